@@ -569,7 +569,7 @@ def search(query: str, index: AnyIndex = None, *, recipe: AnyRecipe = "bm25", k:
     searched, and `RagError` for a k below 1.
     """
     check_type("query", query, "a string (a retriever's method `search` takes a list)", str)
-    return open_retriever(recipe, _opened(index)).search([query], k)[0]
+    return open_retriever(recipe, index).search([query], k)[0]
 
 
 class SystemOptions(TypedDict, total=False):

@@ -264,13 +264,13 @@ def _linked(place: "Index | str") -> tuple[str | None, "Link | None"]:
     """The name of an index, or of the index of a server, and the links to its passages."""
     if isinstance(place, str):
         from rag.client import Client
-        from rag.serve.links import passage_url
+        from rag.serve.links import links_to
 
         client = Client(place)
         if client.index is None:
             return None, None
         base, name = client.url.rpartition("/")[0], client.index
-        return name, lambda passage, spans: passage_url(base, name, passage.id, spans)
+        return name, links_to(base, name)
     from rag.serve.passages import page_urls
 
     urls = page_urls(place)

@@ -141,7 +141,10 @@ class Found:
 
 
 class AskOptions(TypedDict, total=False):
-    """The options of a question that a server takes; None means the system's default."""
+    """The options of a question that a server takes: retriever, number of passages, confidence below which to abstain.
+
+    None means the system's default.
+    """
 
     recipe: str | None
     k: int | None

@@ -75,9 +75,9 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
     _show_confidence(answer, console)
 
 
-def show_streamed(pieces: Iterator[str | Answer], console: Console | None = None) -> Answer:
+def show_streamed(pieces: Iterator[str | Answer]) -> Answer:
     """Print a text as it arrives, then unresolved markers and the passages, numbered as in the model's prompt."""
-    console = console or _console()
+    console = _console()
     answer = None
     for piece in pieces:
         if isinstance(piece, Answer):
@@ -429,10 +429,10 @@ def run_progress(what: str, unit: str, resume_option: str) -> Iterator[Callable[
 
 
 @contextmanager
-def files_progress(what: str, unit: str = "files") -> Iterator[Callable[[str, int, int], None]]:
+def files_progress(what: str) -> Iterator[Callable[[str, int, int], None]]:
     """A progress bar of files, and then of the passages that are encoded; called with (step, done, total)."""
     with progress_bar(what, None, "") as advance:
-        yield lambda step, done, total: advance(done, unit if step in _FILE_STEPS else f"passages, {step}", total)
+        yield lambda step, done, total: advance(done, "files" if step in _FILE_STEPS else f"passages, {step}", total)
 
 
 @contextmanager

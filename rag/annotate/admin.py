@@ -95,17 +95,7 @@ class AdminPages:
 
     async def record_audit(self, request: Request) -> Response:
         """Record what the admin answered."""
-        person, form = await self._site.admin(request), await self._site.form(request)
-        await run_in_threadpool(
-            self._study.record_audit,
-            person.id,
-            field(form, "item"),
-            field(form, "question"),
-            field(form, "value"),
-            press=field(form, "press"),
-            reason=reason_of(form),
-        )
-        return RedirectResponse("/admin/audit", 303)
+        return await self._recorded(request, self._study.record_audit, "/admin/audit")
 
     async def ties(self, request: Request) -> Response:
         """Show a tie, with the reasons of both sides, without names."""
@@ -130,9 +120,13 @@ class AdminPages:
 
     async def adjudicate(self, request: Request) -> Response:
         """Record the admin's decision of a tie."""
+        return await self._recorded(request, self._study.adjudicate, "/admin/ties")
+
+    async def _recorded(self, request: Request, record: Callable[..., None], page: str) -> Response:
+        """Record what the admin answered, and go on with the next one."""
         person, form = await self._site.admin(request), await self._site.form(request)
         await run_in_threadpool(
-            self._study.adjudicate,
+            record,
             person.id,
             field(form, "item"),
             field(form, "question"),
@@ -140,7 +134,7 @@ class AdminPages:
             press=field(form, "press"),
             reason=reason_of(form),
         )
-        return RedirectResponse("/admin/ties", 303)
+        return RedirectResponse(page, 303)
 
     async def export(self, request: Request) -> Response:
         """Send the export of the study as a zip file."""

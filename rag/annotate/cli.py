@@ -156,13 +156,14 @@ def serve(
     from rag.annotate.app import create_app
     from rag.annotate.create import open_study
     from rag.annotate.guidelines import note_guidelines
+    from rag.client import is_loopback
     from rag.errors import UsageError
     from rag.terminal import counted
-    from rag.web.server import is_loopback
+    from rag.web.server import address, other_address
     from rag.web.server import serve as serve_app
 
     if base_url is None and not is_loopback(host):
-        example = f"http://{host if host != '0.0.0.0' else 'study.example.org'}:{port}"
+        example = other_address(host, port, "study.example.org")
         raise UsageError(f"--host {host} needs --base-url too, the address that people type, such as {example}")
     opened = open_study(study)
     try:
@@ -171,7 +172,7 @@ def serve(
             f"{opened.settings.title}: {counted(opened.pools.get('study', 0), 'item')}, scheme {opened.scheme.name}"
         )
         if base_url is None and port not in (0, _PORT):
-            typer.echo(f"Links of `rag annotate invite` need --base-url http://{host}:{port}")
+            typer.echo(f"Links of `rag annotate invite` need --base-url {address(host, port)}")
         serve_app(create_app(opened, base_url), host=host, port=port, tell=typer.echo)
     finally:
         opened.close()

@@ -17,6 +17,7 @@ from rag.annotate.items import (
     attention_checks,
     check_items,
     in_order,
+    item_of,
     items_of,
     read_items,
     to_row,
@@ -60,9 +61,9 @@ def create_study(
     `answers` (a file in any format of `autoais schema`, or `CitedAnswer`s) become items as the scheme asks; `kind` is
     their kind of task. `items` are given instead where they are no answers, such as captions of tables. `training` and
     `gold` are items with expected verdicts. `attention` turns so many items into gold items that have the source of
-    another item; nobody judges the items themselves, as nobody should see a text with two sources.
-    With a `judge`, people get the items that it is not sure of first (its probability, or one minus it, is below
-    `confident`), and of the others a sample of the share `sampled`.
+    another item; nobody judges the items themselves, as nobody should see a text with two sources. With a `judge`,
+    people get the items that it is not sure of first (its probability, or one minus it, is below `confident`), and of
+    the others a sample of the share `sampled`.
 
     Raises `FormatError` for an item with missing parts (with `flag_incomplete` it is kept, flagged, and nobody is asked
     about it), `UserError` if the folder is not empty or the database holds a study.
@@ -137,7 +138,10 @@ def _pools(
 
 
 def _given(items: str | Path | Iterable[Item], *, flag_incomplete: bool = False) -> Iterable[Item]:
-    return read_items(items, flag_incomplete=flag_incomplete) if isinstance(items, str | Path) else items
+    if isinstance(items, str | Path):
+        return read_items(items, flag_incomplete=flag_incomplete)
+    # Checked as the rows of a file are: the study reads them as such, one by one.
+    return (item_of(to_row(item), f"item {item.id!r:.60}", flag_incomplete=flag_incomplete) for item in items)
 
 
 def _answer_items(

@@ -1,5 +1,6 @@
 """Items, what one person judges at a time: `items.jsonl`, and items of cited answers."""
 
+import hashlib
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -411,7 +412,7 @@ def attention_checks(items: Sequence[Item], n: int, question: str, value: str, s
         cited = next((place for place, own in enumerate(item.sources) if own.id == item.citation), None)
         made[item.id] = replace(
             item,
-            id=f"{item.id}~{other.id}",
+            id=_pair_id(item.id, other.id),
             citation=item.citation if cited is None else sources[cited].id,
             sources=sources,
             table=other.table,
@@ -424,6 +425,15 @@ def attention_checks(items: Sequence[Item], n: int, question: str, value: str, s
             f" ({len(made)} have another item with as many sources)"
         )
     return made
+
+
+def _pair_id(one: str, other: str) -> str:
+    """The id of an attention check of two items; a checksum takes the place of what would make it too long."""
+    whole = f"{one}~{other}"
+    if len(whole) <= _LONGEST_ID:
+        return whole
+    checksum = hashlib.sha256(whole.encode()).hexdigest()
+    return f"{one[: _LONGEST_ID - len(checksum) - 1]}~{checksum}"
 
 
 def _is_foreign(item: Item, other: Item) -> bool:

@@ -16,10 +16,9 @@ from rag.annotate.types import MOST_EVIDENCE, Annotator
 from rag.errors import LinkError
 from rag.export.escaping import visible
 from rag.web.pages import Pages, sentence
-from rag.web.security import RateLimit, csrf_token, is_csrf_token
+from rag.web.security import RateLimit, client_of, csrf_token, is_csrf_token
 
 _MAX_REASON = 5_000  # characters
-_GUESSES, _GUESS_SECONDS = 20, 60.0  # failed sign-ins of one client, and for how long they count
 _RETRY = {"Retry-After": "2"}
 _WEEK = 7 * 24 * 3600
 
@@ -35,7 +34,7 @@ class Site:
         # A cookie knows no port: two studies on one host have cookies of two names.
         name = f"study-{hashlib.sha256(str(study.folder.resolve()).encode()).hexdigest()[:12]}"
         self._cookie = f"__Host-{name}" if self._secure else name
-        self._guesses = RateLimit(_GUESSES, _GUESS_SECONDS)
+        self._guesses = RateLimit()
 
     # --- who asks ---------------------------------------------------------------------------------------------------
 
@@ -54,7 +53,7 @@ class Site:
         try:
             return await run_in_threadpool(self.study.sign_in, token)
         except LinkError:
-            self._guesses.failed(_client(request))
+            self._guesses.failed(client_of(request))
             raise
 
     async def admin(self, request: Request) -> Annotator:
@@ -87,7 +86,7 @@ class Site:
         """Set the cookie of a personal link, and go on to the work page."""
         token = request.path_params["token"]
         request.scope["path"] = "/in/..."  # what a server's log of requests shows
-        client = _client(request)
+        client = client_of(request)
         if wait := self._guesses.wait(client):
             raise HTTPException(429, f"Too many wrong links: try again in {wait} seconds.", {"Retry-After": str(wait)})
         await self._signed_in(request, token)
@@ -162,7 +161,3 @@ def field(form: FormData, name: str) -> str:
 def reason_of(form: FormData) -> str:
     """Return the written reason of a form."""
     return visible(field(form, "reason").replace("\r\n", "\n")).strip()[:_MAX_REASON]
-
-
-def _client(request: Request) -> str:
-    return request.client.host if request.client else ""

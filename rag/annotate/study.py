@@ -128,19 +128,20 @@ class Study:
         with self.database.write() as connection:
             row = _known(connection, id)
             if row is None:
-                raise UsageError(f"no person called {id!r:.60}")
+                raise _unknown(id)
             if row.blocked is not None:
                 values = {"exempt": True} if row.passed else {"attempt": row.attempt + 1}
                 connection.execute(sa.update(people).where(people.c.id == id).values(values | {"blocked": None}))
 
     def _change(self, id: str, **values: object) -> None:  # noqa: A002
         with self.database.write() as connection:
-            if not connection.execute(sa.update(people).where(people.c.id == id).values(values)).rowcount:
-                raise UsageError(f"no person called {id!r:.60}")
+            if _known(connection, id) is None:
+                raise _unknown(id)
+            connection.execute(sa.update(people).where(people.c.id == id).values(values))
             connection.execute(queries.RELEASE, {"person": id})
 
     def _person(self, connection: Connection, person: str) -> Row:
-        row = None if unstorable(person) else connection.execute(queries.PERSON, {"person": person}).first()
+        row = _known(connection, person)
         if row is None or row.token_hash is None or (row.expires is not None and row.expires <= self._clock()):
             raise LinkError
         return row
@@ -562,8 +563,12 @@ def _refuse_blocked(person: Row) -> None:
         raise PressError("your part in this study has ended; nothing more is recorded")
 
 
+def _unknown(person: str) -> UsageError:
+    return UsageError(f"no person called {person!r:.60}; rag annotate progress lists them")
+
+
 def _known(connection: Connection, person: str) -> Row | None:
-    return connection.execute(queries.PERSON, {"person": person}).first()
+    return None if unstorable(person) else connection.execute(queries.PERSON, {"person": person}).first()
 
 
 def _verdicts(connection: Connection, held: Row) -> dict[str, str]:

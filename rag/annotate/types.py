@@ -40,8 +40,8 @@ class Work:
     `item` has an id of its own for this person, by which neither gold items nor the system can be told. Its sources and
     table are empty while the question hides them; the expected verdicts, the explanation, the system and the id of the
     answer always are. `phase` is `training` or `study`; gold items say `study`. `verdicts` are this person's earlier
-    verdicts on the item. `done` and `left` count this person's items (in training, of this attempt); `left` is None if
-    it cannot be known. `press` is a fresh id, which the form sends back: the same press twice is recorded once.
+    verdicts on the item. `done` and `left` count this person's items (in training, of this attempt). `press` is a fresh
+    id, which the form sends back: the same press twice is recorded once.
     """
 
     item: Item
@@ -49,7 +49,7 @@ class Work:
     verdicts: Mapping[str, str]
     phase: Literal["training", "study"]
     done: int
-    left: int | None
+    left: int
     press: str
     can_undo: bool
     attempt: int = 0

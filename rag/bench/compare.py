@@ -84,10 +84,8 @@ def compare_group(group: Group) -> dict[str, Any]:
             if any(value(item) is not None for item in items)
         }
         if measured:
-            metrics[name] = _by_items(value, measured)
+            metrics[name] = compare_values(_columns(value, measured), less=name in LESS_IS_BETTER)
     metrics |= _by_judgements(group.systems, metrics)
-    for name, metric in metrics.items():
-        _conclude(metric, less=name in LESS_IS_BETTER)
     return {
         "name": group.name,
         "benchmark": group.benchmark,
@@ -108,15 +106,19 @@ def compare_group(group: Group) -> dict[str, Any]:
 # --- metrics ---------------------------------------------------------------------------------------------------
 
 
-def _by_items(value: _Value, listed: Mapping[str, Sequence[Item]]) -> dict[str, Any]:
-    """The values of the systems and the differences of all pairs, over the questions that have the metric."""
+def _columns(value: _Value, listed: Mapping[str, Sequence[Item]]) -> dict[str, list[float]]:
+    """The values of the systems, one a question that has the metric; a system without one there has 0."""
     rows = {label: [value(item) for item in items] for label, items in listed.items()}
     places = enumerate(zip(*rows.values(), strict=True))
     counted = [place for place, column in places if any(one is not None for one in column)]
-    return _differences_of({label: [float(row[place] or 0) for place in counted] for label, row in rows.items()})
+    return {label: [float(row[place] or 0) for place in counted] for label, row in rows.items()}
 
 
-def _differences_of(columns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+def compare_values(columns: Mapping[str, Sequence[float]], *, less: bool = False) -> dict[str, Any]:
+    """Compare systems by one value a question, 0 to 1, in the same order; `less` if less is better.
+
+    Returns a metric of `compare_group`.
+    """
     from autoais.comparison import difference_of_means
 
     pairs = []
@@ -125,18 +127,11 @@ def _differences_of(columns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
         changes = [x - y for x, y in zip(columns[a], columns[b], strict=True)]
         pairs.append({"a": a, "b": b, **found, "smallest_difference": smallest_difference(changes, len(columns))})
     values = {label: math.fsum(column) / len(column) for label, column in columns.items()}
-    return {"n": len(next(iter(columns.values()))), "values": values, "pairs": pairs}
-
-
-def compare_values(columns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Compare systems by one value a question, 0 to 1, in the same order: a metric of `compare_group`."""
-    metric = _differences_of(columns)
-    _conclude(metric, less=False)
-    return metric
+    return _concluded({"n": len(next(iter(columns.values()))), "values": values, "pairs": pairs}, less=less)
 
 
 def _by_judgements(systems: Sequence[SystemRun], known: Collection[str]) -> dict[str, Any]:
-    """As `_by_items`, for the metrics over sentences and citations, from the scores in judgements.jsonl."""
+    """As `compare_values`, for the metrics over sentences and citations, from the scores in judgements.jsonl."""
     from autoais.comparison import compare_judgements, read_judgements
 
     if len(systems) < 2 or not all(one.judgements.is_file() for one in systems):
@@ -155,7 +150,7 @@ def _by_judgements(systems: Sequence[SystemRun], known: Collection[str]) -> dict
             metric["values"] |= {a: own["a"]["value"], b: own["b"]["value"]}
             metric["pairs"].append({**pair, "a": a, "b": b, "smallest_difference": None})
     everywhere = len(systems) * (len(systems) - 1) // 2
-    return {name: metric for name, metric in found.items() if len(metric["pairs"]) == everywhere}
+    return {name: _concluded(metric) for name, metric in found.items() if len(metric["pairs"]) == everywhere}
 
 
 def disagreeing(metrics: Mapping[str, Any]) -> list[str]:
@@ -174,13 +169,13 @@ def _notes(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield f"{', '.join(names)}: {CONTRADICTION}"
 
 
-def _conclude(metric: dict[str, Any], *, less: bool) -> None:
-    """Add Holm's correction over the pairs, and letters from best to worst."""
+def _concluded(metric: dict[str, Any], *, less: bool = False) -> dict[str, Any]:
+    """The metric with Holm's correction over the pairs, and letters from best to worst."""
     pairs = metric["pairs"]
     for pair, p in zip(pairs, holm([pair["p"] for pair in pairs]), strict=True):
         pair["p_holm"] = p
     best = sorted(metric["values"], key=lambda label: (metric["values"][label] * (1 if less else -1), label))
-    metric["letters"] = letters(best, [(pair["a"], pair["b"]) for pair in pairs if pair["p_holm"] < LEVEL])
+    return metric | {"letters": letters(best, [(pair["a"], pair["b"]) for pair in pairs if pair["p_holm"] < LEVEL])}
 
 
 def letters(names: Sequence[str], different: Collection[tuple[str, str]]) -> dict[str, str]:

@@ -31,7 +31,7 @@ class HumanLabels:
                 self._labels.setdefault(_key_of(answer), []).append(label)
             for sentence, one in zip(answer.sentences, told, strict=True):
                 if one is not None:
-                    key = (_key_of(answer), *_sentence_key(sentence.text, sentence.cites))
+                    key = (_key_of(answer), *_key(sentence.cites, sentence.text))
                     self._sentences.setdefault(key, []).append(one)
         if not self.labels:
             raise RagError(f"{path}: no answer in it has a label (`attributable`)")
@@ -50,7 +50,7 @@ class HumanLabels:
         implied = whole if whole or len(item.sentences) == 1 else None
         labels = []
         for one in item.sentences:
-            votes = self._sentences.get((answer, *_sentence_key(one.text, (it.passage for it in one.citations))))
+            votes = self._sentences.get((answer, *_key((it.passage for it in one.citations), one.text)))
             labels.append(implied if votes is None else _majority(votes))
         sentences = zip(item.sentences, labels, strict=True)
         return replace(item, sentences=tuple(replace(one, human=label) for one, label in sentences))
@@ -74,16 +74,13 @@ def _majority(votes: Sequence[bool]) -> bool | None:
 
 
 def _key_of(answer: CitedAnswer) -> tuple[object, ...]:
-    return _key(answer.question, answer.plain, {key for one in answer.sentences for key in one.cites})
+    return _key((key for one in answer.sentences for key in one.cites), answer.question, answer.plain)
 
 
 def _key_of_item(item: Item) -> tuple[object, ...]:
-    return _key(item.question, item.answer, set(item.cites))
+    return _key(item.cites, item.question, item.answer)
 
 
-def _key(question: str, answer: str, cited: set[str]) -> tuple[object, ...]:
-    return " ".join(question.split()), " ".join(answer.split()), tuple(sorted(cited))
-
-
-def _sentence_key(text: str, cited: Iterable[str]) -> tuple[object, ...]:
-    return " ".join(text.split()), tuple(sorted(set(cited)))
+def _key(cited: Iterable[str], *texts: str) -> tuple[object, ...]:
+    """What texts that differ in white space only, and cite the same passages, have in common."""
+    return (*(" ".join(text.split()) for text in texts), tuple(sorted(set(cited))))

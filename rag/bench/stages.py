@@ -110,7 +110,6 @@ class Stages:
         raise RagError(f"{self._folder} lacks the hits of {spec}: run the stage retrieve")
 
     def _search(self, recipe: str, k: int, file: str) -> None:
-        name = ""
         if recipe in OF_THE_QUESTION:
             given = Given(recipe, self._corpora.find, self._questions)
             name = given.name

@@ -144,9 +144,8 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
 def writing(folder: Path) -> Iterator[None]:
     """Hold the lock of a collection; what a kill interrupted is finished first, and an error leaves nothing in `NEW`.
 
-    If an error comes before the first file, a folder that was not there is removed.
-
-    After a kill, files that were complete are put in their places (`publish`), and others are removed.
+    To finish means: files that were complete are put in their places (`publish`), and others are removed. If an error
+    comes before the first file, a folder that was not there is removed.
     """
     is_new = not folder.exists()
     with locked(folder):

@@ -41,10 +41,10 @@ def import_collection(
 
     `format` is a name of `autoais schema` (default: detected). `corpus` has the texts of passages that the file knows
     by id only. Answers, sentences and labels stay as they are; answers of one question are put together, and all are of
-    the data set `name` (default: the name of the folder), whatever set the file says they are of. Answers
-    whose output is empty are left out and counted. `dev` is the
-    share of the questions in the development part (0: no split), drawn by `seed`. `language` is a code such as
-    `en`, for the card. Raises `RagError` if `out` is not empty, `FormatError` for a broken record.
+    the data set `name` (default: the name of the folder), whatever set the file says they are of. Answers whose output
+    is empty are left out and counted. `dev` is the share of the questions in the development part (0: no split), drawn
+    by `seed`. `language` is a code such as `en`, for the card. Raises `RagError` if `out` is not empty, `FormatError`
+    for a broken record.
     """
     check_type("out", out, "a folder (str or Path)", str, Path)
     check_split(dev)
@@ -101,8 +101,7 @@ def _is_silent(answer: CitedAnswer) -> bool:
 
 def _by_question(answers: list[CitedAnswer]) -> list[CitedAnswer]:
     """Put the answers of each question together, where its first one is."""
-    places: dict[object, int] = {}
-    keys = [answer.extra.get("query_id", (number,)) for number, answer in enumerate(answers)]
-    for number, key in enumerate(keys):
-        places.setdefault(str(key), number)
-    return [answer for _, answer in sorted(zip(keys, answers, strict=True), key=lambda pair: places[str(pair[0])])]
+    groups: dict[str, list[CitedAnswer]] = {}
+    for number, answer in enumerate(answers):
+        groups.setdefault(str(answer.extra.get("query_id", (number,))), []).append(answer)
+    return [answer for group in groups.values() for answer in group]

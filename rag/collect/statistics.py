@@ -10,6 +10,7 @@ from autoais.metrics.rates import Rate
 from autoais.ratings import SIMULATED_LABELS
 from autoais.text.folding import questions_key
 from autoais.types import Support
+from rag.terminal import counted
 
 Part = Callable[[CitedAnswer], bool]
 
@@ -138,7 +139,7 @@ def _labels(answer: CitedAnswer) -> Iterator[object]:
 
 def labelled_by(counts: Mapping[str, int]) -> str:
     """Return in words who labelled how many answers (`Statistics.labelled_by`)."""
-    people, simulated = (f"{n:,} answer{'' if n == 1 else 's'}" if (n := counts[name]) else "" for name in LABELLED_BY)
+    people, simulated = (counted(n, "answer") if (n := counts[name]) else "" for name in LABELLED_BY)
     if not simulated:
         return f"People judged {people}." if people else "No person has judged these answers."
     drawn = f"Simulation: a program drew the labels of {simulated}, or some of them."

@@ -18,7 +18,7 @@ from autoais.errors import first_line
 from rag.errors import IndexingError
 from rag.index.index import Index
 from rag.index.passages import Store
-from rag.index.postings import BM25, POSTINGS, is_fault
+from rag.index.postings import BM25, POSTINGS, faults
 from rag.index.recipes import Recipe
 from rag.types import Passage
 
@@ -57,12 +57,8 @@ class Joined(BM25):
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         # Tantivy reads its segments in the order of the list; a hit gives the position of its segment in it.
         self._index_of, self._indexes = _linked(indexes, folder), len(indexes)
-        try:
+        with faults(lambda reason: f"the indexes cannot be searched as one: {reason}"):
             opened = tantivy.Index.open(str(folder))
-        except BaseException as error:
-            if not is_fault(error):
-                raise
-            raise IndexingError(f"the indexes cannot be searched as one: {first_line(error)}") from error
         store = _Stores([index.store for index in indexes])
         counts = {name: sum(index.manifest[name] for index in indexes) for name in ("untitled", "passages")}
         super().__init__(opened, store, recipe, **counts)

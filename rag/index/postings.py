@@ -6,8 +6,8 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -160,10 +160,24 @@ def _writing() -> Iterator[None]:
         raise IndexingError(f"the postings cannot be written: {error}") from error
 
 
-def is_fault(error: BaseException) -> bool:
-    """Whether Tantivy raised an error because its files are damaged or cannot be read."""
+@contextmanager
+def faults(told: Callable[[str], str]) -> Iterator[None]:
+    """Raise what Tantivy raises for damaged or unreadable files as an `IndexingError`; `told` words the reason."""
+    try:
+        yield
+    except BaseException as error:
+        if not _is_fault(error):
+            raise
+        raise IndexingError(told(first_line(error))) from error
+
+
+def _is_fault(error: BaseException) -> bool:
     # A Rust panic in pyo3 is not an Exception, and cannot be imported.
     return isinstance(error, ValueError | OSError | LookupError) or type(error).__name__ == "PanicException"
+
+
+def _reading() -> AbstractContextManager[None]:
+    return faults(lambda reason: f"the index is damaged ({reason}): build it again")
 
 
 def count_documents(folder: Path) -> int:
@@ -180,25 +194,21 @@ def _opened(folder: Path, stack: ExitStack) -> tantivy.Index:
     try:
         return tantivy.Index.open(str(folder))
     except BaseException as error:
-        if not is_fault(error):
+        if not _is_fault(error):
             raise
         if os.access(folder, os.W_OK) or not os.access(folder, os.R_OK):
-            raise IndexingError(_damaged(folder, error)) from error
+            raise IndexingError(_damaged(folder)(first_line(error))) from error
     # Tantivy needs a lock file even for reading; a temporary folder of links can hold it.
     links = Path(tempfile.mkdtemp(prefix="rag-"))
     stack.callback(shutil.rmtree, links, ignore_errors=True)
     for path in folder.glob("[!.]*"):  # without the writer's old lock files
         (links / path.name).symlink_to(path.absolute())
-    try:
+    with faults(_damaged(folder)):
         return tantivy.Index.open(str(links))
-    except BaseException as error:
-        if not is_fault(error):
-            raise
-        raise IndexingError(_damaged(folder, error)) from error
 
 
-def _damaged(folder: Path, error: BaseException) -> str:
-    return f"{folder}: cannot be opened as a Tantivy index ({first_line(error)}): build the index again"
+def _damaged(folder: Path) -> Callable[[str], str]:
+    return lambda reason: f"{folder}: cannot be opened as a Tantivy index ({reason}): build the index again"
 
 
 class BM25:
@@ -225,12 +235,8 @@ class BM25:
     def open(cls, folder: Path, store: PassageStore, recipe: Recipe, *, untitled: int, passages: int) -> "BM25":
         """Open an index folder, which may be read-only."""
         with ExitStack() as stack:
-            try:
+            with faults(_damaged(folder)):
                 opened = cls(_opened(folder, stack), store, recipe, untitled=untitled, passages=passages)
-            except BaseException as error:
-                if not is_fault(error):
-                    raise
-                raise IndexingError(_damaged(folder, error)) from error
             weakref.finalize(opened, stack.pop_all().close)
         return opened
 
@@ -348,13 +354,3 @@ class BM25:
             if len(hits) < limit or hits[-1][0] < hits[k - 1][0]:
                 return [hit for hit in hits if hit[0] >= hits[k - 1][0]] if len(hits) > k else hits
             limit *= 2  # the tie at rank k continues beyond the fetched hits
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    try:
-        yield
-    except BaseException as error:
-        if is_fault(error):
-            raise IndexingError(f"the index is damaged ({first_line(error)}): build it again") from error
-        raise

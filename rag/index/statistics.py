@@ -15,6 +15,9 @@ from rag.types import Passage
 
 K1, B = 1.2, 0.75  # fixed by Tantivy's Python binding
 FIELDS = ("contents", "title")  # headings and text; headings alone
+_MOST = 2**53  # passages: more than anybody has, and not too many to reckon with
+_LEAST_IDF = 2.0**-24  # in 32 bits, what is less is 0: a term that all of nine million passages have
+_CONTRADICT = "the statistics of BM25 contradict one another"
 
 
 def field_text(passage: Passage, name: str) -> str:
@@ -40,13 +43,13 @@ class Statistics:
         counts = [count for each in self.frequencies.values() for count in each]
         fine = (
             self.lengths.keys() == self.frequencies.keys() == set(FIELDS)
-            and 0 <= self.untitled <= self.passages
+            and 0 <= self.untitled <= self.passages <= _MOST
             and all(math.isfinite(length) and length >= 0 for length in self.lengths.values())
             and len({len(each) for each in self.frequencies.values()}) == 1
             and all(0 <= count <= self.passages for count in counts)
         )
         if not fine:
-            raise UsageError("the statistics of BM25 contradict one another")
+            raise UsageError(_CONTRADICT)
 
     @classmethod
     def of(cls, parts: Sequence["Statistics"]) -> "Statistics":
@@ -77,7 +80,10 @@ class Statistics:
         return _single(math.log(_single(1 + odds)))
 
     def scorer(self, terms: Sequence[str], weights: Mapping[str, float]) -> Callable[[Passage], float]:
-        """Return what scores passages, as Tantivy does in 32 bits (`rag.index.postings`)."""
+        """Return what scores passages, as Tantivy does in 32 bits (`rag.index.postings`).
+
+        It raises `UsageError` for a passage with text in a field that is empty in all, by these statistics.
+        """
         plain = self._factors(terms, weights)
         doubled = self._factors(terms, {"contents": sum(weights.values())}) if self.mixed else plain
         analyze = passage_analyzer().analyze
@@ -86,6 +92,8 @@ class Statistics:
             found = 0.0
             for name, factors in (plain if passage.headings else doubled).items():
                 tokens = analyze(field_text(passage, name))
+                if tokens and not self.lengths[name]:
+                    raise UsageError(_CONTRADICT)
                 length = _LENGTHS[bisect_right(_LENGTHS, len(tokens)) - 1]
                 norm = K1 * (1 - B + B * length / self.lengths[name]) if tokens else 0.0
                 for term, factor in factors:
@@ -108,7 +116,7 @@ class Statistics:
             if self.lengths[name] and whole.lengths[name]:
                 shorter = max(1.0, whole.lengths[name] / self.lengths[name])
                 rarer = [
-                    whole.idf(name, place) / self.idf(name, place)
+                    whole.idf(name, place) / max(self.idf(name, place), _LEAST_IDF)
                     for place, count in enumerate(self.frequencies[name])
                     if count
                 ]

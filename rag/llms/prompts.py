@@ -43,7 +43,7 @@ class Prompt:
         except OSError as error:
             raise RagError(f"{name}: cannot be read: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise RagError(f"{name}: not UTF-8 at byte {error.start}") from error
+            raise RagError(f"{name}: not UTF-8 at byte {error.start}; save the file as UTF-8") from error
         if "{question}" not in text:
             raise RagError(f"{name}: a prompt needs the placeholder {{question}}")
         return cls(Path(name).stem if name.endswith(".txt") else name, text, hashlib.sha256(data).hexdigest())

@@ -40,13 +40,12 @@ class Fusion:
     `rrf`: the sum of weight / (k + rank) over the lists (Cormack et al. 2009, whose k is 60). `scores`: the weighted
     sum of the scores, after min-max scaling of each list to 0 to 1; a passage that a list lacks gets 0 (CombSUM, Fox &
     Shaw 1994). `max`: the same, but scores are divided by the list's highest, and negative ones count as 0. A retriever
-    that refuses the query is left out; `QuestionError` is raised if the others find nothing. `lookup_weights`
-    replace the weights for a query that asks for something by its exact name (`rag.index.analysis.is_lookup`):
-    embeddings of rare names say little. With `exact_first`, passages come first that have the very name that a query is
-    about, or the definition that it asks for (`rag.index.definitions`), which is looked for among five times as many
-    hits.
-    `distinct` leaves out hits with the text of an earlier one, if it has 20 words or more. Raises `RagError` for an
-    unknown method, a depth below 1, or unless there is one weight above 0 per retriever.
+    that refuses the query is left out; `QuestionError` is raised if the others find nothing. `lookup_weights` replace
+    the weights for a query that asks for something by its exact name (`rag.index.analysis.is_lookup`): embeddings of
+    rare names say little. With `exact_first`, passages come first that have the very name that a query is about, or the
+    definition that it asks for (`rag.index.definitions`), which is looked for among five times as many hits. `distinct`
+    leaves out hits with the text of an earlier one, if it has 20 words or more. Raises `RagError` for an unknown
+    method, a depth below 1, or unless there is one weight above 0 per retriever.
     """
 
     def __init__(

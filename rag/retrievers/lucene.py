@@ -130,7 +130,7 @@ class Lucene:
 
     A query is analysed by Anserini's DefaultEnglishAnalyzer, like the passages, but with the stop words of the other
     lexical retrievers (`rag.index.analysis`), so that all of them refuse the same queries. A term that occurs twice
-    in a query counts twice, as in Anserini. Fields are weighted as in `rag.retrievers.bm25`; if `mixed`, the text of a
+    in a query counts twice, as in Anserini. Fields are weighted as in `rag.index.postings`; if `mixed`, the text of a
     passage without headings also counts as its title, as there. Scores lack BM25's constant factor k1 + 1, which Lucene
     leaves out.
     """

@@ -78,7 +78,8 @@ class StoredVectors:
             except Exception as error:  # a damaged header, which numpy parses as Python, can raise anything
                 raise IndexingError(f"{path}: cannot be read ({first_line(error)}): add the part again") from error
             if vectors.shape != wanted or vectors.dtype != np.float16:
-                raise IndexingError(f"{path}: holds {vectors.dtype} of {vectors.shape}, not float16 of {wanted}")
+                found = f"{vectors.dtype} of {vectors.shape}"
+                raise IndexingError(f"{path}: holds {found}, not float16 of {wanted}: add the part again")
             self.paths.append(path)
             self._files.append(vectors)
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 import rag
 from autoais.answers import to_row
 from autoais.io.jsonl import dumps
+from rag.client import AskOptions
 from rag.conversation import Turn
 from rag.errors import UsageError, UserError
 from rag.serve.http import EventStream, base_of, error_body, event, json_response, last_of, told_of, until_gone
@@ -29,7 +30,7 @@ from rag.serve.schemas import (
     StatisticsRequest,
     StatisticsResponse,
 )
-from rag.serve.service import Asked, AskOptions, Service
+from rag.serve.service import Asked, Service
 from rag.types import Answer, Hit
 
 Found = TypeVar("Found")

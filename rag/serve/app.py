@@ -33,6 +33,7 @@ from rag.serve.keys import Keys
 from rag.serve.metrics import Measured, Metrics
 from rag.serve.openai import Cite
 from rag.serve.service import Asked, Limits, Service
+from rag.terminal import counted
 from rag.web.security import allowed_hosts, middleware
 from rag.web.server import serve
 
@@ -136,7 +137,7 @@ def serve_indexes(
         service.watch(_log)
     service.warm()
     for name, index in service.indexes.items():
-        tell(f"{name}: {index.manifest['passages']:,} passages")
+        tell(f"{name}: {counted(index.manifest['passages'], 'passage')}")
     serve(app, host=host, port=port, tell=tell, stopping=service.stop)
 
 

@@ -87,10 +87,11 @@ def serve(
     ] = False,
 ) -> None:
     """Answer questions on a web page and over HTTP until Ctrl-C."""
+    from rag.client import is_loopback
     from rag.errors import UsageError
     from rag.serve import Limits, serve_indexes
     from rag.serve.keys import read_keys
-    from rag.web.server import is_loopback
+    from rag.web.server import other_address
 
     if cite not in ("markers", "links"):
         raise UsageError(f"--cite should be markers or links, found {cite!r}")
@@ -100,7 +101,7 @@ def serve(
             typer.echo(f"{key_file}: every user of this machine can read the keys: chmod o-rwx {key_file}", err=True)
     if not is_loopback(host):
         if base_url is None:
-            example = f"http://{host if host not in ('0.0.0.0', '::') else 'rag.example.org'}:{port}"
+            example = other_address(host, port, "rag.example.org")
             raise UsageError(f"--host {host} needs --base-url too, the address that people type, such as {example}")
         if not keys and not allow_anonymous:
             raise UsageError(f"--host {host} lets other machines in: give --key-file FILE, or --allow-anonymous")

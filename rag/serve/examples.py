@@ -10,6 +10,7 @@ from rag.index.index import Index
 from rag.types import Answer, Passage
 
 _READ = 600  # passages looked at, spread evenly over the index
+_MOST = 4  # questions
 _TRIED = 16  # questions asked, as each takes time
 # "Citation recall is the share of ...", "The Rosetta Stone (196 BC) is a stele ...", "Ada (1815) was an ..."
 _DEFINES = re.compile(
@@ -19,8 +20,8 @@ _DEFINES = re.compile(
 _LIVED = re.compile(r"\b(?:born|1\d{3}|20\d\d)\b")
 
 
-def example_questions(index: Index, ask: Callable[[str], Answer], most: int = 4) -> list[str]:
-    """Return up to `most` questions about what the passages define; the answer to each cites the defining document.
+def example_questions(index: Index, ask: Callable[[str], Answer]) -> list[str]:
+    """Return up to four questions about what the passages define; the answer to each cites the defining document.
 
     `ask` answers a question over the index. Always the same for the same index and system.
     """
@@ -33,7 +34,7 @@ def example_questions(index: Index, ask: Callable[[str], Answer], most: int = 4)
         titles = {hit.passage.id: hit.passage.title for hit in answer.hits}
         if not answer.abstained and title in {titles[citation.passage] for citation in answer.citations}:
             found.append(question)
-        if len(found) == most:
+        if len(found) == _MOST:
             break
     return found
 

@@ -11,12 +11,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rag.serve.http import error_response, wants_page
 from rag.serve.keys import Keys, Rate
 from rag.web.pages import Pages
-from rag.web.security import RateLimit
+from rag.web.security import RateLimit, client_of
 
 _OPEN = ("/healthz", "/readyz", "/openapi.json", "/sign-in")
 _STATIC = "/static/"
 _READING = ("GET", "HEAD", "OPTIONS")
-_GUESSES, _GUESS_SECONDS = 20, 60.0  # wrong keys of one client, and for how long they count
 _MONTH = 30 * 24 * 3600
 _NO_KEY = "the key is missing or wrong; send a header Authorization: Bearer KEY"
 
@@ -28,7 +27,7 @@ class SignIn:
         self.keys = keys
         self._secure = bool(base_url and base_url.startswith("https:"))
         self._cookie = "__Host-rag-session" if self._secure else "rag-session"
-        self._guesses = RateLimit(_GUESSES, _GUESS_SECONDS)
+        self._guesses = RateLimit()
         self._pages = Pages("rag.web")
 
     def routes(self) -> list[Route]:
@@ -140,11 +139,6 @@ class Gate:
         if origin is None or origin in self._origins or "*" in self._origins:
             return False
         return origin.partition("://")[2].lower() != request.headers.get("host", "").lower()
-
-
-def client_of(request: Request) -> str:
-    """Return the address of the client."""
-    return request.client.host if request.client else ""
 
 
 def _too_many(request: Request, wait: int, what: str) -> Response:

@@ -32,12 +32,10 @@ def base_of(request: Request, base_url: str | None) -> str:
     return base_url.rstrip("/") if base_url else f"{request.url.scheme}://{request.url.netloc}"
 
 
-def json_response(
-    value: object, status: int = 200, headers: Mapping[str, str] | None = None, media_type: str = "application/json"
-) -> Response:
+def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return JSON; non-ASCII characters are sent as they are."""
     body = value if isinstance(value, bytes) else dumps(value).encode()
-    return Response(body, status, headers, media_type)
+    return Response(body, status, headers, "application/json")
 
 
 def status_of(error: UserError) -> int:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from rag.export.sources import merged
+from rag.export.sources import Link, merged
 from rag.types import Answer
 
 _MARK = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
@@ -16,6 +16,11 @@ def passage_url(base: str, index: str, passage: str, spans: Iterable[tuple[int, 
     marks = ",".join(f"{start}-{end}" for start, end in merged(list(spans))[:_MOST_MARKS])
     url = f"{base.rstrip('/')}/p/{quote(index, safe='')}/{quote(passage, safe='')}"
     return f"{url}?mark={marks}" if marks else url
+
+
+def links_to(base: str, index: str) -> Link:
+    """Return what gives the links to passages of an index, for the formats of `rag.export`."""
+    return lambda passage, spans: passage_url(base, index, passage.id, spans)
 
 
 def answer_urls(base: str, index: str, answer: Answer) -> dict[str, str]:

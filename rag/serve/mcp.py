@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute
 
 from rag import __version__
 from rag.errors import NotFoundError, UsageError, UserError
-from rag.export.escaping import visible
+from rag.export.escaping import one_line, visible
 from rag.serve.http import last_of, told_of
 from rag.serve.links import answer_urls, passage_url
 from rag.serve.passages import Shown
@@ -435,10 +435,14 @@ def _answered(asked: Asked, base: str | None) -> AskOutput:
     )
 
 
+def _heading(passage: FoundPassage) -> str:
+    """The title and the section on one line."""
+    return one_line(", ".join(filter(None, (passage.title, passage.section))))
+
+
 def _quoted(passage: FoundPassage) -> str:
-    heading = " ".join(", ".join(filter(None, (passage.title, passage.section))).split())
     page = "" if passage.page is None else f", page {passage.page}"
-    return f"[{passage.rank}] {heading}{page} ({' '.join(passage.id.split())})\n{_lines(passage.text)}"
+    return f"[{passage.rank}] {_heading(passage)}{page} ({' '.join(passage.id.split())})\n{_lines(passage.text)}"
 
 
 def _lines(text: str) -> str:
@@ -450,7 +454,7 @@ def _link(passage: FoundPassage) -> types.ResourceLink:
     return types.ResourceLink(
         uri=passage.uri,
         name=visible(passage.id),
-        title=visible(" ".join(", ".join(filter(None, (passage.title, passage.section))).split())) or None,
+        title=_heading(passage) or None,
         mime_type=_TEXT,
     )
 
@@ -470,7 +474,7 @@ def _clean(value: T) -> T:
 
 
 def _failed(line: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=visible(" ".join(line.split())))], is_error=True)
+    return types.CallToolResult(content=[types.TextContent(text=one_line(line))], is_error=True)
 
 
 def _one_line(error: ValidationError) -> str:

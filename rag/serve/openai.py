@@ -31,13 +31,12 @@ from rag.errors import UsageError, UserError
 from rag.export.markdown import with_links
 from rag.export.openai import chat_annotations, response_annotations
 from rag.export.rendering import Rendered, with_markers
-from rag.export.sources import NO_ANSWER, NOT_ANSWERED, Span
+from rag.export.sources import NO_ANSWER, NOT_ANSWERED
 from rag.generators.follow_up import Turn
 from rag.serve.http import EventStream, base_of, event, json_response, last_of, retry_of, told_of, until_gone
 from rag.serve.invalid import place_of, wrong_field
-from rag.serve.links import passage_url
+from rag.serve.links import links_to
 from rag.serve.service import Asked, Service
-from rag.types import Passage
 
 Cite = Literal["markers", "links"]
 
@@ -304,10 +303,7 @@ def _check_format(wanted: object, field: str) -> None:
 
 
 def _reply(asked: Asked, base: str, cite: Cite) -> _Reply:
-    def link(passage: Passage, spans: Sequence[Span]) -> str:
-        return passage_url(base, asked.index, passage.id, spans)
-
-    answer = asked.answer
+    answer, link = asked.answer, links_to(base, asked.index)
     rendered = (with_links if cite == "links" else with_markers)(answer, link)
     without_list = with_links(answer, link, sources=False) if cite == "links" else rendered
     return _Reply(asked, rendered, without_list.text if answer.sentences else "")

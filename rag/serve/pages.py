@@ -33,10 +33,11 @@ from rag.llms import Price, cost
 from rag.serve.checking import SentenceCheck, check_answer, check_text, read_sources
 from rag.serve.examples import example_questions
 from rag.serve.http import EventStream, base_of, event, last_of, retry_of, told_of
-from rag.serve.links import answer_urls, passage_url, read_marks
+from rag.serve.links import answer_urls, links_to, passage_url, read_marks
 from rag.serve.passages import Shown
 from rag.serve.service import Asked, Service
 from rag.serve.views import SIGNS, AnswerView, marks_of, view_answer
+from rag.terminal import counted
 from rag.types import Answer, Passage
 from rag.web.pages import Pages, sentence
 
@@ -180,7 +181,7 @@ class AskPages:
             turn=turn,
             whole=f"/?{urlencode({'q': question, **chosen, 'whole': 1})}",
             here_query=urlencode(chosen),
-            told=f"This server searches {number:,} passage{'' if number == 1 else 's'} of {index}.",
+            told=f"This server searches {counted(number, 'passage')} of {index}.",
             limit=self._service.limits.question,
             indexes=list(self._service.indexes),
             systems=list(self._service.systems),
@@ -351,7 +352,7 @@ class AskPages:
             asked.index,
             f"{asked.seconds:.2f} s" if asked.seconds < 10 else f"{asked.seconds:.0f} s",
         ]
-        found.append(f"{view.read} passage{'' if view.read == 1 else 's'} read")
+        found.append(f"{counted(view.read, 'passage')} read")
         if view.tokens is not None:
             read, written = view.tokens
             found.append(f"{read:,} tokens in, {written:,} out")
@@ -429,11 +430,8 @@ def _exported(asked: Asked, name: str, base: str) -> tuple[str, str, str]:
         return dumps(row, indent=2) + "\n", "application/json", ".json"
     from rag.export import FORMATS, export_answer
 
-    def link(passage: Passage, spans: Sequence[tuple[int, int]]) -> str:
-        return passage_url(base, asked.index, passage.id, spans)
-
     today: date = datetime.now(UTC).date()
-    body = export_answer(asked.answer, name, link, container=asked.index, accessed=today)
+    body = export_answer(asked.answer, name, links_to(base, asked.index), container=asked.index, accessed=today)
     return body, FORMATS[name].media_type, FORMATS[name].suffix
 
 
@@ -536,7 +534,7 @@ class OtherPages:
             numbers=numbers,
             untitled="Source " if sources else "",
         )
-        compared = f"{len(sources)} pasted source{'' if len(sources) == 1 else 's'}" if sources else index
+        compared = counted(len(sources), "pasted source") if sources else index
         return self._site.part(
             "turn.html.j2",
             view=view,

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from autoais.types import Verdict
+from rag.client import AskOptions
 from rag.conversation import Turn as ConversationTurn
 from rag.index.statistics import Statistics
-from rag.serve.service import AskOptions
 from rag.types import Passage
 
 _INDEX = Field(None, description="Name of an index; the first one if none is given.")

@@ -9,12 +9,12 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapp
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from autoais.judges import open_judge
 from autoais.types import Attribution, Judge, Judgement
 from rag.attribution.post_hoc import PostHoc, given_pair
-from rag.client import UnreachableError
+from rag.client import AskOptions, UnreachableError
 from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.databases import DATABASES
 from rag.errors import (
@@ -65,14 +65,6 @@ class Limits:
     text: int = 20_000
     passages: int = 100
     claims: int = 100
-
-
-class AskOptions(TypedDict, total=False):
-    """The options of a question: retriever, number of passages, and the confidence below which to abstain."""
-
-    recipe: str | None
-    k: int | None
-    min_confidence: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -590,3 +582,5 @@ def _check_recipe(recipe: str) -> None:
     parts = recipe.split("+")
     if len(parts) > _MOST_FUSED or not set(parts) <= set(served):
         raise UsageError(f"no recipe called {recipe[:100]!r}; there are: {', '.join(served)}, and a+b fuses two")
+    if len(set(parts)) < len(parts):
+        raise UsageError(f"recipe {recipe!r} names a recipe twice; a+b fuses two different ones")

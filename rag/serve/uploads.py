@@ -29,6 +29,7 @@ from rag.corpus.documents import SUFFIXES, kind_of, load_document
 from rag.errors import FormatError, IndexingError, NotFoundError, UsageError, UserError
 from rag.index.files import roots_of
 from rag.index.index import Index
+from rag.terminal import counted
 from rag.web.security import csrf_token, is_csrf_token
 
 if TYPE_CHECKING:
@@ -123,13 +124,12 @@ class Documents:
         except FormatError as error:
             upload.files.append((shown, False, str(error).removeprefix(f"{path}: ")))
             return None
-        count = len(found.passages)
-        if not count:
+        if not found.passages:
             upload.files.append((shown, False, "has no text"))
             return None
         shutil.move(path, target)
         known.add(digest)
-        upload.files.append((shown, True, f"{count:,} passage{'' if count == 1 else 's'}"))
+        upload.files.append((shown, True, counted(len(found.passages), "passage")))
         return target
 
     def _read(self, upload: Upload) -> None:

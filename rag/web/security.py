@@ -125,12 +125,20 @@ def is_csrf_token(session: str, token: str) -> bool:
     return hmac.compare_digest(csrf_token(session).encode(), token.encode("utf-8", "replace"))
 
 
+def client_of(request: Request) -> str:
+    """Return the address of the client; empty if the server does not know it."""
+    return request.client.host if request.client else ""
+
+
 class RateLimit:
-    """Counts failures by client: at most `limit` within `seconds`. For one event loop, without locks."""
+    """Counts failures by client: at most `limit` within `seconds`. For one event loop, without locks.
+
+    The defaults are those for wrong keys and links.
+    """
 
     _MOST = 10_000  # clients remembered
 
-    def __init__(self, limit: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limit: int = 20, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit, self._seconds, self._clock = limit, seconds, clock
         self._failures: dict[str, deque[float]] = {}
 

@@ -13,8 +13,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rag.client import is_loopback
 from rag.errors import RagError, missing_extra
 
-__all__ = ["is_loopback", "serve"]
-
 _GRACE = 8  # seconds that running requests have when the server stops: with what follows, 10 at most
 _IDLE = 75  # seconds that a connection stays open between requests: longer than clients and proxies keep theirs
 _PROXIES = "127.0.0.1,::1,::ffff:127.0.0.1"  # this machine
@@ -54,8 +52,7 @@ def serve(
     # asyncio sets it only for sockets that name their protocol; without it, small answers come 40 ms late.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with listening:
-        name = f"[{host}]" if ":" in host else host
-        tell(f"http://{name}:{listening.getsockname()[1]}")
+        tell(address(host, listening.getsockname()[1]))
         tell("Only this machine can reach it." if is_loopback(host) else f"Other machines can reach it on {host}.")
         config = uvicorn.Config(
             _Ending(app),
@@ -75,6 +72,16 @@ def serve(
                 await super().shutdown(sockets)
 
         Server(config).run(sockets=[listening])
+
+
+def address(host: str, port: int) -> str:
+    """Return the address of a server on a host and a port; IPv6 has brackets."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def other_address(host: str, port: int, example: str) -> str:
+    """Return an address that other machines might use: of the host, or of `example` where it stands for all."""
+    return address(example if host in ("0.0.0.0", "::") else host, port)
 
 
 class _Ending:

@@ -1,7 +1,6 @@
 """`report.html`: one file without a network. What comes from a run is escaped by Jinja2, or packed for page.js."""
 
 import base64
-import hashlib
 import json
 import re
 import zlib
@@ -11,10 +10,10 @@ from typing import Any
 
 from rag.bench.items import Item, ItemPassage
 from rag.bench.predictions import DID_NOT_FIT
-from rag.bench.report.figures import WAY_NAMES, Figure
-from rag.bench.report.tables import HEADLINE, metric_of, visible
+from rag.bench.report.figures import WAY_NAMES
+from rag.bench.report.html import Image, csp_hash, percent_range, rendered, shown_figures
+from rag.bench.report.tables import HEADLINE, metric_of
 from rag.bench.results import Group
-from rag.errors import missing_extra
 from rag.terminal import counted
 
 _SIGNS = dict(zip(WAY_NAMES, "✔◐▲✘○●?", strict=True))  # as in page.js
@@ -22,36 +21,25 @@ _LIGHT = ("right_attributed", "wrong_unattributed", "refused_wrong")  # dark bar
 _HITS = 3  # shown besides the cited passages
 
 
-Image = tuple[Figure, str, str]
-"""A figure and its SVG, for a light and for a dark page."""
-
-
 def page(
     report: Mapping[str, Any], groups: Sequence[Group], drawn: Sequence[Sequence[Image]], *, passages: bool
 ) -> str:
     """Return the HTML of a report; `drawn` has the figures of each group. Raises `RagError` without Jinja2."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError as error:
-        raise missing_extra("a report", "report") from error
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
     script, style = _read("page.js"), _read("page.css")
     labels = ", ".join(system["label"] for group in report["groups"] for system in group["systems"])
     benchmarks = dict.fromkeys(f"{one['benchmark']} {one['version']}" for one in report["groups"])
-    view = all_visible(
-        {
-            "title": f"{', '.join(benchmarks)}: {labels}",
-            "warnings": _warnings(report),
-            "ways": [{"key": way, "name": name, "sign": _SIGNS[way]} for way, name in WAY_NAMES.items()],
-            "groups": [_group(one, listed) for one, listed in zip(report["groups"], drawn, strict=True)],
-            "made": list(_made(report)),
-        }
-    )
-    return environment.from_string(_read("page.html.j2")).render(
-        **view,
+    view = {
+        "title": f"{', '.join(benchmarks)}: {labels}",
+        "warnings": _warnings(report),
+        "ways": [{"key": way, "name": name, "sign": _SIGNS[way]} for way, name in WAY_NAMES.items()],
+        "groups": [_group(one, listed) for one, listed in zip(report["groups"], drawn, strict=True)],
+        "made": list(_made(report)),
+    }
+    return rendered(
+        _read("page.html.j2"),
+        view,
         style=style,
         script=script,
-        style_hash=csp_hash(style),
         script_hash=csp_hash(script),
         data=packed(questions(groups, passages=passages)),
     )
@@ -59,20 +47,6 @@ def page(
 
 def _read(name: str) -> str:
     return files("rag.bench.report").joinpath(name).read_text("utf-8")
-
-
-def csp_hash(text: str) -> str:
-    """Return the hash of a style or script, for a Content-Security-Policy."""
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def all_visible(value: Any) -> Any:  # noqa: ANN401  (JSON in, JSON out)
-    """Return the value with `visible` applied to every string in it."""
-    if isinstance(value, dict):
-        return {key: all_visible(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [all_visible(one) for one in value]
-    return visible(value) if isinstance(value, str) else value
 
 
 def packed(value: object) -> str:
@@ -204,16 +178,7 @@ def _group(group: Mapping[str, Any], drawn: Sequence[Image]) -> dict[str, Any]:
             _pair(HEADLINE.get(name, name), pair) for name, metric in compared.items() for pair in metric["pairs"]
         ],
         "correlation": list(_correlation(group["comparison"]["correlation"])) if several else [],
-        "figures": [
-            {
-                "title": one.title,
-                "text": one.text,
-                "light": base64.b64encode(light.encode()).decode(),
-                "dark": base64.b64encode(dark.encode()).decode(),
-                "height": round(100 * one.height),
-            }
-            for one, light, dark in drawn
-        ],
+        "figures": shown_figures(drawn),
     }
 
 
@@ -233,15 +198,11 @@ def _bar(ways: Mapping[str, Any], n: int) -> Iterator[dict[str, Any]]:
 def _cells(ways: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for way in WAY_NAMES:
         one = ways[way]
-        yield {"count": f"{one['count']:,}", "share": _percent(one["share"]), "range": _range(one["interval95"])}
+        yield {"count": f"{one['count']:,}", "share": _percent(one["share"]), "range": percent_range(one["interval95"])}
 
 
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f} %"
-
-
-def _range(ends: Sequence[float] | None) -> str:
-    return f"[{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]" if ends else ""
 
 
 def _row(name: str, systems: Sequence[Mapping[str, Any]], compared: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,7 +213,7 @@ def _row(name: str, systems: Sequence[Mapping[str, Any]], compared: Mapping[str,
         cells.append(
             {
                 "value": _percent(metric["value"]),
-                "range": _range(metric.get("interval95")),
+                "range": percent_range(metric.get("interval95")),
                 "n": "" if n is None else f"{n:,}",
                 "letters": compared.get("letters", {}).get(one["label"], ""),
                 "reason": metric.get("reason") or "",
@@ -311,7 +272,7 @@ def _pair(metric: str, pair: Mapping[str, Any]) -> dict[str, str]:
         "a": pair["a"],
         "b": pair["b"],
         "value": f"{100 * pair['value']:+.1f}",
-        "range": _range(pair["interval95"]),
+        "range": percent_range(pair["interval95"]),
         "better": str(pair.get("better", "")),
         "worse": str(pair.get("worse", "")),
         "p": _p(pair["p"]),

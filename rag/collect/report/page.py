@@ -1,14 +1,11 @@
 """`report.html` of a collection: one file without a network or scripts; what comes from answers is escaped."""
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from rag.bench.report.figures import Figure
-from rag.bench.report.page import all_visible, csp_hash
+from rag.bench.report.html import Image, percent_range, rendered, shown_figures
 from rag.collect.statistics import TABLE2, TABLE3, labelled_by
-from rag.errors import missing_extra
 
 _AGREEMENT = {
     "macro_f1": "macro-F1",
@@ -20,43 +17,27 @@ _AGREEMENT = {
 }
 
 
-def page(report: Mapping[str, Any], drawn: Sequence[tuple[Figure, str, str]]) -> str:
+def page(report: Mapping[str, Any], drawn: Sequence[Image]) -> str:
     """Return the HTML; `drawn` has each figure with its SVG for light and dark. Raises `RagError` without Jinja2."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError as error:
-        raise missing_extra("a report", "report") from error
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
     style = files("rag.bench.report").joinpath("page.css").read_text("utf-8")
     template = files("rag.collect.report").joinpath("page.html.j2").read_text("utf-8")
-    view = all_visible(
-        {
-            "title": report["name"],
-            "parts": list(report["table2"]),
-            "table2": [
-                {"name": name, "cells": [_number(part[key]) for part in report["table2"].values()]}
-                for key, name in TABLE2.items()
-            ],
-            "table3": list(_table3(report["table3"])),
-            "support": list(_support(report["table3"])),
-            "systems": [{"name": name, "count": f"{count:,}"} for name, count in report["systems"].items()],
-            "agreement": _agreement(report["autoais"]),
-            "figures": [
-                {
-                    "title": one.title,
-                    "text": one.text,
-                    "light": base64.b64encode(light.encode()).decode(),
-                    "dark": base64.b64encode(dark.encode()).decode(),
-                    "height": round(100 * one.height),
-                }
-                for one, light, dark in drawn
-            ],
-            "made": list(_made(report)),
-            "labelled_by": labelled_by(report["labelled_by"]),
-            "simulated": report["labelled_by"]["simulated"],
-        }
-    )
-    return environment.from_string(template).render(**view, style=style, style_hash=csp_hash(style))
+    view = {
+        "title": report["name"],
+        "parts": list(report["table2"]),
+        "table2": [
+            {"name": name, "cells": [_number(part[key]) for part in report["table2"].values()]}
+            for key, name in TABLE2.items()
+        ],
+        "table3": list(_table3(report["table3"])),
+        "support": list(_support(report["table3"])),
+        "systems": [{"name": name, "count": f"{count:,}"} for name, count in report["systems"].items()],
+        "agreement": _agreement(report["autoais"]),
+        "figures": shown_figures(drawn),
+        "made": list(_made(report)),
+        "labelled_by": labelled_by(report["labelled_by"]),
+        "simulated": report["labelled_by"]["simulated"],
+    }
+    return rendered(template, view, style=style)
 
 
 def _number(value: float | int | None) -> str:
@@ -73,7 +54,7 @@ def _table3(parts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                     "name": name,
                     "cells": [f"{one[column]:,}" for column in ("total", "yes", "no")],
                     "share": f"{100 * one['share']:.1f} %",
-                    "range": _range(one["interval95"]),
+                    "range": percent_range(one["interval95"]),
                 }
 
 
@@ -104,7 +85,10 @@ def _agreement(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def _shares(name: str, sides: Mapping[str, Any]) -> dict[str, Any]:
     cells = [
-        {"value": "–" if one["value"] is None else f"{100 * one['value']:.1f} %", "range": _range(one["interval95"])}
+        {
+            "value": "–" if one["value"] is None else f"{100 * one['value']:.1f} %",
+            "range": percent_range(one["interval95"]),
+        }
         for one in (sides["people"], sides["judge"])
     ]
     return {"name": name, "n": f"{sides['people']['n']:,}", "cells": cells}
@@ -113,10 +97,6 @@ def _shares(name: str, sides: Mapping[str, Any]) -> dict[str, Any]:
 def _ends(found: Mapping[str, Any], key: str) -> str:
     ends = found["interval95"].get(key)
     return f"[{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
-
-
-def _range(ends: Sequence[float] | None) -> str:
-    return f"[{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]" if ends else ""
 
 
 def _made(report: Mapping[str, Any]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from rag.annotate.items import (
     item_of,
     items_of,
     read_items,
+    to_row,
     write_items,
 )
 from rag.annotate.schemes import COMMAND_KEYS, KINDS, SCHEMES, Scheme, Unit, flags_for, scheme_of
@@ -206,6 +207,14 @@ def test_attention_checks_exchange_sources() -> None:
         assert item.group != other.group
     with pytest.raises(UsageError, match="7 attention checks need more items than the 6"):
         attention_checks(made, 7, "attributable", "no")
+
+
+def test_an_attention_check_of_items_with_long_ids_can_be_read_again() -> None:
+    made = [replace(item, id=f"{item.id}{'x' * 590}") for item in make_items(6)]
+    checks = attention_checks(made, 6, "attributable", "no")
+    assert len({check.id for check in checks.values()}) == 6
+    for check in checks.values():
+        assert item_of(to_row(check), "here") == check
 
 
 def test_attention_checks_are_not_told_by_numbers_tables_or_how_many_sources() -> None:

@@ -555,16 +555,17 @@ def test_an_id_that_cannot_be_shown_is_refused(make_study: MakeStudy, name: str)
         make_study(1).invite(name)
 
 
-def test_unknown_people(make_study: MakeStudy) -> None:
+@pytest.mark.parametrize("name", ["eve", "\0", "\udcff"])
+def test_unknown_people(make_study: MakeStudy, name: str) -> None:
     study = make_study(1)
-    with pytest.raises(UsageError, match="no person called 'eve'"):
-        study.revoke("eve")
-    with pytest.raises(UsageError, match="no person called 'eve'"):
-        study.block("eve", "x")
-    with pytest.raises(UsageError, match="no person called 'eve'"):
-        study.unblock("eve")
+    with pytest.raises(UsageError, match="no person called"):
+        study.revoke(name)
+    with pytest.raises(UsageError, match="no person called"):
+        study.block(name, "x")
+    with pytest.raises(UsageError, match="no person called"):
+        study.unblock(name)
     with pytest.raises(LinkError):
-        study.next("eve")
+        study.next(name)
 
 
 # --- training and gold -----------------------------------------------------------------------------------------------
@@ -616,7 +617,6 @@ def test_gold_items_come_at_the_set_share_and_cannot_be_told(make_study: MakeStu
         assert work.phase == "study"
         assert (work.item.expected, work.item.explanation, work.attempt) == ({}, "", 0)
         if previous is not None:  # the counts do not tell either
-            assert previous.left is not None
             assert (work.done, work.left) == (previous.done + 1, previous.left - 1)
         previous = work
         gold.append(work.item.text.startswith("The t"))

@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -408,18 +407,6 @@ def test_a_killed_first_build_is_recognised_as_half_built(tmp_path: Path, corpus
     one_line_error(rag("ask", "river?", "--index", half), "half-built", "build it again")
     assert rag("index", "build", corpus, "--to", half).returncode == 0
     assert open_index(half).manifest["passages"] == len(SHELF)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MB, where this machine lets us mount one."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip(f"needs a file system of its own: {mounted.stderr.decode().strip()}")
-    yield disk
-    subprocess.run(["umount", "-l", disk], check=True)
 
 
 def test_an_index_that_cannot_be_written_can_be_asked_but_not_rebuilt(

@@ -628,18 +628,6 @@ def test_kills_at_any_moment_leave_the_old_index_or_the_new_one(tmp_path: Path) 
     assert contents(open_index(home)) == after
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MB, where this machine lets us mount one."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip(f"needs a file system of its own: {mounted.stderr.decode().strip()}")
-    yield disk
-    subprocess.run(["umount", "-l", disk], check=True)
-
-
 def test_a_full_disk_is_one_line_and_keeps_the_old_index(small_disk: Path, docs: Path, rag: Command) -> None:
     home = small_disk / "i.index"
     library.build_index(docs, home, recipes=["static"])

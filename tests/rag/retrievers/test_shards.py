@@ -20,6 +20,7 @@ from rag.client import Client
 from rag.errors import QuestionError, RagError, UsageError, UserError
 from rag.index import postings
 from rag.index.recipes import Recipe as Settings
+from rag.index.statistics import Statistics
 from rag.retrievers import Retriever
 from rag.retrievers.shards import open_shards
 from rag.serve import Limits, Service
@@ -152,6 +153,7 @@ def test_statistics_that_no_collection_has_are_refused(folder: Path, url: str) -
         bm25.search_within(["mill"], 3, [honest])
     for wrong in (
         {"passages": 3},
+        {"passages": 10**50},
         {"untitled": -1},
         {"lengths": {"contents": float("nan"), "title": 1.0}},
         {"lengths": {"contents": 1.0}},
@@ -160,11 +162,20 @@ def test_statistics_that_no_collection_has_are_refused(folder: Path, url: str) -
     ):
         with pytest.raises(UsageError, match="the statistics of BM25 contradict one another"):
             replace(honest, **wrong)
+    with pytest.raises(UsageError, match="the statistics of BM25 contradict one another"):
+        bm25.search_within(["mill salt"], 3, [replace(honest, lengths={"contents": 0.0, "title": 0.0})])
     client = Client(f"{url}/part2")
     with pytest.raises(RagError, match="recipe 'static' has no statistics: it is not of kind bm25"):
         client.statistics(["mill"], recipe="static")
     with pytest.raises(RagError, match="there are 0 statistics for 1 queries"):
         client.search_each(["mill"], statistics=[])
+
+
+def test_a_term_that_all_of_millions_of_passages_have_changes_no_score() -> None:
+    found = {"contents": (9_000_000,), "title": (0,)}
+    here = Statistics(9_000_000, 0, {"contents": 100.0, "title": 2.0}, found)
+    assert here.idf("contents", 0) == 0
+    assert here.most(Statistics.of([here, here]), {"contents": 1.0, "title": 1.0}) == 1
 
 
 def test_a_caller_cannot_make_a_server_read_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

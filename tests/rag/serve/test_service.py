@@ -147,6 +147,7 @@ def test_neighbours_of_passages_without_a_file_have_the_same_title(tmp_path: Pat
         (lambda s: s.ask(QUESTION, recipe="remote:http://169.254.169.254/x"), UsageError, "no recipe"),
         (lambda s: s.search(QUESTION, recipe="bm25+remote:http://localhost:1/x"), UsageError, "no recipe"),
         (lambda s: s.search(QUESTION, recipe="+".join(["bm25"] * 50)), UsageError, "no recipe"),
+        (lambda s: s.search(QUESTION, recipe="bm25+bm25"), UsageError, "names a recipe twice"),
         (lambda s: s.search(QUESTION, recipe="static"), UsageError, "lacks a part"),
         (lambda s: s.ask(QUESTION, history=[Turn("q", "a")] * 101), UsageError, "101 turns"),
         (lambda s: s.search_many(["q"] * 101), UsageError, "101 queries"),

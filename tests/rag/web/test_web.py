@@ -26,11 +26,12 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
+from rag.client import is_loopback
 from rag.errors import RagError, UserError
 from rag.export.escaping import visible
 from rag.web.pages import Pages, escaped
 from rag.web.security import HEADERS, RateLimit, allowed_hosts, csrf_token, is_csrf_token, middleware, signature
-from rag.web.server import _Ending, is_loopback, serve
+from rag.web.server import _Ending, other_address, serve
 
 
 @given(st.text())
@@ -272,3 +273,13 @@ def test_the_server_says_where_it_is_logs_no_address_and_stops_when_told() -> No
 def test_loopback_is_recognised() -> None:
     assert all(map(is_loopback, ["127.0.0.1", "127.8.8.8", "::1", "localhost"]))
     assert not any(map(is_loopback, ["0.0.0.0", "::", "192.168.1.2", "example.org"]))
+
+
+@pytest.mark.parametrize(
+    ("host", "wanted"),
+    [("10.0.0.7", "10.0.0.7"), ("fe80::1", "[fe80::1]"), ("0.0.0.0", "a.example"), ("::", "a.example")],
+)
+def test_an_example_of_an_address_can_be_used(host: str, wanted: str) -> None:
+    found = other_address(host, 8000, "a.example")
+    assert found == f"http://{wanted}:8000"
+    assert allowed_hosts(found)[-1] == wanted
