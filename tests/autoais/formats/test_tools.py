@@ -246,6 +246,13 @@ def test_flashrag_titles_are_the_first_lines_and_its_questions_are_questions(tmp
     assert [(q.id, q.answers) for q in read_questions(path)] == [("test_0", ("Warsaw",))]
 
 
+def test_ids_of_attrscore_may_count_from_0(tmp_path: Path) -> None:
+    row = {"query": "?", "answer": POLAND, "reference": POLAND, "label": "Attributable"}
+    path = lines(tmp_path / "a.jsonl", *({"id": number, **row} for number in (0, 1)))
+    assert [answer.id for answer in formats.read(path)] == ["0", "1"]
+    assert [label.id for label in formats.read_labels(path)] == ["0", "1"]
+
+
 # --- open-rag-eval, ExpertQA, LLM-AggreFact -------------------------------------------------------------------------
 
 
