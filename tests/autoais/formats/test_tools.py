@@ -273,6 +273,16 @@ def test_runs_of_open_rag_eval_are_answers_and_markers_are_passage_ids(tmp_path:
     assert answer.sentences[0].cites == ("[999999999999]",)  # an id, and the first passage
 
 
+def test_ids_of_open_rag_eval_may_be_numbers_in_json(tmp_path: Path) -> None:
+    row = {"query": "?", "query_run": "1", "passage_id": "[1]", "passage": POLAND, "generated_answer": "So [1]."}
+    path = lines(tmp_path / "r.jsonl", *({"query_id": number, **row} for number in (0, 5)))
+    answers = list(formats.read(path))
+    assert [answer.id for answer in answers] == ["0", "5"]
+    assert len(list(formats.write(answers, "open-rag-eval"))) == 3
+    again = lines(tmp_path / "again.jsonl", *({"query_id": number, **row} for number in (0, 5, 0)))
+    assert messages(again) == [f":3: run '1' of query '0' began at {again}:1; its rows should be adjacent"]
+
+
 def test_expertqa_has_an_answer_per_system_and_labels_of_what_needs_a_source(tmp_path: Path) -> None:
     row: dict[str, Any] = json.loads(json.dumps(ROWS["expertqa"][0]))
     row["answers"]["bing_chat"] = {"answer_string": "Madrid.", "claims": None}
