@@ -70,13 +70,6 @@ def read_nuggets(path: str | Path) -> Iterator[NuggetBank]:
         yield bank
 
 
-def nugget_lines(questions: Iterable[Question]) -> Iterator[str]:
-    """Return the lines of a nugget file; all nuggets are vital, and of alternative phrases the first is written."""
-    for question in questions:
-        nuggets = [{"text": phrases[0], "importance": "vital"} for phrases in question.nuggets]
-        yield dumps({"query": question.text, "qid": question.id, "nuggets": nuggets})
-
-
 def assignment_lines(answers: Iterable[CitedAnswer], banks: Iterable[NuggetBank], judge: Judge) -> Iterator[str]:
     """Return the lines of a file of assignments: whether each answer, as the evidence, supports each nugget.
 
