@@ -178,6 +178,10 @@ def test_assignments_are_labels_for_a_judge(tmp_path: Path) -> None:
     assert [one.support for one in labels] == [Support.FULL, Support.NONE, Support.FULL]
     assert labels[0].attribution.evidence == (ANSWERS[0].plain,)
     assert (labels[0].id, labels[0].system) == ("q1/ours/1", "ours")
+    nuggets = [{"text": "Warsaw is the capital", "assignment": "support"}]
+    passage = {"qid": "q1", "answer_text": None, "candidate_text": TEXTS[0], "docid": IDS[0], "nuggets": nuggets}
+    (label,) = formats.read_labels(rows(tmp_path / "passages.jsonl", [passage]))
+    assert (label.id, label.attribution.evidence) == (f"q1/{IDS[0]}/1", (TEXTS[0],))
     found = autoais.evaluate_judge(path, "lexical")["sets"]["nuggets"]
     assert (found["n"], found["macro_f1"]) == (3, 1.0)
 
