@@ -10,9 +10,9 @@ from autoais.io.files import records
 from autoais.meta import ais_paper
 from autoais.meta.agreement import f1_to_majority, krippendorff_alpha, pairwise_agreement
 from autoais.metrics.rates import Rate
+from autoais.ratings.ais_csv import RATERS
 
 COLUMNS = ("model-name", "INT", "INT & AIS", "Flagged", "# agree (INT)", "# agree (AIS)")
-_RATERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ def _agreement(labels: Iterable[tuple[bool, int | None]]) -> dict[str, Any]:
     """Agreement from single ratings, rebuilt from majority labels and counts; impossible counts are left out."""
     listed = list(labels)
     items = [
-        (agree, _RATERS - agree) if label else (_RATERS - agree, agree)
+        (agree, RATERS - agree) if label else (RATERS - agree, agree)
         for label, agree in listed
-        if agree is not None and _RATERS < 2 * agree <= 2 * _RATERS
+        if agree is not None and RATERS < 2 * agree <= 2 * RATERS
     ]
     return {
         "items": len(items),
