@@ -174,6 +174,7 @@ ATTRSCORE = Format(
     by_place=lambda row: "id" not in row,
     write=_attrscore_write,
     labels=lambda row, where: iter([_attrscore_label(row, where)]),
+    ids=unique_id("id"),
     supports=_KEEPS,
     csv=True,
 )

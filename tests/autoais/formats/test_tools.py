@@ -251,6 +251,8 @@ def test_ids_of_attrscore_may_count_from_0(tmp_path: Path) -> None:
     path = lines(tmp_path / "a.jsonl", *({"id": number, **row} for number in (0, 1)))
     assert [answer.id for answer in formats.read(path)] == ["0", "1"]
     assert [label.id for label in formats.read_labels(path)] == ["0", "1"]
+    twice = lines(tmp_path / "twice.jsonl", *({"id": 0, **row} for _ in range(2)))
+    assert messages(twice) == [f":2: field 'id': '0' occurs twice (first at {twice}:1)"]
 
 
 # --- open-rag-eval, ExpertQA, LLM-AggreFact -------------------------------------------------------------------------
