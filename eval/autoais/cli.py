@@ -310,7 +310,7 @@ def agreement(
     others = {"experts": expert_file, "variant": variant, "answers": answers, "gold": gold}
     inputs |= {role: path for role, path in others.items() if path is not None}
     listed = [] if experts is None else next(csv.reader([experts], skipinitialspace=True), [])
-    named = expert_file or (None if experts is None else [name.strip() for name in listed])
+    named = expert_file or (None if experts is None else [name.strip() for name in listed or [""]])
     result = measured(
         files,
         experts=named,
