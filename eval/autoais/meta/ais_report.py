@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autoais.errors import FormatError
+from autoais.errors import FormatError, field_names
 from autoais.io.files import records
 from autoais.meta import ais_paper
 from autoais.meta.agreement import f1_to_majority, krippendorff_alpha, pairwise_agreement
@@ -42,7 +42,7 @@ def read_release(path: Path) -> list[ReleasedRow]:
         if isinstance(row, FormatError):
             raise row
         if missing := [column for column in COLUMNS if column not in row]:
-            raise FormatError(f"{where}: columns {', '.join(missing)} are missing (found: {', '.join(row)[:200]})")
+            raise FormatError(f"{where}: columns {', '.join(missing)} are missing (found: {field_names(row)})")
         ratings.append(_rating({column: str(row[column]).strip() for column in COLUMNS}, where))
     if not ratings:
         raise FormatError(f"{path}: holds no rows")
