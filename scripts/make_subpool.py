@@ -48,7 +48,6 @@ def main(
 ) -> None:
     """Write the passages of the sub-pool in the order of the pool."""
     wanted = drawn(data, passages)
-    out.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(out, (line for identifier, line in lines(data / "wiki/passages.jsonl.zst") if identifier in wanted))
     print(f"{len(wanted):,} passages in {out}")
 

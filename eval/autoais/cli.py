@@ -190,7 +190,7 @@ def _write_scores(
         write_atomic(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
     if scores is not None:
         write_atomic(scores, attributed_qa.scores(scored.metrics))
-        say(f"AutoAIS in {scores} is from judge {run.judge.name}", err=True)
+        _say(f"AutoAIS in {scores} is from judge {run.judge.name}")
 
 
 @app.command()
@@ -227,7 +227,7 @@ def train(
     from autoais.training.recipe import run
 
     needs("torch", "transformers", "onnx")
-    run(recipe, data, out, short=short, log=lambda line: say(line, err=True))
+    run(recipe, data, out, short=short, log=_say)
 
 
 @app.command("ais-report")
@@ -239,7 +239,7 @@ def ais_report(
 
     The paper's own files are printed beside the paper's values. The agreement assumes five annotators per item.
     """
-    from autoais.io.jsonl import check_distinct, dumps, round_floats
+    from autoais.io.jsonl import check_distinct, round_floats
     from autoais.io.provenance import provenance
     from autoais.meta.ais_paper import other_tables
     from autoais.meta.ais_report import read_release, report
@@ -251,17 +251,16 @@ def ais_report(
         rated = read_release(path)
         most = max(max(one.interpretable_agree or 0, one.attributable_agree or 0) for one in rated)
         if most < RATERS:
-            say(
+            _say(
                 f"warning: {path}: at most {how_many(most, 'annotators')} agree on an item; the agreement assumes "
-                f"{RATERS} and is wrong if there were fewer: use `autoais agreement` on the ratings",
-                err=True,
+                f"{RATERS} and is wrong if there were fewer: use `autoais agreement` on the ratings"
             )
         reports.append({"file": path.name, **report(rated)})
     other = other_tables(reports)
     if as_json:
         inputs = {f"ratings{number}": path for number, path in enumerate(files, 1)}
         result = {"files": reports, "other_tables": other, "provenance": provenance(inputs)}
-        typer.echo(dumps(round_floats(result), indent=2))
+        print_json(round_floats(result))
         return
     for one in reports:
         show_ais(one)
@@ -311,7 +310,7 @@ def agreement(
     others = {"experts": expert_file, "variant": variant, "answers": answers, "gold": gold}
     inputs |= {role: path for role, path in others.items() if path is not None}
     listed = [] if experts is None else next(csv.reader([experts], skipinitialspace=True), [])
-    named = expert_file or (None if experts is None else [name.strip() for name in listed])
+    named = expert_file or (None if experts is None else [name.strip() for name in listed or [""]])
     result = measured(
         files,
         experts=named,
@@ -436,7 +435,7 @@ def convert(
     made = api.convert(source, target, to, format=come_from, corpus=corpora, questions=questions, skip_bad=skip_bad)
     _say_notes(made.notes)
     for what, count in made.lost.items():
-        say(f"lost, because {to} has no field for it: {what} ({how_many(count, 'answers')})", err=True)
+        _say(f"lost, because {to} has no field for it: {what} ({how_many(count, 'answers')})")
 
 
 @app.command()
@@ -475,10 +474,9 @@ def schema(
 ) -> None:
     """List the formats, or print the JSON Schema of one."""
     from autoais import formats
-    from autoais.io.jsonl import dumps
 
     if name is not None:
-        typer.echo(dumps(formats.schema_of(name), indent=2))
+        print_json(formats.schema_of(name))
         return
     for one in formats.names():
         typer.echo(f"{one:<20} {formats.schema_of(one)['description']}")
@@ -521,12 +519,13 @@ def validate(
 
 
 def _say(line: str) -> None:
+    """Print a line on standard error."""
     say(line, err=True)
 
 
 def _say_notes(notes: "Mapping[str, int]") -> None:
     for what, count in notes.items():
-        say(how_many(count, what), err=True)
+        _say(how_many(count, what))
 
 
 def print_json(value: object) -> None:
@@ -536,13 +535,14 @@ def print_json(value: object) -> None:
     typer.echo(dumps(value, indent=2))
 
 
-_UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]  # click's, wherever it is
+# click's UsageError, by its subclass: it is in the package click, or inside typer, by the version of typer.
+_UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
 
 
 def run(application: typer.Typer) -> None:
     """Run a command line; a `UserError` becomes one line on standard error and exit code 2.
 
-    So does a wrong option or argument of a command; a command that is not known has the usage.
+    So does a wrong option or argument of a command. For an unknown command, the usage is printed.
     """
     command = typer.main.get_command(application)
     invoke = command.invoke
@@ -557,7 +557,8 @@ def run(application: typer.Typer) -> None:
             message = " ".join(error.format_message().split()).rstrip(".")
             raise UserError(f"{at.command_path}: {message}; see {at.command_path} --help") from error
 
-    command.invoke = told  # type: ignore[assignment,method-assign]  # click has no hook, and prints a box of five lines
+    # Replaced, because typer prints a box of five lines for such an error once it leaves `invoke`, and has no hook.
+    command.invoke = told  # type: ignore[assignment,method-assign]
     try:
         command(prog_name=Path(sys.argv[0]).name)  # click would make `python -m rag.rag` of `python -m rag`
     except UserError as error:
@@ -571,7 +572,7 @@ def run(application: typer.Typer) -> None:
 def _fail(message: str) -> NoReturn:
     if received():  # a module that was interrupted while it loaded looks like one that is missing
         raise SystemExit(INTERRUPTED)
-    say(f"error: {message}", err=True)
+    _say(f"error: {message}")
     raise SystemExit(2)
 
 

@@ -155,9 +155,8 @@ def compare(
     units = _units(answers, *asked)
     questions = int(units.max()) + 1 if len(units) else 0
     pairs = [(a.get(answer, False), b.get(answer, False)) for answer in answers]
-    only_a, only_b = (
-        sum(ours is True and theirs is not True for ours, theirs in side) for side in (pairs, _swap(pairs))
-    )
+    only_a = sum(ours is True and theirs is not True for ours, theirs in pairs)
+    only_b = sum(theirs is True and ours is not True for ours, theirs in pairs)
     both = sum(ours is True and theirs is True for ours, theirs in pairs)
     columns = [_summed(units, [(float(pair[side] is True), 1.0) for pair in pairs]) for side in (0, 1)]
     (difference,) = _tested([_Metric(*columns)])
@@ -196,10 +195,6 @@ def _summed(units: "NDArray[np.int64]", rows: "Sequence[tuple[float, float]] | F
     import numpy as np
 
     return np.stack(intervals.by_question(units, *np.array(rows, np.float64).reshape(-1, 2).T), axis=1)
-
-
-def _swap(pairs: Iterable[tuple[bool | None, bool | None]]) -> list[tuple[bool | None, bool | None]]:
-    return [(theirs, ours) for ours, theirs in pairs]
 
 
 def _test(test: McNemar) -> dict[str, Any]:

@@ -122,10 +122,9 @@ def _show_human(human: dict[str, Any], judge: str) -> None:
     if human["metrics"]:
         _show_metrics(console, human["metrics"])
     for what, one in human["agreement"].items():
-        kappa = "-" if one["cohen_kappa"] is None else f"{one['cohen_kappa']:.3f}"
+        f1, kappa = ("-" if one[key] is None else f"{one[key]:.3f}" for key in ("macro_f1", "cohen_kappa"))
         console.print(
-            f"{judge} against people on {one['n']} {what}: macro-F1 {one['macro_f1']:.3f}, kappa {kappa} "
-            f"({one['undecided']} undecided)"
+            f"{judge} against people on {one['n']} {what}: macro-F1 {f1}, kappa {kappa} ({one['undecided']} undecided)"
         )
     if "levels" in human:
         levels = human["levels"]

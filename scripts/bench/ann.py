@@ -28,7 +28,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import numpy as np
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.jsonl import dumps, round_floats
 from autoais.io.provenance import provenance, versions
 from autoais.questions import read_questions
 from rag.encoders import open_encoder
@@ -48,6 +48,7 @@ from rag.retrievers.vectors import (
     pick,
     write_file,
 )
+from scripts.results import tell
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,10 +111,7 @@ def main() -> None:
         "versions": versions() | {"faiss": faiss().__version__},
         "provenance": provenance({role: path for role, path in inputs.items() if path and path.is_file()}),
     }
-    text = dumps(round_floats(result, 4), indent=2)
-    print(text)
-    if given.out:
-        write_atomic(given.out, [text])
+    tell(result, given.out)
     raise SystemExit(not all(bars.values()))
 
 

@@ -47,10 +47,11 @@ _GIVE_UP = 120.0
 def make_items(n: int) -> list[Item]:
     """Answers of 60 words, with two sources of 100."""
     words = "the annotator reads every word of an answer and of its source before a key is pressed ".split()
+    text = " ".join(words * 4)
     sources = tuple(Source(f"p{number}", " ".join(words * 6)) for number in range(2))
     return [
-        Item(f"q{n}", f"Answer {n} says that " + " ".join(words * 4), query=f"What about {n}?", sources=sources)
-        for n in range(n)
+        Item(f"q{number}", f"Answer {number} says that {text}", query=f"What about {number}?", sources=sources)
+        for number in range(n)
     ]
 
 

@@ -16,10 +16,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
 from autoais.questions import read_questions
 from scripts.process import Used, measured
+from scripts.results import tell
 
 COLD, WARM, ROUNDS = 8, 30, 3
 
@@ -109,10 +109,7 @@ def main() -> None:
         ratios = [ours[0] / theirs[0] for ours, theirs in zip(times["this"], times["other"], strict=True)]
         result["warm"]["this / other"] = {"median": statistics.median(ratios), "rounds": ratios}
     result["provenance"] = provenance({"questions": given.questions})
-    shown = dumps(round_floats(result, 4), indent=2)
-    print(shown)
-    if given.out:
-        write_atomic(given.out, [shown])
+    tell(result, given.out)
 
 
 if __name__ == "__main__":

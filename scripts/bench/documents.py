@@ -93,7 +93,6 @@ def measure(
     }
     if "pdf_before" in result:
         result["pdf_before"]["times_slower"] = result["pdf_before"]["cpu"] / result["pdf"]["cpu"]
-    out.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(out, [dumps(round_floats(result), indent=2)])
 
 

@@ -6,7 +6,6 @@ Takes about five minutes, and 2 GB of disk in a temporary folder. The bars come 
 machine disturbs the timings, so runs alternate and medians are compared.
 """
 
-import json
 import os
 import statistics
 import sys
@@ -20,6 +19,7 @@ import tantivy
 import typer
 from tantivy import Occur, Query
 
+from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import provenance, versions
 from autoais.questions import read_questions
 from autoais.types import Question
@@ -30,7 +30,6 @@ from scripts.process import measured
 
 HERE = Path(__file__).parent
 QUESTION = "who got the first nobel prize in physics"
-
 
 Measurement = Callable[[int], tuple[float, float]]
 
@@ -141,8 +140,7 @@ def main(
             "versions": versions(),
             "provenance": provenance({"corpus": corpus, "questions": asked}),
         }
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(result, indent=2) + "\n")
+        write_atomic(out, [dumps(result, indent=2)])
     raise SystemExit(any(value > bar for value, bar in bars.values()))
 
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance, versions
 from autoais.questions import read_questions
 from rag.index.analysis import query_terms
@@ -32,6 +31,7 @@ from rag.index.open import open_index
 from rag.index.postings import BM25
 from rag.retrievers import open_retriever
 from rag.retrievers.lucene import Lucene
+from scripts.results import tell
 
 KS = (10, 100)
 _BLOCK = 20  # queries per turn of a variant; in one long turn, a busy minute would affect one variant only
@@ -91,10 +91,7 @@ def main() -> None:
         "versions": versions(),
         "provenance": provenance({"questions": given.questions}),
     }
-    text = dumps(round_floats(result, 4), indent=2)
-    print(text)
-    if given.out:
-        write_atomic(given.out, [text])
+    tell(result, given.out)
     raise SystemExit(not all(bars.values()))
 
 

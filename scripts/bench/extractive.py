@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from autoais.io.jsonl import dumps
+from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import provenance
 from autoais.metrics.short_answers import has_answer
 from autoais.questions import read_questions
@@ -79,8 +79,7 @@ def main(
         table.add_row(*("" if cell is None else str(cell) for cell in row.values()))
     Console(width=120).print(table)
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(dumps({"rows": rows, "provenance": provenance(files)}, indent=2) + "\n")
+        write_atomic(out, [dumps({"rows": rows, "provenance": provenance(files)}, indent=2)])
 
 
 if __name__ == "__main__":

@@ -23,13 +23,14 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.jsonl import dumps
 from autoais.io.provenance import processor, provenance
 from autoais.judges import open_judge
 from autoais.types import Attribution
 from rag.encoders import open_encoder
 from rag.index.open import open_index
 from rag.reader import SHIPPED
+from scripts.results import tell
 
 WARM_UP = 64
 NO_GPU = 3
@@ -130,10 +131,7 @@ def main(
         "passages": passages,
         "provenance": provenance({}),
     }
-    text = dumps(round_floats(result), indent=2)
-    print(text)
-    if out is not None:
-        write_atomic(out, [text])
+    tell(result, out, digits=6)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,12 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
 from rag.bench.report.tables import metric_of
 from rag.bench.results import read_run
 from scripts.bench.page import page
 from scripts.process import Used, measured
+from scripts.results import tell
 from scripts.timeless import timeless
 
 RAG, AUTOAIS = ([sys.executable, "-m", name] for name in ("rag", "autoais"))
@@ -107,9 +107,7 @@ def main(
         "killed": killed,
         "provenance": provenance({"questions": data / "nq" / "nq_pool_dev.jsonl"}),
     }
-    shown = dumps(round_floats(result, 4), indent=2)
-    print(shown)
-    write_atomic(out, [shown])
+    tell(result, out)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from autoais.io.files import records
-from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
 from autoais.judges.alignment import align
 from autoais.judges.minilm import MiniLMJudge, Reading, features
@@ -28,6 +27,7 @@ from autoais.text.quotes import is_quoted
 from autoais.training.prepare import minimal_pairs
 from autoais.training.simulate import Page
 from autoais.types import Attribution
+from scripts.results import tell
 
 ROUNDS = 5
 PAIRS = 60
@@ -62,10 +62,7 @@ def main() -> None:
         "agreement": agreement(judge, reference, [pair.attribution for pair in pairs[:1000]]),
         "provenance": provenance({"model": judge.folder / "model.onnx", "corpus": given.corpus}),
     }
-    text = dumps(round_floats(result, 4), indent=2)
-    print(text)
-    if given.out:
-        write_atomic(given.out, [text])
+    tell(result, given.out)
 
 
 def drawn(corpus: Path, share: float = 0.01) -> list[Page]:

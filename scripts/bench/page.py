@@ -16,11 +16,11 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
 from rag.bench.report import write_report
 from rag.bench.results import read_run
 from scripts.browser import chromium
+from scripts.results import tell
 
 PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 FILLED = "document.getElementById('count').textContent ? performance.now() : 0"
@@ -61,9 +61,7 @@ def page(*runs: Path, loads: int = 5) -> dict[str, Any]:
 def main(runs: list[Path], out: Annotated[Path, typer.Option(help="Output file (json).")]) -> None:
     """Measure, print, and write to --out."""
     result = {"processor": processor(), **page(*runs), "provenance": provenance({})}
-    shown = dumps(round_floats(result, 4), indent=2)
-    print(shown)
-    write_atomic(out, [shown])
+    tell(result, out)
 
 
 if __name__ == "__main__":

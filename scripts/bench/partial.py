@@ -118,12 +118,12 @@ def best(sets: Sequence[Rows], name: str, candidates: Sequence[Cuts]) -> Cuts:
     """The cuts with the highest macro-F1, averaged over the sets; the first of equals."""
 
     def score(cuts: Cuts) -> float:
-        return float(np.mean([macro_f1(per_claim_sum(rows, said(rows.probability[name], cuts))) for rows in sets]))
+        return float(np.mean([macro_f1(confusion(rows, said(rows.probability[name], cuts))) for rows in sets]))
 
     return max(candidates, key=score)
 
 
-def per_claim_sum(rows: Rows, levels: Numbers) -> Floats:
+def confusion(rows: Rows, levels: Numbers) -> Floats:
     """The confusion matrix of all rows."""
     return np.bincount(3 * rows.level + levels, minlength=9).reshape(3, 3).astype(np.float64)
 

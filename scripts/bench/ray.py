@@ -20,7 +20,6 @@ from typing import Annotated, Any
 import typer
 
 from autoais.engines.ray import RayEngine
-from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
 from autoais.judges import open_judge
 from autoais.judges.engine import EngineJudge
@@ -28,6 +27,7 @@ from autoais.types import Attribution
 from rag.encoders import BATCH, open_encoder
 from rag.encoders.engine import EngineEncoder
 from rag.index.open import open_index
+from scripts.results import tell
 
 WORKERS = {"one_worker": 1, "two_workers": 2}
 Work = Callable[[], object]
@@ -108,10 +108,7 @@ def main(
         "embedding": measured(lambda engine: encoding(texts, encoder, engine), address, rounds),
         "provenance": provenance({}),
     }
-    shown = dumps(round_floats(result, 4), indent=2)
-    print(shown)
-    if out is not None:
-        write_atomic(out, [shown])
+    tell(result, out)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.questions import read_questions
 from rag.index.open import open_index
 from rag.reader import Reader
 from rag.types import Passage
+from scripts.results import tell
 
 QUESTIONS = 50
 ROUNDS = 5
@@ -43,10 +43,7 @@ def main() -> None:
         "index": index.manifest["checksum"],
         "provenance": provenance({"model": reader.folder / "model.onnx", "questions": given.questions}),
     }
-    text = dumps(round_floats(result, 4), indent=2)
-    print(text)
-    if given.out:
-        write_atomic(given.out, [text])
+    tell(result, given.out)
 
 
 def measured(reader: Reader, pairs: list[tuple[str, Passage]], weights: Path, base: Path) -> dict[str, Any]:

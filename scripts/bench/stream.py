@@ -13,9 +13,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.jsonl import write_atomic
 from autoais.io.provenance import provenance
 from scripts.process import measured
+from scripts.results import tell
 
 SENTENCES = 4  # per answer, each with one citation and so one pair
 
@@ -35,10 +36,7 @@ def main() -> None:
         "bytes_a_pair": (runs[-1]["peak_mb"] - runs[0]["peak_mb"]) * 1e6 / (runs[-1]["pairs"] - runs[0]["pairs"]),
         "provenance": provenance({}),
     }
-    text = dumps(round_floats(result, 3), indent=2)
-    print(text)
-    if given.out:
-        write_atomic(given.out, [text])
+    tell(result, given.out, digits=3)
 
 
 def scored(folder: Path, pairs: int) -> dict[str, float]:

@@ -17,11 +17,11 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import provenance
 from autoais.judges.minilm import MiniLMJudge
 from autoais.metrics.rates import Rate
 from autoais.types import Attribution, Verdict
+from scripts.results import tell
 
 MOST = 2000
 YES, OTHER, NO = Verdict.ATTRIBUTABLE, Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY
@@ -90,9 +90,7 @@ def main(
             for name in names
         }
     result = {"judge": judge.name, "sets": found, "provenance": provenance(files)}
-    text = dumps(round_floats(result, 4), indent=2)
-    print(text)
-    write_atomic(out, [text])
+    tell(result, out)
 
 
 if __name__ == "__main__":

@@ -320,6 +320,13 @@ def test_the_judge_is_compared_with_levels_of_support_of_single_citations(tmp_pa
     assert human["labels"]["full_support"]["value"] == 0.5
 
 
+def test_a_judge_that_decides_nothing_is_shown_beside_people_all_the_same(tmp_path: Path, autoais: Command) -> None:
+    sentence = {"text": "It is so.", "attributable": True, "citations": [{"passage": "p"}]}  # no content words
+    row = {"id": "1", "question": "?", "sentences": [sentence], "passages": [{"id": "p", "text": "It is so."}]}
+    said = autoais("score", jsonl(tmp_path / "l.jsonl", [row]), *LEX, "--metrics", "none").stdout
+    assert "against people on 0 sentences: macro-F1 -, kappa - (1 undecided)" in said
+
+
 def test_answers_of_other_systems_meet_the_benchmark_by_the_text_of_the_question(
     tmp_path: Path, autoais: Command
 ) -> None:

@@ -199,7 +199,8 @@ def _of_record(row: dict[str, Any], where: str) -> Format:
     fitting = [one for _, one in FORMATS.items() if all(mark in row for mark in one.required_fields)]
     if not fitting:
         near = "".join(f"{one.name} also has {_missing(row, one)}; " for one in (_near(row) or _alike(row))[:_SHOWN])
-        raise FormatError(f"{where}: no known format has the fields {field_names(row)}; {near}{_LISTED}")
+        found = f"no known format has the fields {field_names(row)}" if row else "the record has no fields"
+        raise FormatError(f"{where}: {found}; {near}{_LISTED}")
     return max(fitting, key=lambda one: len(one.required_fields))
 
 

@@ -131,7 +131,7 @@ def _attrscore_label(row: dict[str, Any], where: str) -> Labelled:
     claim, question = (answer, query) if answer.strip() else (query, "")
     verdict = _VERDICTS[row["label"].strip().lower()]
     attribution = Attribution(clean_claim(claim), (_text(row, "reference"),), question)
-    key = str(row.get("id") or place_of(where))
+    key = str(row["id"]) if "id" in row else place_of(where)
     return Labelled("AttrScore", key, attribution, verdict is Verdict.ATTRIBUTABLE, verdict=verdict)
 
 
@@ -171,9 +171,10 @@ ATTRSCORE = Format(
     ),
     required_fields=("query", "answer", "reference", "label"),
     read=_attrscore_read,
-    by_place=lambda row: not row.get("id"),
+    by_place=lambda row: "id" not in row,
     write=_attrscore_write,
     labels=lambda row, where: iter([_attrscore_label(row, where)]),
+    ids=unique_id("id"),
     supports=_KEEPS,
     csv=True,
 )

@@ -70,13 +70,6 @@ def read_nuggets(path: str | Path) -> Iterator[NuggetBank]:
         yield bank
 
 
-def nugget_lines(questions: Iterable[Question]) -> Iterator[str]:
-    """Return the lines of a nugget file; all nuggets are vital, and of alternative phrases the first is written."""
-    for question in questions:
-        nuggets = [{"text": phrases[0], "importance": "vital"} for phrases in question.nuggets]
-        yield dumps({"query": question.text, "qid": question.id, "nuggets": nuggets})
-
-
 def assignment_lines(answers: Iterable[CitedAnswer], banks: Iterable[NuggetBank], judge: Judge) -> Iterator[str]:
     """Return the lines of a file of assignments: whether each answer, as the evidence, supports each nugget.
 
@@ -109,7 +102,8 @@ def assignment_lines(answers: Iterable[CitedAnswer], banks: Iterable[NuggetBank]
 
 
 def _labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
-    text = row.get("answer_text", row.get("candidate_text"))
+    texts = (row.get(name) for name in ("answer_text", "candidate_text"))
+    text = next((one for one in texts if one is not None), None)
     if text is None or not any("assignment" in one for one in row["nuggets"]):
         raise FormatError(f"{where}: nuggets that are assigned to no text; assignments have 'answer_text'")
     question, system = row.get("query") or row.get("text") or "", row.get("run_id") or ""

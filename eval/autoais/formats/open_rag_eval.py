@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"\[?(\d{1,4})\]?")  # a passage's id is the marker that ci
 
 
 def _run(row: Row) -> tuple[str, str]:
-    return row[1].get("query_id") or row[1]["query"], row[1].get("query_run") or "1"
+    return str(row[1].get("query_id", row[1]["query"])), row[1].get("query_run") or "1"
 
 
 def _told(rows: Iterable[Row]) -> Iterator[tuple[Row, str | None]]:

@@ -29,10 +29,12 @@ _SYNTAX = {"minilm": "minilm[:<folder>]", "hf": "hf[:<model>]", "llm": "llm:<mod
 
 
 def open_judge(name: str = DEFAULT, **options: object) -> Judge:
-    """The judge of that name: `minilm` (the shipped model), `minilm:<folder>`, `lexical`, `llm:<model>`,
-    `hf:<model>[@revision]` (hub name or folder), `hf` (TRUE's T5), `human:<file>` (labels of people), a judge of an
-    installed package, or a class of your own, `package.module:Class`, which is imported: its code runs. Pass no name
-    that others wrote.
+    """Return the judge of that name.
+
+    Names are `minilm` (the shipped model), `minilm:<folder>`, `lexical`, `llm:<model>`, `hf:<model>[@revision]` (hub
+    name or folder), `hf` (TRUE's T5), `human:<file>` (labels of people), those of installed packages, and
+    `package.module:Class` for a class of your own. The module of a class is imported, which runs its code: do not pass
+    a name that comes from somebody else.
 
     `options` are keyword arguments of the judge's class; an option that is None keeps its default. Raises `UserError`
     with a list of the known names or options if one is unknown.

@@ -68,20 +68,23 @@ class HumanJudge(Judge):
     """
 
     def __init__(self, model: str, *, answers: str | None = None, likert: int = RELAXED) -> None:
-        options = {"answers": answers, "likert": str(likert)}
+        options = {"likert": str(likert)} | ({} if answers is None else {"answers": answers})
         while found := _OPTION.search(model):
             options[found[1]], model = found[2], model[: found.start()]
         if options["likert"] not in (str(RELAXED), str(STRICT)):
             raise UserError(f"likert {options['likert']!r}: should be {RELAXED} (relaxed) or {STRICT} (strict)")
-        file, answers = Path(model), options["answers"]
-        if not file.is_file():
-            raise UserError(f"judge 'human:{model}': there is no file {model}; name a file with labels of people")
+        if not model:
+            raise UserError("the judge 'human:' names no file; write human:<file>, with labels of people")
+        file, answers = Path(model), options.get("answers")
+        for named, what in ((model, "labels of people"), (answers, "the rated answers")):
+            if named is not None and not Path(named).is_file():
+                raise UserError(f"judge 'human:{model}': there is no file {named}; name a file with {what}")
         digest = sha256_file(file)[:12]
         if is_ratings(file):
             if answers is None:
                 raise UserError(f"{file}: holds ratings; name the rated answers too: human:{file},answers=FILE")
             digest += f"+{sha256_file(Path(answers))[:12]}/likert{options['likert']}"
-            self._known = _of_ratings(file, Path(answers), int(options["likert"] or RELAXED))
+            self._known = _of_ratings(file, Path(answers), int(options["likert"]))
         elif answers is not None:
             raise UserError(f"{file}: holds answers, not ratings; leave out answers={answers}")
         else:

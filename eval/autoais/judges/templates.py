@@ -101,7 +101,8 @@ def auto(attribution: Attribution) -> str:
 def declarative(attribution: Attribution) -> str:
     """`declarative.v1`: question and short answer rewritten by rules as one sentence; A is the answer.
 
-    A claim that is a sentence, or has no question, is returned unchanged. Otherwise the first matching rule applies:
+    A claim that is a sentence, has no question or is only a full stop is returned unchanged. Otherwise the first
+    matching rule applies:
 
     - wh-word, copula, noun phrase, optional participle: "when was X built" → "X was built in A."; "who is X married
       to" → "X is married to A."; "what is the capital of X" → "A is the capital of X."; "how tall is X" → "X is A."
@@ -120,6 +121,8 @@ def declarative(attribution: Attribution) -> str:
         return claim
     if answer.endswith(".") and not _ABBREVIATION.search(answer):
         answer = answer[:-1]
+    if not answer:  # it was a full stop
+        return claim
     asked = re.sub(r"^(who|what|where|when|how)['’]s\b", r"\1 is", question.strip().rstrip("?. "), flags=re.IGNORECASE)
     sentence = _rewritten(asked.split(), answer)
     return f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." if sentence else attributed_qa(attribution)

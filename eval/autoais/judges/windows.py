@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import sentencex
-
+from autoais.text.sentences import boundaries
 from autoais.types import Span
 
 
@@ -59,9 +58,7 @@ def _units(text: str, evidence: int, count: Callable[[str], int], budget: int, a
 
     A piece takes at most a third of the room, so that windows over a text without sentences overlap too.
     """
-    # sentencex needs UTF-8, which has no lone surrogates; the replacement is also one character, so offsets hold.
-    readable = text.encode("utf-8", "replace").decode("utf-8")
-    starts = [boundary["start_index"] for boundary in sentencex.get_sentence_boundaries("en", readable)]
+    starts = [start for start, _ in boundaries(text)]
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         if count(text[start:end].strip()) <= budget:
             yield Span(evidence, start, end)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autoais.errors import FormatError
+from autoais.errors import FormatError, field_names
 from autoais.io.files import records
 from autoais.meta import ais_paper
 from autoais.meta.agreement import f1_to_majority, krippendorff_alpha, pairwise_agreement
 from autoais.metrics.rates import Rate
+from autoais.ratings.ais_csv import RATERS
 
 COLUMNS = ("model-name", "INT", "INT & AIS", "Flagged", "# agree (INT)", "# agree (AIS)")
-_RATERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def read_release(path: Path) -> list[ReleasedRow]:
         if isinstance(row, FormatError):
             raise row
         if missing := [column for column in COLUMNS if column not in row]:
-            raise FormatError(f"{where}: columns {', '.join(missing)} are missing (found: {', '.join(row)[:200]})")
+            raise FormatError(f"{where}: columns {', '.join(missing)} are missing (found: {field_names(row)})")
         ratings.append(_rating({column: str(row[column]).strip() for column in COLUMNS}, where))
     if not ratings:
         raise FormatError(f"{path}: holds no rows")
@@ -107,9 +107,9 @@ def _agreement(labels: Iterable[tuple[bool, int | None]]) -> dict[str, Any]:
     """Agreement from single ratings, rebuilt from majority labels and counts; impossible counts are left out."""
     listed = list(labels)
     items = [
-        (agree, _RATERS - agree) if label else (_RATERS - agree, agree)
+        (agree, RATERS - agree) if label else (RATERS - agree, agree)
         for label, agree in listed
-        if agree is not None and _RATERS < 2 * agree <= 2 * _RATERS
+        if agree is not None and RATERS < 2 * agree <= 2 * RATERS
     ]
     return {
         "items": len(items),

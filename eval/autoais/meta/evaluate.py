@@ -304,16 +304,16 @@ def _figures(rows: Rows) -> dict[str, float | None]:
 def estimates_of(rows: Rows) -> dict[str, Estimate | None]:
     """Return the figures as estimates over questions, for their intervals."""
     known = rows.decided & ~np.isnan(rows.probability)
-    decided = rows.truth[rows.decided], rows.said[rows.decided], rows.question[rows.decided]
+    truth, said, question = rows.truth[rows.decided], rows.said[rows.decided], rows.question[rows.decided]
     with_probability = rows.truth[known], rows.probability[known], rows.question[known]
     return {
-        "macro_f1": _macro_f1(*decided),
+        "macro_f1": _macro_f1(truth, said, question),
         "macro_f1_floor": _macro_f1(rows.truth, rows.said, rows.question),
-        "balanced_accuracy": _balanced_accuracy(*decided),
-        "false_positive_rate": _wrong_share(~decided[0], decided[1], decided[2]),
-        "false_negative_rate": _wrong_share(decided[0], ~decided[1], decided[2]),
+        "balanced_accuracy": _balanced_accuracy(truth, said, question),
+        "false_positive_rate": _share(~truth & said, ~truth, question),
+        "false_negative_rate": _share(truth & ~said, truth, question),
         "roc_auc": _roc_auc(*with_probability),
-        "cohen_kappa": _cohen_kappa(*decided),
+        "cohen_kappa": _cohen_kappa(truth, said, question),
         "calibration_error": _calibration_error(*with_probability),
     }
 
@@ -336,11 +336,6 @@ def _balanced_accuracy(truth: Bools, said: Bools, questions: Numbers) -> Estimat
     if yes is None or no is None:
         return None
     return combined((yes.value + no.value) / 2, (0.5, yes), (0.5, no))
-
-
-def _wrong_share(of: Bools, wrong: Bools, questions: Numbers) -> Estimate | None:
-    """The share of wrong verdicts among the claims `of`."""
-    return _share(of & wrong, of, questions)
 
 
 ESTIMATES = {"macro_f1": _macro_f1, "balanced_accuracy": _balanced_accuracy}

@@ -7,6 +7,9 @@ import sentencex
 # sentencex takes quadratic time if quotation marks are left open.
 _WINDOW = 10_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# At a single capital, white space beyond ASCII and a full stop ("vitamin A\u00a0."), sentencex 1.0.32 panics: it raises
+# an error that no `except Exception` catches.
+_PANICS = re.compile(r"(?<![^\s.])([A-Z]\s*)[^\S\x00-\x7f](?=\.)")
 # What may stand before and after a sentence boundary without white space: "ran.[1]The cat", not `foo.C` or `.First`.
 _ENDS = re.compile(r"(?:^|[\s\"'“‘(\[])[a-z0-9'’-]*[a-z0-9)\]\"”’][.!?]+[\"'”’)\]]*$")
 _BEGINS = re.compile(r"[\"'“‘(\[]*(?:[A-Z][a-z]+(?=[\s,])|[AI] )")
@@ -33,11 +36,16 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
+def boundaries(text: str) -> list[tuple[int, int]]:
+    """Return `(start, end)` of each sentence as sentencex finds it, with the white space after it."""
+    # sentencex needs UTF-8, which has no lone surrogates. Replacing single characters keeps the offsets.
+    readable = _PANICS.sub(r"\1 ", _SURROGATE.sub("\ufffd", text))
+    return [(one["start_index"], one["end_index"]) for one in sentencex.get_sentence_boundaries("en", readable)]
+
+
 def _split(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
-    # sentencex needs UTF-8, which has no lone surrogates; replacing them one by one keeps the offsets.
-    for boundary in sentencex.get_sentence_boundaries("en", _SURROGATE.sub("\ufffd", text)):
-        start, end = boundary["start_index"], boundary["end_index"]
+    for start, end in boundaries(text):
         piece = text[start:end]
         if stripped := piece.strip():
             start += piece.index(stripped[0])

@@ -109,7 +109,9 @@ class TrainingRecipe:
             schedules = {name: made(Schedule, row.pop(name), f"{path}: [{name}]") for name in ("schedule", "finish")}
             row["folds"] = [tuple(fold) for fold in row["folds"]]
             recipe: TrainingRecipe = made(cls, row | {"sources": sources} | schedules, str(path))
-        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        except OSError as error:
+            raise UserError(f"{path}: not a training recipe: {error.strerror}") from error
+        except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: not a training recipe: {error}") from error
         for name, source in sources.items():
             if source.kind not in _KINDS:

@@ -1117,6 +1117,8 @@ def test_an_id_twice_and_unknown_formats_are_refused(tmp_path: Path) -> None:
     assert "occurs twice" in messages(path)[0]
     with pytest.raises(FormatError, match=r"no known format has the fields a; `autoais schema` lists the formats$"):
         formats.detect(lines(tmp_path / "b.jsonl", {"a": 1}))
+    with pytest.raises(FormatError, match=r"b\.jsonl:1: the record has no fields; `autoais schema` lists the formats$"):
+        formats.detect(lines(tmp_path / "b.jsonl", {}))
     with pytest.raises(UserError, match="no format called 'nope'; there are: aggrefact, alce"):
         formats.by_name("nope")
     with pytest.raises(UserError, match="nothing can be converted to 'aqa-corpus'; formats to write: aggrefact, alce"):

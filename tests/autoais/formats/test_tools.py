@@ -246,6 +246,15 @@ def test_flashrag_titles_are_the_first_lines_and_its_questions_are_questions(tmp
     assert [(q.id, q.answers) for q in read_questions(path)] == [("test_0", ("Warsaw",))]
 
 
+def test_ids_of_attrscore_may_count_from_0(tmp_path: Path) -> None:
+    row = {"query": "?", "answer": POLAND, "reference": POLAND, "label": "Attributable"}
+    path = lines(tmp_path / "a.jsonl", *({"id": number, **row} for number in (0, 1)))
+    assert [answer.id for answer in formats.read(path)] == ["0", "1"]
+    assert [label.id for label in formats.read_labels(path)] == ["0", "1"]
+    twice = lines(tmp_path / "twice.jsonl", *({"id": 0, **row} for _ in range(2)))
+    assert messages(twice) == [f":2: field 'id': '0' occurs twice (first at {twice}:1)"]
+
+
 # --- open-rag-eval, ExpertQA, LLM-AggreFact -------------------------------------------------------------------------
 
 
@@ -264,6 +273,16 @@ def test_runs_of_open_rag_eval_are_answers_and_markers_are_passage_ids(tmp_path:
     path.write_text(f"{head}q?,[999999999999],{RIVER},It flows [1-999999999999].\n")
     (answer,) = formats.read(path)
     assert answer.sentences[0].cites == ("[999999999999]",)  # an id, and the first passage
+
+
+def test_ids_of_open_rag_eval_may_be_numbers_in_json(tmp_path: Path) -> None:
+    row = {"query": "?", "query_run": "1", "passage_id": "[1]", "passage": POLAND, "generated_answer": "So [1]."}
+    path = lines(tmp_path / "r.jsonl", *({"query_id": number, **row} for number in (0, 5)))
+    answers = list(formats.read(path))
+    assert [answer.id for answer in answers] == ["0", "5"]
+    assert len(list(formats.write(answers, "open-rag-eval"))) == 3
+    again = lines(tmp_path / "again.jsonl", *({"query_id": number, **row} for number in (0, 5, 0)))
+    assert messages(again) == [f":3: run '1' of query '0' began at {again}:1; its rows should be adjacent"]
 
 
 def test_expertqa_has_an_answer_per_system_and_labels_of_what_needs_a_source(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import autoais
 from autoais import Citation, CitedAnswer, CitedSentence, Passage, Question, UserError, evaluate_run, formats
-from autoais.formats.nuggetizer import Nugget, NuggetBank, assignment_lines, nugget_lines, read_nuggets
+from autoais.formats.nuggetizer import Nugget, NuggetBank, assignment_lines, read_nuggets
 from autoais.io.jsonl import write_atomic
 from autoais.judges.lexical import LexicalJudge
 from autoais.runs import Run, qrels_lines, read_qrels, read_run, run_lines, run_of_answers
@@ -129,11 +129,11 @@ def test_nuggets_are_read_and_the_vital_ones_are_a_questions_nuggets(tmp_path: P
     assert first.nuggets[2] == Nugget("Warsaw is the capital", "okay")
     assert (second.topic, second.nuggets) == ("2", (Nugget("Marie Curie moved to Paris", "vital"),))
     vital = (("Warsaw is the capital of Poland",), ("The Vistula is in Warsaw",))
-    assert next(autoais.read_questions(path)) == Question("q1", "capital of poland", nuggets=vital)
-    report = autoais.score(ANSWERS[:1], questions=list(autoais.read_questions(path))[:1], judge="lexical")
+    questions = list(autoais.read_questions(path))
+    assert questions[0] == Question("q1", "capital of poland", nuggets=vital)
+    assert questions == [first.question, second.question]
+    report = autoais.score(ANSWERS[:1], questions=questions[:1], judge="lexical")
     assert report.metrics["nugget_recall"].value == 0.5
-    again = write(tmp_path / "again.jsonl", nugget_lines(autoais.read_questions(path)))
-    assert [one.question for one in read_nuggets(again)] == [first.question, second.question]
 
 
 def test_assignments_are_what_nuggetizer_scores(tmp_path: Path) -> None:
@@ -178,6 +178,10 @@ def test_assignments_are_labels_for_a_judge(tmp_path: Path) -> None:
     assert [one.support for one in labels] == [Support.FULL, Support.NONE, Support.FULL]
     assert labels[0].attribution.evidence == (ANSWERS[0].plain,)
     assert (labels[0].id, labels[0].system) == ("q1/ours/1", "ours")
+    nuggets = [{"text": "Warsaw is the capital", "assignment": "support"}]
+    passage = {"qid": "q1", "answer_text": None, "candidate_text": TEXTS[0], "docid": IDS[0], "nuggets": nuggets}
+    (label,) = formats.read_labels(rows(tmp_path / "passages.jsonl", [passage]))
+    assert (label.id, label.attribution.evidence) == (f"q1/{IDS[0]}/1", (TEXTS[0],))
     found = autoais.evaluate_judge(path, "lexical")["sets"]["nuggets"]
     assert (found["n"], found["macro_f1"]) == (3, 1.0)
 

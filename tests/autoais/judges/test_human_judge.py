@@ -323,6 +323,8 @@ def test_what_is_no_file_of_labels_is_refused(tmp_path: Path, autoais: Command) 
     write_atomic(ratings, write_ratings([Rating("9", "a", "attributable", "yes")]))
     for name, says in (
         (f"human:{tmp_path / 'gone'}", "there is no file"),
+        ("human:", "names no file; write human:<file>"),
+        (f"human:{ratings},answers={tmp_path / 'gone'}", "there is no file .*gone; name a file with the rated answers"),
         (f"human:{bare}", "no answer, sentence or citation in it has a label"),
         (f"human:{ratings}", "name the rated answers too"),
         (f"human:{ratings},answers={bare}", "answer '9' has ratings, but is not among the answers"),

@@ -108,6 +108,11 @@ def test_a_sentence_stays_as_it_is() -> None:
     assert rewritten("", "Curie") == "Curie"
 
 
+def test_an_answer_that_is_only_a_full_stop_stays_as_it_is() -> None:
+    for question in ("when was the tower built", "who is curie married to", "what is the capital of poland"):
+        assert rewritten(question, ".") == "."
+
+
 def test_an_unknown_template_is_named_with_those_there_are() -> None:
     with pytest.raises(UserError, match=r"no hypothesis template called 'nope'; there are: aqa\.v1, auto\.v1, "):
         template("nope")

@@ -425,6 +425,7 @@ def test_systems_and_batches(tmp_path: Path, autoais: Command) -> None:
     again = written(tmp_path / "3.jsonl", first[:1])
     one_line_error(autoais("agreement", files[0], again), "3.jsonl: annotator 'a' rated item 'q1/1'", "1.jsonl too")
     one_line_error(autoais("agreement", files[0], "--experts", "nobody"), "no annotator 'nobody'")
+    one_line_error(autoais("agreement", files[0], "--experts", ""), "no annotator ''")
     one_line_error(autoais("agreement", files[0], "--experts", '"Doe, J.", a'), "no annotator 'Doe, J.'")
     one_line_error(autoais("agreement", files[0], "--by", "colour"), "by 'colour'")
     (tmp_path / "empty.jsonl").write_text("")

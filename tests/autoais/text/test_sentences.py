@@ -30,7 +30,18 @@ def test_sentences_without_white_space_between_them_are_cut(text: str, first: st
     assert split(text) == [first, text[len(first) :]]
 
 
-@given(st.text(st.sampled_from('ab. AI!?。"”)(/\n1東T') | st.characters(), max_size=60))
+@pytest.mark.parametrize("space", ["\u00a0", "\u2028", " \u202f"])
+def test_a_single_capital_before_white_space_beyond_ascii_and_a_stop_is_read(space: str) -> None:
+    for text in (
+        f"A{space}.",
+        f"It is vitamin A{space}.",
+        f"It is vitamin A{space}. He ate it, and B{space}.\nSo did she.",
+    ):
+        plain = text.replace(space, space[:-1] + " ")
+        assert sentence_spans(text) == sentence_spans(plain)
+
+
+@given(st.text(st.sampled_from('ab. AI!?。"”)(/\n1東T\u00a0') | st.characters(), max_size=60))
 def test_spans_are_in_order_and_hold_all_but_white_space(text: str) -> None:
     end = 0
     for start, stop in sentence_spans(text):
