@@ -49,7 +49,7 @@ def test_the_data_of_every_benchmark_is_the_one_it_means(shared_data: Path, name
     assert len(asked) == benchmark.count
     for corpus in benchmark.corpora.values():
         if corpus.sha256 is not None:  # folders of documents are fetched by those who want them
-            assert corpus.check(shared_data).is_file()
+            assert corpus.check(shared_data, benchmark.home).is_file()
     if name == "open-nq":
         assert sum(not one.question.gold for one in asked) == 1610
     if name in ("nomiracl", "clapnq-pool"):
