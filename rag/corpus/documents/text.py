@@ -42,6 +42,7 @@ _GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|t
 _SIGN = re.compile(r"[$=<>{}\[|\\]|(?<!\d)[\w.]*/\w|\w_\w|\w\.\w*[a-z]|(?:^|\s)--?\w|^\s*#|\w\(")  # of code
 _ARGUMENTS = re.compile(r"[\w\s][(\[<]")
 _DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ........ 2.60"
+_DOTTED = re.compile(r"\s*(?:\. ?){4,}")
 _GAP = re.compile(r"\S\s{3,}\S")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
 _PAGE_EDGE = re.compile(r"\s*(\S+\(\d\w*\))(?:\s.*)?\s\1\s*")
@@ -91,7 +92,7 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
         if chunk.title:
             yield heading(squeezed(chunk.lines[0]), above if chunk.signs else min(above + 1, 6))
             continue
-        for block in _blocks(chunk, base, width, rules, dropped):
+        for block in _blocks(chunk, base, width, rules):
             above = block.level or above
             yield block
     if waiting and (block := code("\n".join(waiting))):
@@ -321,7 +322,8 @@ def _is_page_edge(chunk: _Chunk, dropped: Counter[str]) -> bool:
 def _without_contents(chunks: Sequence[_Chunk], dropped: Counter[str]) -> Iterator[_Chunk]:
     """The chunks without tables of contents: lines that stand again below, each at the beginning of a chunk.
 
-    Nearly all do, or most below the word `Contents`, as some go on from the line before.
+    Nearly all do, or most below the word `Contents`, as some go on from the line before. Of lines with dots before a
+    page number half are enough, and none below that word; `Up to 1 hour ..... 2` is a price.
     """
     places: dict[str, int] = {}  # the last chunk that begins with these words
     for place, chunk in enumerate(chunks):
@@ -338,11 +340,21 @@ def _without_contents(chunks: Sequence[_Chunk], dropped: Counter[str]) -> Iterat
                 yield title
             title, inside = chunk, False
             continue
+        announced = title is not None or inside
+        dotted = [line for line in chunk.lines if nav.is_contents_line(line)]
+        if dotted and nav.are_contents(dotted):
+            announced = announced or any(map(_CONTENTS.fullmatch, chunk.lines))
+            names = [_bare(_DOTTED.split(line, maxsplit=1)[0]) for line in dotted]
+            if announced or 2 * sum(_stands_below(name, place, known, places) for name in names) >= len(names):
+                dropped[nav.CONTENTS] += len(dotted)
+                title, inside = None, True
+                if rest := tuple(line for line in chunk.lines if not (line in dotted or _CONTENTS.fullmatch(line))):
+                    yield replace(chunk, lines=rest, indent=indent_of(rest[0]))
+                continue
         lines = [(_bare(line), _GAP.search(line.strip()) is None) for line in chunk.lines]
         again = sum(
             (running or words in places) and _stands_below(words, place, known, places) for words, running in lines
         )
-        announced = title is not None or inside
         inside = again >= max(1, 0.6 * len(lines)) if announced else again >= max(4, 0.9 * len(lines))
         if inside:
             dropped[nav.CONTENTS] += len(chunk.lines)
@@ -421,13 +433,13 @@ def _are_commands(chunk: _Chunk, width: int) -> bool:
 
 def is_code(lines: Sequence[str], base: int) -> bool:
     """Whether lines between empty ones are code or columns, in a text that is indented by `base`."""
-    if all(map(nav.is_contents_line, lines)) or _BULLET.match(lines[0]):
+    if all(map(_DOTS.search, lines)) or _BULLET.match(lines[0]):
         return False
     if any(map(_RULE.fullmatch, lines)) and len(lines) <= 3:
         return False
     sentences = sum(map(wordy, lines))
     gaps = sum(bool(_GAP.search(line.strip())) for line in lines)
-    if len(lines) >= 3 and gaps >= 0.6 * len(lines) and not sum(map(nav.is_contents_line, lines)):
+    if len(lines) >= 3 and gaps >= 0.6 * len(lines) and not any(map(_DOTS.search, lines)):
         return True  # columns: their lines are kept
     if lines[0].lstrip()[0].isupper() and len(lines[0].split()) >= 2 and lines[-1].endswith("."):
         return False  # a short sentence
@@ -436,21 +448,16 @@ def is_code(lines: Sequence[str], base: int) -> bool:
     return sentences == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
 
 
-def _blocks(
-    chunk: _Chunk, base: int, width: int, rules: list[tuple[str, bool]], dropped: Counter[str]
-) -> Iterator[Block]:
+def _blocks(chunk: _Chunk, base: int, width: int, rules: list[tuple[str, bool]]) -> Iterator[Block]:
     lines = [*chunk.lines]
     if chunk.term:
         yield entry(squeezed(lines[0]), unwrapped(lines[1:]))
         return
-    if nav.are_contents(lines) and (count := sum(map(nav.is_contents_line, lines))):
-        dropped[nav.CONTENTS] += count
-        lines = [line for line in lines if not nav.is_contents_line(line)]
-    elif 2 * sum(map(bool, map(_DOTS.search, lines))) >= len(lines):
-        yield from _dotted(lines)
-        return
     lines = yield from _underlined(lines, rules)
     if not lines:
+        return
+    if 2 * sum(map(bool, map(_DOTS.search, lines))) >= len(lines):
+        yield from _dotted(lines)
         return
     if count := _heading_lines(lines, base):
         text = " ".join(lines[:count])
