@@ -36,6 +36,7 @@ _CLAUSE = re.compile(r"\s*((?:\d{1,2}\.)+)(\d{1,3})\.?\s+(?=[A-Z])")
 _LABELLED = re.compile(r"\s*[A-Z\d][\w-]+(?: [\w./-]+){0,3}:\s+(?=\S)")
 _MANUAL = frozenset(["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "USAGE", "SEE ALSO", "AUTHOR", "BUGS"])
 _SHORT = 0.6  # of the usual width, up to which a line is short
+_NARROW, _TINY = 45, 30  # characters; nobody wraps text to fewer, and hardly to more than the second
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|that|the|to|with))$")
@@ -407,6 +408,8 @@ def _are_lines(lines: Sequence[str], width: int) -> bool:
     indents = [*map(indent_of, lines)]
     if len(lines) < 2 or max(indents) - min(indents) > 1:
         return False
+    if all(_GAP.search(line.strip()) for line in lines) or _are_narrow(lines):
+        return True
     small = sum(line.lstrip()[0].islower() for line in lines[1:])
     if max(map(len, lines)) < _SHORT * width:
         return small <= 0.3 * (len(lines) - 1)
@@ -415,6 +418,21 @@ def _are_lines(lines: Sequence[str], width: int) -> bool:
     wrapped = sum(len(line) > 0.85 * max(map(len, lines)) for line in lines[:-1])
     begins = [line.lstrip(" *</[")[:1] for line in lines[1:]]
     return wrapped < 0.5 * len(lines) and all(sign.isupper() or sign.isdigit() for sign in begins)
+
+
+def _are_narrow(lines: Sequence[str]) -> bool:
+    """Whether lines are too short to be wrapped, as the next word has room on each: `Espresso 2,20`, `Tea 4,10`."""
+    longest = max(map(len, lines))
+    if longest >= _NARROW or all(map(str.isupper, lines)):
+        return False
+    if any(line[-1] in "-–—" or _GOES_ON.search(line) for line in lines[:-1]):
+        return False
+    if any(len(line) + len(after.split()[0]) >= _NARROW for line, after in pairwise(lines)):
+        return False
+    begins = [line.lstrip() for line in lines[1:]]
+    small = sum((line[0].islower() and not _LABEL.match(line)) or line[0] in "-–—" for line in begins)
+    few = len(lines) >= 4 and longest < _TINY and not any(map(wordy, lines))
+    return few or small <= 0.3 * (len(lines) - 1)
 
 
 def _are_commands(chunk: _Chunk, width: int) -> bool:

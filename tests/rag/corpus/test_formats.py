@@ -659,7 +659,7 @@ def test_names_inside_a_book_stand_on_one_line(tmp_path: Path) -> None:
         (
             "a.csv",
             "There are rivers, and there are lakes.\nNone is red.\n",
-            ["There are rivers, and there are lakes. None is red."],
+            ["There are rivers, and there are lakes.", "None is red."],
         ),
     ],
 )

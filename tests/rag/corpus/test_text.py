@@ -159,6 +159,28 @@ def test_short_lines_stay_apart() -> None:
     assert blocks(f"{names}\n\n{LONG}") == [" ".join(names.splitlines()), LONG]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Espresso 2,20\nCappuccino 3,40\nTea (pot) 4,10",
+        "Anna Meier 030 1234 567\nBernd Schulz 030 1234 568\nEmergency 112",
+        "09:00 Registration and coffee\n09:30 Welcome (Prof. Lind)",
+        "The Mill\nphone: 01223 555 010\nemail: p.brown@example.org",
+        "milk 2 l\nbread\neggs (12)\ncandles",
+        f"2019-2023   {LONG}\n2015-2019   {LONG}",
+    ],
+)
+def test_lines_too_short_to_be_wrapped_or_with_columns_stay_apart(text: str) -> None:
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert blocks(text) == lines
+    assert blocks(f"{LONG}\n\n{text}") == [LONG, *lines]
+
+
+@pytest.mark.parametrize("text", ["It is not of\nSpain.", "Grey on the weir he\nstands alone", "It is Anti-\nBlue"])
+def test_short_lines_that_go_on_are_joined(text: str) -> None:
+    assert len(blocks(text)) == 1
+
+
 def test_wrapped_lines_are_joined_in_any_script() -> None:
     for word in ("הספר", "마을에서", "Schlittschuhen"):
         lines = [" ".join([word] * count) for count in (12, 11, 12, 11, 3)]
@@ -209,7 +231,7 @@ def test_questions_of_an_faq_are_headings(apart: str) -> None:
 
 
 def test_one_question_makes_no_faq() -> None:
-    assert blocks("Q: Is it red?\nA: No.") == ["Q: Is it red? A: No."]
+    assert blocks("Q: Is it red?\nA: No.") == ["Q: Is it red?", "A: No."]
     assert blocks("Plan A. It is\nred.\n\nPlan B. It is old.") == ["Plan A. It is red.", "Plan B. It is old."]
     long = "Is the mill at the end of the village, which ground the corn of all the farms around it until then, and"
     again = f"{long} {long}?"
