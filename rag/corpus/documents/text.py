@@ -34,6 +34,11 @@ _ARTICLE = re.compile(r"(?:article|section|annex|schedule|artikel|clause)\s+[\dI
 _STEP = re.compile(r"\s*([A-Z][\w-]*\s)(\d{1,3})[:.)]\s+(?=\S)")
 _CLAUSE = re.compile(r"\s*((?:\d{1,2}\.)+)(\d{1,3})\.?\s+(?=[A-Z])")
 _LABELLED = re.compile(r"\s*[A-Z\d][\w-]+(?: [\w./-]+){0,3}:\s+(?=\S)")
+_STAMP = re.compile(  # "09:30 Welcome", "[12/03/2025, 18:02] Ann: Hello", "2025-03-12 It rained"
+    r"\s*[\[(]?(?:\d{1,2}[:.]\d\d(?![\d.,]*\d)|\d{1,2}([./])\d{1,2}\1(?:\d{4}|\d\d)\b|\d{4}-\d\d-\d\d(?!\d))"
+)
+_BOX = re.compile(r"\s*(?:\[[ xX✓]?\]|[☐☑☒✓✔✗])\s+(?=\S)")  # "[x] Tent"
+_CAPITAL_LABEL = re.compile(r"\s*[A-Z]{2}[A-Z ]{1,22}:\s+(?=\S)")  # "ACTION: Ann prints it"
 _MANUAL = frozenset(["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "USAGE", "SEE ALSO", "AUTHOR", "BUGS"])
 _SHORT = 0.6  # of the usual width, up to which a line is short
 _NARROW, _TINY = 45, 30  # characters; nobody wraps text to fewer, and hardly to more than the second
@@ -442,7 +447,7 @@ def _are_commands(chunk: _Chunk, width: int) -> bool:
         return False
     if _hangs(lines) and not _ARGUMENTS.search(lines[0]):
         return False
-    if any(wordy(line) or _BULLET.match(line) or line[-1] in ".!?,;:" for line in lines):
+    if any(wordy(line) or _BULLET.match(line) or _BOX.match(line) or line[-1] in ".!?,;:" for line in lines):
         return False
     if not all(line.isascii() and not line.lstrip()[0].isupper() for line in lines):
         return False
@@ -512,10 +517,14 @@ def _dotted(lines: Sequence[str]) -> Iterator[Block]:
 def _labelled(lines: Sequence[str]) -> list[int]:
     """The places of lines that begin with numbers in order: `Step 1: ...`, `Step 2: ...`, or `1.1 ...`, `1.2 ...`.
 
-    Those of a chunk of which each line begins with a label, `Room 1: ...`, too; else none.
+    Those of a chunk of which each line begins with a label, `Room 1: ...`, but for lines with more indent; else none.
     """
-    if len(lines) > 1 and all(_LABELLED.match(line) for line in lines) and len(set(map(indent_of, lines))) == 1:
-        return [*range(len(lines))]
+    least = min(map(indent_of, lines), default=0)
+    heads = [place for place, line in enumerate(lines) if indent_of(line) == least]
+    goes_on = len(heads) < len(lines)
+    if len(heads) > 1 and heads[0] == 0 and all(_LABELLED.match(lines[place]) for place in heads):
+        if not (goes_on and any(map(_BULLET.match, lines))):
+            return heads
     marks = [(place, mark) for place, line in enumerate(lines) if (mark := _STEP.match(line) or _CLAUSE.match(line))]
     if len(marks) < 2 or marks[0][0]:
         return []
@@ -628,7 +637,20 @@ def _items(lines: Sequence[str]) -> Iterator[Block]:
         yield item(text, len(indents) - 1, f"{number}." if number.isdigit() else "-")
 
 
+def _marked(lines: Sequence[str]) -> list[int]:
+    """The places of lines that begin with a time or date or a box to tick, two or more, or a label in capitals."""
+    for mark in (_STAMP, _BOX):
+        starts = [place for place, line in enumerate(lines) if mark.match(line)]
+        if len(starts) > 1 and (starts[0] == 0 or (starts[0] == 1 and _is_head(lines[0]))):
+            return starts
+    return [place for place, line in enumerate(lines) if _CAPITAL_LABEL.match(line)]
+
+
 def _entry_or_text(lines: Sequence[str], width: int) -> Iterator[Block]:
+    if starts := _marked(lines):
+        for start, end in pairwise(sorted({0, *starts, len(lines)})):
+            yield Block(unwrapped(lines[start:end]))
+        return
     if _are_lines(lines, width):
         yield from (Block(squeezed(line)) for line in lines)
         return

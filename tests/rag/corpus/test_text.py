@@ -253,6 +253,21 @@ def test_one_question_makes_no_faq() -> None:
         (f"Version 5.1 (2025-01-10)\n- New mill\n\n{LONG}", ["Version 5.1 (2025-01-10)", "- New mill", LONG]),
         (f"Room 101: 12 seats\nRoom 102: {LONG}", ["Room 101: 12 seats", f"Room 102: {LONG}"]),
         (f"Step 2: {LONG}\nStep 9: It ends.", [f"Step 2: {LONG}", "Step 9: It ends."]),
+        (
+            f"APR: yearly rate\nLTV: loan to value, {LONG}\n  It is old.\nEscrow: money",
+            ["APR: yearly rate", f"LTV: loan to value, {LONG} It is old.", "Escrow: money"],
+        ),
+        (
+            f"12.03.25, 18:02 - Ann: {LONG}\n12.03.25, 18:05 - Ben: so it has",
+            [f"12.03.25, 18:02 - Ann: {LONG}", "12.03.25, 18:05 - Ben: so it has"],
+        ),
+        (f"Monday\n9:00 {LONG}\nof Ann\n10:15 tea", ["Monday", f"9:00 {LONG} of Ann", "10:15 tea"]),
+        (f"[ ] sleeping bag\n[x] tent\n\n{LONG}", ["[ ] sleeping bag", "[x] tent", LONG]),
+        (
+            f"{LONG}\nACTION: Ann opens it\nby May\nACTION: {LONG}",
+            [LONG, "ACTION: Ann opens it by May", f"ACTION: {LONG}"],
+        ),
+        (f"{LONG} Pay\n3.50 {LONG}\n5.20 {LONG}", [f"{LONG} Pay 3.50 {LONG} 5.20 {LONG}"]),
         (f"He said {LONG}\nStep 1: It ends.", [f"He said {LONG} Step 1: It ends."]),
     ],
 )
