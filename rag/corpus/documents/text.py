@@ -490,6 +490,9 @@ def _blocks(chunk: _Chunk, base: int, width: int, rules: list[tuple[str, bool]])
             level = 2 + number[1].count(".") - ("." in number[1] and number[1][0].isalpha())
         yield heading(squeezed(text[number.end() :] if number else text), min(level, 6))
         del lines[:count]
+    if starts := _clauses(lines):
+        yield from _contract(lines, starts, min(2 + bool(rules), 6))
+        return
     if starts := _labelled(lines):
         for start, end in pairwise([*starts, len(lines)]):
             yield from _step(lines[start:end])
@@ -514,6 +517,28 @@ def _dotted(lines: Sequence[str]) -> Iterator[Block]:
         yield entry(name, value)
 
 
+def _clauses(lines: Sequence[str]) -> list[int]:
+    """The places of `1.1 ...` and the like below `1. Rent`, or between items such as `(a) ...`; else none."""
+    starts = [place for place, line in enumerate(lines) if _CLAUSE.match(line)]
+    number = _NUMBERED.match(lines[0]) if lines else None
+    if not starts or number is None:
+        return []
+    headed = starts[0] == 1 and (below := _CLAUSE.match(lines[1])) is not None and below[1] == f"{number[1]}."
+    items = any(_BULLET.match(line) for line in lines[starts[0] :])
+    return starts if headed or (starts[0] == 0 and len(starts) > 1 and items) else []
+
+
+def _contract(lines: Sequence[str], starts: Sequence[int], level: int) -> Iterator[Block]:
+    """Clauses, below their heading if the first does not begin at once; each may have items."""
+    if starts[0]:
+        number = _NUMBERED.match(lines[0])
+        yield heading(squeezed(lines[0][number.end() if number else 0 :]), level)
+    for start, end in pairwise([*starts, len(lines)]):
+        first = next((place for place in range(start + 1, end) if _BULLET.match(lines[place])), end)
+        yield Block(unwrapped(lines[start:first]))
+        yield from _items(lines[first:end])
+
+
 def _labelled(lines: Sequence[str]) -> list[int]:
     """The places of lines that begin with numbers in order: `Step 1: ...`, `Step 2: ...`, or `1.1 ...`, `1.2 ...`.
 
@@ -521,10 +546,9 @@ def _labelled(lines: Sequence[str]) -> list[int]:
     """
     least = min(map(indent_of, lines), default=0)
     heads = [place for place, line in enumerate(lines) if indent_of(line) == least]
-    goes_on = len(heads) < len(lines)
-    if len(heads) > 1 and heads[0] == 0 and all(_LABELLED.match(lines[place]) for place in heads):
-        if not (goes_on and any(map(_BULLET.match, lines))):
-            return heads
+    labelled = len(heads) > 1 and heads[0] == 0 and all(_LABELLED.match(lines[place]) for place in heads)
+    if labelled and not (len(heads) < len(lines) and any(map(_BULLET.match, lines))):
+        return heads
     marks = [(place, mark) for place, line in enumerate(lines) if (mark := _STEP.match(line) or _CLAUSE.match(line))]
     if len(marks) < 2 or marks[0][0]:
         return []
@@ -568,6 +592,8 @@ def _heading_lines(lines: Sequence[str], base: int) -> int:
         more = lines[1:]
         alone = len(more) <= 1 and not any(_BULLET.match(line) or _NUMBERED.match(line) for line in more)
         return len(lines) if alone and _is_heading(" ".join(lines), base, _NUMBERED_WORDS, ".,;:!") else 0
+    if len(lines) > 1 and all(map(str.isupper, lines)) and (lines[-1][-1] in ".!" or _GOES_ON.search(lines[0].lower())):
+        return 0  # a sentence in capitals
     return int((len(lines) == 1 or lines[0].isupper()) and _is_heading(lines[0], base))
 
 
