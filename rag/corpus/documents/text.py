@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, squeezed
+from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
 from rag.corpus.documents.titles import is_generic
 
 _BULLET = re.compile(r"(\s*)([-*+•o‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
@@ -31,6 +31,9 @@ _DATE = re.compile(  # "6 October 2025" has no number of a heading
 _HEADLINE_WORDS = 10  # of the first line of a text
 _LABEL = re.compile(r"[\w-]+:\s|.*(?:://|@|\t| {3})")
 _ARTICLE = re.compile(r"(?:article|section|annex|schedule|artikel|clause)\s+[\dIVX]", re.IGNORECASE)
+_PARAGRAPH = re.compile(  # "§ 3 Notice", "Article 3", "Article 3: Notice"
+    r"\s*(?:§ ?\d{1,4}[a-z]?|(?i:article|artikel|clause|annex|schedule) (?:\d{1,3}|[IVX]{1,5}))\b\W*(?:$|(?=[A-ZÄÖÜ]))"
+)
 _STEP = re.compile(r"\s*([A-Z][\w-]*\s)(\d{1,3})[:.)]\s+(?=\S)")
 _CLAUSE = re.compile(r"\s*((?:\d{1,2}\.)+)(\d{1,3})\.?\s+(?=[A-Z])")
 _LABELLED = re.compile(r"\s*[A-Z\d][\w-]+(?: [\w./-]+){0,3}:\s+(?=\S)")
@@ -49,6 +52,7 @@ _SIGN = re.compile(r"[$=<>{}\[|\\]|(?<!\d)[\w.]*/\w|\w_\w|\w\.\w*[a-z]|(?:^|\s)-
 _ARGUMENTS = re.compile(r"[\w\s][(\[<]")
 _DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ........ 2.60"
 _DOTTED = re.compile(r"\s*(?:\. ?){4,}")
+_GRID_RULE = re.compile(r"[-+|=: ]*[-=]{2}[-+|=: ]*")
 _GAP = re.compile(r"\S\s{3,}\S")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
 _PAGE_EDGE = re.compile(r"\s*(\S+\(\d\w*\))(?:\s.*)?\s\1\s*")
@@ -86,6 +90,12 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     most = max((chunk.signs for chunk in chunks), default=0)
     above = 1  # level of the last heading with a mark
     for chunk in chunks:
+        if rows := _grid(chunk.lines):
+            if waiting and (block := code("\n".join(waiting))):
+                yield block
+            waiting = []
+            yield from rows
+            continue
         may_be_code = not (chunk.term or chunk.title)
         if (may_be_code and is_code(chunk.lines, base)) or _are_commands(chunk, width):
             waiting += ["", *chunk.lines]
@@ -517,6 +527,32 @@ def _dotted(lines: Sequence[str]) -> Iterator[Block]:
         yield entry(name, value)
 
 
+def _grid(lines: Sequence[str]) -> list[Block]:
+    """The rows of a table that is drawn with `|` between its cells, which some stand between lines; else none."""
+    said = [line.strip() for line in lines]
+    if len(said) < 3 or not all(line[0] in "|+" and line[-1] in "|+" for line in said):
+        return []
+    table: list[list[list[str]]] = [[]]  # the lines between rules, in cells
+    for line in said:
+        if _GRID_RULE.fullmatch(line):
+            table.append([])
+        else:
+            table[-1].append([squeezed(cell) for cell in line[1:-1].split("|")])
+    parts = [part for part in table if part]
+    widths = {len(cells) for part in parts for cells in part}
+    if len(parts) < 2 or len(widths) != 1 or widths == {1}:
+        return []
+    if len(parts) > 2:  # a rule below each row: its other lines, which lack cells, go on
+        parts = [
+            [[squeezed(" ".join(column)) for column in zip(*part, strict=True)]]
+            if any("" in cells for cells in part[1:])
+            else part
+            for part in parts
+        ]
+    names = parts[0][-1]
+    return [block for part in parts[1:] for cells in part if (block := row(cells, names))]
+
+
 def _clauses(lines: Sequence[str]) -> list[int]:
     """The places of `1.1 ...` and the like below `1. Rent`, or between items such as `(a) ...`; else none."""
     starts = [place for place, line in enumerate(lines) if _CLAUSE.match(line)]
@@ -592,6 +628,8 @@ def _heading_lines(lines: Sequence[str], base: int) -> int:
         more = lines[1:]
         alone = len(more) <= 1 and not any(_BULLET.match(line) or _NUMBERED.match(line) for line in more)
         return len(lines) if alone and _is_heading(" ".join(lines), base, _NUMBERED_WORDS, ".,;:!") else 0
+    if _PARAGRAPH.match(lines[0]) and len(lines[0].split()) <= _HEADLINE_WORDS and lines[0][-1] not in ".,;!":
+        return int(not any(map(_PARAGRAPH.match, lines[1:])))
     if len(lines) > 1 and all(map(str.isupper, lines)) and (lines[-1][-1] in ".!" or _GOES_ON.search(lines[0].lower())):
         return 0  # a sentence in capitals
     return int((len(lines) == 1 or lines[0].isupper()) and _is_heading(lines[0], base))

@@ -22,6 +22,9 @@ def blocks(text: str) -> list[str]:
         ("======\nRivers\n======\n\nThey flow.", ["# Rivers", "They flow."]),
         ("HOW TO VISIT\n\nTake the bus to it.", ["## HOW TO VISIT", "Take the bus to it."]),
         ("HOW TO VISIT\nTake the bus to it.", ["## HOW TO VISIT", "Take the bus to it."]),
+        ("§ 3 Rent\n(1) It is 90.\n(2) Heat.", ["## § 3 Rent", "1. It is 90.", "2. Heat."]),
+        ("Article 3\nIt is red.", ["## Article 3", "It is red."]),
+        ("Article 3 of it\nis red.", ["Article 3 of it is red."]),
         ("WATER WILL BE OFF ON\n14 MAY FROM 9 AM", ["WATER WILL BE OFF ON 14 MAY FROM 9 AM"]),
         ("WE MUST CLOSE THE BRIDGE\nUNTIL MAY.", ["WE MUST CLOSE THE BRIDGE UNTIL MAY."]),
         ("2.1 The bus\n\nIt is red.", ["### The bus", "It is red."]),
@@ -94,6 +97,31 @@ def test_lines_become_blocks(text: str, expected: list[str]) -> None:
 def test_columns_keep_their_lines() -> None:
     text = "Name      Size    Kind\nfirst      12     file\nsecond     13     file\n"
     assert blocks(text) == ["    " + text.rstrip().replace("\n", "\n    ")]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "| Plan  | Price |\n|-------|------:|\n| Basic | 5     |\n| Pro   |       |",
+        "+-------+-------+\n| Plan  | Price |\n+=======+=======+\n| Basic | 5     |\n| Pro   |       |\n+-------+-------+",
+        "+-------+-------+\n| Plan  | Price |\n+=======+=======+\n| Ba-   | 5     |\n| sic   |       |\n+-------+-------+\n"
+        "| Pro   |       |\n+-------+-------+",
+    ],
+)
+def test_tables_that_are_drawn(table: str) -> None:
+    basic = "Plan: Ba- sic | Price: 5" if "sic " in table and "Basic" not in table else "Plan: Basic | Price: 5"
+    assert blocks(f"They are:\n\n{table}") == ["They are:", basic, "Plan: Pro"]
+
+
+def test_a_total_below_a_rule_is_a_row() -> None:
+    table = "+---+---+\n| A | B |\n+---+---+\n| c | 1 |\n| d | 2 |\n+---+---+\n| e | 3 |\n+---+---+"
+    assert blocks(table) == ["A: c | B: 1", "A: d | B: 2", "A: e | B: 3"]
+
+
+def test_boxes_are_no_tables() -> None:
+    box = "+------+\n| mill |\n+------+"
+    assert "mill" in " ".join(blocks(box))
+    assert not any("mill:" in block for block in blocks(f"{box}\n| well |\n+------+"))
 
 
 CHAPTERS = """
