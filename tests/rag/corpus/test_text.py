@@ -99,13 +99,15 @@ def test_columns_keep_their_lines() -> None:
     assert blocks(text) == ["    " + text.rstrip().replace("\n", "\n    ")]
 
 
+RULE = "+------+-------+"
+
+
 @pytest.mark.parametrize(
     "table",
     [
         "| Plan  | Price |\n|-------|------:|\n| Basic | 5     |\n| Pro   |       |",
-        "+-------+-------+\n| Plan  | Price |\n+=======+=======+\n| Basic | 5     |\n| Pro   |       |\n+-------+-------+",
-        "+-------+-------+\n| Plan  | Price |\n+=======+=======+\n| Ba-   | 5     |\n| sic   |       |\n+-------+-------+\n"
-        "| Pro   |       |\n+-------+-------+",
+        f"{RULE}\n| Plan | Price |\n+======+=======+\n| Basic | 5 |\n| Pro |  |\n{RULE}",
+        f"{RULE}\n| Plan | Price |\n+======+=======+\n| Ba- | 5 |\n| sic | |\n{RULE}\n| Pro | |\n{RULE}",
     ],
 )
 def test_tables_that_are_drawn(table: str) -> None:
