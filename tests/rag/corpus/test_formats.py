@@ -726,6 +726,30 @@ def test_an_email(tmp_path: Path) -> None:
         assert lines[5:] in (["Ask me:"], [])
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            "Hello,\n\n> Is it red?\nYes, as ever.\n\n> How old\n> is it?\n>> A lot.\nTen years.\n\nAnn",
+            ["Hello,", "> Is it red?", "Yes, as ever.", "> How old is it?", "Ten years.", "Ann"],
+        ),
+        ("Ben wrote:\n> How old is it?\n\nIt is ten years old.", ["> How old is it?", "It is ten years old."]),
+        (
+            "It is red.\n\nOn Sunday, Ben <b@mill.example>\nwrote:\n\n> How old?\n> Ben\n\n-- \nAnn",
+            ["It is red.", "Ann"],
+        ),
+        ("It is red.\n\nOn Sunday, Ben <b@mill.example> wrote:\n> How old?\n\nAnn", ["It is red.", "Ann"]),
+        ("Look:\n\nBegin forwarded message:\n\n> From: Ben\n>\n> The code is 4.", ["From: Ben", "The code is 4."]),
+        ("> The code is 4.\n>\n> It is red.\n", ["The code is 4.", "It is red."]),
+    ],
+)
+def test_what_an_email_quotes(tmp_path: Path, body: str, expected: list[str]) -> None:
+    (passage,) = read(tmp_path, "a.eml", MAIL.format(type="text/plain", charset="utf-8") + body)
+    lines = [line for line in passage.text.split("\n\n")[3:] if line != "--"]
+    assert lines[-len(expected) :] == expected
+    assert len(lines) <= len(expected) + 2
+
+
 def test_what_is_no_email_is_named(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="not an e-mail"):
         read(tmp_path, "a.eml", "It is only a line of text.")
