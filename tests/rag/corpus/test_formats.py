@@ -32,7 +32,8 @@ def blocks(tmp_path: Path, name: str, content: str | bytes) -> list[str]:
 
 def test_a_text_with_directives_is_restructured_text(tmp_path: Path) -> None:
     text = "=====\nBuses\n=====\n\n:Author: Edward Moss\n\n.. contents::\n\n" + LONG + "\n\n- ``red``\n- blue\n"
-    assert read(tmp_path, "buses.txt", text) == [Passage("buses.txt#1", "Buses", f"{LONG}\n\n- red\n\n- blue")]
+    said = f"Author: Edward Moss\n\n{LONG}\n\n- red\n\n- blue"
+    assert read(tmp_path, "buses.txt", text) == [Passage("buses.txt#1", "Buses", said)]
     (plain,) = read(tmp_path, "plain.txt", f"Write ``.. contents::`` so.\n\n  .. contents::\n\n{LONG}\n")
     assert "``.. contents::``" in plain.text
 
@@ -88,6 +89,12 @@ def test_rst_with_the_directives_and_roles_of_sphinx(tmp_path: Path) -> None:
         "- two",
         "Name: a | Size: 1",
     ]
+
+
+def test_what_rst_says_of_itself(tmp_path: Path) -> None:
+    text = "Mills\n=====\n\n:Author: Ann\n:Version: 1.2\n:Valid until: May\n:tocdepth: 2\n\nThey turn.\n"
+    (passage,) = read(tmp_path, "a.rst", text)
+    assert passage.text.split("\n\n") == ["Author: Ann", "Version: 1.2", "Valid until: May", "They turn."]
 
 
 def test_rst_cannot_read_other_files(tmp_path: Path) -> None:
