@@ -38,6 +38,8 @@ def mail_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         body = message.get_body(("plain", "html"))
         dropped["attachment"] += sum(1 for _ in message.iter_attachments()) if message.is_multipart() else 0
         text = _text(body, where) if body is not None else ""
+        if not text.strip() and (page := message.get_body(("html",))) is not None:
+            body, text = page, _text(page, where)
     except FormatError:
         raise
     except Exception as error:  # the library raises much on headers and parts that are broken

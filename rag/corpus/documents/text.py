@@ -11,7 +11,7 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
 from rag.corpus.documents.titles import is_generic
 
-_BULLET = re.compile(r"(\s*)([-*+•o‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
+_BULLET = re.compile(r"(\s*)([-*+•o‣–▪◦●○■→➔►▶✓✔✗☐☑☒]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
 _RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
 _NUMBERED = re.compile(r"\s*(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+(?=[^\W\d_])")
 _WIKI = re.compile(r"(={2,6}) +([^\s=](?:.*[^\s=])?) +\1")
@@ -438,9 +438,9 @@ def _are_lines(lines: Sequence[str], width: int) -> bool:
 def _are_narrow(lines: Sequence[str]) -> bool:
     """Whether lines are too short to be wrapped, as the next word has room on each: `Espresso 2,20`, `Tea 4,10`."""
     longest = max(map(len, lines))
-    if longest >= _NARROW or all(map(str.isupper, lines)):
+    if longest >= _NARROW or (all(map(str.isupper, lines)) and lines[-1][-1] in ".!"):
         return False
-    if any(line[-1] in "-–—" or _GOES_ON.search(line) for line in lines[:-1]):
+    if any(line[-1] in "-–—" or _GOES_ON.search(line.lower()) for line in lines[:-1]):
         return False
     if any(len(line) + len(after.split()[0]) >= _NARROW for line, after in pairwise(lines)):
         return False
@@ -500,6 +500,9 @@ def _blocks(chunk: _Chunk, base: int, width: int, rules: list[tuple[str, bool]])
             level = 2 + number[1].count(".") - ("." in number[1] and number[1][0].isalpha())
         yield heading(squeezed(text[number.end() :] if number else text), min(level, 6))
         del lines[:count]
+    if depths := _outline(lines):
+        yield from (item(squeezed(line), depth, "-") for line, depth in zip(lines, depths, strict=True))
+        return
     if starts := _clauses(lines):
         yield from _contract(lines, starts, min(2 + bool(rules), 6))
         return
@@ -524,7 +527,7 @@ def _dotted(lines: Sequence[str]) -> Iterator[Block]:
         yield Block(unwrapped(lines[: starts[0]]))
     for start, end in pairwise([*starts, len(lines)]):
         name, value = _DOTS.split(unwrapped(lines[start:end]), maxsplit=1)
-        yield entry(name, value)
+        yield entry(name, value.lstrip(" :"))
 
 
 def _grid(lines: Sequence[str]) -> list[Block]:
@@ -551,6 +554,22 @@ def _grid(lines: Sequence[str]) -> list[Block]:
         ]
     names = parts[0][-1]
     return [block for part in parts[1:] for cells in part if (block := row(cells, names))]
+
+
+def _outline(lines: Sequence[str]) -> list[int]:
+    """How deep each line is in an outline by indents alone, three deep or more, such as a family tree; else none."""
+    indents = sorted(set(map(indent_of, lines)))
+    if len(indents) < 3 or indent_of(lines[0]) != indents[0] or any(map(_BULLET.match, lines)):
+        return []
+    begins = all(line.lstrip()[0].isupper() or line.lstrip()[0].isdigit() for line in lines)
+    if not begins or any(_GOES_ON.search(line) or line[-1] in ".;:-" or len(line.split()) > 12 for line in lines):
+        return []
+    steps = all(indent_of(after) <= indent_of(line) or _next(indents, line, after) for line, after in pairwise(lines))
+    return [indents.index(indent_of(line)) for line in lines] if steps else []
+
+
+def _next(indents: Sequence[int], line: str, after: str) -> bool:
+    return indents.index(indent_of(after)) == indents.index(indent_of(line)) + 1
 
 
 def _clauses(lines: Sequence[str]) -> list[int]:
@@ -630,8 +649,9 @@ def _heading_lines(lines: Sequence[str], base: int) -> int:
         return len(lines) if alone and _is_heading(" ".join(lines), base, _NUMBERED_WORDS, ".,;:!") else 0
     if _PARAGRAPH.match(lines[0]) and len(lines[0].split()) <= _HEADLINE_WORDS and lines[0][-1] not in ".,;!":
         return int(not any(map(_PARAGRAPH.match, lines[1:])))
-    if len(lines) > 1 and all(map(str.isupper, lines)) and (lines[-1][-1] in ".!" or _GOES_ON.search(lines[0].lower())):
-        return 0  # a sentence in capitals
+    sentence = lines[-1][-1] in ".!" or _GOES_ON.search(lines[0].lower()) or any(map(str.isdigit, lines[0]))
+    if len(lines) > 1 and all(map(str.isupper, lines)) and sentence:
+        return 0  # or entries, "POLICE 110"
     return int((len(lines) == 1 or lines[0].isupper()) and _is_heading(lines[0], base))
 
 
@@ -697,7 +717,7 @@ def _items(lines: Sequence[str]) -> Iterator[Block]:
         if not indents or indents[-1] < indent:
             indents.append(indent)
         number = sign.strip("().")
-        text = unwrapped(texts)
+        text = f"{sign} {unwrapped(texts)}" if _BOX.match(f"{sign} x") else unwrapped(texts)  # it is done or not
         yield item(text, len(indents) - 1, f"{number}." if number.isdigit() else "-")
 
 

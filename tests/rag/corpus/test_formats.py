@@ -757,6 +757,14 @@ def test_what_an_email_quotes(tmp_path: Path, body: str, expected: list[str]) ->
     assert len(lines) <= len(expected) + 2
 
 
+def test_a_page_beside_an_empty_text(tmp_path: Path) -> None:
+    part = "--b\nContent-Type: text/{kind}; charset=utf-8\n\n{text}\n"
+    parts = part.format(kind="plain", text="") + part.format(kind="html", text="<p>It costs 450.</p>")
+    head = "From: Ann <ann@mill.example>\nContent-Type: multipart/alternative; boundary=b\n\n"
+    (passage,) = read(tmp_path, "a.eml", f"{head}{parts}--b--\n")
+    assert passage.text.endswith("It costs 450.")
+
+
 def test_what_is_no_email_is_named(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="not an e-mail"):
         read(tmp_path, "a.eml", "It is only a line of text.")
