@@ -50,7 +50,7 @@ _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|that|the|to|with))$")
 _SIGN = re.compile(r"[$=<>{}\[|\\]|(?<!\d)[\w.]*/\w|\w_\w|\w\.\w*[a-z]|(?:^|\s)--?\w|^\s*#|\w\(")  # of code
 _ARGUMENTS = re.compile(r"[\w\s][(\[<]")
-_DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ........ 2.60"
+DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ........ 2.60"
 _DOTTED = re.compile(r"\s*(?:\. ?){4,}")
 _GRID_RULE = re.compile(r"[-+|=: ]*[-=]{2}[-+|=: ]*")
 _GAP = re.compile(r"\S\s{3,}\S")
@@ -423,7 +423,7 @@ def _are_lines(lines: Sequence[str], width: int) -> bool:
     indents = [*map(indent_of, lines)]
     if len(lines) < 2 or max(indents) - min(indents) > 1:
         return False
-    if all(_GAP.search(line.strip()) for line in lines) or _are_narrow(lines):
+    if all(_GAP.search(line.strip()) for line in lines) or are_narrow(lines):
         return True
     small = sum(line.lstrip()[0].islower() for line in lines[1:])
     if max(map(len, lines)) < _SHORT * width:
@@ -435,7 +435,7 @@ def _are_lines(lines: Sequence[str], width: int) -> bool:
     return wrapped < 0.5 * len(lines) and all(sign.isupper() or sign.isdigit() for sign in begins)
 
 
-def _are_narrow(lines: Sequence[str]) -> bool:
+def are_narrow(lines: Sequence[str]) -> bool:
     """Whether lines are too short to be wrapped, as the next word has room on each: `Espresso 2,20`, `Tea 4,10`."""
     longest = max(map(len, lines))
     if longest >= _NARROW or (all(map(str.isupper, lines)) and lines[-1][-1] in ".!"):
@@ -466,13 +466,13 @@ def _are_commands(chunk: _Chunk, width: int) -> bool:
 
 def is_code(lines: Sequence[str], base: int) -> bool:
     """Whether lines between empty ones are code or columns, in a text that is indented by `base`."""
-    if all(map(_DOTS.search, lines)) or _BULLET.match(lines[0]):
+    if all(map(DOTS.search, lines)) or _BULLET.match(lines[0]):
         return False
     if any(map(_RULE.fullmatch, lines)) and len(lines) <= 3:
         return False
     sentences = sum(map(wordy, lines))
     gaps = sum(bool(_GAP.search(line.strip())) for line in lines)
-    if len(lines) >= 3 and gaps >= 0.6 * len(lines) and not any(map(_DOTS.search, lines)):
+    if len(lines) >= 3 and gaps >= 0.6 * len(lines) and not any(map(DOTS.search, lines)):
         return True  # columns: their lines are kept
     if lines[0].lstrip()[0].isupper() and len(lines[0].split()) >= 2 and lines[-1].endswith("."):
         return False  # a short sentence
@@ -489,7 +489,7 @@ def _blocks(chunk: _Chunk, base: int, width: int, rules: list[tuple[str, bool]])
     lines = yield from _underlined(lines, rules)
     if not lines:
         return
-    if 2 * sum(map(bool, map(_DOTS.search, lines))) >= len(lines):
+    if 2 * sum(map(bool, map(DOTS.search, lines))) >= len(lines):
         yield from _dotted(lines)
         return
     if count := _heading_lines(lines, base):
@@ -522,11 +522,11 @@ def _blocks(chunk: _Chunk, base: int, width: int, rules: list[tuple[str, bool]])
 
 def _dotted(lines: Sequence[str]) -> Iterator[Block]:
     """Rows such as `Tea ....... 2.60`; a line without dots belongs to the row above it."""
-    starts = [place for place, line in enumerate(lines) if _DOTS.search(line)]
+    starts = [place for place, line in enumerate(lines) if DOTS.search(line)]
     if starts[0]:
         yield Block(unwrapped(lines[: starts[0]]))
     for start, end in pairwise([*starts, len(lines)]):
-        name, value = _DOTS.split(unwrapped(lines[start:end]), maxsplit=1)
+        name, value = DOTS.split(unwrapped(lines[start:end]), maxsplit=1)
         yield entry(name, value.lstrip(" :"))
 
 
@@ -721,7 +721,7 @@ def _items(lines: Sequence[str]) -> Iterator[Block]:
         yield item(text, len(indents) - 1, f"{number}." if number.isdigit() else "-")
 
 
-def _marked(lines: Sequence[str]) -> list[int]:
+def marked(lines: Sequence[str]) -> list[int]:
     """The places of lines that begin with a time or date or a box to tick, two or more, or a label in capitals."""
     for mark in (_STAMP, _BOX):
         starts = [place for place, line in enumerate(lines) if mark.match(line)]
@@ -731,7 +731,7 @@ def _marked(lines: Sequence[str]) -> list[int]:
 
 
 def _entry_or_text(lines: Sequence[str], width: int) -> Iterator[Block]:
-    if starts := _marked(lines):
+    if starts := marked(lines):
         for start, end in pairwise(sorted({0, *starts, len(lines)})):
             yield Block(unwrapped(lines[start:end]))
         return
