@@ -51,6 +51,8 @@ _GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|t
 _SIGN = re.compile(r"[$=<>{}\[|\\]|(?<!\d)[\w.]*/\w|\w_\w|\w\.\w*[a-z]|(?:^|\s)--?\w|^\s*#|\w\(")  # of code
 _ARGUMENTS = re.compile(r"[\w\s][(\[<]")
 DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ........ 2.60"
+_NAMES = re.compile(r"\s*[^\W\d_](?:[^\W\d_]|[ .()/%&'-])*")  # of columns
+_ROWS, _PART = 10, 100  # of a long table, at least; words of its parts
 _DOTTED = re.compile(r"\s*(?:\. ?){4,}")
 _GRID_RULE = re.compile(r"[-+|=: ]*[-=]{2}[-+|=: ]*")
 _GAP = re.compile(r"\S\s{3,}\S")
@@ -97,6 +99,11 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
             yield from rows
             continue
         may_be_code = not (chunk.term or chunk.title)
+        if may_be_code and (parts := _long_table(chunk.lines)):
+            found = [code("\n".join(lines)) for lines in ([waiting] if waiting else []) + parts]
+            yield from filter(None, found)
+            waiting = []
+            continue
         if (may_be_code and is_code(chunk.lines, base)) or _are_commands(chunk, width):
             waiting += ["", *chunk.lines]
             continue
@@ -570,6 +577,24 @@ def _outline(lines: Sequence[str]) -> list[int]:
 
 def _next(indents: Sequence[int], line: str, after: str) -> bool:
     return indents.index(indent_of(after)) == indents.index(indent_of(line)) + 1
+
+
+def _long_table(lines: Sequence[str]) -> list[list[str]]:
+    """The lines of a long table in columns, in parts that each begin with the names of the columns; else none."""
+    names, rows = lines[0], lines[1:]
+    if len(rows) < _ROWS or not _NAMES.fullmatch(names) or not _GAP.search(names.strip()):
+        return []
+    if sum(bool(_GAP.search(line.strip()) and _DIGITS.search(line)) for line in rows) < 0.9 * len(rows):
+        return []
+    parts: list[list[str]] = []
+    words = _PART
+    for line in rows:
+        if words >= _PART:
+            parts.append([names])
+            words = 0
+        parts[-1].append(line)
+        words += len(line.split())
+    return parts if len(parts) > 1 else []
 
 
 def _clauses(lines: Sequence[str]) -> list[int]:

@@ -132,6 +132,15 @@ def test_boxes_are_no_tables() -> None:
     assert not any("mill:" in block for block in blocks(f"{box}\n| well |\n+------+"))
 
 
+def test_parts_of_a_long_table_name_its_columns() -> None:
+    rows = [f"Stop {n:<6}   7:{n}   8:{n}   9:{n}" for n in range(10, 59)]
+    found = blocks("\n".join(["Stop          Mon    Sat    Sun", *rows]))
+    assert len(found) > 2
+    assert all(block.startswith("    Stop          Mon    Sat    Sun\n    Stop ") for block in found)
+    assert sum(block.count("\n") for block in found) == len(rows)
+    assert len(blocks("\n".join([f"put({n})     # {n}    {n}" for n in range(60)]))) == 1
+
+
 CHAPTERS = """
 1. Buses
 
