@@ -58,7 +58,9 @@ def _apart(reader: "MarkdownIt", tokens: "list[Token]", known: dict[str, Any]) -
     for place, token in enumerate(tokens):
         if token.type == "inline" and ".." in token.content and not contents:
             token = _with_prices(reader, token, known)
-        lines = (_labelled(token.content) or _lines(token.content)) if token.type == "inline" else []
+        lines = _labelled(token.content) if token.type == "inline" else []
+        if token.type == "inline" and not lines and token.level == 1:  # of no list
+            lines = _lines(token.content)
         if not lines or tokens[place - 1].type != "paragraph_open" or tokens[place - 1].hidden:
             yield token
             continue

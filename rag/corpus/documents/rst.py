@@ -24,7 +24,7 @@ _SILENT = frozenset(
     digraph graph inheritance-diagram doctest-setup testsetup testcleanup
     """.split()
 )
-_OF_SPHINX = re.compile(r"(?:orphan|tocdepth|nocomments|nosearch|no-search)\b")
+_LEFT_OUT = re.compile(r"(?:orphan|tocdepth|nocomments|nosearch|no-search|copyright)\b|\w+: \$\w+\$", re.IGNORECASE)
 _PARSING = threading.Lock()
 _CHANGES = {
     "versionadded": "New in version",
@@ -69,7 +69,7 @@ def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, l
     _, blocks = html_blocks(parts["body"], dropped, name)
     title, _ = html_blocks(parts["html_title"], Counter(), name)
     _, said = html_blocks(parts["docinfo"], Counter(), name)  # ":Author: Ann"
-    return title, [*(block for block in said if not _OF_SPHINX.match(block.text)), *blocks]
+    return title, [*(block for block in said if not _LEFT_OUT.match(block.text)), *blocks]
 
 
 def _parser() -> Any:  # noqa: ANN401

@@ -40,7 +40,7 @@ _LABELLED = re.compile(r"\s*[A-Z\d][\w-]+(?: [\w./-]+){0,3}:\s+(?=\S)")
 _STAMP = re.compile(  # "09:30 Welcome", "[12/03/2025, 18:02] Ann: Hello", "2025-03-12 It rained"
     r"\s*[\[(]?(?:\d{1,2}[:.]\d\d(?![\d.,]*\d)|\d{1,2}([./])\d{1,2}\1(?:\d{4}|\d\d)\b|\d{4}-\d\d-\d\d(?!\d))"
 )
-_BOX = re.compile(r"\s*(?:\[[ xX✓]?\]|[☐☑☒✓✔✗])\s+(?=\S)")  # "[x] Tent"
+_BOX = re.compile(r"\s*(?:\[[ xX*✓<>]?\]|[☐☑☒✓✔✗])\s+(?=\S)")  # "[x] Tent"
 _CAPITAL_LABEL = re.compile(r"\s*[A-Z]{2}[A-Z ]{1,22}:\s+(?=\S)")  # "ACTION: Ann prints it"
 _MANUAL = frozenset(["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "USAGE", "SEE ALSO", "AUTHOR", "BUGS"])
 _SHORT = 0.6  # of the usual width, up to which a line is short
@@ -464,7 +464,7 @@ def _are_commands(chunk: _Chunk, width: int) -> bool:
         return False
     if _hangs(lines) and not _ARGUMENTS.search(lines[0]):
         return False
-    if any(wordy(line) or _BULLET.match(line) or _BOX.match(line) or line[-1] in ".!?,;:" for line in lines):
+    if any(wordy(line) or _BULLET.match(line) or line[-1] in ".!?,;:" for line in lines):
         return False
     if not all(line.isascii() and not line.lstrip()[0].isupper() for line in lines):
         return False
@@ -550,8 +550,9 @@ def _grid(lines: Sequence[str]) -> list[Block]:
             table[-1].append([squeezed(cell) for cell in line[1:-1].split("|")])
     parts = [part for part in table if part]
     widths = {len(cells) for part in parts for cells in part}
-    if len(parts) < 2 or len(widths) != 1 or widths == {1}:
-        return []
+    ruled = [line for line in said if _GRID_RULE.fullmatch(line)]
+    if len(parts) < 2 or len(widths) != 1 or widths == {1} or any("  " in line for line in ruled):
+        return []  # the last: a cell spans rows
     if len(parts) > 2:  # a rule below each row: its other lines, which lack cells, go on
         parts = [
             [[squeezed(" ".join(column)) for column in zip(*part, strict=True)]]
@@ -559,6 +560,8 @@ def _grid(lines: Sequence[str]) -> list[Block]:
             else part
             for part in parts
         ]
+    if len(parts) > 3 and not any("=" in line for line in ruled):
+        return [block for part in parts for cells in part if (block := row(cells))]
     names = parts[0][-1]
     return [block for part in parts[1:] for cells in part if (block := row(cells, names))]
 
@@ -746,17 +749,25 @@ def _items(lines: Sequence[str]) -> Iterator[Block]:
         yield item(text, len(indents) - 1, f"{number}." if number.isdigit() else "-")
 
 
-def marked(lines: Sequence[str]) -> list[int]:
-    """The places of lines that begin with a time or date or a box to tick, two or more, or a label in capitals."""
+def marked(lines: Sequence[str], width: int = 0) -> list[int]:
+    """The places of lines that begin with a time or date, a box to tick, or a label in capitals.
+
+    Two or more, as a line of a paragraph may begin with one; one label will do if it had room on the line before it.
+    """
     for mark in (_STAMP, _BOX):
         starts = [place for place, line in enumerate(lines) if mark.match(line)]
         if len(starts) > 1 and (starts[0] == 0 or (starts[0] == 1 and _is_head(lines[0]))):
             return starts
-    return [place for place, line in enumerate(lines) if _CAPITAL_LABEL.match(line)]
+    labels = {place: found.end() for place, line in enumerate(lines) if (found := _CAPITAL_LABEL.match(line))}
+    if len(set(map(indent_of, lines))) > 1:
+        return []
+    widest = max(width, *map(len, lines))
+    several = len({lines[place][:end] for place, end in labels.items()}) < len(labels)
+    return [place for place, end in labels.items() if place and (several or len(lines[place - 1]) + end <= widest)]
 
 
 def _entry_or_text(lines: Sequence[str], width: int) -> Iterator[Block]:
-    if starts := marked(lines):
+    if starts := marked(lines, width):
         for start, end in pairwise(sorted({0, *starts, len(lines)})):
             yield Block(unwrapped(lines[start:end]))
         return

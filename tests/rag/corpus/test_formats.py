@@ -92,7 +92,7 @@ def test_rst_with_the_directives_and_roles_of_sphinx(tmp_path: Path) -> None:
 
 
 def test_what_rst_says_of_itself(tmp_path: Path) -> None:
-    text = "Mills\n=====\n\n:Author: Ann\n:Version: 1.2\n:Valid until: May\n:tocdepth: 2\n\nThey turn.\n"
+    text = "Mills\n=====\n\n:Author: Ann\n:Version: 1.2\n:Valid until: May\n:Date: $Date$\n:tocdepth: 2\n\nThey turn.\n"
     (passage,) = read(tmp_path, "a.rst", text)
     assert passage.text.split("\n\n") == ["Author: Ann", "Version: 1.2", "Valid until: May", "They turn."]
 

@@ -126,6 +126,13 @@ def test_a_total_below_a_rule_is_a_row() -> None:
     assert blocks(table) == ["A: c | B: 1", "A: d | B: 2", "A: e | B: 3"]
 
 
+def test_a_drawn_table_without_names() -> None:
+    rule = "+---+---+"
+    table = f"{rule}\n| a | 1 |\n{rule}\n| b | 2 |\n{rule}\n| c | 3 |\n{rule}\n| d | 4 |\n{rule}"
+    assert blocks(table) == ["a | 1", "b | 2", "c | 3", "d | 4"]
+    assert "---" in " ".join(blocks(table.replace(rule, "+   +---+", 2)))  # a cell that spans rows
+
+
 def test_boxes_are_no_tables() -> None:
     box = "+------+\n| mill |\n+------+"
     assert "mill" in " ".join(blocks(box))
@@ -314,7 +321,9 @@ def test_one_question_makes_no_faq() -> None:
             [f"12.03.25, 18:02 - Ann: {LONG}", "12.03.25, 18:05 - Ben: so it has"],
         ),
         (f"Monday\n9:00 {LONG}\nof Ann\n10:15 tea", ["Monday", f"9:00 {LONG} of Ann", "10:15 tea"]),
-        (f"[ ] sleeping bag\n[x] tent\n\n{LONG}", ["[ ] sleeping bag", "[x] tent", LONG]),
+        (f"[ ] {LONG}\n[x] tent", [f"[ ] {LONG}", "[x] tent"]),
+        (f"{LONG}\nNOTE: It is old.", [f"{LONG} NOTE: It is old."]),
+        (f"_It_\n    {LONG}\n    NOTE: old\n    NOTE: red", [f"_It_: {LONG} NOTE: old NOTE: red"]),
         (
             f"{LONG}\nACTION: Ann opens it\nby May\nACTION: {LONG}",
             [LONG, "ACTION: Ann opens it by May", f"ACTION: {LONG}"],
