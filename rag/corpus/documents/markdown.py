@@ -19,7 +19,8 @@ _FRONT_MATTER = re.compile(
     r"""\A---[ \t]*\n(?=(?:\s*\#[^\n]*\n)*\s*(?:[\w"'-]+[ \t]*:|---|\.\.\.))(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)""",
     re.DOTALL,
 )
-_TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
+_TOML = re.compile(r"\A\+\+\+[ \t]*\n(?:[^\n]*\n)*?\+\+\+[ \t]*(?:\n|\Z)")  # the same, between plus signs
+_TITLE = re.compile(r"^title(?::| *=)(.*)$", re.MULTILINE)
 _GITHUB_CALLOUT = re.compile(r"^(>\s*)\[!(\w+)\][ \t]*$", re.MULTILINE)
 
 _WIDEST = 80  # characters of a line of a price list
@@ -33,7 +34,7 @@ _LABEL = re.compile(
 def markdown_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
     """The title and the blocks of a text in CommonMark, with tables, front matter and callouts."""
     title = ""
-    if front := _FRONT_MATTER.match(text):
+    if front := _FRONT_MATTER.match(text) or _TOML.match(text):
         found = _TITLE.search(front[0])
         title = found[1].strip().strip("\"'") if found else ""
         text = text[front.end() :]

@@ -772,7 +772,8 @@ def _entry_or_text(lines: Sequence[str], width: int) -> Iterator[Block]:
             yield Block(unwrapped(lines[start:end]))
         return
     if _are_lines(lines, width):
-        yield from (Block(squeezed(line)) for line in lines)
+        starts = [place for place, line in enumerate(lines) if not place or not _goes_on(lines[place - 1], line)]
+        yield from (Block(unwrapped(lines[start:end])) for start, end in pairwise([*starts, len(lines)]))
         return
     first, rest = lines[0], lines[1:]
     is_term = len(first.split()) <= 8 and first.rstrip()[-1] not in ".,;"
@@ -787,6 +788,12 @@ def _entry_or_text(lines: Sequence[str], width: int) -> Iterator[Block]:
             yield Block(unwrapped(lines[start:number]))
             start = number
     yield Block(unwrapped(lines[start:]))
+
+
+def _goes_on(line: str, after: str) -> bool:
+    """Whether a line that is not very short goes on in the next one."""
+    begins = after.lstrip()
+    return len(line) >= _TINY and line[-1].isalpha() and begins[0].islower() and not _LABEL.match(begins)
 
 
 def _hangs(lines: Sequence[str]) -> bool:

@@ -73,6 +73,8 @@ def test_a_list_of_the_headings_below_is_left_out(tmp_path: Path) -> None:
 def test_front_matter_can_name_the_title(tmp_path: Path) -> None:
     (passage,) = read(tmp_path, "r.md", f"---\ntitle: 'Rivers: long ones'\n---\n{LONG}")
     assert (passage.title, passage.text) == ("Rivers: long ones", LONG)
+    (passage,) = read(tmp_path, "r.md", f'+++\ntitle = "Rivers: long ones"\ndraft = false\n+++\n{LONG}')
+    assert (passage.title, passage.text) == ("Rivers: long ones", LONG)
 
 
 def test_text_without_headings_takes_its_name_for_title(tmp_path: Path) -> None:

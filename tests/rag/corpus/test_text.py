@@ -230,6 +230,11 @@ def test_lines_too_short_to_be_wrapped_or_with_columns_stay_apart(text: str) -> 
     assert blocks(f"{LONG}\n\n{text}") == [LONG, *lines]
 
 
+def test_a_short_line_goes_on_in_one_that_begins_small() -> None:
+    text = "Reporter: How deep?\nLind: It is 42 metres deep at its\ndeepest point.\nReporter: How cold?\nLind: Very."
+    assert blocks(text)[1] == "Lind: It is 42 metres deep at its deepest point."
+
+
 @pytest.mark.parametrize("text", ["It is not of\nSpain.", "Grey on the weir he\nstands alone", "It is Anti-\nBlue"])
 def test_short_lines_that_go_on_are_joined(text: str) -> None:
     assert len(blocks(text)) == 1
