@@ -15,6 +15,7 @@ _BULLET = re.compile(r"(\s*)([-*+•o‣–▪◦●○■→➔►▶✓✔✗�
 _RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
 _NUMBERED = re.compile(r"\s*(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+(?=[^\W\d_])")
 _WIKI = re.compile(r"(={2,6}) +([^\s=](?:.*[^\s=])?) +\1")
+_HASHES = re.compile(r"(#{1,4}) +([^\W_].{0,98}?[^.,;:=])(?: +#+)?")
 _CHAPTER = re.compile(r"(?:chapter|appendix|part)\s([\dIVX]{1,5}|[A-Z])[.:]?\s+(?=[^\W\d_])", re.IGNORECASE)
 _NAME = re.compile(r"\s*-|\w[_=]")  # of an option or a value
 _BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\d{1,3}(?:\.\d{1,3})+\.?\s*|\d{1,3}\s+)*")
@@ -196,8 +197,12 @@ def wordy(line: str) -> bool:
 
 def _chunks(text: str) -> Iterator[_Chunk]:
     lines: list[str] = []
-    for line in [*text.replace("\f", "\n\n").expandtabs(8).splitlines(), ""]:
+    said = [*text.replace("\f", "\n\n").expandtabs(8).splitlines(), ""]
+    hashed = _has_hashes(said)
+    for line in said:
         wiki = _WIKI.fullmatch(line.rstrip()) if line.startswith("==") else None
+        if hashed and line.startswith("#"):
+            wiki = _HASHES.fullmatch(line.rstrip())
         if line.strip() and not wiki:
             lines.append(line.rstrip())
         elif lines:
@@ -205,6 +210,17 @@ def _chunks(text: str) -> Iterator[_Chunk]:
             lines = []
         if wiki:
             yield _Chunk((wiki[2],), 0, title=True, signs=len(wiki[1]))
+
+
+def _has_hashes(lines: Sequence[str]) -> bool:
+    """Whether a text has headings as Markdown has (`# Rules`, `## Dogs`): two or more, each after an empty line.
+
+    Comments stand below each other or above a setting, or have no space after the sign.
+    """
+    marks = [place for place, line in enumerate(lines) if line.startswith("#")]
+    found = [mark for place in marks if (mark := _HASHES.fullmatch(lines[place].rstrip()))]
+    apart = all(not place or not lines[place - 1].strip() for place in marks)
+    return len(marks) > 1 and len(found) == len(marks) and apart and any(len(mark[1]) > 1 for mark in found)
 
 
 def _without_margins(text: str, dropped: Counter[str]) -> str:

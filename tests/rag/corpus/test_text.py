@@ -64,6 +64,11 @@ def blocks(text: str) -> list[str]:
             "====== Rivers ======\nThey flow.\n===== Poland =====\nFlat.",
             ["# Rivers", "They flow.", "## Poland", "Flat."],
         ),
+        (
+            "# Camp\n\n## Fires\nNone.\n\n## Dogs ##\n\nOn a lead.",
+            ["# Camp", "## Fires", "None.", "## Dogs", "On a lead."],
+        ),
+        ("## Port of it\n# It is red\nport = 2", ["    ## Port of it\n    # It is red\n    port = 2"]),
         ("A line.\n==== ==== ====\nof text.", ["A line. ==== ==== ==== of text."]),
         ("== Rivers ==\nThey flow.\n=== Poland ===\nFlat.", ["## Rivers", "They flow.", "### Poland", "Flat."]),
         (
