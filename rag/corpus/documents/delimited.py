@@ -18,6 +18,7 @@ _SAID = 8  # words of a cell, at most, in a table whose rows differ
 _YEAR = re.compile(r"(?:19|20)\d\d(?:[-/]\d\d(?:\d\d)?)?")
 # A number, date, time, phone number or address.
 _VALUE = re.compile(r"[\s.,:/()+%€$£#-]*\d[\s\d.,:/()+%€$£#-]*|\S+@\S+\.\S+|\w+://\S+")
+_LONGEST_VALUE = 80  # characters
 _TRIED = 50  # rows, to find what stands between the cells
 _REGULAR = 0.7  # of them have as many cells as most
 
@@ -107,7 +108,7 @@ def _are_names(cells: Sequence[str], after: Sequence[str]) -> bool:
 
 
 def _is_value(cell: str) -> bool:
-    return _VALUE.fullmatch(cell) is not None
+    return len(cell) <= _LONGEST_VALUE and _VALUE.fullmatch(cell) is not None
 
 
 def is_table(head: bytes) -> bool:

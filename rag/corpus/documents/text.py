@@ -54,8 +54,8 @@ _ARGUMENTS = re.compile(r"[\w\s][(\[<]")
 DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ........ 2.60"
 _NAMES = re.compile(r"\s*[^\W\d_](?:[^\W\d_]|[ .()/%&'-])*")  # of columns
 _ROWS, _PART = 10, 100  # of a long table, at least; words of its parts
-_DOTTED = re.compile(r"\s*(?:\. ?){4,}")
-_GRID_RULE = re.compile(r"[-+|=: ]*[-=]{2}[-+|=: ]*")
+_DOTTED = re.compile(r"(?:\. ?){4,}")
+_GRID_RULE = re.compile(r"(?=.*[-=]{2})[-+|=: ]+")
 _GAP = re.compile(r"\S\s{3,}\S")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
 _PAGE_EDGE = re.compile(r"\s*(\S+\(\d\w*\))(?:\s.*)?\s\1\s*")
@@ -305,16 +305,29 @@ def _with_capital_terms(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
 
 
 def _with_titles(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
-    """The chunks, with short lines as headings that stand between paragraphs, if there are two or more."""
+    """The chunks, with short lines as headings that stand between paragraphs, or lists, if there are two or more."""
     said = [_is_paragraph(chunk, base) for chunk in chunks]
+    listed = [_is_listed(chunk) for chunk in chunks]
+    above = {  # a list, such as `Drinks` above its prices
+        place
+        for place in range(len(chunks) - 1)
+        if _may_be_title(chunks[place], base) and listed[place + 1] and (place < 2 or listed[place - 1])
+    }
     titles = {
         place
         for place in range(len(chunks) - 1)
         if _may_be_title(chunks[place], base) and said[place + 1] and (not place or said[place - 1])
     }
-    if len(titles) < 2:
-        return [*chunks]
+    titles = (titles if len(titles) > 1 else set()) | (above if len(above) > 1 else set())
     return [replace(chunk, title=True) if place in titles else chunk for place, chunk in enumerate(chunks)]
+
+
+def _is_listed(chunk: _Chunk) -> bool:
+    """Whether lines are the items of a list, or stand by themselves."""
+    lines = [line.strip() for line in chunk.lines]
+    if chunk.term or chunk.title or len(lines) < 2 or lines[0].isupper():
+        return False
+    return all(map(_BULLET.match, lines)) or all(map(_GAP.search, lines)) or are_narrow(lines)
 
 
 def _may_be_title(chunk: _Chunk, base: int) -> bool:

@@ -272,6 +272,12 @@ def test_short_lines_between_paragraphs_are_headings() -> None:
     assert blocks(f"{LONG}\n\nThe well\n\n{LONG}") == [LONG, "The well", LONG]  # once may be a signature
 
 
+def test_short_lines_above_lists_are_headings() -> None:
+    text = "Drinks\n\nTea 2,50\nMilk 1,20\n\nCakes\n\n- Pie 3,80\n- Tart 4,10"
+    assert blocks(text) == ["## Drinks", "Tea 2,50", "Milk 1,20", "## Cakes", "- Pie 3,80", "- Tart 4,10"]
+    assert blocks("Ann Moss\n\nMill Lane 7\nAller\n\nDear Ben")[0] == "Ann Moss"  # once may be a name
+
+
 def test_contents_in_columns_are_left_out() -> None:
     asked = [
         f"{kind}: Does it {verb} at night?" for kind, verb in zip("ABCD", ("run", "sing", "fly", "glow"), strict=True)
