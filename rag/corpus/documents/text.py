@@ -774,7 +774,9 @@ def _items(lines: Sequence[str]) -> Iterator[Block]:
         if not indents or indents[-1] < indent:
             indents.append(indent)
         number = sign.strip("().")
-        text = f"{sign} {unwrapped(texts)}" if _BOX.match(f"{sign} x") else unwrapped(texts)  # it is done or not
+        text = unwrapped(texts)
+        if (number.isalpha() and sign != "o") or _BOX.match(f"{sign} x"):
+            text = f"{sign} {text}"  # "(b)" is referred to, and a box tells what is done
         yield item(text, len(indents) - 1, f"{number}." if number.isdigit() else "-")
 
 

@@ -49,6 +49,7 @@ def blocks(text: str) -> list[str]:
         ("- one\n- two\n  goes on\n  - three\n* four", ["- one", "- two goes on", "  - three", "- four"]),
         ("1. one\n2) two", ["1. one", "2. two"]),
         ("They may:\n - sing\n - dance\n   slowly", ["They may:", "- sing", "- dance slowly"]),
+        ("Which?\na) one\nb) two", ["Which?", "- a) one", "- b) two"]),
         ("They may\n1. sing\n2. dance", ["They may", "1. sing", "2. dance"]),
         ("It is five -\n- no, six of them.", ["It is five - - no, six of them."]),
         ("Up to\n1. May", ["Up to 1. May"]),
@@ -322,7 +323,14 @@ def test_one_question_makes_no_faq() -> None:
         ),
         (
             f"2. Rent\n2.1 The rent is 850.\n2.2 {LONG}\n(a) By bank.\n(b) Late.\n2.3 The deposit\nis 90.",
-            ["## Rent", "2.1 The rent is 850.", f"2.2 {LONG}", "- By bank.", "- Late.", "2.3 The deposit is 90."],
+            [
+                "## Rent",
+                "2.1 The rent is 850.",
+                f"2.2 {LONG}",
+                "- (a) By bank.",
+                "- (b) Late.",
+                "2.3 The deposit is 90.",
+            ],
         ),
         ("1.1 Rent\n- cold\n1.2 Heat\n- warm", ["1.1 Rent", "- cold", "1.2 Heat", "- warm"]),
         (f"Version 5.1 (2025-01-10)\n- New mill\n\n{LONG}", ["Version 5.1 (2025-01-10)", "- New mill", LONG]),
