@@ -2,23 +2,31 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from email import message_from_bytes
 from email.message import MIMEPart
 from email.policy import default
 
 from autoais.errors import first_line
-from rag.corpus.documents.blocks import Block, squeezed
+from rag.corpus.documents.blocks import Block, Kind, squeezed
 from rag.corpus.documents.encodings import decoded
 from rag.corpus.documents.html import html_blocks
 from rag.corpus.documents.text import plain_blocks
 from rag.errors import FormatError
 
 _SAID = ("From", "To", "Cc", "Date")
-# Quoted lines, and the one before them that says who wrote them.
+# Quoted lines, and the one before them that says who wrote them, which may be wrapped.
 _QUOTED = re.compile(
-    r"(?:^[^\n>]{0,200}\b(?:wrote|schrieb[^\n]{0,80}|écrit|escribió|ha scritto) ?:[ \t]*\n\s*)?(?:^>[^\n]*(?:\n|\Z))+",
+    r"(?:^(?:(?:On|Am|Le|El|Il)\b[^\n]{0,200}\n)?(?!>)[^\n]{0,200}"
+    r"\b(?:wrote|schrieb[^\n]{0,80}|écrit|escribió|ha scritto) ?:[ \t]*\n\s*)?(?P<quote>(?:^>[^\n]*(?:\n|\Z))+)",
     re.MULTILINE,
 )
+_MARK = re.compile(r"^> ?", re.MULTILINE)
+_FORWARDED = re.compile(r"(?:forwarded|weitergeleitete|transféré|reenviado|inoltrato)\b[^\n]*\s*\Z", re.IGNORECASE)
+_HEADER = re.compile(r"\s*(?:From|Von|De|Da): ")
+_SIGNED = re.compile(r"^-- ?$.*\Z", re.MULTILINE | re.DOTALL)
+_DASHES = re.compile(r"^-- ?$", re.MULTILINE)  # above a signature
+_FEW = 4  # words of a greeting or a name
 
 
 def mail_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
@@ -30,6 +38,8 @@ def mail_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         body = message.get_body(("plain", "html"))
         dropped["attachment"] += sum(1 for _ in message.iter_attachments()) if message.is_multipart() else 0
         text = _text(body, where) if body is not None else ""
+        if not text.strip() and (page := message.get_body(("html",))) is not None:
+            body, text = page, _text(page, where)
     except FormatError:
         raise
     except Exception as error:  # the library raises much on headers and parts that are broken
@@ -39,7 +49,39 @@ def mail_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
     blocks = [Block(line) for line in said]
     if body is not None and body.get_content_subtype() == "html":
         return subject, blocks + html_blocks(text, dropped, where=where)[1]
-    return subject, [*blocks, *plain_blocks(_QUOTED.sub("\n", text), dropped)]
+    return subject, [*blocks, *_without_quotes(text, dropped)]
+
+
+def _without_quotes(text: str, dropped: Counter[str]) -> Iterator[Block]:
+    """The text without what it quotes, but with what it forwards, and with questions that are answered one by one."""
+    own: list[str] = []  # the texts before, between and after the quotes
+    quotes: list[str] = []
+    start = 0
+    for found in _QUOTED.finditer(text):
+        own.append(text[start : found.start()])
+        quotes.append(found["quote"])
+        start = found.end()
+    own.append(text[start:])
+    said = [len(_SIGNED.sub("", part).split()) for part in own]
+    own = [_DASHES.sub("", part) for part in own]
+    answered = [bool(words) for words in said[1:]]
+    several = sum(answered) > 1
+    alone = sum(answered) == 1 and said[0] <= _FEW < said[-1] and len(quotes) == 1
+    kept = ""
+    for place, quote in enumerate(quotes):
+        kept += own[place]
+        plain = _MARK.sub("", quote)
+        if _FORWARDED.search(kept[-300:]) or _HEADER.match(plain) or not any(said):
+            kept += f"\n{plain}\n"
+        elif answered[place] and (several or alone):
+            yield from plain_blocks(kept, dropped)
+            kept = ""
+            asked = squeezed("\n".join(line for line in plain.splitlines() if not line.startswith(">")))
+            if asked:
+                yield Block(f"> {asked}", Kind.LEAD)
+        else:
+            kept += "\n"
+    yield from plain_blocks(kept + own[-1], dropped)
 
 
 def _text(part: MIMEPart, where: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag.corpus.documents.blocks import Block
 from rag.corpus.documents.html import html_blocks
+from rag.corpus.documents.text import DOTS, are_narrow, marked
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -18,9 +19,12 @@ _FRONT_MATTER = re.compile(
     r"""\A---[ \t]*\n(?=(?:\s*\#[^\n]*\n)*\s*(?:[\w"'-]+[ \t]*:|---|\.\.\.))(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)""",
     re.DOTALL,
 )
-_TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
+_TOML = re.compile(r"\A\+\+\+[ \t]*\n(?:[^\n]*\n)*?\+\+\+[ \t]*(?:\n|\Z)")  # the same, between plus signs
+_TITLE = re.compile(r"^title(?::| *=)(.*)$", re.MULTILINE)
 _GITHUB_CALLOUT = re.compile(r"^(>\s*)\[!(\w+)\][ \t]*$", re.MULTILINE)
 
+_WIDEST = 80  # characters of a line of a price list
+_CONTENTS = re.compile(r"\W*(?:table of )?contents\W*", re.IGNORECASE)
 _BOLD_LABEL = re.compile(r"(\*\*|__)(?=\w)[^*_\n:]{1,40}(?::\1|\1 ?:)\s*\S")
 _LABEL = re.compile(
     r"(?:\*\*|__)?[^\W_][\w/-]*(?: [\w./-]+){0,3}(?:\*\*|__)?:(?:\*\*|__)?\s+\S|(?:\*\*|__)Q: .+(?:\*\*|__)$"
@@ -30,7 +34,7 @@ _LABEL = re.compile(
 def markdown_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
     """The title and the blocks of a text in CommonMark, with tables, front matter and callouts."""
     title = ""
-    if front := _FRONT_MATTER.match(text):
+    if front := _FRONT_MATTER.match(text) or _TOML.match(text):
         found = _TITLE.search(front[0])
         title = found[1].strip().strip("\"'") if found else ""
         text = text[front.end() :]
@@ -51,8 +55,13 @@ def rendered(text: str) -> str:
 
 def _apart(reader: "MarkdownIt", tokens: "list[Token]", known: dict[str, Any]) -> "Iterator[Token]":
     """The tokens, with a paragraph for each line of one whose lines all begin with labels, as those of minutes do."""
+    contents = any(token.type == "inline" and _CONTENTS.fullmatch(token.content) for token in tokens)
     for place, token in enumerate(tokens):
+        if token.type == "inline" and ".." in token.content and not contents:
+            token = _with_prices(reader, token, known)
         lines = _labelled(token.content) if token.type == "inline" else []
+        if token.type == "inline" and not lines and token.level == 1:  # of no list
+            lines = _lines(token.content)
         if not lines or tokens[place - 1].type != "paragraph_open" or tokens[place - 1].hidden:
             yield token
             continue
@@ -60,6 +69,27 @@ def _apart(reader: "MarkdownIt", tokens: "list[Token]", known: dict[str, Any]) -
             if number:
                 yield from (tokens[place + 1], tokens[place - 1])
             yield from reader.parseInline(line, known)
+
+
+def _with_prices(reader: "MarkdownIt", token: "Token", known: dict[str, Any]) -> "Token":
+    """The token, with colons for the dots of `Tea ...... 2.60`, which are no contents."""
+    said, count = DOTS.subn(": ", token.content)
+    lines = said.split("\n")
+    if not count or 2 * count < len(lines) or "`" in said or any(len(line) > _WIDEST for line in lines):
+        return token
+    (found,) = reader.parseInline(said, known)
+    return found
+
+
+def _lines(content: str) -> list[str]:
+    """The parts of a paragraph that stand apart: its lines, if they are too short to be wrapped, or have labels."""
+    lines = content.split("\n")
+    if len(lines) < 2 or any(line.endswith(("  ", "\\")) for line in lines):
+        return []
+    if are_narrow(lines):
+        return lines
+    starts = marked(lines)
+    return ["\n".join(lines[start:end]) for start, end in pairwise(sorted({0, *starts, len(lines)}))] if starts else []
 
 
 def _labelled(content: str) -> list[str]:

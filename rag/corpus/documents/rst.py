@@ -24,6 +24,7 @@ _SILENT = frozenset(
     digraph graph inheritance-diagram doctest-setup testsetup testcleanup
     """.split()
 )
+_LEFT_OUT = re.compile(r"(?:orphan|tocdepth|nocomments|nosearch|no-search|copyright)\b|\w+: \$\w+\$", re.IGNORECASE)
 _PARSING = threading.Lock()
 _CHANGES = {
     "versionadded": "New in version",
@@ -67,7 +68,8 @@ def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, l
         return "", [*plain_blocks(text, dropped)]
     _, blocks = html_blocks(parts["body"], dropped, name)
     title, _ = html_blocks(parts["html_title"], Counter(), name)
-    return title, blocks
+    _, said = html_blocks(parts["docinfo"], Counter(), name)  # ":Author: Ann"
+    return title, [*(block for block in said if not _LEFT_OUT.match(block.text)), *blocks]
 
 
 def _parser() -> Any:  # noqa: ANN401

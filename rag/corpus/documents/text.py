@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, squeezed
+from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
 from rag.corpus.documents.titles import is_generic
 
-_BULLET = re.compile(r"(\s*)([-*+•o‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
+_BULLET = re.compile(r"(\s*)([-*+•o‣–▪◦●○■→➔►▶✓✔✗☐☑☒]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
 _RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
 _NUMBERED = re.compile(r"\s*(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+(?=[^\W\d_])")
 _WIKI = re.compile(r"(={2,6}) +([^\s=](?:.*[^\s=])?) +\1")
+_HASHES = re.compile(r"(#{1,4}) +([^\W_].{0,98}?[^.,;:=])(?: +#+)?")
 _CHAPTER = re.compile(r"(?:chapter|appendix|part)\s([\dIVX]{1,5}|[A-Z])[.:]?\s+(?=[^\W\d_])", re.IGNORECASE)
 _NAME = re.compile(r"\s*-|\w[_=]")  # of an option or a value
 _BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\d{1,3}(?:\.\d{1,3})+\.?\s*|\d{1,3}\s+)*")
@@ -31,17 +32,30 @@ _DATE = re.compile(  # "6 October 2025" has no number of a heading
 _HEADLINE_WORDS = 10  # of the first line of a text
 _LABEL = re.compile(r"[\w-]+:\s|.*(?:://|@|\t| {3})")
 _ARTICLE = re.compile(r"(?:article|section|annex|schedule|artikel|clause)\s+[\dIVX]", re.IGNORECASE)
+_PARAGRAPH = re.compile(  # "§ 3 Notice", "Article 3", "Article 3: Notice"
+    r"\s*(?:§ ?\d{1,4}[a-z]?|(?i:article|artikel|clause|annex|schedule) (?:\d{1,3}|[IVX]{1,5}))\b\W*(?:$|(?=[A-ZÄÖÜ]))"
+)
 _STEP = re.compile(r"\s*([A-Z][\w-]*\s)(\d{1,3})[:.)]\s+(?=\S)")
 _CLAUSE = re.compile(r"\s*((?:\d{1,2}\.)+)(\d{1,3})\.?\s+(?=[A-Z])")
 _LABELLED = re.compile(r"\s*[A-Z\d][\w-]+(?: [\w./-]+){0,3}:\s+(?=\S)")
+_STAMP = re.compile(  # "09:30 Welcome", "[12/03/2025, 18:02] Ann: Hello", "2025-03-12 It rained"
+    r"\s*[\[(]?(?:\d{1,2}[:.]\d\d(?![\d.,]*\d)|\d{1,2}([./])\d{1,2}\1(?:\d{4}|\d\d)\b|\d{4}-\d\d-\d\d(?!\d))"
+)
+_BOX = re.compile(r"\s*(?:\[[ xX*✓<>]?\]|[☐☑☒✓✔✗])\s+(?=\S)")  # "[x] Tent"
+_CAPITAL_LABEL = re.compile(r"\s*[A-Z]{2}[A-Z ]{1,22}:\s+(?=\S)")  # "ACTION: Ann prints it"
 _MANUAL = frozenset(["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "USAGE", "SEE ALSO", "AUTHOR", "BUGS"])
 _SHORT = 0.6  # of the usual width, up to which a line is short
+_NARROW, _TINY = 45, 30  # characters; nobody wraps text to fewer, and hardly to more than the second
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|that|the|to|with))$")
 _SIGN = re.compile(r"[$=<>{}\[|\\]|(?<!\d)[\w.]*/\w|\w_\w|\w\.\w*[a-z]|(?:^|\s)--?\w|^\s*#|\w\(")  # of code
 _ARGUMENTS = re.compile(r"[\w\s][(\[<]")
-_DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ........ 2.60"
+DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ........ 2.60"
+_NAMES = re.compile(r"\s*[^\W\d_](?:[^\W\d_]|[ .()/%&'-])*")  # of columns
+_ROWS, _PART = 10, 100  # of a long table, at least; words of its parts
+_DOTTED = re.compile(r"(?:\. ?){4,}")
+_GRID_RULE = re.compile(r"(?=.*[-=]{2})[-+|=: ]+")
 _GAP = re.compile(r"\S\s{3,}\S")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
 _PAGE_EDGE = re.compile(r"\s*(\S+\(\d\w*\))(?:\s.*)?\s\1\s*")
@@ -79,7 +93,18 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     most = max((chunk.signs for chunk in chunks), default=0)
     above = 1  # level of the last heading with a mark
     for chunk in chunks:
+        if rows := _grid(chunk.lines):
+            if waiting and (block := code("\n".join(waiting))):
+                yield block
+            waiting = []
+            yield from rows
+            continue
         may_be_code = not (chunk.term or chunk.title)
+        if may_be_code and (parts := _long_table(chunk.lines)):
+            found = [code("\n".join(lines)) for lines in ([waiting] if waiting else []) + parts]
+            yield from filter(None, found)
+            waiting = []
+            continue
         if (may_be_code and is_code(chunk.lines, base)) or _are_commands(chunk, width):
             waiting += ["", *chunk.lines]
             continue
@@ -91,7 +116,7 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
         if chunk.title:
             yield heading(squeezed(chunk.lines[0]), above if chunk.signs else min(above + 1, 6))
             continue
-        for block in _blocks(chunk, base, width, rules, dropped):
+        for block in _blocks(chunk, base, width, rules):
             above = block.level or above
             yield block
     if waiting and (block := code("\n".join(waiting))):
@@ -172,8 +197,12 @@ def wordy(line: str) -> bool:
 
 def _chunks(text: str) -> Iterator[_Chunk]:
     lines: list[str] = []
-    for line in [*text.replace("\f", "\n\n").expandtabs(8).splitlines(), ""]:
+    said = [*text.replace("\f", "\n\n").expandtabs(8).splitlines(), ""]
+    hashed = _has_hashes(said)
+    for line in said:
         wiki = _WIKI.fullmatch(line.rstrip()) if line.startswith("==") else None
+        if hashed and line.startswith("#"):
+            wiki = _HASHES.fullmatch(line.rstrip())
         if line.strip() and not wiki:
             lines.append(line.rstrip())
         elif lines:
@@ -181,6 +210,17 @@ def _chunks(text: str) -> Iterator[_Chunk]:
             lines = []
         if wiki:
             yield _Chunk((wiki[2],), 0, title=True, signs=len(wiki[1]))
+
+
+def _has_hashes(lines: Sequence[str]) -> bool:
+    """Whether a text has headings as Markdown has (`# Rules`, `## Dogs`): two or more, each after an empty line.
+
+    Comments stand below each other or above a setting, or have no space after the sign.
+    """
+    marks = [place for place, line in enumerate(lines) if line.startswith("#")]
+    found = [mark for place in marks if (mark := _HASHES.fullmatch(lines[place].rstrip()))]
+    apart = all(not place or not lines[place - 1].strip() for place in marks)
+    return len(marks) > 1 and len(found) == len(marks) and apart and any(len(mark[1]) > 1 for mark in found)
 
 
 def _without_margins(text: str, dropped: Counter[str]) -> str:
@@ -265,16 +305,29 @@ def _with_capital_terms(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
 
 
 def _with_titles(chunks: Sequence[_Chunk], base: int) -> list[_Chunk]:
-    """The chunks, with short lines as headings that stand between paragraphs, if there are two or more."""
+    """The chunks, with short lines as headings that stand between paragraphs, or lists, if there are two or more."""
     said = [_is_paragraph(chunk, base) for chunk in chunks]
+    listed = [_is_listed(chunk) for chunk in chunks]
+    above = {  # a list, such as `Drinks` above its prices
+        place
+        for place in range(len(chunks) - 1)
+        if _may_be_title(chunks[place], base) and listed[place + 1] and (place < 2 or listed[place - 1])
+    }
     titles = {
         place
         for place in range(len(chunks) - 1)
         if _may_be_title(chunks[place], base) and said[place + 1] and (not place or said[place - 1])
     }
-    if len(titles) < 2:
-        return [*chunks]
+    titles = (titles if len(titles) > 1 else set()) | (above if len(above) > 1 else set())
     return [replace(chunk, title=True) if place in titles else chunk for place, chunk in enumerate(chunks)]
+
+
+def _is_listed(chunk: _Chunk) -> bool:
+    """Whether lines are the items of a list, or stand by themselves."""
+    lines = [line.strip() for line in chunk.lines]
+    if chunk.term or chunk.title or len(lines) < 2 or lines[0].isupper():
+        return False
+    return all(map(_BULLET.match, lines)) or all(map(_GAP.search, lines)) or are_narrow(lines)
 
 
 def _may_be_title(chunk: _Chunk, base: int) -> bool:
@@ -321,7 +374,8 @@ def _is_page_edge(chunk: _Chunk, dropped: Counter[str]) -> bool:
 def _without_contents(chunks: Sequence[_Chunk], dropped: Counter[str]) -> Iterator[_Chunk]:
     """The chunks without tables of contents: lines that stand again below, each at the beginning of a chunk.
 
-    Nearly all do, or most below the word `Contents`, as some go on from the line before.
+    Nearly all do, or most below the word `Contents`, as some go on from the line before. Of lines with dots before a
+    page number half are enough, and none below that word; `Up to 1 hour ..... 2` is a price.
     """
     places: dict[str, int] = {}  # the last chunk that begins with these words
     for place, chunk in enumerate(chunks):
@@ -338,11 +392,21 @@ def _without_contents(chunks: Sequence[_Chunk], dropped: Counter[str]) -> Iterat
                 yield title
             title, inside = chunk, False
             continue
+        announced = title is not None or inside
+        dotted = [line for line in chunk.lines if nav.is_contents_line(line)]
+        if dotted and nav.are_contents(dotted):
+            announced = announced or any(map(_CONTENTS.fullmatch, chunk.lines))
+            names = [_bare(_DOTTED.split(line, maxsplit=1)[0]) for line in dotted]
+            if announced or 2 * sum(_stands_below(name, place, known, places) for name in names) >= len(names):
+                dropped[nav.CONTENTS] += len(dotted)
+                title, inside = None, True
+                if rest := tuple(line for line in chunk.lines if not (line in dotted or _CONTENTS.fullmatch(line))):
+                    yield replace(chunk, lines=rest, indent=indent_of(rest[0]))
+                continue
         lines = [(_bare(line), _GAP.search(line.strip()) is None) for line in chunk.lines]
         again = sum(
             (running or words in places) and _stands_below(words, place, known, places) for words, running in lines
         )
-        announced = title is not None or inside
         inside = again >= max(1, 0.6 * len(lines)) if announced else again >= max(4, 0.9 * len(lines))
         if inside:
             dropped[nav.CONTENTS] += len(chunk.lines)
@@ -395,6 +459,8 @@ def _are_lines(lines: Sequence[str], width: int) -> bool:
     indents = [*map(indent_of, lines)]
     if len(lines) < 2 or max(indents) - min(indents) > 1:
         return False
+    if all(_GAP.search(line.strip()) for line in lines) or are_narrow(lines):
+        return True
     small = sum(line.lstrip()[0].islower() for line in lines[1:])
     if max(map(len, lines)) < _SHORT * width:
         return small <= 0.3 * (len(lines) - 1)
@@ -403,6 +469,21 @@ def _are_lines(lines: Sequence[str], width: int) -> bool:
     wrapped = sum(len(line) > 0.85 * max(map(len, lines)) for line in lines[:-1])
     begins = [line.lstrip(" *</[")[:1] for line in lines[1:]]
     return wrapped < 0.5 * len(lines) and all(sign.isupper() or sign.isdigit() for sign in begins)
+
+
+def are_narrow(lines: Sequence[str]) -> bool:
+    """Whether lines are too short to be wrapped, as the next word has room on each: `Espresso 2,20`, `Tea 4,10`."""
+    longest = max(map(len, lines))
+    if longest >= _NARROW or (all(map(str.isupper, lines)) and lines[-1][-1] in ".!"):
+        return False
+    if any(line[-1] in "-–—" or _GOES_ON.search(line.lower()) for line in lines[:-1]):
+        return False
+    if any(len(line) + len(after.split()[0]) >= _NARROW for line, after in pairwise(lines)):
+        return False
+    begins = [line.lstrip() for line in lines[1:]]
+    small = sum((line[0].islower() and not _LABEL.match(line)) or line[0] in "-–—" for line in begins)
+    few = len(lines) >= 4 and longest < _TINY and not any(map(wordy, lines))
+    return few or small <= 0.3 * (len(lines) - 1)
 
 
 def _are_commands(chunk: _Chunk, width: int) -> bool:
@@ -421,13 +502,13 @@ def _are_commands(chunk: _Chunk, width: int) -> bool:
 
 def is_code(lines: Sequence[str], base: int) -> bool:
     """Whether lines between empty ones are code or columns, in a text that is indented by `base`."""
-    if all(map(nav.is_contents_line, lines)) or _BULLET.match(lines[0]):
+    if all(map(DOTS.search, lines)) or _BULLET.match(lines[0]):
         return False
     if any(map(_RULE.fullmatch, lines)) and len(lines) <= 3:
         return False
     sentences = sum(map(wordy, lines))
     gaps = sum(bool(_GAP.search(line.strip())) for line in lines)
-    if len(lines) >= 3 and gaps >= 0.6 * len(lines) and not sum(map(nav.is_contents_line, lines)):
+    if len(lines) >= 3 and gaps >= 0.6 * len(lines) and not any(map(DOTS.search, lines)):
         return True  # columns: their lines are kept
     if lines[0].lstrip()[0].isupper() and len(lines[0].split()) >= 2 and lines[-1].endswith("."):
         return False  # a short sentence
@@ -436,21 +517,16 @@ def is_code(lines: Sequence[str], base: int) -> bool:
     return sentences == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
 
 
-def _blocks(
-    chunk: _Chunk, base: int, width: int, rules: list[tuple[str, bool]], dropped: Counter[str]
-) -> Iterator[Block]:
+def _blocks(chunk: _Chunk, base: int, width: int, rules: list[tuple[str, bool]]) -> Iterator[Block]:
     lines = [*chunk.lines]
     if chunk.term:
         yield entry(squeezed(lines[0]), unwrapped(lines[1:]))
         return
-    if nav.are_contents(lines) and (count := sum(map(nav.is_contents_line, lines))):
-        dropped[nav.CONTENTS] += count
-        lines = [line for line in lines if not nav.is_contents_line(line)]
-    elif 2 * sum(map(bool, map(_DOTS.search, lines))) >= len(lines):
-        yield from _dotted(lines)
-        return
     lines = yield from _underlined(lines, rules)
     if not lines:
+        return
+    if 2 * sum(map(bool, map(DOTS.search, lines))) >= len(lines):
+        yield from _dotted(lines)
         return
     if count := _heading_lines(lines, base):
         text = " ".join(lines[:count])
@@ -460,6 +536,12 @@ def _blocks(
             level = 2 + number[1].count(".") - ("." in number[1] and number[1][0].isalpha())
         yield heading(squeezed(text[number.end() :] if number else text), min(level, 6))
         del lines[:count]
+    if depths := _outline(lines):
+        yield from (item(squeezed(line), depth, "-") for line, depth in zip(lines, depths, strict=True))
+        return
+    if starts := _clauses(lines):
+        yield from _contract(lines, starts, min(2 + bool(rules), 6))
+        return
     if starts := _labelled(lines):
         for start, end in pairwise([*starts, len(lines)]):
             yield from _step(lines[start:end])
@@ -476,21 +558,109 @@ def _blocks(
 
 def _dotted(lines: Sequence[str]) -> Iterator[Block]:
     """Rows such as `Tea ....... 2.60`; a line without dots belongs to the row above it."""
-    starts = [place for place, line in enumerate(lines) if _DOTS.search(line)]
+    starts = [place for place, line in enumerate(lines) if DOTS.search(line)]
     if starts[0]:
         yield Block(unwrapped(lines[: starts[0]]))
     for start, end in pairwise([*starts, len(lines)]):
-        name, value = _DOTS.split(unwrapped(lines[start:end]), maxsplit=1)
-        yield entry(name, value)
+        name, value = DOTS.split(unwrapped(lines[start:end]), maxsplit=1)
+        yield entry(name, value.lstrip(" :"))
+
+
+def _grid(lines: Sequence[str]) -> list[Block]:
+    """The rows of a table that is drawn with `|` between its cells, which some stand between lines; else none."""
+    said = [line.strip() for line in lines]
+    if len(said) < 3 or not all(line[0] in "|+" and line[-1] in "|+" for line in said):
+        return []
+    table: list[list[list[str]]] = [[]]  # the lines between rules, in cells
+    for line in said:
+        if _GRID_RULE.fullmatch(line):
+            table.append([])
+        else:
+            table[-1].append([squeezed(cell) for cell in line[1:-1].split("|")])
+    parts = [part for part in table if part]
+    widths = {len(cells) for part in parts for cells in part}
+    ruled = [line for line in said if _GRID_RULE.fullmatch(line)]
+    if len(parts) < 2 or len(widths) != 1 or widths == {1} or any("  " in line for line in ruled):
+        return []  # the last: a cell spans rows
+    if len(parts) > 2:  # a rule below each row: its other lines, which lack cells, go on
+        parts = [
+            [[squeezed(" ".join(column)) for column in zip(*part, strict=True)]]
+            if any("" in cells for cells in part[1:])
+            else part
+            for part in parts
+        ]
+    if len(parts) > 3 and not any("=" in line for line in ruled):
+        return [block for part in parts for cells in part if (block := row(cells))]
+    names = parts[0][-1]
+    return [block for part in parts[1:] for cells in part if (block := row(cells, names))]
+
+
+def _outline(lines: Sequence[str]) -> list[int]:
+    """How deep each line is in an outline by indents alone, three deep or more, such as a family tree; else none."""
+    indents = sorted(set(map(indent_of, lines)))
+    if len(indents) < 3 or indent_of(lines[0]) != indents[0] or any(map(_BULLET.match, lines)):
+        return []
+    begins = all(line.lstrip()[0].isupper() or line.lstrip()[0].isdigit() for line in lines)
+    if not begins or any(_GOES_ON.search(line) or line[-1] in ".;:-" or len(line.split()) > 12 for line in lines):
+        return []
+    steps = all(indent_of(after) <= indent_of(line) or _next(indents, line, after) for line, after in pairwise(lines))
+    return [indents.index(indent_of(line)) for line in lines] if steps else []
+
+
+def _next(indents: Sequence[int], line: str, after: str) -> bool:
+    return indents.index(indent_of(after)) == indents.index(indent_of(line)) + 1
+
+
+def _long_table(lines: Sequence[str]) -> list[list[str]]:
+    """The lines of a long table in columns, in parts that each begin with the names of the columns; else none."""
+    names, rows = lines[0], lines[1:]
+    if len(rows) < _ROWS or not _NAMES.fullmatch(names) or not _GAP.search(names.strip()):
+        return []
+    if sum(bool(_GAP.search(line.strip()) and _DIGITS.search(line)) for line in rows) < 0.9 * len(rows):
+        return []
+    parts: list[list[str]] = []
+    words = _PART
+    for line in rows:
+        if words >= _PART:
+            parts.append([names])
+            words = 0
+        parts[-1].append(line)
+        words += len(line.split())
+    return parts if len(parts) > 1 else []
+
+
+def _clauses(lines: Sequence[str]) -> list[int]:
+    """The places of `1.1 ...` and the like below `1. Rent`, or between items such as `(a) ...`; else none."""
+    starts = [place for place, line in enumerate(lines) if _CLAUSE.match(line)]
+    number = _NUMBERED.match(lines[0]) if lines else None
+    if not starts or number is None:
+        return []
+    headed = starts[0] == 1 and (below := _CLAUSE.match(lines[1])) is not None and below[1] == f"{number[1]}."
+    items = any(_BULLET.match(line) for line in lines[starts[0] :])
+    return starts if headed or (starts[0] == 0 and len(starts) > 1 and items) else []
+
+
+def _contract(lines: Sequence[str], starts: Sequence[int], level: int) -> Iterator[Block]:
+    """Clauses, below their heading if the first does not begin at once; each may have items."""
+    if starts[0]:
+        number = _NUMBERED.match(lines[0])
+        yield heading(squeezed(lines[0][number.end() if number else 0 :]), level)
+    for start, end in pairwise([*starts, len(lines)]):
+        first = next((place for place in range(start + 1, end) if _BULLET.match(lines[place])), end)
+        yield Block(unwrapped(lines[start:first]))
+        yield from _items(lines[first:end])
 
 
 def _labelled(lines: Sequence[str]) -> list[int]:
     """The places of lines that begin with numbers in order: `Step 1: ...`, `Step 2: ...`, or `1.1 ...`, `1.2 ...`.
 
-    Those of a chunk of which each line begins with a label, `Room 1: ...`, too; else none.
+    Those of a chunk of which each line begins with a label, `Room 1: ...`, but for lines with more indent; else none.
     """
-    if len(lines) > 1 and all(_LABELLED.match(line) for line in lines) and len(set(map(indent_of, lines))) == 1:
-        return [*range(len(lines))]
+    least = min(map(indent_of, lines), default=0)
+    heads = [place for place, line in enumerate(lines) if indent_of(line) == least]
+    labelled = len(heads) > 1 and heads[0] == 0 and all(_LABELLED.match(lines[place]) for place in heads)
+    if labelled and not (len(heads) < len(lines) and any(map(_BULLET.match, lines))):
+        return heads
     marks = [(place, mark) for place, line in enumerate(lines) if (mark := _STEP.match(line) or _CLAUSE.match(line))]
     if len(marks) < 2 or marks[0][0]:
         return []
@@ -534,6 +704,11 @@ def _heading_lines(lines: Sequence[str], base: int) -> int:
         more = lines[1:]
         alone = len(more) <= 1 and not any(_BULLET.match(line) or _NUMBERED.match(line) for line in more)
         return len(lines) if alone and _is_heading(" ".join(lines), base, _NUMBERED_WORDS, ".,;:!") else 0
+    if _PARAGRAPH.match(lines[0]) and len(lines[0].split()) <= _HEADLINE_WORDS and lines[0][-1] not in ".,;!":
+        return int(not any(map(_PARAGRAPH.match, lines[1:])))
+    sentence = lines[-1][-1] in ".!" or _GOES_ON.search(lines[0].lower()) or any(map(str.isdigit, lines[0]))
+    if len(lines) > 1 and all(map(str.isupper, lines)) and sentence:
+        return 0  # or entries, "POLICE 110"
     return int((len(lines) == 1 or lines[0].isupper()) and _is_heading(lines[0], base))
 
 
@@ -600,12 +775,36 @@ def _items(lines: Sequence[str]) -> Iterator[Block]:
             indents.append(indent)
         number = sign.strip("().")
         text = unwrapped(texts)
+        if (number.isalpha() and sign != "o") or _BOX.match(f"{sign} x"):
+            text = f"{sign} {text}"  # "(b)" is referred to, and a box tells what is done
         yield item(text, len(indents) - 1, f"{number}." if number.isdigit() else "-")
 
 
+def marked(lines: Sequence[str], width: int = 0) -> list[int]:
+    """The places of lines that begin with a time or date, a box to tick, or a label in capitals.
+
+    Two or more, as a line of a paragraph may begin with one; one label will do if it had room on the line before it.
+    """
+    for mark in (_STAMP, _BOX):
+        starts = [place for place, line in enumerate(lines) if mark.match(line)]
+        if len(starts) > 1 and (starts[0] == 0 or (starts[0] == 1 and _is_head(lines[0]))):
+            return starts
+    labels = {place: found.end() for place, line in enumerate(lines) if (found := _CAPITAL_LABEL.match(line))}
+    if len(set(map(indent_of, lines))) > 1:
+        return []
+    widest = max(width, *map(len, lines))
+    several = len({lines[place][:end] for place, end in labels.items()}) < len(labels)
+    return [place for place, end in labels.items() if place and (several or len(lines[place - 1]) + end <= widest)]
+
+
 def _entry_or_text(lines: Sequence[str], width: int) -> Iterator[Block]:
+    if starts := marked(lines, width):
+        for start, end in pairwise(sorted({0, *starts, len(lines)})):
+            yield Block(unwrapped(lines[start:end]))
+        return
     if _are_lines(lines, width):
-        yield from (Block(squeezed(line)) for line in lines)
+        starts = [place for place, line in enumerate(lines) if not place or not _goes_on(lines[place - 1], line)]
+        yield from (Block(unwrapped(lines[start:end])) for start, end in pairwise([*starts, len(lines)]))
         return
     first, rest = lines[0], lines[1:]
     is_term = len(first.split()) <= 8 and first.rstrip()[-1] not in ".,;"
@@ -620,6 +819,12 @@ def _entry_or_text(lines: Sequence[str], width: int) -> Iterator[Block]:
             yield Block(unwrapped(lines[start:number]))
             start = number
     yield Block(unwrapped(lines[start:]))
+
+
+def _goes_on(line: str, after: str) -> bool:
+    """Whether a line that is not very short goes on in the next one."""
+    begins = after.lstrip()
+    return len(line) >= _TINY and line[-1].isalpha() and begins[0].islower() and not _LABEL.match(begins)
 
 
 def _hangs(lines: Sequence[str]) -> bool:

@@ -21,6 +21,25 @@ def read(tmp_path: Path, name: str, content: str | bytes) -> list[Passage]:
     return read_document(path, name)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Up to 1 h ..... 1\nUp to 2 h ..... 2", ["Up to 1 h: 1", "Up to 2 h: 2"]),
+        ("- Tea ...... 2\n- Coffee .... 3", ["- Tea: 2", "- Coffee: 3"]),
+        ("Wait `a ...... 2` there", ["Wait a ...... 2 there"]),
+        ("Adults 8\nChildren 4\nDogs free", ["Adults 8", "Children 4", "Dogs free"]),
+        (
+            "09:00 Tea\n09:30 " + "A long talk of the miller " * 3,
+            ["09:00 Tea", "09:30 " + "A long talk of the miller " * 3],
+        ),
+        ("It is\nred.", ["It is red."]),
+    ],
+)
+def test_lines_of_markdown_that_stand_apart(tmp_path: Path, text: str, expected: list[str]) -> None:
+    (passage,) = read(tmp_path, "r.md", text)
+    assert passage.text.split("\n\n") == [line.strip() for line in expected]
+
+
 def test_markdown_keeps_title_and_headings_and_drops_markup(tmp_path: Path) -> None:
     text = (
         f"---\nlayout: x\n---\n# Rivers\n\n{LONG}\n\n## Poland\n\n"
@@ -53,6 +72,8 @@ def test_a_list_of_the_headings_below_is_left_out(tmp_path: Path) -> None:
 
 def test_front_matter_can_name_the_title(tmp_path: Path) -> None:
     (passage,) = read(tmp_path, "r.md", f"---\ntitle: 'Rivers: long ones'\n---\n{LONG}")
+    assert (passage.title, passage.text) == ("Rivers: long ones", LONG)
+    (passage,) = read(tmp_path, "r.md", f'+++\ntitle = "Rivers: long ones"\ndraft = false\n+++\n{LONG}')
     assert (passage.title, passage.text) == ("Rivers: long ones", LONG)
 
 

@@ -32,7 +32,8 @@ def blocks(tmp_path: Path, name: str, content: str | bytes) -> list[str]:
 
 def test_a_text_with_directives_is_restructured_text(tmp_path: Path) -> None:
     text = "=====\nBuses\n=====\n\n:Author: Edward Moss\n\n.. contents::\n\n" + LONG + "\n\n- ``red``\n- blue\n"
-    assert read(tmp_path, "buses.txt", text) == [Passage("buses.txt#1", "Buses", f"{LONG}\n\n- red\n\n- blue")]
+    said = f"Author: Edward Moss\n\n{LONG}\n\n- red\n\n- blue"
+    assert read(tmp_path, "buses.txt", text) == [Passage("buses.txt#1", "Buses", said)]
     (plain,) = read(tmp_path, "plain.txt", f"Write ``.. contents::`` so.\n\n  .. contents::\n\n{LONG}\n")
     assert "``.. contents::``" in plain.text
 
@@ -88,6 +89,12 @@ def test_rst_with_the_directives_and_roles_of_sphinx(tmp_path: Path) -> None:
         "- two",
         "Name: a | Size: 1",
     ]
+
+
+def test_what_rst_says_of_itself(tmp_path: Path) -> None:
+    text = "Mills\n=====\n\n:Author: Ann\n:Version: 1.2\n:Valid until: May\n:Date: $Date$\n:tocdepth: 2\n\nThey turn.\n"
+    (passage,) = read(tmp_path, "a.rst", text)
+    assert passage.text.split("\n\n") == ["Author: Ann", "Version: 1.2", "Valid until: May", "They turn."]
 
 
 def test_rst_cannot_read_other_files(tmp_path: Path) -> None:
@@ -656,10 +663,33 @@ def test_names_inside_a_book_stand_on_one_line(tmp_path: Path) -> None:
         ),
         ("a.tsv", "1\t2\t3\n4\t5\t6\n", ["1 | 2 | 3", "4 | 5 | 6"]),
         ("a.csv", "Näme,Größe\nElbe,1094\n".encode("cp1252"), ["Näme: Elbe | Größe: 1094"]),
+        ("a.csv", "sep=;\nName;Size\nOder;854\n", ["Name: Oder | Size: 854"]),
+        ("a.csv", "Name|Size\nOder|854\n", ["Name: Oder | Size: 854"]),
+        (
+            "a.csv",
+            "Rivers of 2025\nMade by Ann\n\nName,Size\nOder,854\n\nTotal,854\n",
+            ["Rivers of 2025", "Made by Ann", "Name: Oder | Size: 854", "Name: Total | Size: 854"],
+        ),
+        (
+            "a.csv",
+            "Report;;;\nDate;1 May;;\n;;;\nName;Into;Size;Old\nOder;Sea;854;-\n",
+            ["Report", "Date | 1 May", "Name: Oder | Into: Sea | Size: 854 | Old: -"],
+        ),
+        (
+            "a.csv",
+            "Rivers,,\nName,Size,Into\nOder,854,Sea\nLakes,,\nName,Size,Into\nEar,9,Oder\n",
+            ["Rivers", "Name: Oder | Size: 854 | Into: Sea", "Lakes", "Name: Ear | Size: 9 | Into: Oder"],
+        ),
+        ("a.csv", "Ann,Meier,030 12\nBen,Schulz,030 13\n", ["Ann | Meier | 030 12", "Ben | Schulz | 030 13"]),
+        ("a.csv", "Town,2021,2022\nAller,8.1,8.3\n", ["Town: Aller | 2021: 8.1 | 2022: 8.3"]),
+        ("a.csv", "Ann,1980,2001\nBen,1981,2003\n", ["Ann | 1980 | 2001", "Ben | 1981 | 2003"]),
+        ("a.csv", ",8:00,9:00\nMonday,Art,PE\n", ["Monday | 8:00: Art | 9:00: PE"]),
+        ("a.csv", "Name,Hobbies\nAda,chess,tea,go\nBob,go\n", ["Name | Hobbies", "Ada | chess | tea | go", "Bob | go"]),
+        ("a.csv", "Name,Size\nOder,854\n\nLake,Depth\nEar,9\n", ["Name: Oder | Size: 854", "Lake: Ear | Depth: 9"]),
         (
             "a.csv",
             "There are rivers, and there are lakes.\nNone is red.\n",
-            ["There are rivers, and there are lakes. None is red."],
+            ["There are rivers, and there are lakes.", "None is red."],
         ),
     ],
 )
@@ -701,6 +731,38 @@ def test_an_email(tmp_path: Path) -> None:
         assert lines[:2] == head[:2]
         assert lines[3:5] == ["Dear all,", "the Mühle is closed."]
         assert lines[5:] in (["Ask me:"], [])
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            "Hello,\n\n> Is it red?\nYes, as ever.\n\n> How old\n> is it?\n>> A lot.\nTen years.\n\nAnn",
+            ["Hello,", "> Is it red?", "Yes, as ever.", "> How old is it?", "Ten years.", "Ann"],
+        ),
+        ("Ben wrote:\n> How old is it?\n\nIt is ten years old.", ["> How old is it?", "It is ten years old."]),
+        (
+            "It is red.\n\nOn Sunday, Ben <b@mill.example>\nwrote:\n\n> How old?\n> Ben\n\n-- \nAnn",
+            ["It is red.", "Ann"],
+        ),
+        ("It is red.\n\nOn Sunday, Ben <b@mill.example> wrote:\n> How old?\n\nAnn", ["It is red.", "Ann"]),
+        ("Look:\n\nBegin forwarded message:\n\n> From: Ben\n>\n> The code is 4.", ["From: Ben", "The code is 4."]),
+        ("> The code is 4.\n>\n> It is red.\n", ["The code is 4.", "It is red."]),
+    ],
+)
+def test_what_an_email_quotes(tmp_path: Path, body: str, expected: list[str]) -> None:
+    (passage,) = read(tmp_path, "a.eml", MAIL.format(type="text/plain", charset="utf-8") + body)
+    lines = [line for line in passage.text.split("\n\n")[3:] if line != "--"]
+    assert lines[-len(expected) :] == expected
+    assert len(lines) <= len(expected) + 2
+
+
+def test_a_page_beside_an_empty_text(tmp_path: Path) -> None:
+    part = "--b\nContent-Type: text/{kind}; charset=utf-8\n\n{text}\n"
+    parts = part.format(kind="plain", text="") + part.format(kind="html", text="<p>It costs 450.</p>")
+    head = "From: Ann <ann@mill.example>\nContent-Type: multipart/alternative; boundary=b\n\n"
+    (passage,) = read(tmp_path, "a.eml", f"{head}{parts}--b--\n")
+    assert passage.text.endswith("It costs 450.")
 
 
 def test_what_is_no_email_is_named(tmp_path: Path) -> None:

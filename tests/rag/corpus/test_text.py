@@ -22,6 +22,17 @@ def blocks(text: str) -> list[str]:
         ("======\nRivers\n======\n\nThey flow.", ["# Rivers", "They flow."]),
         ("HOW TO VISIT\n\nTake the bus to it.", ["## HOW TO VISIT", "Take the bus to it."]),
         ("HOW TO VISIT\nTake the bus to it.", ["## HOW TO VISIT", "Take the bus to it."]),
+        ("§ 3 Rent\n(1) It is 90.\n(2) Heat.", ["## § 3 Rent", "1. It is 90.", "2. Heat."]),
+        ("Article 3\nIt is red.", ["## Article 3", "It is red."]),
+        ("Article 3 of it\nis red.", ["Article 3 of it is red."]),
+        ("POLICE 110\nFIRE 112\nDOCTOR 030 12", ["POLICE 110", "FIRE 112", "DOCTOR 030 12"]),
+        ("OPEN\nMONDAY 9-17\nTUESDAY 9-18", ["## OPEN", "MONDAY 9-17", "TUESDAY 9-18"]),
+        ("Name.....: Ada\nRoom.....: 101", ["Name: Ada", "Room: 101"]),
+        ("→ one\n→ two\n✓ three", ["- one", "- two", "- ✓ three"]),
+        ("Ed Moss\n  Karl\n    Tim\n  Ruth", ["- Ed Moss", "  - Karl", "    - Tim", "  - Ruth"]),
+        ("Ed went\n  up and\n    down", ["Ed went: up and down"]),
+        ("WATER WILL BE OFF ON\n14 MAY FROM 9 AM", ["WATER WILL BE OFF ON 14 MAY FROM 9 AM"]),
+        ("WE MUST CLOSE THE BRIDGE\nUNTIL MAY.", ["WE MUST CLOSE THE BRIDGE UNTIL MAY."]),
         ("2.1 The bus\n\nIt is red.", ["### The bus", "It is red."]),
         ("3 The bus\n\nIt is red.", ["## The bus", "It is red."]),
         ("1.2. Why is the bus red?\n\nIt is old.", ["### Why is the bus red?", "It is old."]),
@@ -38,6 +49,7 @@ def blocks(text: str) -> list[str]:
         ("- one\n- two\n  goes on\n  - three\n* four", ["- one", "- two goes on", "  - three", "- four"]),
         ("1. one\n2) two", ["1. one", "2. two"]),
         ("They may:\n - sing\n - dance\n   slowly", ["They may:", "- sing", "- dance slowly"]),
+        ("Which?\na) one\nb) two", ["Which?", "- a) one", "- b) two"]),
         ("They may\n1. sing\n2. dance", ["They may", "1. sing", "2. dance"]),
         ("It is five -\n- no, six of them.", ["It is five - - no, six of them."]),
         ("Up to\n1. May", ["Up to 1. May"]),
@@ -53,6 +65,11 @@ def blocks(text: str) -> list[str]:
             "====== Rivers ======\nThey flow.\n===== Poland =====\nFlat.",
             ["# Rivers", "They flow.", "## Poland", "Flat."],
         ),
+        (
+            "# Camp\n\n## Fires\nNone.\n\n## Dogs ##\n\nOn a lead.",
+            ["# Camp", "## Fires", "None.", "## Dogs", "On a lead."],
+        ),
+        ("## Port of it\n# It is red\nport = 2", ["    ## Port of it\n    # It is red\n    port = 2"]),
         ("A line.\n==== ==== ====\nof text.", ["A line. ==== ==== ==== of text."]),
         ("== Rivers ==\nThey flow.\n=== Poland ===\nFlat.", ["## Rivers", "They flow.", "### Poland", "Flat."]),
         (
@@ -72,8 +89,12 @@ def blocks(text: str) -> list[str]:
             "Chapter 2. The bus\n\nIt is red.\n\n2.1.3. SEATS\n\nThey are blue.\n\n-:ALL:ALL",
             ["## The bus", "It is red.", "#### SEATS", "They are blue.", "-:ALL:ALL"],
         ),
-        ("Rivers ........... 12\nLakes ............ 14", []),
-        ("Rivers ........... 1-2\nLakes ............ xii", []),
+        ("Contents\nRivers ........... 12\nLakes ............ 14", []),
+        ("Contents\n\nRivers ........... 1-2\nLakes ............ xii\n\nSeas ......... 16", []),
+        ("Rivers .... 2\nLakes ..... 3\n\nRivers\n======\nThey flow.", ["# Rivers", "They flow."]),
+        ("Up to 1 hour ..... 1\nUp to 2 hours .... 2", ["Up to 1 hour: 1", "Up to 2 hours: 2"]),
+        ("Parking\n-------\nTo 1 h ..... 1\nTo 2 h .... 2", ["# Parking", "To 1 h: 1", "To 2 h: 2"]),
+        ("Rivers\n......\n\nThey flow.", ["# Rivers", "They flow."]),
         ("Tea, pot ......... 4.20\nEspresso .. . . . . 2.60", ["Tea, pot: 4.20", "Espresso: 2.60"]),
         ("Blue room ........ 120\nHall ............. 12", ["Blue room: 120", "Hall: 12"]),
         ("Rent ............. EUR 12\nHeat ............. 3 %", ["Rent: EUR 12", "Heat: 3 %"]),
@@ -88,6 +109,49 @@ def test_lines_become_blocks(text: str, expected: list[str]) -> None:
 def test_columns_keep_their_lines() -> None:
     text = "Name      Size    Kind\nfirst      12     file\nsecond     13     file\n"
     assert blocks(text) == ["    " + text.rstrip().replace("\n", "\n    ")]
+
+
+RULE = "+------+-------+"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "| Plan  | Price |\n|-------|------:|\n| Basic | 5     |\n| Pro   |       |",
+        f"{RULE}\n| Plan | Price |\n+======+=======+\n| Basic | 5 |\n| Pro |  |\n{RULE}",
+        f"{RULE}\n| Plan | Price |\n+======+=======+\n| Ba- | 5 |\n| sic | |\n{RULE}\n| Pro | |\n{RULE}",
+    ],
+)
+def test_tables_that_are_drawn(table: str) -> None:
+    basic = "Plan: Ba- sic | Price: 5" if "sic " in table and "Basic" not in table else "Plan: Basic | Price: 5"
+    assert blocks(f"They are:\n\n{table}") == ["They are:", basic, "Plan: Pro"]
+
+
+def test_a_total_below_a_rule_is_a_row() -> None:
+    table = "+---+---+\n| A | B |\n+---+---+\n| c | 1 |\n| d | 2 |\n+---+---+\n| e | 3 |\n+---+---+"
+    assert blocks(table) == ["A: c | B: 1", "A: d | B: 2", "A: e | B: 3"]
+
+
+def test_a_drawn_table_without_names() -> None:
+    rule = "+---+---+"
+    table = f"{rule}\n| a | 1 |\n{rule}\n| b | 2 |\n{rule}\n| c | 3 |\n{rule}\n| d | 4 |\n{rule}"
+    assert blocks(table) == ["a | 1", "b | 2", "c | 3", "d | 4"]
+    assert "---" in " ".join(blocks(table.replace(rule, "+   +---+", 2)))  # a cell that spans rows
+
+
+def test_boxes_are_no_tables() -> None:
+    box = "+------+\n| mill |\n+------+"
+    assert "mill" in " ".join(blocks(box))
+    assert not any("mill:" in block for block in blocks(f"{box}\n| well |\n+------+"))
+
+
+def test_parts_of_a_long_table_name_its_columns() -> None:
+    rows = [f"Stop {n:<6}   7:{n}   8:{n}   9:{n}" for n in range(10, 59)]
+    found = blocks("\n".join(["Stop          Mon    Sat    Sun", *rows]))
+    assert len(found) > 2
+    assert all(block.startswith("    Stop          Mon    Sat    Sun\n    Stop ") for block in found)
+    assert sum(block.count("\n") for block in found) == len(rows)
+    assert len(blocks("\n".join([f"put({n})     # {n}    {n}" for n in range(60)]))) == 1
 
 
 CHAPTERS = """
@@ -155,6 +219,33 @@ def test_short_lines_stay_apart() -> None:
     assert blocks(f"{names}\n\n{LONG}") == [" ".join(names.splitlines()), LONG]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Espresso 2,20\nCappuccino 3,40\nTea (pot) 4,10",
+        "Anna Meier 030 1234 567\nBernd Schulz 030 1234 568\nEmergency 112",
+        "09:00 Registration and coffee\n09:30 Welcome (Prof. Lind)",
+        "The Mill\nphone: 01223 555 010\nemail: p.brown@example.org",
+        "milk 2 l\nbread\neggs (12)\ncandles",
+        f"2019-2023   {LONG}\n2015-2019   {LONG}",
+    ],
+)
+def test_lines_too_short_to_be_wrapped_or_with_columns_stay_apart(text: str) -> None:
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert blocks(text) == lines
+    assert blocks(f"{LONG}\n\n{text}") == [LONG, *lines]
+
+
+def test_a_short_line_goes_on_in_one_that_begins_small() -> None:
+    text = "Reporter: How deep?\nLind: It is 42 metres deep at its\ndeepest point.\nReporter: How cold?\nLind: Very."
+    assert blocks(text)[1] == "Lind: It is 42 metres deep at its deepest point."
+
+
+@pytest.mark.parametrize("text", ["It is not of\nSpain.", "Grey on the weir he\nstands alone", "It is Anti-\nBlue"])
+def test_short_lines_that_go_on_are_joined(text: str) -> None:
+    assert len(blocks(text)) == 1
+
+
 def test_wrapped_lines_are_joined_in_any_script() -> None:
     for word in ("הספר", "마을에서", "Schlittschuhen"):
         lines = [" ".join([word] * count) for count in (12, 11, 12, 11, 3)]
@@ -182,6 +273,12 @@ def test_short_lines_between_paragraphs_are_headings() -> None:
     assert blocks(f"{LONG}\n\nThe well\n\n{LONG}") == [LONG, "The well", LONG]  # once may be a signature
 
 
+def test_short_lines_above_lists_are_headings() -> None:
+    text = "Drinks\n\nTea 2,50\nMilk 1,20\n\nCakes\n\n- Pie 3,80\n- Tart 4,10"
+    assert blocks(text) == ["## Drinks", "Tea 2,50", "Milk 1,20", "## Cakes", "- Pie 3,80", "- Tart 4,10"]
+    assert blocks("Ann Moss\n\nMill Lane 7\nAller\n\nDear Ben")[0] == "Ann Moss"  # once may be a name
+
+
 def test_contents_in_columns_are_left_out() -> None:
     asked = [
         f"{kind}: Does it {verb} at night?" for kind, verb in zip("ABCD", ("run", "sing", "fly", "glow"), strict=True)
@@ -205,7 +302,7 @@ def test_questions_of_an_faq_are_headings(apart: str) -> None:
 
 
 def test_one_question_makes_no_faq() -> None:
-    assert blocks("Q: Is it red?\nA: No.") == ["Q: Is it red? A: No."]
+    assert blocks("Q: Is it red?\nA: No.") == ["Q: Is it red?", "A: No."]
     assert blocks("Plan A. It is\nred.\n\nPlan B. It is old.") == ["Plan A. It is red.", "Plan B. It is old."]
     long = "Is the mill at the end of the village, which ground the corn of all the farms around it until then, and"
     again = f"{long} {long}?"
@@ -224,9 +321,38 @@ def test_one_question_makes_no_faq() -> None:
             f"1.1 Scope. {LONG}\n    It is old.\n1.2 Exceptions. There are none.",
             [f"1.1 Scope. {LONG} It is old.", "1.2 Exceptions. There are none."],
         ),
+        (
+            f"2. Rent\n2.1 The rent is 850.\n2.2 {LONG}\n(a) By bank.\n(b) Late.\n2.3 The deposit\nis 90.",
+            [
+                "## Rent",
+                "2.1 The rent is 850.",
+                f"2.2 {LONG}",
+                "- (a) By bank.",
+                "- (b) Late.",
+                "2.3 The deposit is 90.",
+            ],
+        ),
+        ("1.1 Rent\n- cold\n1.2 Heat\n- warm", ["1.1 Rent", "- cold", "1.2 Heat", "- warm"]),
         (f"Version 5.1 (2025-01-10)\n- New mill\n\n{LONG}", ["Version 5.1 (2025-01-10)", "- New mill", LONG]),
         (f"Room 101: 12 seats\nRoom 102: {LONG}", ["Room 101: 12 seats", f"Room 102: {LONG}"]),
         (f"Step 2: {LONG}\nStep 9: It ends.", [f"Step 2: {LONG}", "Step 9: It ends."]),
+        (
+            f"APR: yearly rate\nLTV: loan to value, {LONG}\n  It is old.\nEscrow: money",
+            ["APR: yearly rate", f"LTV: loan to value, {LONG} It is old.", "Escrow: money"],
+        ),
+        (
+            f"12.03.25, 18:02 - Ann: {LONG}\n12.03.25, 18:05 - Ben: so it has",
+            [f"12.03.25, 18:02 - Ann: {LONG}", "12.03.25, 18:05 - Ben: so it has"],
+        ),
+        (f"Monday\n9:00 {LONG}\nof Ann\n10:15 tea", ["Monday", f"9:00 {LONG} of Ann", "10:15 tea"]),
+        (f"[ ] {LONG}\n[x] tent", [f"[ ] {LONG}", "[x] tent"]),
+        (f"{LONG}\nNOTE: It is old.", [f"{LONG} NOTE: It is old."]),
+        (f"_It_\n    {LONG}\n    NOTE: old\n    NOTE: red", [f"_It_: {LONG} NOTE: old NOTE: red"]),
+        (
+            f"{LONG}\nACTION: Ann opens it\nby May\nACTION: {LONG}",
+            [LONG, "ACTION: Ann opens it by May", f"ACTION: {LONG}"],
+        ),
+        (f"{LONG} Pay\n3.50 {LONG}\n5.20 {LONG}", [f"{LONG} Pay 3.50 {LONG} 5.20 {LONG}"]),
         (f"He said {LONG}\nStep 1: It ends.", [f"He said {LONG} Step 1: It ends."]),
     ],
 )
