@@ -32,6 +32,7 @@ _CELL = re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _BOLD = re.compile(r"\s*(?:<p>\s*<strong>(?:(?!</strong>).)*</strong>\s*</p>\s*)+", re.DOTALL)
 _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\b[^>]*\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+_NAME_WORDS = 10  # of a slide
 _LONGEST_MERGED = 300  # characters of a cell that is repeated in the rows that it spans
 MOST_CELLS = 5_000_000
 
@@ -99,6 +100,8 @@ def _slide(slide: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
     title = slide.shapes.title
     if title is not None and (text := clean_heading(title.text_frame.text)):
         yield heading(text, 2, number)
+    elif number > 1:
+        yield heading(_first_line(slide) or f"Slide {number}", 2, number)  # not of the slide before
     for shape in _shapes(slide.shapes):
         if shape.has_text_frame and (title is None or shape.shape_id != title.shape_id):
             yield from _paragraphs(shape, number)
@@ -108,6 +111,14 @@ def _slide(slide: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
         for text in frame.text.splitlines():
             if squeezed(text):
                 yield Block(squeezed(text), page=number)
+
+
+def _first_line(slide: Any) -> str:  # noqa: ANN401
+    """A short first paragraph of a slide without a title, by its place; "" if it is a sentence."""
+    framed = [shape for shape in slide.shapes if shape.has_text_frame and squeezed(shape.text_frame.text)]
+    first = min(framed, key=lambda shape: shape.top or 0, default=None)
+    text = squeezed(first.text_frame.text.strip().split("\n")[0]) if first is not None else ""
+    return clean_heading(text) if len(text.split()) <= _NAME_WORDS and text[-1:] not in ".,;:" else ""
 
 
 def _shapes(shapes: Iterable[Any]) -> Iterator[Any]:

@@ -595,6 +595,21 @@ def test_a_presentation(tmp_path: Path) -> None:
     assert (second.section, second.page) == ("Lakes", 2)
 
 
+def test_a_slide_without_a_title_is_not_part_of_the_one_before(tmp_path: Path) -> None:
+    pptx: Any = pytest.importorskip("pptx")
+    file, show = io.BytesIO(), pptx.Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[1])
+    slide.shapes.title.text, slide.placeholders[1].text = "Opening\vhours", f"Monday\v{LONG} {LONG}"
+    slide = show.slides.add_slide(show.slide_layouts[6])
+    for top, text in ((900000, f"{LONG} {LONG}"), (0, "Tickets")):
+        slide.shapes.add_textbox(0, top, 900000, 900000).text_frame.text = text
+    show.slides.add_slide(show.slide_layouts[6]).shapes.add_textbox(0, 0, 9, 9).text_frame.text = f"{LONG} {LONG}!"
+    show.save(file)
+    first, second, third = read(tmp_path, "s.pptx", file.getvalue())
+    assert (first.title, first.section, first.text) == ("Opening hours", "", f"Monday {LONG} {LONG}")
+    assert (second.section, third.section) == ("Tickets", "Slide 3")
+
+
 def test_a_workbook(tmp_path: Path) -> None:
     openpyxl: Any = pytest.importorskip("openpyxl")
     file, workbook = io.BytesIO(), openpyxl.Workbook()
