@@ -125,6 +125,19 @@ def test_contents_and_indexes_are_dropped_and_counted(tmp_path: Path) -> None:
     assert [passage.text for passage in document.passages] == [LONG]
 
 
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [("{} .......... {}.60", "{}: {}.60"), ("{} . . . . . . . {}", "{}: {}"), ("{} until 4 May 20{}", None)],
+)
+def test_a_page_of_prices_or_dates_is_no_table_of_contents(tmp_path: Path, line: str, text: str | None) -> None:
+    things = ["Tea", "Coffee", "Soup", "Bread", "Juice", "Cocoa", "Pie", "Cake", "Toast"]
+    filled = [(thing, 10 + 7 * number % 13) for number, thing in enumerate(things)]
+    page = [Print(line.format(*one), 700 - 12 * number) for number, one in enumerate(filled)]
+    said = " ".join(passage.text for passage in load(tmp_path, make_pdf([page])).passages)
+    for one in filled:
+        assert (text or line).format(*one) in said
+
+
 def rows(cells: Sequence[Sequence[str]], y: int, columns: Sequence[int] = (60, 200, 300)) -> list[Print]:
     return [
         Print(cell, y - 12 * number, x)
