@@ -16,6 +16,7 @@ _TO_PAGE = re.compile(
     r"(?:(?<!\d)[,.]|(?<=,)\s|\s(?!\s*(?:19|20)\d\d\s*$))\s*(?:\d{1,4}(?:[,–-]\s*\d{1,4})*|[ivxlc]{1,6})\s*$"
 )
 _FIRST_PAGE = re.compile(r"(\d{1,4})(?:[,–-]\s*\d{1,4})*\s*$")
+_BEHIND_COMMA = re.compile(r",\s*\d{1,4}\s*$")
 _IN_ORDER = 0.65  # of the lines of a list of contents or an index that are in order
 _GAP = 1.3  # line heights between a header and the text
 _ROUNDS = 3  # lines of a header
@@ -51,8 +52,17 @@ def _headers(pages: Sequence[list[Line]], edge: int) -> Iterator[int]:
         repeats = patterns[pattern] >= (3 if numbered else max(4, 0.1 * len(edges)))
         at = line.y // 10
         fixed = len(edges) > 4 and heights[at] + heights[at - 1] + heights[at + 1] > enough and apart[number]
-        if _PAGE_NUMBER.fullmatch(line.text) or (len(edges) > 2 and repeats) or fixed:
+        number_alone = _PAGE_NUMBER.fullmatch(line.text) is not None and not _in_last_row(pages[number], edge)
+        if number_alone or (len(edges) > 2 and repeats) or fixed:
             yield number
+
+
+def _in_last_row(lines: list[Line], edge: int) -> bool:
+    """Whether the line at an edge stands beside others, near the row above or below it: the last cell of a table."""
+    line = lines[edge]
+    inwards = lines[1:] if edge == 0 else lines[-2::-1]
+    beside = next((at for at, other in enumerate(inwards) if abs(other.y - line.y) > line.size / 2), len(inwards))
+    return 0 < beside < len(inwards) and abs(inwards[beside].y - line.y) <= _GAP * 1.2 * line.size
 
 
 def _pattern(line: Line) -> str:
@@ -87,7 +97,12 @@ def _ends_in_page(text: str) -> bool:
 
 
 def _in_order(texts: Sequence[str]) -> bool:
-    """Whether the numbers at the ends of lines mostly rise, or their first letters: those of a table do neither."""
+    """Whether the numbers at the ends of lines mostly rise or stand behind commas, or the lines are in order.
+
+    Those of a table do neither.
+    """
+    if 2 * sum(map(bool, map(_BEHIND_COMMA.search, texts))) > len(texts):
+        return True
     pages = [int(found[1]) for text in texts if (found := _FIRST_PAGE.search(text)) is not None]
     names = [text.casefold() for text in texts]
     rising = sum(before <= after for before, after in pairwise(pages))

@@ -138,6 +138,25 @@ def test_a_page_of_prices_or_dates_is_no_table_of_contents(tmp_path: Path, line:
         assert (text or line).format(*one) in said
 
 
+def test_the_last_row_of_a_table_keeps_its_numbers(tmp_path: Path) -> None:
+    cells = [("Hill", "10", "8"), ("Arlen", "10", "7"), ("Mill", "9", "5"), ("Fen", "9", "0")]
+    (passage,) = load(tmp_path, make_pdf([rows(cells, 700)])).passages
+    assert passage.text.endswith("Fen | 9 | 0")
+
+
+def test_what_is_filled_in_stands_beside_its_label(tmp_path: Path) -> None:
+    fields = "".join(
+        f"<</Type/Annot/Subtype/Widget/FT/Tx/T(f{y})/V({value})/Rect[250 {y} 400 {y + 15}]>>"
+        for value, y in (("Ann Lee", 697), ("30", 677))
+    )
+    data = make_pdf([[Print("Name", 700), Print("Fee in pounds", 680)]])
+
+    data = data.replace(b"/MediaBox", f"/Annots[{fields}]/MediaBox".encode(), 1)
+    data = data.replace(b"<</Type/Catalog", b"<</Type/Catalog/AcroForm<</Fields[]>>", 1)
+    (passage,) = load(tmp_path, data).passages
+    assert passage.text == "Name | Ann Lee\n\nFee in pounds | 30"
+
+
 def rows(cells: Sequence[Sequence[str]], y: int, columns: Sequence[int] = (60, 200, 300)) -> list[Print]:
     return [
         Print(cell, y - 12 * number, x)
