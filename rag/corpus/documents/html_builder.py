@@ -140,6 +140,8 @@ class BlockBuilder:
                 names[:] = texts
             elif texts and texts[0]:
                 self._caption(texts[0], figure=False)
+        elif cells[0].alone and names and texts[0]:  # "Starters", above rows of soups
+            self.blocks.append(Block(texts[0], Kind.LEAD if len(texts[0].split()) < _CAPTION_WORDS else Kind.TEXT))
         elif len(cells) == 2 and cells[0].header and not names and texts[0] and texts[1]:
             self.blocks.append(entry(texts[0], texts[1]))
         elif (block := row(texts, names)) is not None and any(map(str.isalnum, block.text)):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, entry, heading, item, row, squeezed
 from rag.corpus.documents.html_builder import CALLOUT, BlockBuilder, OpenList
-from rag.corpus.documents.tables import cells_of, is_layout
+from rag.corpus.documents.tables import cells_of, is_layout, short_cells
 from rag.corpus.documents.text import ASKED, TOLD
 from rag.corpus.documents.titles import clean_heading, is_name
 
@@ -126,7 +126,7 @@ class Page(BlockBuilder):
         """Whether a class says what an element is: Doxygen's code, declaration or title, DocBook's question or row."""
         parts = (node.attributes.get("class") or "").split()
         if node.tag == "tr":
-            return self._asked(node, parts)
+            return self._asked(node, parts) or self._short_row(node)
         if "fragment" in parts:
             self._code("\n".join(line.text().rstrip("\n") for line in node.css("div.line")) or node.text())
         elif "memproto" in parts and self._prototype(node):
@@ -153,6 +153,14 @@ class Page(BlockBuilder):
             self.blocks.append(Block(text, Kind.LEAD))
             return True
         return False
+
+    def _short_row(self, line: "LexborNode") -> bool:
+        """Whether a row of a table for layout is one of data, such as a thing and its price."""
+        block = row(short_cells(line))
+        if block is not None:
+            self._undefined()
+            self.blocks.append(block)
+        return block is not None
 
     def _enter(self, node: "LexborNode", end: str, stack: "list[LexborNode | str]") -> None:
         self.depth += end in _NESTED

@@ -375,3 +375,35 @@ def test_a_list_of_files_ends_at_the_next_text() -> None:
     announced = "<p>The documentation for this tool was generated from the following file:</p>"
     assert texts(f"{announced}<ul><li>a.h</ul><ul><li>kept</ul>") == ["- kept"]
     assert texts(f"{announced}<p>a.h</p><h2>Options</h2><ul><li>kept</ul>") == ["a.h", "- kept"]
+
+
+@pytest.mark.parametrize(
+    ("page", "blocks"),
+    [
+        (
+            "<table><tr><td><table><tr><td>Pot<td>£24</tr><tr><td>Post<td>£4</tr></table></table>",
+            ["Pot | £24", "Post | £4"],
+        ),
+        (
+            "<table><tr><td colspan=2><h3>Men</h3></tr><tr><td>Cut<td>£18</tr><tr><td>Shave<td>£8</tr></table>",
+            ["Cut | £18", "Shave | £8"],
+        ),
+        (
+            "<table><tr><th rowspan=2>Room<th colspan=2>Night<th colspan=2>Week</tr>"
+            "<tr><th>May<th>June<th>May<th>June</tr>"
+            "<tr><td>A<td>5<td>6<td>30<td>40</tr></table>",
+            ["Room: A | Night, May: 5 | Night, June: 6 | Week, May: 30 | Week, June: 40"],
+        ),
+        (
+            "<table><tr><th rowspan=2>Room<th colspan=2>Price</tr>"
+            "<tr><th>Night<th>Week</tr><tr><td>A<td>5<td>30</tr></table>",
+            ["Room: A | Night: 5 | Week: 30"],
+        ),
+        (
+            "<table><tr><td><b>Dish</b><td><b>Price</b></tr><tr><td colspan=2>Mains</tr><tr><td>Pie<td>9</tr></table>",
+            ["Mains", "Dish: Pie | Price: 9"],
+        ),
+    ],
+)
+def test_rows_of_tables_keep_what_belongs_to_them(page: str, blocks: list[str]) -> None:
+    assert texts(page) == blocks
