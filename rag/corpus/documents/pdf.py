@@ -94,7 +94,8 @@ class _Builder:
                     self.dropped[nav.SIGNS] += 1
                 elif not line.mono and len(parts := _DOTS.split(line.text)) == 2:
                     self.flush()
-                    self.blocks.append(entry(*(squeezed(self.words.joined(part)) for part in parts), page=number))
+                    name, value = (squeezed(self.words.joined(part)) for part in parts)
+                    self.blocks.append(entry(name, value, number))
                     self.before = line
                 else:
                     self._add(line, number)
