@@ -32,7 +32,10 @@ _SEARCH = "body.SRPage, h1#search-documentation, [role=main] #mkdocs-search-resu
 _LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
 _DETAILS = 'a[href$="#details"], td.mdescRight a[href]'
 # Shops set apart by style alone what is one word for us: `<span>Latte</span><span class="price">3.40</span>`.
-_APART = "span + span[class*=price], span + span[class*=amount], span[itemprop] + span[itemprop], a + a.button"
+_APART = (
+    "span + span[class*=price], span + span[class*=amount], span[itemprop] + span[itemprop], a + a.button, "
+    'span.label + span, span + span.value, span[class$="-label"] + span, span + span[class$="-value"]'
+)
 TITLE = "document-title"  # class of a heading that is one by the style of an office file
 DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*+)[^<>]*?(/?)>")

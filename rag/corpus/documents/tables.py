@@ -31,8 +31,11 @@ def is_layout(table: "LexborNode") -> bool:
         return True  # the table itself is one of those found
     if any("\n" in block.text().strip() for block in table.css("pre")):
         return True
+    lines = table.css("tr")
+    if len(lines) == 1 and table.css_first("td > p, td > ul, td > ol") is not None:
+        return True  # a menu beside the text
     widest = 0
-    for line in table.css("tr"):
+    for line in lines:
         cells = [cell for cell in line.iter() if cell.tag in ("td", "th")]
         widest = max(widest, sum(bool(squeezed(cell.text())) for cell in cells))
         if any(len(cell.css("p")) > 1 and len(cell.text().split()) > 60 for cell in cells):

@@ -393,6 +393,7 @@ def test_a_list_of_files_ends_at_the_next_text() -> None:
         ("<p>One line<br>and the next.<br><br>Another.</p>", ["One line and the next.", "Another."]),
         ("<ul><li>Fees<br>Adults: 5<br>Dogs: 1</ul>", ["- Fees Adults: 5 Dogs: 1"]),
         ("<div>The bus to <st1:City>Bath</st1:City> is late.<o:p></o:p></div>", ["The bus to Bath is late."]),
+        ('<span class="meta-label">Serves</span><span>4</span>', ["Serves 4"]),
         ('<span>Latte</span><span class="item-price">£3</span>', ["Latte £3"]),
         ('<div><span itemprop="street">4 Quay</span><span itemprop="town">Arlen</span></div>', ["4 Quay Arlen"]),
         ("<label>Name</label><input><label>Adult: 10</label>", ["Name Adult: 10"]),
@@ -411,6 +412,7 @@ def test_lines_and_parts_that_a_page_sets_apart_stay_apart(page: str, blocks: li
             "<table><tr><td><table><tr><td>Pot<td>£24</tr><tr><td>Post<td>£4</tr></table></table>",
             ["Pot | £24", "Post | £4"],
         ),
+        ("<table><tr><td>Home<br>Fees<td>Fees<p>Adults pay 30.</table>", ["Home Fees", "Fees", "Adults pay 30."]),
         (
             "<table><tr><td colspan=2><h3>Men</h3></tr><tr><td>Cut<td>£18</tr><tr><td>Shave<td>£8</tr></table>",
             ["Cut | £18", "Shave | £8"],
