@@ -40,6 +40,7 @@ _NESTED = frozenset(["list", "table", "dl"])
 _DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
 _PROSE = 80  # words in paragraphs, without links, of what is no navigation
 _LABEL = re.compile(r"\w{1,5}\.?:")  # "Q:", "A:"
+_BOLD_WORDS = 10  # of a paragraph that is a heading
 _QUESTION_WORDS, _DEEPEST_HEADING = 25, 6
 _LONGEST_ROW = 300  # characters of a row of links
 _LINKS_ONLY = 0.8  # of the characters of a list or table
@@ -275,6 +276,9 @@ class Page(BlockBuilder):
             self.asked = heading(question, _DEEPEST_HEADING)  # any other heading ends it
             self.blocks.append(self.asked)
             return
+        if self._is_bold_heading(node, text):
+            self.blocks.append(Block(text, Kind.LEAD))
+            return
         if self.asked is not None and self.blocks and self.blocks[-1] is self.asked:
             text = TOLD.sub("", text, count=1)
         if len(text) < _LONGEST_ROW:
@@ -298,6 +302,23 @@ class Page(BlockBuilder):
         if not marked and (bold is None or squeezed(bold.text()) != text or self._asks_inside()):
             return ""
         return ASKED.sub("", text, count=1)
+
+    def _is_bold_heading(self, node: "LexborNode", text: str) -> bool:
+        """Whether a short paragraph, all of it bold, stands above another one, a list or a table."""
+        if (
+            self.lists
+            or self.terms
+            or self.term
+            or not text[:1].isalnum()
+            or text[-1] in ".!,;"
+            or CALLOUT.fullmatch(text)
+        ):
+            return False
+        bold = node.css_first("b, strong")
+        if bold is None or len(text.split()) > _BOLD_WORDS or squeezed(bold.text()) != text:
+            return False
+        following = _next(node)
+        return following is not None and following.tag in ("p", "ul", "ol", "table", "div")
 
     def _asks_inside(self) -> bool:
         """Whether other questions of the page stand before their answers in one paragraph, and so are no headings."""

@@ -32,8 +32,8 @@ def is_layout(table: "LexborNode") -> bool:
     if any("\n" in block.text().strip() for block in table.css("pre")):
         return True
     lines = table.css("tr")
-    if len(lines) == 1 and table.css_first("td > p, td > ul, td > ol") is not None:
-        return True  # a menu beside the text
+    if len(lines) == 1 and any(_is_menu(cell) for cell in lines[0].iter()):
+        return True
     widest = 0
     for line in lines:
         cells = [cell for cell in line.iter() if cell.tag in ("td", "th")]
@@ -41,6 +41,12 @@ def is_layout(table: "LexborNode") -> bool:
         if any(len(cell.css("p")) > 1 and len(cell.text().split()) > 60 for cell in cells):
             return True
     return widest < 2
+
+
+def _is_menu(cell: "LexborNode") -> bool:
+    """Whether a cell holds little but several links, as a menu beside the text does."""
+    links = cell.css("a[href]")
+    return len(links) > 2 and 2 * sum(len(link.text()) for link in links) > len(squeezed(cell.text()))
 
 
 def cells_of(table: "LexborNode") -> list[list[Cell]]:

@@ -412,7 +412,11 @@ def test_lines_and_parts_that_a_page_sets_apart_stay_apart(page: str, blocks: li
             "<table><tr><td><table><tr><td>Pot<td>£24</tr><tr><td>Post<td>£4</tr></table></table>",
             ["Pot | £24", "Post | £4"],
         ),
-        ("<table><tr><td>Home<br>Fees<td>Fees<p>Adults pay 30.</table>", ["Home Fees", "Fees", "Adults pay 30."]),
+        (
+            '<table><tr><td><a href="a">Home</a> <a href="b">News</a> <a href="c">Tea</a><td>Fees<p>Adults 30.</table>',
+            ["Home News Tea", "Fees", "Adults 30."],
+        ),
+        ("<table><tr><td><p>review</p><td><p>a review</p></table>", ["review | a review"]),
         (
             "<table><tr><td colspan=2><h3>Men</h3></tr><tr><td>Cut<td>£18</tr><tr><td>Shave<td>£8</tr></table>",
             ["Cut | £18", "Shave | £8"],
@@ -467,3 +471,10 @@ def test_a_heading_that_is_a_button_stays() -> None:
     page = "<h1>Questions</h1><h2><button>Are dogs allowed?</button></h2>No.<h2>Prices<button>Copy</button></h2>None."
     headings = [block.text for block in html_blocks(page, Counter())[1] if block.kind is Kind.HEADING]
     assert headings[-2:] == ["Are dogs allowed?", "Prices"]
+
+
+def test_a_paragraph_in_bold_print_stays_with_what_it_stands_above() -> None:
+    page = "".join(f"<p><strong>Part {number}</strong></p><p>{LONG} {LONG} {LONG}</p>" for number in range(12))
+    said = [passage.text for passage in read(page)]
+    assert len(said) > 2
+    assert all(text.startswith("Part") and text.endswith("itself.") for text in said)
