@@ -18,7 +18,7 @@ from enum import Enum, auto
 
 APART = "\n\n"
 CODE_INDENT = "    "
-_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\x00-\x08\x0e-\x1b\x7f]")  # not \x0b and others, which are spaces
 
 
 class Kind(Enum):

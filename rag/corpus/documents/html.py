@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind
+from rag.corpus.documents.html_builder import BREAK
 from rag.corpus.documents.html_walk import Page
 from rag.corpus.documents.titles import page_title
 from rag.errors import FormatError
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
 
 _REMOVED = ", ".join(
     """
-    script style template svg button select img rp rt del s strike [hidden] annotation annotation-xml sup.reference
-    a.headerlink a.permalink span.permalink a.anchorjs-link a.copiable-link a.copiable-anchor
-    a.footnote-backref a.fn-backref .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link .viewcode-back
-    .previous_page .next_page .toc_page [role=tooltip] .tooltip .tooltiptext label.ocn
+    script style template svg select img rp rt del s strike [hidden]:not([role=tabpanel])
+    annotation annotation-xml sup.reference a.headerlink a.permalink span.permalink a.anchorjs-link a.copiable-link
+    a.copiable-anchor a.footnote-backref a.fn-backref .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link
+    .viewcode-back .previous_page .next_page .toc_page [role=tooltip] .tooltip .tooltiptext label.ocn
     a.footnote-reference a.footnote-ref sup.footnote-ref a[name^="DOCF"] a[id^="DOCF"] a[href*="#DOCF"]
     """.split()
     + [f"h{level} [aria-hidden=true]" for level in range(1, 7)]
@@ -30,9 +31,15 @@ _MENUS = "table.menu:has(a[accesskey]), table:has(a.summary-letter):not(:has(tab
 _SEARCH = "body.SRPage, h1#search-documentation, [role=main] #mkdocs-search-results, main #mkdocs-search-results"
 _LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
 _DETAILS = 'a[href$="#details"], td.mdescRight a[href]'
+# Shops set apart by style alone what is one word for us: `<span>Latte</span><span class="price">3.40</span>`.
+_APART = (
+    "span + span[class*=price], span + span[class*=amount], span[itemprop] + span[itemprop], a + a.button, "
+    'span.label + span, span + span.value, span[class$="-label"] + span, span + span[class$="-value"]'
+)
 TITLE = "document-title"  # class of a heading that is one by the style of an office file
 DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*+)[^<>]*?(/?)>")
+_HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary"])
 _WHOLE = frozenset(["body", "main", "article"])  # never removed for their class
 _VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 # Elements that need no end tag.
@@ -46,6 +53,7 @@ _SWALLOWS = re.compile(
 )
 _EMPTY = re.compile(r"<([a-z][\w:-]*+)([^<>]*)/>")
 _XHTML = 'xmlns="http://www.w3.org/1999/xhtml"'
+_MARK = re.compile(r"\s*(?:yes|no|none|true|false|partly|partial|included|not included|[✓✔✗✘])\s*", re.IGNORECASE)
 _BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 
 
@@ -78,6 +86,17 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     if (why := _no_text(tree)) is not None:
         dropped[why] += 1
         return "", []
+    for node in tree.body.css("button"):
+        _take_button(node)
+    for node in tree.body.css("td > img[alt]"):
+        mark = node.attributes["alt"] or ""
+        if _MARK.fullmatch(mark) and node.parent is not None and not node.parent.text().strip():
+            node.replace_with(mark)
+    for node in tree.body.css(_APART):
+        if node.prev is not None and node.prev.tag == node.tag:
+            node.insert_before(" ")
+    for node in tree.body.css("b + br, strong + br"):
+        _part_from_heading(node)
     for node in tree.body.css(_REMOVED):
         if node.tag not in _WHOLE:
             node.decompose()
@@ -96,6 +115,37 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
         return "", blocks
     found = page_title(title.text() if title is not None else "", page.headings, above)
     return found, list(_titled(blocks, found))
+
+
+def _take_button(button: "LexborNode") -> None:
+    """Remove a button, unless it is all of a heading or itself one: a click on a question shows its answer."""
+    if "accordion" in (button.attributes.get("class") or "").split():
+        button.unwrap()
+        return
+    above = button.parent
+    while above is not None and above.tag in ("span", "div", "b", "strong"):
+        above = above.parent
+    if above is None or above.tag not in _HEADINGS or above.text().split() != button.text().split():
+        button.decompose()
+    else:
+        button.unwrap()
+
+
+def _part_from_heading(line_end: "LexborNode") -> None:
+    """Make a line that is all bold a paragraph of its own: it stands above others as a heading does."""
+    bold = _before(line_end)
+    if bold is not None and bold.tag in ("b", "strong") and bold.text().strip():
+        above = _before(bold)
+        if above is None or above.tag == "br":
+            line_end.insert_after(BREAK)
+
+
+def _before(node: "LexborNode") -> "LexborNode | None":
+    """What stands before an element, if it is no white space."""
+    before = node.prev
+    while before is not None and before.tag == "-text" and not before.text().strip():
+        before = before.prev
+    return before
 
 
 def _are_sections(blocks: list[Block]) -> bool:

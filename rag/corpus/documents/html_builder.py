@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rag.corpus.documents import navigation as nav
@@ -14,7 +15,16 @@ CALLOUT = re.compile(
     re.IGNORECASE,
 )
 _CAPTION_WORDS = 12  # a longer caption of a figure says something by itself
+_PERSON = re.compile(r"[A-Z]\w+\.? (?:[A-Z][\w.-]* )*[A-Z][\w-]+, \w")  # "Jane Smith, head teacher"
 _BAR = re.compile(r"(?<=\S) [|>»/·•→\\] (?=\S)")
+BREAK = "\x1e"  # ends a line, where a page says so; a space for all who do not ask
+_PARAGRAPH = re.compile(rf"{BREAK}\s*{BREAK}[\s{BREAK}]*")
+_FACT_WORDS = 12  # in a line that is a fact
+# "Tuesday: 9 to 12", "Adults £5", "Sunday closed"
+_FACT = re.compile(
+    r"[^\W\d_][^:]{0,40}: ?\S.*|[^\W\d_].*[\s£€$]\d[\d.,:–-]*\s?(?:[%€£$ap]\.?m?\.?|[kc]?[mg]|l)?|\w.* (?:closed|free)",
+    re.IGNORECASE,
+)
 _CHANGE = re.compile(r"(?:new|added|changed|deprecated|removed) (?:in|since) version [\w.]+\W*", re.IGNORECASE)
 
 
@@ -85,7 +95,7 @@ class BlockBuilder:
         text = squeezed(text)
         if CALLOUT.fullmatch(text):
             self.term = text
-        elif figure and len(text.split()) < _CAPTION_WORDS:
+        elif figure and len(text.split()) < _CAPTION_WORDS and not _PERSON.match(text):
             self.dropped[nav.FIGURE] += 1
         elif text:
             self.blocks.append(
@@ -95,11 +105,23 @@ class BlockBuilder:
     def _flush(self) -> None:
         """End the text collected so far."""
         if self.inline:
-            text = squeezed("".join(self.inline))
+            text = "".join(self.inline)
             self.inline = []
-            if text:
-                self._text(text)
+            self._lines(text)
         self.linked = 0
+
+    def _lines(self, text: str) -> None:
+        """A text whose lines end with `BREAK`: two of them end a paragraph, and lines that are all facts stay apart."""
+        if self.linked or BREAK not in text:
+            if text := squeezed(text):
+                self._text(text)
+            return
+        for part in _PARAGRAPH.split(text):
+            lines = [line for line in map(squeezed, part.split(BREAK)) if line]
+            if self.mark or self.term or not _are_facts(lines):
+                lines = [" ".join(lines)] if lines else []
+            for line in lines:
+                self._text(line)
 
     def _text(self, text: str) -> None:
         if not any(map(str.isalnum, text)) or (len(text) <= 8 and self.linked and text[0] in "[(" and text[-1] in "])"):
@@ -140,6 +162,8 @@ class BlockBuilder:
                 names[:] = texts
             elif texts and texts[0]:
                 self._caption(texts[0], figure=False)
+        elif cells[0].alone and names and texts[0]:  # "Starters", above rows of soups
+            self.blocks.append(Block(texts[0], Kind.LEAD if len(texts[0].split()) < _CAPTION_WORDS else Kind.TEXT))
         elif len(cells) == 2 and cells[0].header and not names and texts[0] and texts[1]:
             self.blocks.append(entry(texts[0], texts[1]))
         elif (block := row(texts, names)) is not None and any(map(str.isalnum, block.text)):
@@ -147,3 +171,11 @@ class BlockBuilder:
                 self.dropped[nav.CONTENTS] += 1
             else:
                 self.blocks.append(Block(block.text, Kind.LEAD) if alone else block)
+
+
+def _are_facts(lines: Sequence[str]) -> bool:
+    """Whether short lines name things and what they cost, measure or when they are: more than half of them."""
+    if any(len(line.split()) > _FACT_WORDS for line in lines):
+        return False
+    found = sum(_FACT.fullmatch(line) is not None for line in lines)
+    return found > 1 and 2 * found > len(lines)

@@ -5,12 +5,13 @@ It has a stack of its own, because pages can nest deeper than Python recurses.
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, entry, heading, item, row, squeezed
-from rag.corpus.documents.html_builder import CALLOUT, BlockBuilder, OpenList
-from rag.corpus.documents.tables import cells_of, is_layout
+from rag.corpus.documents.html_builder import BREAK, CALLOUT, BlockBuilder, OpenList
+from rag.corpus.documents.tables import cells_of, is_layout, short_cells
 from rag.corpus.documents.text import ASKED, TOLD
 from rag.corpus.documents.titles import clean_heading, is_name
 
@@ -39,11 +40,13 @@ _NESTED = frozenset(["list", "table", "dl"])
 _DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
 _PROSE = 80  # words in paragraphs, without links, of what is no navigation
 _LABEL = re.compile(r"\w{1,5}\.?:")  # "Q:", "A:"
+_BOLD_WORDS = 10  # of a paragraph that is a heading
 _QUESTION_WORDS, _DEEPEST_HEADING = 25, 6
 _LONGEST_ROW = 300  # characters of a row of links
 _LINKS_ONLY = 0.8  # of the characters of a list or table
 _INDEX_TERMS = 4  # of a list that is an index by itself
 _ALL_LINKS = 0.85  # of the characters of definitions; commas stand between their links
+_IN_ORDER = 0.8  # of the terms of an index
 _OTHER_SITE = re.compile(r"[\w+.-]+:|//")
 _INDEX = re.compile(r"\bindex$", re.IGNORECASE)
 _IS_PAGE = re.compile(r"\.x?html?(?:\.gz)?$", re.IGNORECASE)  # of a site; not a README or a book
@@ -73,17 +76,19 @@ class Page(BlockBuilder):
             tag = node.tag or ""
             if tag == "-text":
                 self.inline.append(node.text(deep=False))
-            elif tag in _INLINE:
+            elif tag in _INLINE or ":" in tag:  # Word marks places and people in the middle of a sentence
                 self._inline(node, tag, stack)
-            elif tag[0] != "-" and tag not in _DROPPED:
+            elif tag[0] != "-" and (tag not in _DROPPED or _is_source(node)):
                 self._open(node, tag, stack)
+            elif tag in ("input", "textarea"):
+                self.inline.append(" ")
             elif tag in ("nav", "footer"):
                 self.dropped[nav.NAVIGATION] += 1
 
     def _inline(self, node: "LexborNode", tag: str, stack: "list[LexborNode | str]") -> None:
         if tag == "br":
-            self.inline.append(" ")
-        elif tag == "a" and (node.attributes.get("href") or "").strip():
+            self.inline.append(BREAK)
+        elif tag == "a" and _leads(node):
             self.linked += len(node.text().strip())
             stack.extend(_children(node))
         elif node.first_child is not None:
@@ -126,7 +131,7 @@ class Page(BlockBuilder):
         """Whether a class says what an element is: Doxygen's code, declaration or title, DocBook's question or row."""
         parts = (node.attributes.get("class") or "").split()
         if node.tag == "tr":
-            return self._asked(node, parts)
+            return self._asked(node, parts) or self._short_row(node)
         if "fragment" in parts:
             self._code("\n".join(line.text().rstrip("\n") for line in node.css("div.line")) or node.text())
         elif "memproto" in parts and self._prototype(node):
@@ -154,6 +159,14 @@ class Page(BlockBuilder):
             return True
         return False
 
+    def _short_row(self, line: "LexborNode") -> bool:
+        """Whether a row of a table for layout is one of data, such as a thing and its price."""
+        block = row(short_cells(line))
+        if block is not None:
+            self._undefined()
+            self.blocks.append(block)
+        return block is not None
+
     def _enter(self, node: "LexborNode", end: str, stack: "list[LexborNode | str]") -> None:
         self.depth += end in _NESTED
         stack.append(end)
@@ -179,6 +192,8 @@ class Page(BlockBuilder):
         if tag == "section" or "section" in names.split():  # its id comes from its heading: "Languages", "Search"
             names = (attributes.get("class") or "").lower()
         why = nav.reason_by_name(names, attributes.get("role")) if names.strip() or "role" in attributes else None
+        if "directory" in names.split() and node.css_first("table.directory") is not None:  # of Doxygen, not of shops
+            why = nav.CONTENTS
         if why and tag != "body" and not _is_prose(node):
             self.dropped[why] += 1
             return True
@@ -206,11 +221,18 @@ class Page(BlockBuilder):
         links = [link for link in node.css("dd a[href]") if not _OTHER_SITE.match(link.attributes.get("href") or "")]
         linked = sum(len(squeezed(link.text())) for link in links)
         own = len(squeezed(node.text())) - sum(len(squeezed(term.text())) for term in terms)
-        return linked > 0 and linked >= _ALL_LINKS * own
+        if linked == 0 or linked < _ALL_LINKS * own:
+            return False
+        if node.css_first("dt a[href]") is not None or any(
+            "#" in (link.attributes.get("href") or "") for link in links
+        ):
+            return True
+        names = [squeezed(term.text()).casefold() for term in terms]  # those of facts are in no order
+        return sum(before <= after for before, after in pairwise(names)) >= _IN_ORDER * (len(names) - 1)
 
     def _links_only(self, node: "LexborNode", *, listed: bool, certain: bool) -> bool:
         """Whether the text of an element is mostly links that are no part of what the page says."""
-        links = node.css("a[href]")
+        links = [link for link in node.css("a[href]") if _leads(link)]
         if not links:
             return False
         length = len(squeezed(node.text()))
@@ -220,6 +242,8 @@ class Page(BlockBuilder):
         lead = self.blocks[-1] if self.blocks and self.blocks[-1].text.endswith(":") else None
         inside = all((link.attributes.get("href") or "").startswith("#") for link in links)
         if listed and not certain:
+            if not inside and nav.are_facts([link.text() for link in links]):
+                return False
             if lead is not None and not inside and len(links) <= 15:
                 return False
             if len(links) < 3 and not inside and self.blocks and self.blocks[-1].kind is not Kind.HEADING:
@@ -252,11 +276,18 @@ class Page(BlockBuilder):
             self.asked = heading(question, _DEEPEST_HEADING)  # any other heading ends it
             self.blocks.append(self.asked)
             return
+        if self._is_bold_heading(node, text):
+            self.blocks.append(Block(text, Kind.LEAD))
+            return
         if self.asked is not None and self.blocks and self.blocks[-1] is self.asked:
             text = TOLD.sub("", text, count=1)
         if len(text) < _LONGEST_ROW:
-            self.linked = sum(len(link.text().strip()) for link in node.css("a[href]"))
-        self._text(text)
+            self.linked = sum(len(link.text().strip()) for link in node.css("a[href]") if _leads(link))
+        if (breaks := node.css("br")) and text.endswith(squeezed(node.text())):
+            for line_end in breaks:
+                line_end.insert_before(BREAK)
+            text = node.text()
+        self._lines(text)
         self.linked = 0
 
     def _question(self, node: "LexborNode", text: str) -> str:
@@ -271,6 +302,23 @@ class Page(BlockBuilder):
         if not marked and (bold is None or squeezed(bold.text()) != text or self._asks_inside()):
             return ""
         return ASKED.sub("", text, count=1)
+
+    def _is_bold_heading(self, node: "LexborNode", text: str) -> bool:
+        """Whether a short paragraph, all of it bold, stands above another one, a list or a table."""
+        if (
+            self.lists
+            or self.terms
+            or self.term
+            or not text[:1].isalnum()
+            or text[-1] in ".!,;"
+            or CALLOUT.fullmatch(text)
+        ):
+            return False
+        bold = node.css_first("b, strong")
+        if bold is None or len(text.split()) > _BOLD_WORDS or squeezed(bold.text()) != text:
+            return False
+        following = _next(node)
+        return following is not None and following.tag in ("p", "ul", "ol", "table", "div")
 
     def _asks_inside(self) -> bool:
         """Whether other questions of the page stand before their answers in one paragraph, and so are no headings."""
@@ -369,6 +417,17 @@ class Page(BlockBuilder):
         labels = ", ".join(squeezed(one.text()) for one in node.css("span.mlabel"))
         self._code(f"{before} {_declaration(table.css('td'))}{f' [{labels}]' if labels else ''}".lstrip())
         return True
+
+
+def _is_source(node: "LexborNode") -> bool:
+    """Whether a footer says who is quoted."""
+    return node.tag == "footer" and node.parent is not None and node.parent.tag == "blockquote"
+
+
+def _leads(link: "LexborNode") -> bool:
+    """Whether a link leads to a page; an address for mail or a number to call is what the page says."""
+    address = (link.attributes.get("href") or "").strip()
+    return bool(address) and not address.lower().startswith(("mailto:", "tel:"))
 
 
 def _children(node: "LexborNode") -> "list[LexborNode]":

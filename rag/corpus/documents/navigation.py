@@ -16,9 +16,9 @@ _NAVIGATION = frozenset(
     """
     navheader navfooter navigation nav navbar navlinks nav-path navpath navrow navtree side-nav breadcrumb breadcrumbs
     sidebar sphinxsidebar sidenav sidebar-nav footer page-footer site-footer printfooter catlinks skip-link skiplink
-    toplang bottomlang langlinks languages page-header related-pages prev-next prevnext previous_page next_page toc_page
+    toplang bottomlang langlinks related-pages prev-next prevnext previous_page next_page toc_page
     mw-editsection mw-navigation noprint pagination pager edit-page editlink md-header md-footer md-nav md-sidebar
-    wy-nav-side wy-breadcrumbs rst-footer-buttons rst-versions titlearea tabs navrow1 navrow2 navrow3 navrow4
+    wy-nav-side wy-breadcrumbs rst-footer-buttons rst-versions titlearea navrow1 navrow2 navrow3 navrow4
     quickview topbar menubar site-nav global-nav sr-only visually-hidden screen-reader-text
     """.split()
 )
@@ -26,13 +26,13 @@ _CONTENTS = frozenset(
     """
     toc toctree-wrapper localtoc tableofcontents table-of-contents contents_element mini_toc section-toc toc-entry
     list-of-figures list-of-tables list-of-examples shortcontents summarycontents table-contents-list
-    letter-index index-letters genindex-jumpbox genindextable modindextable indexdiv directory qindex menu-preformatted
+    letter-index index-letters genindex-jumpbox genindextable modindextable indexdiv qindex menu-preformatted
     menu-comment index-cp index-fn index-ky index-pg index-tp index-vr
     """.split()
 )
 _PART = re.compile(
     r"(?:^|[-_])(?:nav|menu|toc|contents|crumbs?|breadcrumbs?|sidebar|side|footer|header|banner|related|social|share|advert"
-    r"|cookie|pager|pagination|search|login|lang|langs|languages|index|links|up|top|bottom|topics?|genindex|printindex)(?:$|[-_])"
+    r"|cookie|pager|pagination|search|login|lang|langs|languages|index|links|up|top|bottom|topics?|genindex|printindex|tabs|directory)(?:$|[-_])"
 )
 _ROLES = frozenset(
     ["navigation", "search", "banner", "contentinfo", "doc-toc", "doc-index", "directory", "doc-pagelist"]
@@ -47,9 +47,9 @@ _SIGNS = re.compile(r"[\s|?<>«»‹›←→↑↓·•:,\-–—\[\]()/]+")
 _BOILERPLATE = re.compile(
     r"(?:©|\(c\)\s|copyright\b.{0,40}\d{4}|all rights reserved|last (?:updated|modified|update|revised)(?: on\b|:| \d)"
     r"|generated on\b|(?:generated (?:by|from)|created using|built with) (?-i:[A-Z])"
-    r"|this page was (?:last|generated)|powered by\b|go to the source code of this file"
+    r"|this page was (?:last|generated)|(?:powered|hosted) by (?-i:[A-Z]).{0,40}$|go to the source code of this file"
     r"|(?:inheritance|collaboration|include dependency) (?:diagram|graph) for \S+:$"
-    r"|valid (?:x?html|css)\b|hosted by\b|this (?:document|page|file|manual) was generated\b|skip to (?:main )?content"
+    r"|valid (?:x?html|css)\b|this (?:document|page|file|manual) was generated\b|skip to (?:main )?content"
     r"|edit (?:this page|on git(?:hub|lab))|(?:(?:expand|collapse|show|hide)\W{0,3}){1,2}all(?: \w+){0,2}$)",
     re.IGNORECASE,
 )
@@ -62,6 +62,11 @@ _INDEX = re.compile(
 _LEADERS = re.compile(
     r"(?<!\.)(?<!\. )(?:(?:\. ?){4,}\s*(?:(?P<page>\d+)|\d+[-–]\d+|[ivxlc]+)(?=\s*$|\s+\S.{0,200}(?:\. ?){4})"
     r"|(?:\. ?){5,}\s*$)"
+)
+
+_FACT = re.compile(
+    r"[£€$]\s?\d|\d\s?(?:€|£|EUR\b|USD\b|GBP\b)|(?<![\d:])\d{1,2}:\d\d(?![\d:])|\b\d{1,2}[./]\d{1,2}[./](?:19|20)\d\d\b"
+    r"|\b\d{1,2}(?:st|nd|rd|th)?\.? (?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)(?:[a-z]{3,6})?\b"
 )
 
 
@@ -78,6 +83,11 @@ def reason_by_name(names: str, role: str | None) -> str | None:
 def suspicious(names: str) -> bool:
     """Whether classes and ids suggest navigation, so that an element which holds mostly links is dropped."""
     return any(map(_PART.search, names.split()))
+
+
+def are_facts(texts: Sequence[str]) -> bool:
+    """Whether links are what a page says, such as events or goods: half of them have a date, a time or a price."""
+    return 2 * sum(map(bool, map(_FACT.search, texts))) >= len(texts) > 0
 
 
 def is_navigation(text: str) -> bool:

@@ -3,6 +3,7 @@
 import io
 import re
 import warnings
+import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 from autoais.errors import first_line
 from rag.corpus.documents.archives import open_zip
 from rag.corpus.documents.blocks import Block, heading, item, row, squeezed
+from rag.corpus.documents.grids import are_names, grid_rows
 from rag.corpus.documents.html import TITLE, html_blocks
 from rag.corpus.documents.titles import clean_heading
 from rag.errors import FormatError
@@ -23,11 +25,15 @@ p[style-name='Source Code'] => pre:separator('\\n')
 p[style-name='Preformatted Text'] => pre:separator('\\n')
 p[style-name='Code'] => pre:separator('\\n')
 """
-# The first row of a table that has a second one; mammoth writes no attributes but spans.
-_FIRST_ROW = re.compile(r"(<table>)(<tr>(?:(?!</tr>|<table).)*</tr>)(?=<tr>)", re.DOTALL)
+# Mammoth writes no attributes but spans.
+_TABLE = re.compile(r"<table>((?:(?!</?table|<thead).)*)</table>", re.DOTALL)
+_ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
 _CELL = re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
-_LONGEST_NAME = 60  # characters of the name of a column
+_BOLD = re.compile(r"\s*(?:<p>\s*<strong>(?:(?!</strong>).)*</strong>\s*</p>\s*)+", re.DOTALL)
+_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\b[^>]*\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+_NAME_WORDS = 10  # of a slide
+_LONGEST_MERGED = 300  # characters of a cell that is repeated in the rows that it spans
 MOST_CELLS = 5_000_000
 
 
@@ -59,20 +65,21 @@ def docx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
 
 
 def _with_header_rows(page: str) -> str:
-    """The page, with the first row of each table as its header if all of it is words: Word marks none by itself."""
-    return _FIRST_ROW.sub(lambda found: _as_header(found[0], found[1], found[2]), page)
+    """The page with the rows that name the columns of tables as their headers: Word marks none by itself."""
+    return _TABLE.sub(lambda table: _with_header_row(table[0], _ROW.findall(table[1])), page)
 
 
-def _as_header(table: str, before: str, first: str) -> str:
-    cells = [squeezed(_TAG.sub(" ", cell)) for cell in _CELL.findall(first)]
-    if (
-        len(cells) < 2
-        or not all(cells)
-        or any(map(_is_number, cells))
-        or any(len(cell) > _LONGEST_NAME for cell in cells)
-    ):
+def _with_header_row(table: str, lines: list[str]) -> str:
+    cells = [_CELL.findall(line) for line in lines]
+    texts = [[squeezed(_TAG.sub(" ", cell)) for cell in row] for row in cells]
+    at = next((number for number, row in enumerate(texts) if len(row) > 1), len(texts))  # below a title
+    if at + 1 >= len(texts) or not all(texts[at]):
         return table
-    return before + first.replace("<td", "<th").replace("</td>", "</th>")
+    bold = [all(_BOLD.fullmatch(cell) for cell in row if _TAG.sub("", cell).strip()) for row in cells[at:]]
+    if not are_names(texts[at], texts[at + 1 :], bold=bold[0] and not all(bold)):
+        return table
+    named = lines[at].replace("<td", "<th").replace("</td>", "</th>")
+    return table.replace(f"<tr>{lines[at]}</tr>", f"<tr>{named}</tr>", 1)
 
 
 def pptx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
@@ -93,15 +100,25 @@ def _slide(slide: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
     title = slide.shapes.title
     if title is not None and (text := clean_heading(title.text_frame.text)):
         yield heading(text, 2, number)
+    elif number > 1:
+        yield heading(_first_line(slide) or f"Slide {number}", 2, number)  # not of the slide before
     for shape in _shapes(slide.shapes):
         if shape.has_text_frame and (title is None or shape.shape_id != title.shape_id):
             yield from _paragraphs(shape, number)
         elif getattr(shape, "has_table", False) and shape.has_table:
-            yield from table_rows([[squeezed(cell.text) for cell in line.cells] for line in shape.table.rows], number)
+            yield from grid_rows([[squeezed(cell.text) for cell in line.cells] for line in shape.table.rows], number)
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
         for text in frame.text.splitlines():
             if squeezed(text):
                 yield Block(squeezed(text), page=number)
+
+
+def _first_line(slide: Any) -> str:  # noqa: ANN401
+    """A short first paragraph of a slide without a title, by its place; "" if it is a sentence."""
+    framed = [shape for shape in slide.shapes if shape.has_text_frame and squeezed(shape.text_frame.text)]
+    first = min(framed, key=lambda shape: shape.top or 0, default=None)
+    text = squeezed(first.text_frame.text.strip().split("\n")[0]) if first is not None else ""
+    return clean_heading(text) if len(text.split()) <= _NAME_WORDS and text[-1:] not in ".,;:" else ""
 
 
 def _shapes(shapes: Iterable[Any]) -> Iterator[Any]:
@@ -123,24 +140,49 @@ def _paragraphs(shape: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
 
 def xlsx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
     """The blocks of a workbook: a row of a table is a block, a sheet a section."""
-    open_zip(data, where).close()
-    with _library(where):
+    with open_zip(data, where) as archive, _library(where):
         from openpyxl import load_workbook
 
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         blocks: list[Block] = []
         cells = 0
         for sheet in book.worksheets:
-            rows = []
-            for line in sheet.iter_rows(values_only=True):
+            rows: list[list[str]] = []
+            bold: list[bool] = []
+            for line in sheet.iter_rows():
                 cells += max(1, len(line))
                 if cells > MOST_CELLS:
                     raise FormatError(f"{where}: refused, as it has more than {MOST_CELLS:,} cells")
-                rows.append([_cell(value) for value in line])
-            if found := [*table_rows(rows)]:
+                rows.append([_cell(cell.value, cell) for cell in line])
+                begins = not bold or bold[-1] or sum(map(bool, rows[-2])) < 2  # fonts take time
+                bold.append(begins and all(cell.font.b for cell in line if cell.value is not None))
+            _fill_merged(rows, _merged(archive, sheet))
+            if found := [*grid_rows(rows, bold=bold)]:
                 blocks += [heading(squeezed(sheet.title), 2), *found]
         book.close()
         return "", blocks
+
+
+def _merged(archive: zipfile.ZipFile, sheet: Any) -> Iterator[tuple[int, int, int]]:  # noqa: ANN401
+    """The columns and the first and last rows (from 0) of cells that span rows, which openpyxl does not stream."""
+    from openpyxl.utils import range_boundaries
+
+    with archive.open(sheet._worksheet_path) as file:
+        found = _MERGED.findall(file.read())
+    for place in found:
+        left, top, _, bottom = range_boundaries(place.decode())
+        if bottom > top:
+            yield left - 1, top - 1, bottom - 1
+
+
+def _fill_merged(rows: list[list[str]], merged: Iterable[tuple[int, int, int]]) -> None:
+    """Repeat a cell that spans rows in each of them, unless it is long."""
+    for column, top, bottom in merged:
+        if top >= len(rows) or column >= len(rows[top]) or len(rows[top][column]) > _LONGEST_MERGED:
+            continue
+        for cells in rows[top + 1 : bottom + 1]:
+            if column < len(cells) and any(cells):
+                cells[column] = cells[column] or rows[top][column]
 
 
 def table_rows(rows: Sequence[Sequence[str]], page: int | None = None) -> Iterator[Block]:
@@ -164,13 +206,15 @@ def _is_number(text: str) -> bool:
     return text.replace(".", "", 1).replace("-", "", 1).replace(",", "").isdigit()
 
 
-def _cell(value: Any) -> str:  # noqa: ANN401
+def _cell(value: Any, cell: Any) -> str:  # noqa: ANN401
     if value is None:
         return ""
     if isinstance(value, datetime):
         return value.isoformat(" ").removesuffix(" 00:00:00")
     if isinstance(value, date | time):
         return value.isoformat()
+    if isinstance(value, int | float) and not isinstance(value, bool) and "%" in cell.number_format:
+        return f"{100 * value:.12g}%"
     if isinstance(value, float):
         return f"{value:.12g}"
     return squeezed(str(value))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, Kind, code, heading, item, row, squeezed
+from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
 from rag.corpus.documents.pdf_formulas import is_numerator, with_piece
 from rag.corpus.documents.pdf_headings import Mark, by_bookmarks, by_size, file_title
 from rag.corpus.documents.pdf_margins import without_edges, without_lists
@@ -16,6 +16,7 @@ from rag.corpus.documents.pdf_words import HYPHEN, Words
 from rag.corpus.documents.titles import clean_heading
 
 _ITEM = re.compile(r"([•◦▪●–∗‣·*-]|\(?\d{1,2}[.)]|\([a-z]\))\s+(?=\S)")
+_DOTS = re.compile(r"(?<=[^\s.:])\s*(?:\. ?){5,}\s*(?=[^\s.])")  # "Tea ........ 2.60"
 _ENDS = ".:!?"
 _BOLD = 2
 _FLOAT = re.compile(r"(?:Figure|FIGURE|Fig\.?|Table|TABLE|Listing)\s+[A-Z]?\d+(?:[.-]\d+)*\s*[.:]\s")
@@ -91,6 +92,11 @@ class _Builder:
                     self.blocks.append(heading(clean_heading(self.words.joined(line.text)), 6, number))
                 elif not "!" <= line.text[0] < "\ue000" and _BRACES.fullmatch(line.text):
                     self.dropped[nav.SIGNS] += 1
+                elif not line.mono and len(parts := _DOTS.split(line.text)) == 2:
+                    self.flush()
+                    name, value = (squeezed(self.words.joined(part)) for part in parts)
+                    self.blocks.append(entry(name, value, number))
+                    self.before = line
                 else:
                     self._add(line, number)
             elif isinstance(line, Mark):

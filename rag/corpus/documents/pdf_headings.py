@@ -12,7 +12,8 @@ from rag.corpus.documents.titles import clean_heading
 _LONGEST = 16  # words of a heading
 _NUMBER = re.compile(r"^(?:\d{1,2}|[A-Z])\s+(?=[^\W\d_])")
 _NO_TITLE = re.compile(
-    r"(?:microsoft (?:word|powerpoint)|untitled|document\d*$|slide \d|.*\.(?:docx?|tex|dvi|indd|qxd|ps|pdf|fm|odt)$)"
+    r"(?:microsoft (?:word|powerpoint)|untitled|\(anonymous\)|document\d*$|slide \d"
+    r"|.*\.(?:docx?|tex|dvi|indd|qxd|ps|pdf|fm|odt)$)"
 )
 _BEFORE = re.compile(r"(?:chapter|appendix|part|section|annex)?(?:\d*|[a-z]\d*|[ivxlc]+)")
 _SIGNS = re.compile(r"[\W_]+")

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.pdf_pages import Line
@@ -11,7 +12,12 @@ _DIGITS = re.compile(r"\d+")
 _PAGE_NUMBER = re.compile(
     r"[-–—|\s]*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?[-–—|\s]*", re.IGNORECASE
 )
-_TO_PAGE = re.compile(r"(?:[,.]|\s|\.\.)\s*(?:\d{1,4}(?:[,–-]\s*\d{1,4})*|[ivxlc]{1,6})\s*$")
+_TO_PAGE = re.compile(
+    r"(?:(?<!\d)[,.]|(?<=,)\s|\s(?!\s*(?:19|20)\d\d\s*$))\s*(?:\d{1,4}(?:[,–-]\s*\d{1,4})*|[ivxlc]{1,6})\s*$"
+)
+_FIRST_PAGE = re.compile(r"(\d{1,4})(?:[,–-]\s*\d{1,4})*\s*$")
+_BEHIND_COMMA = re.compile(r",\s*\d{1,4}\s*$")
+_IN_ORDER = 0.65  # of the lines of a list of contents or an index that are in order
 _GAP = 1.3  # line heights between a header and the text
 _ROUNDS = 3  # lines of a header
 
@@ -46,8 +52,17 @@ def _headers(pages: Sequence[list[Line]], edge: int) -> Iterator[int]:
         repeats = patterns[pattern] >= (3 if numbered else max(4, 0.1 * len(edges)))
         at = line.y // 10
         fixed = len(edges) > 4 and heights[at] + heights[at - 1] + heights[at + 1] > enough and apart[number]
-        if _PAGE_NUMBER.fullmatch(line.text) or (len(edges) > 2 and repeats) or fixed:
+        number_alone = _PAGE_NUMBER.fullmatch(line.text) is not None and not _in_last_row(pages[number], edge)
+        if number_alone or (len(edges) > 2 and repeats) or fixed:
             yield number
+
+
+def _in_last_row(lines: list[Line], edge: int) -> bool:
+    """Whether the line at an edge stands beside others, near the row above or below it: the last cell of a table."""
+    line = lines[edge]
+    inwards = lines[1:] if edge == 0 else lines[-2::-1]
+    beside = next((at for at, other in enumerate(inwards) if abs(other.y - line.y) > line.size / 2), len(inwards))
+    return 0 < beside < len(inwards) and abs(inwards[beside].y - line.y) <= _GAP * 1.2 * line.size
 
 
 def _pattern(line: Line) -> str:
@@ -65,8 +80,10 @@ def _apart(lines: list[Line], edge: int) -> bool:
 def without_lists(lines: list[Line], dropped: Counter[str]) -> list[Line]:
     """The lines of a page without those of a table of contents or an index."""
     count = sum(nav.is_contents_line(line.text) for line in lines)
-    to_pages = sum(_ends_in_page(line.text) for line in lines)
-    if (count > 0.2 * len(lines)) or (len(lines) >= 8 and to_pages > 0.6 * len(lines)):
+    pages = [line.text for line in lines if _ends_in_page(line.text)]
+    if count and not nav.are_contents([line.text for line in lines]):
+        return lines  # prices
+    if (count > 0.2 * len(lines)) or (len(lines) >= 8 and len(pages) > 0.6 * len(lines) and _in_order(pages)):
         dropped[nav.CONTENTS] += len(lines)
         return []
     if not count:
@@ -77,3 +94,17 @@ def without_lists(lines: list[Line], dropped: Counter[str]) -> list[Line]:
 
 def _ends_in_page(text: str) -> bool:
     return text[-1] in "0123456789ivxlc" and _TO_PAGE.search(text, max(0, len(text) - 24)) is not None
+
+
+def _in_order(texts: Sequence[str]) -> bool:
+    """Whether the numbers at the ends of lines mostly rise or stand behind commas, or the lines are in order.
+
+    Those of a table do neither.
+    """
+    if 2 * sum(map(bool, map(_BEHIND_COMMA.search, texts))) > len(texts):
+        return True
+    pages = [int(found[1]) for text in texts if (found := _FIRST_PAGE.search(text)) is not None]
+    names = [text.casefold() for text in texts]
+    rising = sum(before <= after for before, after in pairwise(pages))
+    sorted_ = sum(before <= after for before, after in pairwise(names))
+    return max(rising, sorted_) >= _IN_ORDER * (len(texts) - 1)

@@ -176,6 +176,8 @@ def _are_names(first: Sequence[str], others: Sequence[Sequence[str]], *, bold: b
         return False
     if bold:
         return True
+    if len(first) == 2 and len(others) < 2:
+        return False  # a name and what it says, as in a form
     for column, name in enumerate(first):
         cells = [row[column] for row in others if row[column]]
         if any(map(str.isalpha, name)) and 2 * sum(map(bool, map(_NUMBER.fullmatch, cells))) > len(cells):

@@ -44,6 +44,7 @@ _LINE = re.compile("[^\\s\0\ufffe](?:[^\n\ufffe]*[^\\s\0\ufffe])?\ufffe?|\ufffe"
 _WIDE = 0.56  # font sizes a character takes on the average, from where on a line may have gaps
 _GAP = 1.25  # font sizes between the beginnings of the characters on both sides of a gap
 
+_FIELDS = 5000  # of a form, on a page
 Row = tuple[str, int, int, int, int, int] | tuple[str, int, int, int, int, int, list[int]]
 
 
@@ -75,6 +76,8 @@ def _read(data: bytes) -> None:
 
     document = pypdfium2.PdfDocument(data)
     try:
+        if document.get_formtype():
+            document.init_forms()
         count = len(document)
         title = document.get_metadata_value("Title")
         _write({"pages": count, "title": title, "outline": _outline(document)})
@@ -120,11 +123,49 @@ def _lines(document: Any, number: int) -> list[Row]:
     try:
         text_page = page.get_textpage()
         try:
-            return _measured(raw, text_page.raw)
+            lines = _measured(raw, text_page.raw)
         finally:
             text_page.close()
+        return _filled(lines, _values(raw, page)) if document.formenv is not None else lines
     finally:
         page.close()
+
+
+def _values(raw: Any, page: Any) -> list[Row]:
+    """What is filled in on a page, as lines."""
+    found: list[Row] = []
+    written = {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
+    form = page.formenv.raw
+    for number in range(min(raw.FPDFPage_GetAnnotCount(page.raw), _FIELDS)):
+        field = raw.FPDFPage_GetAnnot(page.raw, number)
+        place = raw.FS_RECTF()
+        if raw.FPDFAnnot_GetFormFieldType(form, field) in written and raw.FPDFAnnot_GetRect(field, place):
+            size = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)
+            buffer = (ctypes.c_ushort * (size // 2 + 1))()
+            raw.FPDFAnnot_GetFormFieldValue(form, field, buffer, size)
+            text = " ".join(_cleaned(bytes(buffer).decode("utf-16-le", "replace")).split())
+            if text:
+                left, right, top = int(10 * place.left), int(10 * place.right), int(10 * place.top)
+                y = int(10 * place.bottom) if top - 10 * place.bottom < 300 else top - 100
+                found.append((text, left, right, y + 30, 100, 0))
+        raw.FPDFPage_CloseAnnot(field)
+    return found
+
+
+def _filled(printed: list[Row], values: list[Row]) -> list[Row]:
+    """The lines of a form, where what is filled in stands in a cell beside the words to its left, or below others."""
+    filled = list(printed)
+    for value in values:
+        text, left, right, y, size = value[:5]
+        beside = [n for n, row in enumerate(filled) if abs(row[3] - y) <= max(size, row[4]) and row[2] <= left + size]
+        if beside:
+            near = max(beside, key=lambda n: filled[n][2])
+            words, begin, end, height, letters, look, *cells = filled[near]
+            ends = [*(cells[0] if cells else (0, begin, end)), len(words) + 1, max(left, end + 1), right]
+            filled[near] = (f"{words} {text}", begin, right, height, letters, look, ends)
+        else:
+            filled.insert(next((n for n, row in enumerate(filled) if row[3] < y), len(filled)), value)
+    return filled
 
 
 def _measured(raw: Any, page: Any) -> list[Row]:

@@ -1,6 +1,7 @@
 """Tables of HTML: which ones hold data, and their cells with row and column spans filled in."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rag.corpus.documents.blocks import squeezed
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
 _WIDEST = 100  # columns; a span that says more is wrong
+_FEW = 40  # words of a row
 _REPEATED = 300  # characters of a cell that is repeated, at most
 
 
@@ -18,18 +20,22 @@ class Cell:
 
     text: str
     header: bool
+    alone: bool = False  # spans all columns
 
 
 def is_layout(table: "LexborNode") -> bool:
     """Whether a table only places text on the page: one column, or cells that hold pages' worth of structure."""
     if table.attributes.get("role") in ("presentation", "none"):
         return True
-    if table.css_first("table table, h1, h2, h3, h4, h5, h6, dl, tr.question") is not None:
-        return True
+    if len(table.css("table")) > 1 or table.css_first("h1, h2, h3, h4, h5, h6, dl, tr.question") is not None:
+        return True  # the table itself is one of those found
     if any("\n" in block.text().strip() for block in table.css("pre")):
         return True
+    lines = table.css("tr")
+    if len(lines) == 1 and any(_is_menu(cell) for cell in lines[0].iter()):
+        return True
     widest = 0
-    for line in table.css("tr"):
+    for line in lines:
         cells = [cell for cell in line.iter() if cell.tag in ("td", "th")]
         widest = max(widest, sum(bool(squeezed(cell.text())) for cell in cells))
         if any(len(cell.css("p")) > 1 and len(cell.text().split()) > 60 for cell in cells):
@@ -37,9 +43,16 @@ def is_layout(table: "LexborNode") -> bool:
     return widest < 2
 
 
+def _is_menu(cell: "LexborNode") -> bool:
+    """Whether a cell holds little but several links, as a menu beside the text does."""
+    links = cell.css("a[href]")
+    return len(links) > 2 and 2 * sum(len(link.text()) for link in links) > len(squeezed(cell.text()))
+
+
 def cells_of(table: "LexborNode") -> list[list[Cell]]:
     """The rows of a table. A cell that spans rows or columns is repeated in each, unless it is long."""
     rows: list[list[Cell]] = []
+    bold: list[bool] = []
     above: dict[int, tuple[Cell, int]] = {}  # by column: a cell that spans rows, and how many rows it still takes
     for line in table.css("tr"):
         parent = line.parent
@@ -59,7 +72,42 @@ def cells_of(table: "LexborNode") -> list[list[Cell]]:
         _fill(cells, above)
         if cells:
             rows.append(_without_repeats(cells))
-    return rows
+            bold.append(len(bold) < 2 and _is_bold(line))
+    if len(rows) > 1 and bold[0] and not bold[1] and not any(cell.header for line in rows for cell in line):
+        rows[0] = [Cell(cell.text, header=True) for cell in rows[0]]
+    return _with_grouped_names(rows)
+
+
+def _is_bold(line: "LexborNode") -> bool:
+    """Whether all of several cells are bold from end to end."""
+    cells = [(cell, text) for cell in line.iter() if (text := squeezed(cell.text()))]
+    bold = ((cell.css_first("b, strong"), text) for cell, text in cells)
+    return len(cells) > 1 and all(part is not None and squeezed(part.text()) == text for part, text in bold)
+
+
+def _with_grouped_names(rows: list[list[Cell]]) -> list[list[Cell]]:
+    """The rows, with a header of two rows in one if only the upper one tells columns of the same name apart."""
+    if len(rows) < 3 or len(rows[0]) != len(rows[1]) or not all(cell.header for cell in rows[0] + rows[1]):
+        return rows
+    upper, lower = ([cell.text for cell in line] for line in rows[:2])
+    if not any(a == b != "" for a, b in pairwise(upper)):
+        return rows
+    told = len(set(lower)) == len(lower)
+    names = [
+        b or a if told else ", ".join(dict.fromkeys(filter(None, (a, b)))) for a, b in zip(upper, lower, strict=True)
+    ]
+    return [[Cell(name, header=True) for name in names], *rows[2:]]
+
+
+def short_cells(line: "LexborNode") -> list[str]:
+    """The cells of a row in a table for layout, if they are a row of data by themselves; else nothing."""
+    cells = [cell for cell in line.iter() if cell.tag in ("td", "th") and squeezed(cell.text())]
+    texts = [_text(cell) for cell in cells]
+    if len(cells) < 2 or all(cell.tag == "th" for cell in cells) or sum(len(text.split()) for text in texts) > _FEW:
+        return []
+    linked = sum(len(squeezed(link.text())) for link in line.css("a[href]"))
+    plain = line.css_first("p, div, ul, ol, dl, table, pre, h1, h2, h3, h4, h5, h6, form") is None
+    return texts if plain and 2 * linked < sum(map(len, texts)) else []
 
 
 def _fill(cells: list[Cell], above: dict[int, tuple[Cell, int]]) -> None:
@@ -72,7 +120,9 @@ def _fill(cells: list[Cell], above: dict[int, tuple[Cell, int]]) -> None:
 
 def _without_repeats(cells: list[Cell]) -> list[Cell]:
     """One cell that spans all columns counts once."""
-    return cells[:1] if len(cells) > 1 and all(cell == cells[0] for cell in cells) else cells
+    if len(cells) < 2 or any(cell != cells[0] for cell in cells):
+        return cells
+    return [Cell(cells[0].text, cells[0].header, alone=True)]
 
 
 def _text(node: "LexborNode") -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from rag.corpus.documents import load_document, read_document
 from rag.corpus.documents import navigation as nav
+from rag.corpus.documents.grids import grid_rows
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError
 from rag.types import Passage
@@ -536,8 +537,9 @@ def test_the_smallest_word_document(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "expected"),
     [
-        (["Skill", "Level"], ["Skill: Python | Level: basic", "Skill: Welsh | Level: expert"]),
+        (["<b>Skill", "<b>Level"], ["Skill: Python | Level: basic", "Skill: Welsh | Level: expert"]),
         (["Skill", "2025"], ["Skill | 2025", "Python | basic", "Welsh | expert"]),
+        (["Name", "Anna Lee"], ["Name | Anna Lee", "Python | basic", "Welsh | expert"]),  # a form
     ],
 )
 def test_the_first_row_of_a_word_table_names_its_columns(tmp_path: Path, first: list[str], expected: list[str]) -> None:
@@ -545,10 +547,41 @@ def test_the_first_row_of_a_word_table_names_its_columns(tmp_path: Path, first: 
     rows = "".join(
         f"<w:tr>{''.join(f'<w:tc><w:p><w:r><w:t>{cell}</w:t></w:r></w:p></w:tc>' for cell in row)}</w:tr>"
         for row in (first, ["Python", "basic"], ["Welsh", "expert"])
-    )
+    ).replace("<w:r><w:t><b>", "<w:r><w:rPr><w:b/></w:rPr><w:t>")
     document = DOCX["word/document.xml"].replace("<w:body>", f"<w:body><w:tbl>{rows}</w:tbl>")
     (passage,) = read(tmp_path, "r.docx", packed({**DOCX, "word/document.xml": document}))
     assert passage.text.split("\n\n")[:-1] == expected
+
+
+NAMES = ["Name", "Role", "Town"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (
+            [["Name", "Club"], ["Chair", "Anna"], ["Phone", "01234 5"]],
+            ["Name | Club", "Chair | Anna", "Phone | 01234 5"],
+        ),
+        (
+            [["Anna", "Chair", "a@x.org"], ["Bob", "Clerk", "b@x.org"]],
+            ["Anna | Chair | a@x.org", "Bob | Clerk | b@x.org"],
+        ),
+        ([["Prices"], ["Item", "Price"], ["Tea", "2.6"]], ["Prices", "Item: Tea | Price: 2.6"]),
+        ([["Item", "2023", "2024"], ["Tea", "10", "12"]], ["Item: Tea | 2023: 10 | 2024: 12"]),
+        ([["Since", "2012"], ["Fee", "30"]], ["Since | 2012", "Fee | 30"]),
+        (
+            [NAMES, ["Anna", "Chair", "Arlen"], ["", "", ""], ["Cy", "Clerk", "Lee"], ["Di", "Aide", "Mill"]],
+            ["Name: Anna | Role: Chair | Town: Arlen", "Cy | Clerk | Lee", "Di | Aide | Mill"],
+        ),
+        (
+            [["", "Summer", "", "Winter", ""], ["Room", "Night", "Week", "Night", "Week"], ["A", "5", "30", "4", "24"]],
+            ["Room: A | Summer, Night: 5 | Summer, Week: 30 | Winter, Night: 4 | Winter, Week: 24"],
+        ),
+    ],
+)
+def test_which_row_names_the_columns(rows: list[list[str]], expected: list[str]) -> None:
+    assert [block.text for block in grid_rows(rows)] == expected
 
 
 def test_a_presentation(tmp_path: Path) -> None:
@@ -569,6 +602,21 @@ def test_a_presentation(tmp_path: Path) -> None:
     assert (second.section, second.page) == ("Lakes", 2)
 
 
+def test_a_slide_without_a_title_is_not_part_of_the_one_before(tmp_path: Path) -> None:
+    pptx: Any = pytest.importorskip("pptx")
+    file, show = io.BytesIO(), pptx.Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[1])
+    slide.shapes.title.text, slide.placeholders[1].text = "Opening\vhours", f"Monday\v{LONG} {LONG}"
+    slide = show.slides.add_slide(show.slide_layouts[6])
+    for top, text in ((900000, f"{LONG} {LONG}"), (0, "Tickets")):
+        slide.shapes.add_textbox(0, top, 900000, 900000).text_frame.text = text
+    show.slides.add_slide(show.slide_layouts[6]).shapes.add_textbox(0, 0, 9, 9).text_frame.text = f"{LONG} {LONG}!"
+    show.save(file)
+    first, second, third = read(tmp_path, "s.pptx", file.getvalue())
+    assert (first.title, first.section, first.text) == ("Opening hours", "", f"Monday {LONG} {LONG}")
+    assert (second.section, third.section) == ("Tickets", "Slide 3")
+
+
 def test_a_workbook(tmp_path: Path) -> None:
     openpyxl: Any = pytest.importorskip("openpyxl")
     file, workbook = io.BytesIO(), openpyxl.Workbook()
@@ -581,6 +629,25 @@ def test_a_workbook(tmp_path: Path) -> None:
     (passage,) = read(tmp_path, "w.xlsx", file.getvalue())
     assert passage.section == "Rivers"
     assert passage.text.split("\n\n") == ["Name: Vistula | Length: 1047", "Name: Oder | Length: 854.5", "Sum | 1901.5"]
+
+
+def test_cells_of_a_workbook_that_span_rows_and_shares(tmp_path: Path) -> None:
+    openpyxl: Any = pytest.importorskip("openpyxl")
+    file, workbook = io.BytesIO(), openpyxl.Workbook()
+    sheet = workbook.active
+    for line in (["Day", "Who"], ["Monday", "Ann"], [None, "Bob"], ["Tuesday", "Cy"], ["Share", 0.25]):
+        sheet.append(line)
+    sheet.merge_cells("A2:A3")
+    sheet["A1"].font = sheet["B1"].font = openpyxl.styles.Font(bold=True)
+    sheet["B5"].number_format = "0%"
+    workbook.save(file)
+    (passage,) = read(tmp_path, "w.xlsx", file.getvalue())
+    assert passage.text.split("\n\n") == [
+        "Day: Monday | Who: Ann",
+        "Day: Monday | Who: Bob",
+        "Day: Tuesday | Who: Cy",
+        "Day: Share | Who: 25%",
+    ]
 
 
 def test_a_missing_library_is_one_line_that_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -375,3 +375,106 @@ def test_a_list_of_files_ends_at_the_next_text() -> None:
     announced = "<p>The documentation for this tool was generated from the following file:</p>"
     assert texts(f"{announced}<ul><li>a.h</ul><ul><li>kept</ul>") == ["- kept"]
     assert texts(f"{announced}<p>a.h</p><h2>Options</h2><ul><li>kept</ul>") == ["a.h", "- kept"]
+
+
+@pytest.mark.parametrize(
+    ("page", "blocks"),
+    [
+        ("<p>Hours<br>Monday: 9 to 5<br>Sunday: closed</p>", ["Hours", "Monday: 9 to 5", "Sunday: closed"]),
+        ("<div>Adults £5<br>Children £3<br>Dogs free</div>", ["Adults £5", "Children £3", "Dogs free"]),
+        ("<p>12 High Street<br>Arlen<br>AR1 2BC</p>", ["12 High Street Arlen AR1 2BC"]),
+        (
+            "<b>Parking</b><br>Behind it.<br><br><b>Access</b><br>A ramp.",
+            ["Parking", "Behind it.", "Access", "A ramp."],
+        ),
+        ("<p><strong>Winter</strong><br>\nSaturday only.<br>Free.", ["Winter", "Saturday only. Free."]),
+        ("<p>It is <b>bold</b><br>here.", ["It is bold here."]),
+        ("<blockquote><p>Good.</p><footer>Ann Lee, 1990</footer></blockquote>", ["Good.", "Ann Lee, 1990"]),
+        ("<p>One line<br>and the next.<br><br>Another.</p>", ["One line and the next.", "Another."]),
+        ("<ul><li>Fees<br>Adults: 5<br>Dogs: 1</ul>", ["- Fees Adults: 5 Dogs: 1"]),
+        ("<div>The bus to <st1:City>Bath</st1:City> is late.<o:p></o:p></div>", ["The bus to Bath is late."]),
+        ('<span class="meta-label">Serves</span><span>4</span>', ["Serves 4"]),
+        ('<span>Latte</span><span class="item-price">£3</span>', ["Latte £3"]),
+        ('<div><span itemprop="street">4 Quay</span><span itemprop="town">Arlen</span></div>', ["4 Quay Arlen"]),
+        ("<label>Name</label><input><label>Adult: 10</label>", ["Name Adult: 10"]),
+        ("<figure><figcaption>Jane Smith, head teacher</figcaption></figure>", ["Jane Smith, head teacher"]),
+        ('<button class="accordion">Where?</button><div>Here.</div>', ["Where?", "Here."]),
+    ],
+)
+def test_lines_and_parts_that_a_page_sets_apart_stay_apart(page: str, blocks: list[str]) -> None:
+    assert texts(page) == blocks
+
+
+@pytest.mark.parametrize(
+    ("page", "blocks"),
+    [
+        (
+            "<table><tr><td><table><tr><td>Pot<td>£24</tr><tr><td>Post<td>£4</tr></table></table>",
+            ["Pot | £24", "Post | £4"],
+        ),
+        (
+            '<table><tr><td><a href="a">Home</a> <a href="b">News</a> <a href="c">Tea</a><td>Fees<p>Adults 30.</table>',
+            ["Home News Tea", "Fees", "Adults 30."],
+        ),
+        ("<table><tr><td><p>review</p><td><p>a review</p></table>", ["review | a review"]),
+        (
+            "<table><tr><td colspan=2><h3>Men</h3></tr><tr><td>Cut<td>£18</tr><tr><td>Shave<td>£8</tr></table>",
+            ["Cut | £18", "Shave | £8"],
+        ),
+        (
+            "<table><tr><th rowspan=2>Room<th colspan=2>Night<th colspan=2>Week</tr>"
+            "<tr><th>May<th>June<th>May<th>June</tr>"
+            "<tr><td>A<td>5<td>6<td>30<td>40</tr></table>",
+            ["Room: A | Night, May: 5 | Night, June: 6 | Week, May: 30 | Week, June: 40"],
+        ),
+        (
+            "<table><tr><th rowspan=2>Room<th colspan=2>Price</tr>"
+            "<tr><th>Night<th>Week</tr><tr><td>A<td>5<td>30</tr></table>",
+            ["Room: A | Night: 5 | Week: 30"],
+        ),
+        (
+            "<table><tr><td><b>Dish</b><td><b>Price</b></tr><tr><td colspan=2>Mains</tr><tr><td>Pie<td>9</tr></table>",
+            ["Mains", "Dish: Pie | Price: 9"],
+        ),
+        (
+            '<table><tr><th>Part<th>Free</tr><tr><td>Mail<td><img alt="Yes"></tr><tr><td>Disk<td><img alt="a"></table>',
+            ["Part: Mail | Free: Yes", "Part: Disk"],
+        ),
+    ],
+)
+def test_rows_of_tables_keep_what_belongs_to_them(page: str, blocks: list[str]) -> None:
+    assert texts(page) == blocks
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        '<ul><li><a href="tel:+4412">01234 5</a><li><a href="mailto:a@x.org">a@x.org</a></ul>',
+        '<ul><li><a href="1.html">Fair, 12 June, 10:00</a><li><a href="2.html">Choir, 18 June, 19:30</a></ul>',
+        '<ul><li><a href="1"><h3>Pot</h3><span>£24</span></a><li><a href="2"><h3>Cup</h3><span>£3</span></a></ul>',
+        '<div class="tabs"><ul><li>Weight: 1 kg<li>Height: 2 m</ul></div>',
+        '<div role="tabpanel" hidden><ul><li>Weight: 1 kg</ul></div>',
+        '<div class="directory"><p>Baker, 01234 1</p></div>',
+        '<div class="page-header"><h2>Rates</h2></div>It costs 3.',
+        "<p>Hosted by the Rotary Club on Friday at 19:00.</p>",
+        "<dl><dt>Seat<dd><a href=a>Arlen</a><dt>Head<dd><a href=b>Tom</a><dt>Chair<dd><a href=c>Ann</a>"
+        "<dt>Aide<dd><a href=d>Cy</a></dl>",
+    ],
+)
+def test_what_only_looks_like_navigation_stays(part: str) -> None:
+    dropped: Counter[str] = Counter()
+    assert read(f"<h1>Club</h1>{part}", dropped)
+    assert not dropped
+
+
+def test_a_heading_that_is_a_button_stays() -> None:
+    page = "<h1>Questions</h1><h2><button>Are dogs allowed?</button></h2>No.<h2>Prices<button>Copy</button></h2>None."
+    headings = [block.text for block in html_blocks(page, Counter())[1] if block.kind is Kind.HEADING]
+    assert headings[-2:] == ["Are dogs allowed?", "Prices"]
+
+
+def test_a_paragraph_in_bold_print_stays_with_what_it_stands_above() -> None:
+    page = "".join(f"<p><strong>Part {number}</strong></p><p>{LONG} {LONG} {LONG}</p>" for number in range(12))
+    said = [passage.text for passage in read(page)]
+    assert len(said) > 2
+    assert all(text.startswith("Part") and text.endswith("itself.") for text in said)

@@ -125,6 +125,38 @@ def test_contents_and_indexes_are_dropped_and_counted(tmp_path: Path) -> None:
     assert [passage.text for passage in document.passages] == [LONG]
 
 
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [("{} .......... {}.60", "{}: {}.60"), ("{} . . . . . . . {}", "{}: {}"), ("{} until 4 May 20{}", None)],
+)
+def test_a_page_of_prices_or_dates_is_no_table_of_contents(tmp_path: Path, line: str, text: str | None) -> None:
+    things = ["Tea", "Coffee", "Soup", "Bread", "Juice", "Cocoa", "Pie", "Cake", "Toast"]
+    filled = [(thing, 10 + 7 * number % 13) for number, thing in enumerate(things)]
+    page = [Print(line.format(*one), 700 - 12 * number) for number, one in enumerate(filled)]
+    said = " ".join(passage.text for passage in load(tmp_path, make_pdf([page])).passages)
+    for one in filled:
+        assert (text or line).format(*one) in said
+
+
+def test_the_last_row_of_a_table_keeps_its_numbers(tmp_path: Path) -> None:
+    cells = [("Hill", "10", "8"), ("Arlen", "10", "7"), ("Mill", "9", "5"), ("Fen", "9", "0")]
+    (passage,) = load(tmp_path, make_pdf([rows(cells, 700)])).passages
+    assert passage.text.endswith("Fen | 9 | 0")
+
+
+def test_what_is_filled_in_stands_beside_its_label(tmp_path: Path) -> None:
+    fields = "".join(
+        f"<</Type/Annot/Subtype/Widget/FT/Tx/T(f{y})/V({value})/Rect[250 {y} 400 {y + 15}]>>"
+        for value, y in (("Ann Lee", 697), ("30", 677))
+    )
+    data = make_pdf([[Print("Name", 700), Print("Fee in pounds", 680)]])
+
+    data = data.replace(b"/MediaBox", f"/Annots[{fields}]/MediaBox".encode(), 1)
+    data = data.replace(b"<</Type/Catalog", b"<</Type/Catalog/AcroForm<</Fields[]>>", 1)
+    (passage,) = load(tmp_path, data).passages
+    assert passage.text == "Name | Ann Lee\n\nFee in pounds | 30"
+
+
 def rows(cells: Sequence[Sequence[str]], y: int, columns: Sequence[int] = (60, 200, 300)) -> list[Print]:
     return [
         Print(cell, y - 12 * number, x)
