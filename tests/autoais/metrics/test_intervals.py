@@ -231,11 +231,11 @@ FIGURES: dict[str, tuple[Callable[..., Estimate | None], Callable[..., float | N
         lambda t, s, p: evaluate.balanced_accuracy(t, s),
     ),
     "false_negative_rate": (
-        lambda t, s, p, q: evaluate._wrong_share(t, ~s, q),
+        lambda t, s, p, q: evaluate._share(t & ~s, t, q),
         lambda t, s, p: evaluate.false_negative_rate(t, s),
     ),
     "false_positive_rate": (
-        lambda t, s, p, q: evaluate._wrong_share(~t, s, q),
+        lambda t, s, p, q: evaluate._share(~t & s, ~t, q),
         lambda t, s, p: evaluate.false_positive_rate(t, s),
     ),
     "roc_auc": (lambda t, s, p, q: evaluate._roc_auc(t, p, q), lambda t, s, p: evaluate.roc_auc(t, p)),
