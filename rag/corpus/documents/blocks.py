@@ -48,10 +48,10 @@ class Block:
 
 def squeezed(text: str) -> str:
     """Running text: one space for all white space, without invisible characters."""
-    return " ".join(_visible(text).split())
+    return " ".join(visible(text).split())
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """The text without characters that take no room, apart from joiners, which some scripts need."""
     return text if text.isprintable() else _INVISIBLE.sub("", text)
 
@@ -84,7 +84,7 @@ def row(cells: Iterable[str], names: Iterable[str] = (), page: int | None = None
 
 def code(text: str, page: int | None = None) -> Block | None:
     """Lines of code as a block, without the indent that they share; None if there are none."""
-    lines = [_visible(line).rstrip() for line in text.expandtabs(8).splitlines()]
+    lines = [visible(line).rstrip() for line in text.expandtabs(8).splitlines()]
     while lines and not lines[-1]:
         lines.pop()
     while lines and not lines[0]:

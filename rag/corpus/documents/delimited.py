@@ -1,4 +1,4 @@
-"""Blocks from tables whose cells stand between commas, semicolons or tabs (CSV and TSV)."""
+"""Blocks from tables whose cells stand between commas, semicolons, tabs or bars (CSV and TSV)."""
 
 import csv
 import io
@@ -19,6 +19,7 @@ _YEAR = re.compile(r"(?:19|20)\d\d(?:[-/]\d\d(?:\d\d)?)?")
 # A number, date, time, phone number or address.
 _VALUE = re.compile(r"[\s.,:/()+%€$£#-]*\d[\s\d.,:/()+%€$£#-]*|\S+@\S+\.\S+|\w+://\S+")
 _LONGEST_VALUE = 80  # characters
+_NAME = 3  # words of the name of a column below an empty line; more are data
 _TRIED = 50  # rows, to find what stands between the cells
 _REGULAR = 0.7  # of them have as many cells as most
 
@@ -84,7 +85,12 @@ def _tables(rows: Sequence[Sequence[str]]) -> Iterator[Block]:
             yield from filter(None, [row(cells)])
             continue
         again = names and list(cells) == list(names)
-        new = said and gap and all(cells[:width]) and any(map(_is_value, after))
+        new = (
+            said
+            and gap
+            and all(0 < len(cell.split()) <= _NAME for cell in cells[:width])
+            and any(map(_is_value, after))
+        )
         few = 2 * sum(map(bool, cells)) <= width  # as a line above the table has
         if again or (not few and (begins or new) and _are_names(cells, after)):
             names, said = cells, 0

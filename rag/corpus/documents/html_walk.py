@@ -161,7 +161,7 @@ class Page(BlockBuilder):
 
     def _short_row(self, line: "LexborNode") -> bool:
         """Whether a row of a table for layout is one of data, such as a thing and its price."""
-        block = row(short_cells(line))
+        block = row(short_cells(line)) if self.depth <= _DEEPEST else None
         if block is not None:
             self._undefined()
             self.blocks.append(block)

@@ -11,7 +11,7 @@ from autoais.errors import first_line
 from rag.corpus.documents.blocks import Block, Kind, squeezed
 from rag.corpus.documents.encodings import decoded
 from rag.corpus.documents.html import html_blocks
-from rag.corpus.documents.text import plain_blocks
+from rag.corpus.documents.text import plain_blocks, with_bare_headings
 from rag.errors import FormatError
 
 _SAID = ("From", "To", "Cc", "Date")
@@ -24,7 +24,7 @@ _QUOTED = re.compile(
 _MARK = re.compile(r"^> ?", re.MULTILINE)
 _FORWARDED = re.compile(r"(?:forwarded|weitergeleitete|transféré|reenviado|inoltrato)\b[^\n]*\s*\Z", re.IGNORECASE)
 _HEADER = re.compile(r"\s*(?:From|Von|De|Da): ")
-_SIGNED = re.compile(r"^-- ?$.*\Z", re.MULTILINE | re.DOTALL)
+_SIGNED = re.compile(r"^(?:-- ?|_{10,})$.*\Z", re.MULTILINE | re.DOTALL)
 _DASHES = re.compile(r"^-- ?$", re.MULTILINE)  # above a signature
 _FEW = 4  # words of a greeting or a name
 
@@ -74,14 +74,14 @@ def _without_quotes(text: str, dropped: Counter[str]) -> Iterator[Block]:
         if _FORWARDED.search(kept[-300:]) or _HEADER.match(plain) or not any(said):
             kept += f"\n{plain}\n"
         elif answered[place] and (several or alone):
-            yield from plain_blocks(kept, dropped)
+            yield from with_bare_headings([*plain_blocks(kept, dropped)])
             kept = ""
             asked = squeezed("\n".join(line for line in plain.splitlines() if not line.startswith(">")))
             if asked:
                 yield Block(f"> {asked}", Kind.LEAD)
         else:
             kept += "\n"
-    yield from plain_blocks(kept + own[-1], dropped)
+    yield from with_bare_headings([*plain_blocks(kept + own[-1], dropped)])
 
 
 def _text(part: MIMEPart, where: str) -> str:

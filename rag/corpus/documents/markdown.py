@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag.corpus.documents.blocks import Block
 from rag.corpus.documents.html import html_blocks
-from rag.corpus.documents.text import DOTS, are_narrow, marked
+from rag.corpus.documents.text import DOTS, are_narrow, have_dots, marked
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -19,7 +19,9 @@ _FRONT_MATTER = re.compile(
     r"""\A---[ \t]*\n(?=(?:\s*\#[^\n]*\n)*\s*(?:[\w"'-]+[ \t]*:|---|\.\.\.))(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)""",
     re.DOTALL,
 )
-_TOML = re.compile(r"\A\+\+\+[ \t]*\n(?:[^\n]*\n)*?\+\+\+[ \t]*(?:\n|\Z)")  # the same, between plus signs
+_TOML = re.compile(
+    r"\A\+\+\+[ \t]*\n(?=\s*[\w\"'\[-][^\n]*[=\]])(?:[^\n]*\n)*?\+\+\+[ \t]*(?:\n|\Z)"
+)  # the same, between plus signs
 _TITLE = re.compile(r"^title(?::| *=)(.*)$", re.MULTILINE)
 _GITHUB_CALLOUT = re.compile(r"^(>\s*)\[!(\w+)\][ \t]*$", re.MULTILINE)
 
@@ -73,9 +75,14 @@ def _apart(reader: "MarkdownIt", tokens: "list[Token]", known: dict[str, Any]) -
 
 def _with_prices(reader: "MarkdownIt", token: "Token", known: dict[str, Any]) -> "Token":
     """The token, with colons for the dots of `Tea ...... 2.60`, which are no contents."""
-    said, count = DOTS.subn(": ", token.content)
+    said = DOTS.sub(": ", token.content)
     lines = said.split("\n")
-    if not count or 2 * count < len(lines) or "`" in said or any(len(line) > _WIDEST for line in lines):
+    if (
+        not have_dots(token.content.split("\n"))
+        or "`" in said
+        or "](" in said
+        or any(len(line) > _WIDEST for line in lines)
+    ):
         return token
     (found,) = reader.parseInline(said, known)
     return found
@@ -84,7 +91,7 @@ def _with_prices(reader: "MarkdownIt", token: "Token", known: dict[str, Any]) ->
 def _lines(content: str) -> list[str]:
     """The parts of a paragraph that stand apart: its lines, if they are too short to be wrapped, or have labels."""
     lines = content.split("\n")
-    if len(lines) < 2 or any(line.endswith(("  ", "\\")) for line in lines):
+    if len(lines) < 2 or any(not line.strip() or line.endswith(("  ", "\\")) for line in lines):
         return []
     if are_narrow(lines):
         return lines

@@ -5,14 +5,14 @@ import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time
 from typing import Any
 
 from autoais.errors import first_line
 from rag.corpus.documents.archives import open_zip
-from rag.corpus.documents.blocks import Block, heading, item, row, squeezed
+from rag.corpus.documents.blocks import Block, heading, item, squeezed
 from rag.corpus.documents.grids import are_names, grid_rows
 from rag.corpus.documents.html import TITLE, html_blocks
 from rag.corpus.documents.titles import clean_heading
@@ -32,6 +32,7 @@ _CELL = re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _BOLD = re.compile(r"\s*(?:<p>\s*<strong>(?:(?!</strong>).)*</strong>\s*</p>\s*)+", re.DOTALL)
 _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\b[^>]*\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+_LITERAL = re.compile(r'"[^"]*"|\\.')  # in a number format: 0"%" shows 5 as 5%
 _NAME_WORDS = 10  # of a slide
 _LONGEST_MERGED = 300  # characters of a cell that is repeated in the rows that it spans
 MOST_CELLS = 5_000_000
@@ -97,14 +98,19 @@ def pptx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
 
 
 def _slide(slide: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
-    title = slide.shapes.title
+    title, name = slide.shapes.title, ""
     if title is not None and (text := clean_heading(title.text_frame.text)):
         yield heading(text, 2, number)
     elif number > 1:
-        yield heading(_first_line(slide) or f"Slide {number}", 2, number)  # not of the slide before
+        name = _first_line(slide)
+        yield heading(name or f"Slide {number}", 2, number)  # not of the slide before
     for shape in _shapes(slide.shapes):
         if shape.has_text_frame and (title is None or shape.shape_id != title.shape_id):
-            yield from _paragraphs(shape, number)
+            for block in _paragraphs(shape, number):
+                if name and clean_heading(block.text) == name:
+                    name = ""  # said as the heading
+                else:
+                    yield block
         elif getattr(shape, "has_table", False) and shape.has_table:
             yield from grid_rows([[squeezed(cell.text) for cell in line.cells] for line in shape.table.rows], number)
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
@@ -185,27 +191,6 @@ def _fill_merged(rows: list[list[str]], merged: Iterable[tuple[int, int, int]]) 
                 cells[column] = cells[column] or rows[top][column]
 
 
-def table_rows(rows: Sequence[Sequence[str]], page: int | None = None) -> Iterator[Block]:
-    """The rows of tables between empty rows; the first row of a table names the columns if all of it is words."""
-    names: Sequence[str] = ()
-    begins = True
-    for number, cells in enumerate(rows):
-        if not any(cells):
-            names, begins = (), True
-            continue
-        following = rows[number + 1] if number + 1 < len(rows) else ()
-        filled = [cell for cell in cells if cell]
-        if begins and len(filled) > 1 and any(following) and not any(map(_is_number, filled)):
-            names = cells
-        elif (block := row(cells, names, page)) is not None:
-            yield block
-        begins = False
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).replace("-", "", 1).replace(",", "").isdigit()
-
-
 def _cell(value: Any, cell: Any) -> str:  # noqa: ANN401
     if value is None:
         return ""
@@ -213,7 +198,7 @@ def _cell(value: Any, cell: Any) -> str:  # noqa: ANN401
         return value.isoformat(" ").removesuffix(" 00:00:00")
     if isinstance(value, date | time):
         return value.isoformat()
-    if isinstance(value, int | float) and not isinstance(value, bool) and "%" in cell.number_format:
+    if isinstance(value, int | float) and not isinstance(value, bool) and "%" in _LITERAL.sub("", cell.number_format):
         return f"{100 * value:.12g}%"
     if isinstance(value, float):
         return f"{value:.12g}"

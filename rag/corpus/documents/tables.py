@@ -101,13 +101,14 @@ def _with_grouped_names(rows: list[list[Cell]]) -> list[list[Cell]]:
 
 def short_cells(line: "LexborNode") -> list[str]:
     """The cells of a row in a table for layout, if they are a row of data by themselves; else nothing."""
+    if line.css_first("p, div, ul, ol, dl, table, pre, h1, h2, h3, h4, h5, h6, form") is not None:
+        return []
     cells = [cell for cell in line.iter() if cell.tag in ("td", "th") and squeezed(cell.text())]
     texts = [_text(cell) for cell in cells]
     if len(cells) < 2 or all(cell.tag == "th" for cell in cells) or sum(len(text.split()) for text in texts) > _FEW:
         return []
     linked = sum(len(squeezed(link.text())) for link in line.css("a[href]"))
-    plain = line.css_first("p, div, ul, ol, dl, table, pre, h1, h2, h3, h4, h5, h6, form") is None
-    return texts if plain and 2 * linked < sum(map(len, texts)) else []
+    return texts if 2 * linked < sum(map(len, texts)) else []
 
 
 def _fill(cells: list[Cell], above: dict[int, tuple[Cell, int]]) -> None:

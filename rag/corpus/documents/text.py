@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
+from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed, visible
 from rag.corpus.documents.titles import is_generic
 
 _BULLET = re.compile(r"(\s*)([-*+•o‣–▪◦●○■→➔►▶✓✔✗☐☑☒]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
@@ -83,7 +83,7 @@ class _Chunk:
 
 def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     """The blocks of a text; lines of contents and indexes are counted in `dropped`."""
-    chunks = [chunk for chunk in _chunks(_without_margins(text, dropped)) if not _is_page_edge(chunk, dropped)]
+    chunks = [chunk for chunk in _chunks(_without_margins(visible(text), dropped)) if not _is_page_edge(chunk, dropped)]
     chunks = _with_questions([*_without_contents(chunks, dropped)])
     base = _usual_indent(chunks)
     chunks = _with_titles(_with_capital_terms(_with_terms(chunks, base), base), base)
@@ -146,7 +146,7 @@ def titled(text: str, blocks: Sequence[Block]) -> tuple[str, list[Block]]:
             title = first.text
     elif _is_title_line(text, first) and sum(block.level == 1 for block in headings) != 1:
         title = first.text
-    return title, [*_with_bare_headings(blocks[1:] if title else blocks)]
+    return title, [*with_bare_headings(blocks[1:] if title else blocks)]
 
 
 def _is_title_line(text: str, first: Block) -> bool:
@@ -169,7 +169,7 @@ def _is_title_line(text: str, first: Block) -> bool:
     )
 
 
-def _with_bare_headings(blocks: Sequence[Block]) -> Iterator[Block]:
+def with_bare_headings(blocks: Sequence[Block]) -> Iterator[Block]:
     """The blocks, with a heading that nothing stands under as a line of text."""
     for place, block in enumerate(blocks):
         following = blocks[place + 1] if place + 1 < len(blocks) else None
@@ -466,7 +466,8 @@ def _are_lines(lines: Sequence[str], width: int) -> bool:
         return small <= 0.3 * (len(lines) - 1)
     if len(lines) < 4 or any(map(_GOES_ON.search, lines[:-1])) or any(map(str.isupper, lines)):
         return False
-    wrapped = sum(len(line) > 0.85 * max(map(len, lines)) for line in lines[:-1])
+    longest = max(map(len, lines))
+    wrapped = sum(len(line) > 0.85 * longest for line in lines[:-1])
     begins = [line.lstrip(" *</[")[:1] for line in lines[1:]]
     return wrapped < 0.5 * len(lines) and all(sign.isupper() or sign.isdigit() for sign in begins)
 
@@ -525,7 +526,7 @@ def _blocks(chunk: _Chunk, base: int, width: int, rules: list[tuple[str, bool]])
     lines = yield from _underlined(lines, rules)
     if not lines:
         return
-    if 2 * sum(map(bool, map(DOTS.search, lines))) >= len(lines):
+    if have_dots(lines):
         yield from _dotted(lines)
         return
     if count := _heading_lines(lines, base):
@@ -554,6 +555,13 @@ def _blocks(chunk: _Chunk, base: int, width: int, rules: list[tuple[str, bool]])
         yield from _items(lines[first:last])
     if lines[last:]:
         yield from _entry_or_text(lines[last:], width)
+
+
+def have_dots(lines: Sequence[str]) -> bool:
+    """Whether lines are rows such as `Tea ...... 2.60`; one line alone needs a number, as prose has such dots too."""
+    count = sum(map(bool, map(DOTS.search, lines)))
+    numbers = any(sign.isdigit() for line in lines if (dots := DOTS.search(line)) for sign in line[dots.end() :])
+    return 2 * count >= len(lines) and (count > 1 or numbers)
 
 
 def _dotted(lines: Sequence[str]) -> Iterator[Block]:

@@ -1,0 +1,33 @@
+"""Odd lines of plain formats: none may end a build, and none may take text with it."""
+
+from pathlib import Path
+
+import pytest
+
+from rag.corpus.documents import load_document
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.md", "First\n\u00a0\nThird\n", "First Third"),
+        ("a.txt", "Tea .......\u00ad\n", "Tea ......."),
+        ("a.txt", "Q: \u200b\n\nA: x\n\nQ: y\n\nA: z\n", "Q: A: x Q: y A: z"),
+        ("a.eml", "From: a\nSubject: s\n\nHELLO ALL\n", "From: a HELLO ALL"),
+        ("a.md", "+++\n\nA plus.\n\n+++\n\nMore.\n", "A plus. More."),
+        ("a.md", '+++\ntitle = "Dogs"\n+++\n\nMore.\n', "More."),
+        ("a.md", "He waited .... and left.\n", "He waited .... and left."),
+        ("a.txt", "He waited .... and left.\n", "He waited .... and left."),
+        ("a.txt", "Tea .... 2.60\n", "Tea: 2.60"),
+        (
+            "a.csv",
+            "Item,Price\nTea,2\n\nSoup of the day,at the bar\nPie,4\n",
+            "Item: Soup of the day | Price: at the bar",
+        ),
+    ],
+)
+def test_an_odd_line_is_read(tmp_path: Path, name: str, content: str, said: str) -> None:
+    path = tmp_path / name
+    path.write_text(content, "utf-8")
+    found = " ".join(" ".join(passage.text for passage in load_document(path, name).passages).split())
+    assert said in found
