@@ -99,7 +99,7 @@ def _ends_in_page(text: str) -> bool:
 def _in_order(texts: Sequence[str]) -> bool:
     """Whether the numbers at the ends of lines mostly rise or stand behind commas, or the lines are in order.
 
-    Those of a table do neither.
+    A table that is in order passes for a list, too.
     """
     if 2 * sum(map(bool, map(_BEHIND_COMMA.search, texts))) > len(texts):
         return True

@@ -45,7 +45,7 @@ _BOX = re.compile(r"\s*(?:\[[ xX*✓<>]?\]|[☐☑☒✓✔✗])\s+(?=\S)")  # "
 _CAPITAL_LABEL = re.compile(r"\s*[A-Z]{2}[A-Z ]{1,22}:\s+(?=\S)")  # "ACTION: Ann prints it"
 _MANUAL = frozenset(["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "USAGE", "SEE ALSO", "AUTHOR", "BUGS"])
 _SHORT = 0.6  # of the usual width, up to which a line is short
-_NARROW, _TINY = 45, 30  # characters; nobody wraps text to fewer, and hardly to more than the second
+_NARROW, _TINY = 45, 30  # characters: text is rarely wrapped to lines shorter than the first, never than the second
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|that|the|to|with))$")
