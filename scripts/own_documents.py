@@ -49,6 +49,7 @@ from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
 from autoais.io.provenance import provenance, sha256_file
 from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.nuggets import first_words, nuggets_found
+from autoais.metrics.short_answers import exact_match, has_answer
 from rag.errors import QuestionError
 from rag.index.index import Index
 from rag.specs import SystemSpec
@@ -98,6 +99,7 @@ def row_of(question: dict[str, Any], answer: Answer, seconds: float) -> dict[str
         "confidence": answer.confidence, "signals": answer.trace.get("signals"), "seconds": seconds,
         "sentences": len(answer.sentences),
         "fragments": [s.text for s in answer.sentences if is_fragment(answer, s)],
+        "short": None if answer.abstained else answer.short_answer, "short_wanted": question.get("short"),
     }  # fmt: skip
     found["hits_hold"] = any(all(_held(question, hit.passage.text)) for hit in answer.hits[:READ])
     for most in WORDS:
@@ -123,6 +125,23 @@ def share(held: Sequence[bool]) -> dict[str, Any]:
     return {"value": sum(held) / len(held), "n": len(held), "interval95": clopper_pearson(sum(held), len(held))}
 
 
+def short_answers(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """How often a short answer is shown, and is the one that the annotator gave.
+
+    `exact_match` is SQuAD's; `agrees` also counts "120 days" for "at least 120 days": one holds the words of the other.
+    Both are shares of the short answers that are shown where the annotator gave one.
+    """
+    wanted = [row for row in rows if row["answerable"] and row["short_wanted"]]
+    shown = [(row["short"], row["short_wanted"]) for row in wanted if row["short"]]
+    made: dict[str, Any] = {"shown": share([bool(row["short"]) for row in wanted])}
+    if shown:
+        made["exact_match"] = share([exact_match(short, [given]) == 1 for short, given in shown])
+        made["agrees"] = share([has_answer(short, [given]) or has_answer(given, [short]) for short, given in shown])
+    if others := [bool(row["short"]) for row in rows if not row["answerable"]]:
+        made["shown_unanswerable"] = share(others)
+    return made
+
+
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The metrics over the rows of one system."""
     asked, others = [r for r in rows if r["answerable"]], [r for r in rows if not r["answerable"]]
@@ -135,6 +154,8 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     made["answerable_refused"] = share([row["abstained"] for row in asked])
     if others:
         made["unanswerable_refused"] = share([row["abstained"] for row in others])
+    if any(row["short_wanted"] for row in asked):
+        made["short_answers"] = short_answers(rows)
     made["fragments"] = sum(len(row["fragments"]) for row in rows) / sentences if sentences else None
     made["words"] = statistics.fmean(row["words"] for row in asked)
     kinds = sorted({row["kind"] for row in asked})
@@ -229,7 +250,7 @@ def measure(
                 found = row_of(row, answer, time.perf_counter() - started)
                 rows.setdefault(name, []).append(found)
                 texts.append({"system": name, "question": row["question"], **found, "answer": answer.text,
-                              "reason": answer.reason, "nuggets": row.get("nuggets"), "short": answer.short_answer,
+                              "reason": answer.reason, "nuggets": row.get("nuggets"),
                               "hits": [h.passage.id for h in answer.hits]})  # fmt: skip
     result: dict[str, Any] = {
         "benchmark": f"{questions.parent.name}/{questions.name}",

@@ -149,9 +149,11 @@ def compare(
 
     Intervals and tests are over questions: `asked` has the question of each answer, by default one of its own. Yes/no
     outcomes have McNemar's exact test if each question has one answer; everything else is tested by randomisation of
-    the sums of each question.
+    the sums of each question. Raises `UserError` without any answer.
     """
     answers = sorted(a.keys() | b.keys())
+    if not answers:
+        raise UserError("there is nothing to compare: neither side has an answer")
     units = _units(answers, *asked)
     questions = int(units.max()) + 1 if len(units) else 0
     pairs = [(a.get(answer, False), b.get(answer, False)) for answer in answers]

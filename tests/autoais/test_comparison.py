@@ -467,3 +467,8 @@ def test_an_interval_and_a_test_that_disagree_are_explained() -> None:
     ]
     b["5"] = {"autoais": (0.0, 1.0)}
     assert compare_judgements(judgements(a), judgements(b), "a", "b")["notes"] == []
+
+
+def test_nothing_is_not_compared() -> None:
+    with pytest.raises(UserError, match="there is nothing to compare: neither side has an answer"):
+        compare({}, {})

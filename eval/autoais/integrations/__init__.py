@@ -130,4 +130,5 @@ def _passage(one: object, number: int) -> Passage:
     if not isinstance(row, Mapping) or not isinstance(row.get("text"), str):
         wanted = "a text, a Passage or a dict with 'text'"
         raise UsageError(f"context {number} should be {wanted}, found {type(one).__name__}")
-    return Passage(str(row.get("id") or _key(number)), str(row.get("title") or ""), row["text"])
+    given = row.get("id")
+    return Passage(_key(number) if given in (None, "") else str(given), str(row.get("title") or ""), row["text"])

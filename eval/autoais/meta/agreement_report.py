@@ -347,7 +347,7 @@ def _people(ratings: Sequence[Rating], gold: Expected, likert: int) -> list[dict
     timed = defaultdict(list)
     for one in unflagged(study):
         timed[one.annotator].append(one)
-    done = defaultdict(list)
+    done: dict[str, list[Rating]] = {one.annotator: [] for one in ratings if one.phase in ("study", "gold")}
     for one in study:
         done[one.annotator].append(one)
     return [

@@ -119,6 +119,7 @@ def test_a_marker_without_a_context_is_a_citation_that_supports_nothing() -> Non
         ((QUESTION, GOOD, [POLAND, 3]), "context 2 should be a text, a Passage or a dict with 'text', found int"),
         ((QUESTION, GOOD, [{"id": "x"}]), "context 1 should be a text, a Passage or a dict with 'text', found dict"),
         ((QUESTION, GOOD, [CURIE, CURIE]), "context 2 has the id 'c#1' of another context"),
+        ((QUESTION, GOOD, [{"id": 0, "text": POLAND}] * 2), "context 2 has the id '0' of another context"),
         ((QUESTION, 3, CONTEXTS), "the answer should be a string, found int"),
         ((3, GOOD, CONTEXTS), "the question should be a string, found int"),
     ],

@@ -191,6 +191,16 @@ def test_people_beside_the_others_on_gold_items_and_in_audits(tmp_path: Path) ->
     assert audits["share"] == pytest.approx(4 / 6)
 
 
+def test_who_rated_gold_items_only_is_listed(tmp_path: Path) -> None:
+    gold = tmp_path / "gold.jsonl"
+    write_atomic(gold, [dumps({"id": "g", "expected": {"informative": "no"}})])
+    ratings = [*rate("1", "informative", "yes yes"), *rate("g", "informative", "- - yes", phase="gold")]
+    people = autoais.agreement(ratings, gold=gold)["people"]
+    assert [(one["annotator"], one["items"], one["gold"]["value"]) for one in people] == [
+        ("a", 1, None), ("b", 1, None), ("c", 0, 0.0),
+    ]  # fmt: skip
+
+
 def test_a_rating_is_compared_with_those_of_the_others_only() -> None:
     # a agrees with the consensus of all three, and not with either of the others, who are split
     people = autoais.agreement(rate("1", "support", "full full none", sentence=0, citation="p"))["people"]
