@@ -31,7 +31,8 @@ def _html(source: Source) -> tuple[str, list[Block]]:
 def _text(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.rst import is_rst, rst_blocks
-    from rag.corpus.documents.text import plain_blocks, titled
+    from rag.corpus.documents.text import plain_blocks
+    from rag.corpus.documents.text_headings import titled
 
     text = decoded(source.data, source.where)
     if is_rst(text):

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
 from rag.corpus.documents.tables import Cell
-from rag.corpus.documents.text import is_prose, plain_blocks
+from rag.corpus.documents.text import plain_blocks
+from rag.corpus.documents.text_code import is_prose
 
 CALLOUT = re.compile(
     r"(?:note|notes|tip|warning|caution|important|hint|danger|attention|error|info|see also|todo|remark)\W?",

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rag.corpus.documents.blocks import Block
 from rag.corpus.documents.html import html_blocks
-from rag.corpus.documents.text import DOTS, are_narrow, have_dots, marked
+from rag.corpus.documents.text_lines import DOTS, are_narrow
+from rag.corpus.documents.text_lists import marked
+from rag.corpus.documents.text_tables import have_dots
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

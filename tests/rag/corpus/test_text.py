@@ -5,7 +5,8 @@ import pytest
 
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Kind
-from rag.corpus.documents.text import is_prose, plain_blocks
+from rag.corpus.documents.text import plain_blocks
+from rag.corpus.documents.text_code import is_prose
 
 
 def blocks(text: str) -> list[str]:
