@@ -62,10 +62,10 @@ def docx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         page = mammoth.convert_to_html(
             io.BytesIO(data), style_map=_STYLES, convert_image=mammoth.images.img_element(lambda _: {})
         ).value
-        return html_blocks(_with_header_rows(page), dropped, where=where)
+        return html_blocks(with_header_rows(page), dropped, where=where)
 
 
-def _with_header_rows(page: str) -> str:
+def with_header_rows(page: str) -> str:
     """The page with the rows that name the columns of tables as their headers: Word marks none by itself."""
     return _TABLE.sub(lambda table: _with_header_row(table[0], _ROW.findall(table[1])), page)
 
