@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
+from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed, with_bare_headings
 from rag.corpus.documents.pdf_formulas import is_numerator, with_piece
 from rag.corpus.documents.pdf_headings import Mark, by_bookmarks, by_size, file_title
 from rag.corpus.documents.pdf_margins import without_edges, without_lists
@@ -33,7 +33,10 @@ def pdf_blocks(pages: Pages, dropped: Counter[str]) -> tuple[str, list[Block]]:
     for number, lines in enumerate(marked, 1):
         builder.page(lines, number)
     builder.flush()
-    return file_title(pages, style.size), builder.blocks
+    title = file_title(pages, style.size)
+    if pages.outline:
+        return title, builder.blocks
+    return title, [*with_bare_headings(builder.blocks, lambda text: text != title)]  # as print of any size may be one
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 
-from rag.corpus.documents.blocks import Block, Kind, heading, squeezed
+from rag.corpus.documents.blocks import Block, Kind, heading, squeezed, with_bare_headings
 from rag.corpus.documents.text_chunks import Chunk
 from rag.corpus.documents.text_lines import (
     BULLET,
@@ -76,18 +76,6 @@ def _is_title_line(text: str, first: Block) -> bool:
         and not _DATE.search(line)
         and sum(map(str.isalpha, line)) >= 0.5 * len(line)
     )
-
-
-def with_bare_headings(blocks: Sequence[Block]) -> Iterator[Block]:
-    """The blocks, with a heading that nothing stands under as a line of text."""
-    for place, block in enumerate(blocks):
-        following = blocks[place + 1] if place + 1 < len(blocks) else None
-        if block.kind is Kind.HEADING and (
-            following is None or (following.kind is Kind.HEADING and following.level <= block.level)
-        ):
-            yield Block(block.text)
-        else:
-            yield block
 
 
 def with_titles(chunks: Sequence[Chunk], base: int) -> list[Chunk]:

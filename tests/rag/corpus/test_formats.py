@@ -710,6 +710,16 @@ def test_a_workbook(tmp_path: Path) -> None:
     file, workbook = io.BytesIO(), openpyxl.Workbook()
     sheet = workbook.active
     sheet.title = "Rivers"
+def test_a_slide_that_is_all_title_is_read(tmp_path: Path) -> None:
+    pptx: Any = pytest.importorskip("pptx")
+    file, show = io.BytesIO(), pptx.Presentation()
+    for title in ("Rivers", "We meet again on 4 May", "Questions?"):
+        show.slides.add_slide(show.slide_layouts[5]).shapes.title.text = title
+    show.save(file)
+    (passage,) = read(tmp_path, "s.pptx", file.getvalue())
+    assert (passage.title, passage.text) == ("Rivers", "We meet again on 4 May\n\nQuestions?")
+
+
     for line in (["Name", "Length"], ["Vistula", 1047], ["Oder", 854.5], [None, None], ["Sum", 1901.5]):
         sheet.append(line)
     workbook.create_sheet("Empty")
