@@ -168,6 +168,18 @@ def rows(cells: Sequence[Sequence[str]], y: int, columns: Sequence[int] = (60, 2
 
 def test_rows_of_numbers_name_their_columns(tmp_path: Path) -> None:
     table = rows([["Value", "Measured (pF)"], ["680", "664"], ["3000", "2900"]], 550)
+def test_two_fields_in_a_row_stand_beside_their_labels(tmp_path: Path) -> None:
+    fields = "".join(
+        f"<</Type/Annot/Subtype/Widget/FT/Tx/T(f{x})/V({value})/Rect[{x} 697 {x + 100} 712]>>"
+        for value, x in (("Ann Lee", 100), ("3 May", 350))
+    )
+    data = make_pdf([[Print("Name", 700), Print("Date", 700, 300), *paragraph(LONG, 650)]])
+    data = data.replace(b"/MediaBox", f"/Annots[{fields}]/MediaBox".encode(), 1)
+    data = data.replace(b"<</Type/Catalog", b"<</Type/Catalog/AcroForm<</Fields[]>>", 1)
+    (passage,) = load(tmp_path, data).passages
+    assert passage.text.startswith("Name Ann Lee Date 3 May\n\n")
+
+
     document = load(tmp_path, make_pdf([[*paragraph(LONG, 700), Print("We measured:", 562), *table]]))
     expected = "We measured:\n\nValue: 680 | Measured (pF): 664\n\nValue: 3000 | Measured (pF): 2900"
     assert document.passages[-1].text.endswith(expected)
