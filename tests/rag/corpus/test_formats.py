@@ -658,6 +658,11 @@ NAMES = ["Name", "Role", "Town"]
         ([["Prices"], ["Item", "Price"], ["Tea", "2.6"]], ["Prices", "Item: Tea | Price: 2.6"]),
         ([["Item", "2023", "2024"], ["Tea", "10", "12"]], ["Item: Tea | 2023: 10 | 2024: 12"]),
         ([["Since", "2012"], ["Fee", "30"]], ["Since | 2012", "Fee | 30"]),
+        ([["Class", "Pots"], ["Fee", "£30"], ["Lasts", "6 weeks"]], ["Class | Pots", "Fee | £30", "Lasts | 6 weeks"]),
+        (
+            [["Fair", "Date"], ["Pots", "3 May"], ["Rugs", "12 June"]],
+            ["Fair: Pots | Date: 3 May", "Fair: Rugs | Date: 12 June"],
+        ),
         (
             [NAMES, ["Anna", "Chair", "Arlen"], ["", "", ""], ["Cy", "Clerk", "Lee"], ["Di", "Aide", "Mill"]],
             ["Name: Anna | Role: Chair | Town: Arlen", "Cy | Clerk | Lee", "Di | Aide | Mill"],
@@ -705,11 +710,6 @@ def test_a_slide_without_a_title_is_not_part_of_the_one_before(tmp_path: Path) -
     assert (second.section, third.section) == ("Tickets", "Slide 3")
 
 
-def test_a_workbook(tmp_path: Path) -> None:
-    openpyxl: Any = pytest.importorskip("openpyxl")
-    file, workbook = io.BytesIO(), openpyxl.Workbook()
-    sheet = workbook.active
-    sheet.title = "Rivers"
 def test_a_slide_that_is_all_title_is_read(tmp_path: Path) -> None:
     pptx: Any = pytest.importorskip("pptx")
     file, show = io.BytesIO(), pptx.Presentation()
@@ -720,6 +720,11 @@ def test_a_slide_that_is_all_title_is_read(tmp_path: Path) -> None:
     assert (passage.title, passage.text) == ("Rivers", "We meet again on 4 May\n\nQuestions?")
 
 
+def test_a_workbook(tmp_path: Path) -> None:
+    openpyxl: Any = pytest.importorskip("openpyxl")
+    file, workbook = io.BytesIO(), openpyxl.Workbook()
+    sheet = workbook.active
+    sheet.title = "Rivers"
     for line in (["Name", "Length"], ["Vistula", 1047], ["Oder", 854.5], [None, None], ["Sum", 1901.5]):
         sheet.append(line)
     workbook.create_sheet("Empty")
