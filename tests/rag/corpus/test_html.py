@@ -1,3 +1,4 @@
+import time
 from collections import Counter
 
 import pytest
@@ -471,6 +472,12 @@ def test_a_heading_that_is_a_button_stays() -> None:
     page = "<h1>Questions</h1><h2><button>Are dogs allowed?</button></h2>No.<h2>Prices<button>Copy</button></h2>None."
     headings = [block.text for block in html_blocks(page, Counter())[1] if block.kind is Kind.HEADING]
     assert headings[-2:] == ["Are dogs allowed?", "Prices"]
+
+
+def test_a_heading_may_have_many_buttons() -> None:
+    start = time.process_time()
+    read(f"<h2>Prices{'<button>Copy the link</button>' * 20_000}</h2>None.")
+    assert time.process_time() - start < 3
 
 
 def test_a_paragraph_in_bold_print_stays_with_what_it_stands_above() -> None:
