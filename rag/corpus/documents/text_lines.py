@@ -15,7 +15,7 @@ GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|th
 GAP = re.compile(r"\S\s{3,}\S")
 DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ........ 2.60"
 SHORT = 0.6  # of the usual width, up to which a line is short
-_NARROW, _TINY = 45, 30  # characters: text is rarely wrapped to lines shorter than the first, never than the second
+NARROW, _TINY = 45, 30  # characters: text is rarely wrapped to lines shorter than the first, never than the second
 _WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
 
@@ -63,11 +63,11 @@ def are_lines(lines: Sequence[str], width: int) -> bool:
 def are_narrow(lines: Sequence[str]) -> bool:
     """Whether lines are too short to be wrapped, as the next word has room on each: `Espresso 2,20`, `Tea 4,10`."""
     longest = max(map(len, lines))
-    if longest >= _NARROW or (all(map(str.isupper, lines)) and lines[-1][-1] in ".!"):
+    if longest >= NARROW or (all(map(str.isupper, lines)) and lines[-1][-1] in ".!"):
         return False
     if any(line[-1] in "-–—" or GOES_ON.search(line.lower()) for line in lines[:-1]):
         return False
-    if any(len(line) + len(after.split()[0]) >= _NARROW for line, after in pairwise(lines)):
+    if any(len(line) + len(after.split()[0]) >= NARROW for line, after in pairwise(lines)):
         return False
     begins = [line.lstrip() for line in lines[1:]]
     small = sum((line[0].islower() and not LABEL.match(line)) or line[0] in "-–—" for line in begins)

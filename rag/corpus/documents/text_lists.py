@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from rag.corpus.documents.blocks import Block, code, heading, item, squeezed
 from rag.corpus.documents.text_code import is_code
-from rag.corpus.documents.text_lines import BULLET, GOES_ON, NUMBERED, SHORT, indent_of, unwrapped
+from rag.corpus.documents.text_lines import BULLET, GOES_ON, NARROW, NUMBERED, SHORT, indent_of, unwrapped
 
 _STEP = re.compile(r"\s*([A-Z][\w-]*\s)(\d{1,3})[:.)]\s+(?=\S)")
 _CLAUSE = re.compile(r"\s*((?:\d{1,2}\.)+)(\d{1,3})\.?\s+(?=[A-Z])")
@@ -93,13 +93,18 @@ def marked(lines: Sequence[str], width: int = 0) -> list[int]:
 def labelled(lines: Sequence[str]) -> list[int]:
     """The places of lines that begin with numbers in order: `Step 1: ...`, `Step 2: ...`, or `1.1 ...`, `1.2 ...`.
 
-    Those of a chunk of which each line begins with a label, `Room 1: ...`, but for lines with more indent; else none.
+    Those of a chunk of which each line begins with a label, `Room 1: ...`, but for lines with more indent, or a few
+    that go on from a long one, as in a dialogue; else none.
     """
     least = min(map(indent_of, lines), default=0)
     heads = [place for place, line in enumerate(lines) if indent_of(line) == least]
-    have_labels = len(heads) > 1 and heads[0] == 0 and all(_LABELLED.match(lines[place]) for place in heads)
-    if have_labels and not (len(heads) < len(lines) and any(map(BULLET.match, lines))):
-        return heads
+    starts = [place for place in heads if _LABELLED.match(lines[place])]
+    long = max(NARROW, *(int(0.8 * len(line)) for line in lines)) if lines else 0
+    ends = [lines[place - 1] for place in set(heads) - {*starts}]
+    wrapped = all(len(line) >= long and line[-1] not in ".!?:" for line in ends)
+    have_labels = len(starts) > 1 and heads[0] == starts[0] == 0 and 3 * len(starts) >= 2 * len(heads) and wrapped
+    if have_labels and not (len(starts) < len(lines) and any(map(BULLET.match, lines))):
+        return starts
     marks = [(place, mark) for place, line in enumerate(lines) if (mark := _STEP.match(line) or _CLAUSE.match(line))]
     if len(marks) < 2 or marks[0][0]:
         return []
