@@ -26,7 +26,7 @@ _BRACES = re.compile("[\ue000-\uf8ff\\x00-\\x1f\\x7f\\s]+")  # parts of tall bra
 
 def pdf_blocks(pages: Pages, dropped: Counter[str]) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a PDF."""
-    kept = [without_lists(lines, dropped) for lines in without_edges(pages.lines, dropped)]
+    kept = without_lists(without_edges(pages.lines, dropped), dropped)
     style = Style.of(kept)
     builder = _Builder(style, Words(pages.lines), dropped)
     marked = by_bookmarks(pages.outline, kept) if pages.outline else by_size(kept, style.size)

@@ -1,19 +1,13 @@
 """Leaves tables of contents out of plain text."""
 
-import re
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import squeezed
+from rag.corpus.documents.contents import Beginnings
 from rag.corpus.documents.text_chunks import Chunk
 from rag.corpus.documents.text_lines import GAP, RULE, indent_of
-
-_BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\d{1,3}(?:\.\d{1,3})+\.?\s*|\d{1,3}\s+)*")
-_CONTENTS = re.compile(r"\s*(?:table of )?contents\s*:?\s*", re.IGNORECASE)
-_DOTTED = re.compile(r"(?:\. ?){4,}")
 
 
 def without_contents(chunks: Sequence[Chunk], dropped: Counter[str]) -> Iterator[Chunk]:
@@ -22,17 +16,15 @@ def without_contents(chunks: Sequence[Chunk], dropped: Counter[str]) -> Iterator
     Nearly all do, or most below the word `Contents`, as some go on from the line before. Of lines with dots before a
     page number half are enough, and none below that word; `Up to 1 hour ..... 2` is a price.
     """
-    places: dict[str, int] = {}  # the last chunk that begins with these words
+    begins: list[tuple[int, str]] = []
     for place, chunk in enumerate(chunks):
         said = [line for line in chunk.lines[:3] if not RULE.fullmatch(line)]
-        for count in (1, 2):
-            if words := _bare(" ".join(said[:count])):
-                places[words] = place
-    known = sorted(places)
+        begins += ((place, " ".join(said[:count])) for count in (1, 2))
+    beginnings = Beginnings(begins)
     title: Chunk | None = None  # of contents, if they follow
     inside = False
     for place, chunk in enumerate(chunks):
-        if _CONTENTS.fullmatch(chunk.lines[0]) and all(map(RULE.fullmatch, chunk.lines[1:])):
+        if nav.names_contents(chunk.lines[0]) and all(map(RULE.fullmatch, chunk.lines[1:])):
             if title is not None:
                 yield title
             title, inside = chunk, False
@@ -40,19 +32,19 @@ def without_contents(chunks: Sequence[Chunk], dropped: Counter[str]) -> Iterator
         announced = title is not None or inside
         dotted = [line for line in chunk.lines if nav.is_contents_line(line)]
         if dotted and nav.are_contents(dotted):
-            announced = announced or any(map(_CONTENTS.fullmatch, chunk.lines))
-            names = [_bare(_DOTTED.split(line, maxsplit=1)[0]) for line in dotted]
-            if announced or 2 * sum(_stands_below(name, place, known, places) for name in names) >= len(names):
+            announced = announced or any(map(nav.names_contents, chunk.lines))
+            below = sum(beginnings.stand_below(nav.named_by(line), place) for line in dotted)
+            if announced or 2 * below >= len(dotted):
                 dropped[nav.CONTENTS] += len(dotted)
                 title, inside = None, True
-                if rest := tuple(line for line in chunk.lines if not (line in dotted or _CONTENTS.fullmatch(line))):
+                if rest := tuple(line for line in chunk.lines if not (line in dotted or nav.names_contents(line))):
                     yield replace(chunk, lines=rest, indent=indent_of(rest[0]))
                 continue
-        lines = [(_bare(line), GAP.search(line.strip()) is None) for line in chunk.lines]
         again = sum(
-            (running or words in places) and _stands_below(words, place, known, places) for words, running in lines
+            beginnings.stand_below(line, place, whole=GAP.search(line.strip()) is not None) for line in chunk.lines
         )
-        inside = again >= max(1, 0.6 * len(lines)) if announced else again >= max(4, 0.9 * len(lines))
+        count = len(chunk.lines)
+        inside = again >= max(1, 0.6 * count) if announced else again >= max(4, 0.9 * count)
         if inside:
             dropped[nav.CONTENTS] += len(chunk.lines)
         elif title is not None:
@@ -62,20 +54,3 @@ def without_contents(chunks: Sequence[Chunk], dropped: Counter[str]) -> Iterator
             yield chunk
     if title is not None:
         yield title
-
-
-def _bare(line: str) -> str:
-    """The words of a line without marks and numbers before them."""
-    return squeezed(_BEFORE.sub("", line, count=1)).casefold()
-
-
-def _stands_below(words: str, place: int, known: Sequence[str], places: Mapping[str, int]) -> bool:
-    """Whether a chunk after this place begins with these words, all of its line or, for a longer one, a part."""
-    at = bisect_left(known, words)
-    if (
-        not words
-        or at == len(known)
-        or (known[at] != words and (len(words.split()) < 3 or not known[at].startswith(words)))
-    ):
-        return False
-    return places[known[at]] > place

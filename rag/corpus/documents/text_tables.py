@@ -5,8 +5,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rag.corpus.documents.blocks import Block, code, entry, row, squeezed
+from rag.corpus.documents.grids import are_names
 from rag.corpus.documents.text_lines import DOTS, GAP, unwrapped
 
+# Dots and what stands behind them, before another row.
+_VALUE = re.compile(r"((?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*[^\s.]\S*(?: [€£$])?)\s+(?=[^\W\d_][^.]*(?:\. ?){4})")
 _GRID_RULE = re.compile(r"(?=.*[-=]{2})[-+|=: ]+")
 _NAMES = re.compile(r"\s*[^\W\d_](?:[^\W\d_]|[ .()/%&'-])*")  # of columns
 _DIGITS = re.compile(r"\d+")
@@ -21,7 +24,8 @@ def have_dots(lines: Sequence[str]) -> bool:
 
 
 def dotted(lines: Sequence[str]) -> Iterator[Block]:
-    """Rows such as `Tea ....... 2.60`; a line without dots belongs to the row above it."""
+    """Rows such as `Tea ....... 2.60`, one or more a line; a line without dots belongs to the row above it."""
+    lines = [row for line in lines for row in _VALUE.sub(r"\1\n", line).split("\n")]
     starts = [place for place, line in enumerate(lines) if DOTS.search(line)]
     if starts[0]:
         yield Block(unwrapped(lines[: starts[0]]))
@@ -53,10 +57,11 @@ def drawn_table(lines: Sequence[str]) -> list[Block]:
             else part
             for part in parts
         ]
-    if len(parts) > 3 and not any("=" in line for line in ruled):
+    names, others = parts[0][-1], [cells for part in parts[1:] for cells in part]
+    alike = all(len(part) == 1 for part in parts) and not any("=" in line for line in ruled)  # also the first row
+    if alike and not are_names(names, others, bold=False):
         return [block for part in parts for cells in part if (block := row(cells))]
-    names = parts[0][-1]
-    return [block for part in parts[1:] for cells in part if (block := row(cells, names))]
+    return [block for cells in others if (block := row(cells, names))]
 
 
 def long_table(lines: Sequence[str]) -> list[Block]:

@@ -113,7 +113,7 @@ def test_blocks_look_as_agreed(page: str, blocks: list[str]) -> None:
         '<div class="sphinxsidebar" role="navigation"><h3>Quick search</h3></div>',
         '<ul><li><a href="a">A</a></li><li><a href="b">B</a></li><li><a href="c">C</a></li></ul>',
         "<p>Copyright © 2020 The Authors. All rights reserved.</p>",
-        "<p>Rivers . . . . . . . . . 12</p>",
+        "<h2>Contents</h2><p>Rivers . . . . . . . . . 12</p>",
         "<p>Here is a list of all documented files with brief descriptions:</p><ul><li>a.h: A.<li>b.h: B.</ul>",
         "<div>Expand/Collapse all Chapters</div>",
         '<dl><dt>bus</dt><dd><dl><dt>red</dt><dd><a href="a.html#1">Lines</a>, <a href="b.html#2">Paint</a></dd>'
