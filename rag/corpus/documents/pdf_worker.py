@@ -159,9 +159,11 @@ def _filled(printed: list[Row], values: list[Row]) -> list[Row]:
         text, left, right, y, size = value[:5]
         labels: list[tuple[int, int, int, list[int]]] = []  # its right, its row, the cells up to it, all cells
         for number, row in enumerate(filled):
+            if abs(row[3] - y) > max(size, row[4]):
+                continue
             cells = row[6] if len(row) > 6 else [0, row[1], row[2]]
             up_to = 3 * sum(begin < left for begin in cells[1::3])
-            if up_to and cells[up_to - 1] <= left + size and abs(row[3] - y) <= max(size, row[4]):
+            if up_to and cells[up_to - 1] <= left + size:
                 labels.append((cells[up_to - 1], number, up_to, cells))
         if labels:
             end, near, up_to, cells = max(labels)

@@ -41,8 +41,8 @@ def titled(text: str, blocks: Sequence[Block]) -> tuple[str, list[Block]]:
     """
     headings = [block for block in blocks if block.kind is Kind.HEADING]
     first = blocks[0] if blocks else None
-    if first is None or (len(blocks) == 1 and first.kind is Kind.HEADING):
-        return "", []
+    if first is None or len(blocks) == 1:
+        return "", [*with_bare_headings(blocks)]
     title = ""
     if first.kind is Kind.HEADING:
         same = sum(block.level <= first.level for block in headings)

@@ -19,6 +19,8 @@ from rag.corpus.documents import load_document
         ("a.md", "He waited .... and left.\n", "He waited .... and left."),
         ("a.txt", "He waited .... and left.\n", "He waited .... and left."),
         ("a.txt", "Tea .... 2.60\n", "Tea: 2.60"),
+        ("a.txt", "CLOSED ON MONDAY\n", "CLOSED ON MONDAY"),
+        ("a.txt", "Closed on Monday\n\n", "Closed on Monday"),
         (
             "a.csv",
             "Item,Price\nTea,2\n\nSoup of the day,at the bar\nPie,4\n",
