@@ -104,17 +104,20 @@ def _without_list(lines: list[Line], number: int, beginnings: Beginnings, *, tit
     dotted = [line.text for line in lines if nav.is_contents_line(line.text)]
     if dotted and not (nav.are_contents(dotted) and are_named([*map(nav.named_by, dotted)])):
         return lines
-    pages = [line.text for line in lines if _ends_in_page(line.text)]
+    ends = [(line.text, end) for line in lines if (end := _page_at_end(line.text)) is not None]
+    pages = [text for text, _ in ends]
+    if len(dotted) > 0.2 * len(lines):
+        return []
     most = len(lines) >= 8 and len(pages) > 0.6 * len(lines)
-    if len(dotted) > 0.2 * len(lines) or (
-        most and (_behind_commas(pages) or (_in_order(pages) and are_named([_TO_PAGE.sub("", text) for text in pages])))
-    ):
+    if most and (_behind_commas(pages) or (_in_order(pages) and are_named([text[:end] for text, end in ends]))):
         return []
     return [line for line in lines if not nav.is_contents_line(line.text)] if dotted else lines
 
 
-def _ends_in_page(text: str) -> bool:
-    return text[-1] in "0123456789ivxlc" and _TO_PAGE.search(text, max(0, len(text) - 24)) is not None
+def _page_at_end(text: str) -> int | None:
+    """Where the number of a page begins that a line ends in."""
+    found = _TO_PAGE.search(text, max(0, len(text) - 24)) if text[-1] in "0123456789ivxlc" else None
+    return found.start() if found else None
 
 
 def _behind_commas(texts: Sequence[str]) -> bool:
