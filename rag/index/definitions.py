@@ -71,7 +71,7 @@ def _forms(name: str, *, plural: bool) -> str:
         return rf"{_literal(name[:-2])}(?:es)?"
     if plural and lowered.endswith("s"):
         return rf"{_literal(name[:-1])}s?"
-    if not plural and lowered.endswith("y"):
+    if not plural and lowered.endswith("y") and lowered[-2:-1] not in "aeiou":
         return rf"{_literal(name[:-1])}(?:y|ies)"
     return rf"{_literal(name)}(?:e?s)?" if name[-1].isalpha() else _literal(name)
 

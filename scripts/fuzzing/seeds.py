@@ -216,6 +216,19 @@ NOTEBOOK = {
     ],
 }  # fmt: skip
 
+CALENDAR = f"""BEGIN:VCALENDAR
+X-WR-CALNAME:Arlen
+BEGIN:VEVENT
+SUMMARY:Day of the mill\\, with
+  cake
+DTSTART;TZID="Europe/London":20261103T180000
+DTEND;VALUE=DATE:20261105
+RRULE:FREQ=YEARLY
+DESCRIPTION:{MILL}
+END:VEVENT
+END:VCALENDAR
+"""
+
 DOCUMENTS: Seeds = (
     ("a.md", MARKDOWN.encode()),
     ("a.html", HTML.encode()),
@@ -228,6 +241,7 @@ DOCUMENTS: Seeds = (
     ("a.txt", TEXT.encode()),
     ("a.ipynb", json.dumps(NOTEBOOK).encode()),
     ("a.txt.gz", gzip.compress(TEXT.encode(), mtime=0)),
+    ("a.ics", CALENDAR.encode()),
 )
 
 _OPEN, _TYPE = "http://schemas.openxmlformats.org", "application/vnd.openxmlformats"
@@ -249,6 +263,13 @@ _DOCX = {
     "word/_rels/document.xml.rels": f'<Relationships xmlns="{_OPEN}/package/2006/relationships"><Relationship Id="s" '
     f'Type="{_OPEN}/officeDocument/2006/relationships/styles" Target="styles.xml"/></Relationships>',
 }  # fmt: skip
+_ODF = "urn:oasis:names:tc:opendocument:xmlns:"
+_CELL = f'<t:table-cell t:number-columns-repeated="2"><x:p>{MILL}</x:p></t:table-cell>'
+_CONTENT = (
+    f'<o:c xmlns:o="{_ODF}office:1.0" xmlns:x="{_ODF}text:1.0" xmlns:t="{_ODF}table:1.0">'
+    f'<x:h x:outline-level="1">Arlen</x:h><x:list><x:list-item><x:p>{CANAL}<x:s/></x:p></x:list-item></x:list>'
+    f'<t:table t:name="Mill"><t:table-row t:number-rows-repeated="3">{_CELL}</t:table-row></t:table></o:c>'
+)
 _PAGE = "<html xmlns='http://www.w3.org/1999/xhtml'><head><title>{0}</title></head><body><h1>{0}</h1><p>{1}</p></body></html>"
 _EPUB = {
     "mimetype": "application/epub+zip",
@@ -291,6 +312,8 @@ def archives() -> Seeds:
     return (
         ("a.docx", zipped({name: text.encode() for name, text in _DOCX.items()})),
         ("a.epub", zipped({name: text.encode() for name, text in _EPUB.items()})),
+        ("a.odt", zipped({"content.xml": _CONTENT.encode()})),
+        ("a.ods", zipped({"content.xml": _CONTENT.encode()})),
         ("a.xlsx", _same(table.getvalue())),
         ("a.pptx", _same(show.getvalue())),
     )

@@ -12,9 +12,10 @@ Whoever reads a passage can rely on these conventions:
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import zip_longest
 
 APART = "\n\n"
 CODE_INDENT = "    "
@@ -44,6 +45,16 @@ class Block:
     kind: Kind = Kind.TEXT
     level: int = 0
     page: int | None = None
+
+
+def with_bare_headings(blocks: Sequence[Block], says: Callable[[str], object] = bool) -> Iterator[Block]:
+    """The blocks, with a heading that nothing stands under as a line of text, if it `says` something by itself."""
+    for block, following in zip_longest(blocks, blocks[1:]):
+        bare = following is None or (following.kind is Kind.HEADING and following.level <= block.level)
+        if block.kind is Kind.HEADING and bare and says(block.text):
+            yield Block(block.text, page=block.page)
+        else:
+            yield block
 
 
 def squeezed(text: str) -> str:

@@ -1,15 +1,21 @@
-"""Leaves out lists that only repeat the headings below them: tables of contents that nothing in the file marks."""
+"""Leaves out lists that only repeat the headings below them: tables of contents that nothing in the file marks.
+
+`Beginnings` finds those in texts that have no headings yet.
+"""
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, Kind
+from rag.corpus.documents.blocks import Block, Kind, squeezed
 
 _FEWEST = 4  # items of a list of contents
 _SHARE = 0.8  # of its items that stand below as headings
+# Marks and numbers before the words of a line.
+_BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\d{1,3}(?:\.\d{1,3})+\.?\s*|\d{1,3}\s+)*")
 _BEFORE_WORDS = re.compile(r"^[\W\d_]+")  # marks and numbers, of items and of headings
 
 
@@ -31,3 +37,24 @@ def without_contents(blocks: Sequence[Block], dropped: Counter[str]) -> Iterator
 
 def _bare(text: str) -> str:
     return _BEFORE_WORDS.sub("", text).casefold()
+
+
+class Beginnings:
+    """The words that lines or parts of a text begin with, without marks and numbers, and where they stand last."""
+
+    def __init__(self, texts: Iterable[tuple[int, str]]) -> None:
+        self._places = {words: place for place, text in texts if (words := _words(text))}
+        self._known = sorted(self._places)
+
+    def stand_below(self, text: str, place: int, *, whole: bool = False) -> bool:
+        """Whether something after a place begins with a text: it is the same or, unless `whole`, goes on after it."""
+        words, known = _words(text), self._known
+        at = bisect_left(known, words)
+        if not words or at == len(known):
+            return False
+        goes_on = not whole and len(words.split()) > 2 and known[at].startswith(words)
+        return (known[at] == words or goes_on) and self._places[known[at]] > place
+
+
+def _words(text: str) -> str:
+    return squeezed(_BEFORE.sub("", text, count=1)).casefold()

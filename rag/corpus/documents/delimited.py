@@ -13,7 +13,7 @@ from rag.corpus.documents.office import MOST_CELLS
 from rag.errors import FormatError
 
 _SIGNS = ",;\t|"
-_NAMED = re.compile(r"sep=(.)[ \t]*\r?\n", re.IGNORECASE)  # as Excel has it
+_NAMED = re.compile(r"sep=([^\w\"\r\n ])[ \t]*\r?\n", re.IGNORECASE)  # as Excel has it
 _SAID = 8  # words of a cell, at most, in a table whose rows differ
 _YEAR = re.compile(r"(?:19|20)\d\d(?:[-/]\d\d(?:\d\d)?)?")
 # A number, date, time, phone number or address.

@@ -31,7 +31,8 @@ def _html(source: Source) -> tuple[str, list[Block]]:
 def _text(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.rst import is_rst, rst_blocks
-    from rag.corpus.documents.text import plain_blocks, titled
+    from rag.corpus.documents.text import plain_blocks
+    from rag.corpus.documents.text_headings import titled
 
     text = decoded(source.data, source.where)
     if is_rst(text):
@@ -137,6 +138,25 @@ def _xlsx(source: Source) -> tuple[str, list[Block]]:
     return xlsx_blocks(source.data, source.where, source.dropped)
 
 
+def _odt(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.opendocument import odt_blocks
+
+    return odt_blocks(source.data, source.where, source.dropped)
+
+
+def _ods(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.opendocument import ods_blocks
+
+    return ods_blocks(source.data, source.where)
+
+
+def _calendar(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.calendars import calendar_blocks
+    from rag.corpus.documents.encodings import decoded
+
+    return calendar_blocks(decoded(source.data, source.where), source.where)
+
+
 def _table(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.delimited import delimited_blocks
     from rag.corpus.documents.encodings import decoded
@@ -166,10 +186,13 @@ READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".epub": _epub,
     ".htm": _html,
     ".html": _html,
+    ".ics": _calendar,
     ".info": _info,
     ".ipynb": _notebook,
     ".markdown": _markdown,
     ".md": _markdown,
+    ".ods": _ods,
+    ".odt": _odt,
     ".pdf": _pdf,
     ".pptx": _pptx,
     ".rst": _rst,

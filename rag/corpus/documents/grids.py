@@ -11,6 +11,7 @@ _NUMBERS = 0.9  # of the cells below a name
 _AMOUNT = re.compile(r"[^\w\s]{0,3}\s?\d")  # how a cell with a number, date or price begins
 _NUMBER = re.compile(r"[\d\W]*\d[\d\W]*(?:[a-zA-Z]{1,3}\W*)?")  # all of a cell: "1,047", "12.5 km", "2024-06-01"
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_DIGITS, _WORD = re.compile(r"\d[\d.,]*"), re.compile(r"[^\W\d_]+")
 _VALUE = re.compile(r"\S@\S|://|\d{5}|:$")  # in what stands in a table rather than names its columns
 
 Rows = Sequence[Sequence[str]]
@@ -59,8 +60,11 @@ def are_names(first: Sequence[str], others: Rows, *, bold: bool, first_table: bo
         return False
     if years:
         return len(years) > 1 and all(_above_numbers(first, others, place) for place in years)
-    if bold or any(_above_numbers(first, others, place) for place in range(len(first))):
+    if bold:
         return True
+    numbers = [place for place in range(len(first)) if _above_numbers(first, others, place)]
+    if numbers:
+        return len(filled) > 2 or not _differ(_column(others, numbers[-1]))
     repeated = any(cell and cell == other for line in others for cell, other in zip(first, line, strict=False))
     return first_table and len(filled) > 2 and not repeated
 
@@ -68,10 +72,21 @@ def are_names(first: Sequence[str], others: Rows, *, bold: bool, first_table: bo
 def _above_numbers(first: Sequence[str], others: Rows, place: int) -> bool:
     """Whether a cell is a word or year above numbers."""
     name = first[place]
-    below = [line[place] for line in others if place < len(line) and line[place]]
+    below = _column(others, place)
     if not name or not below or (_AMOUNT.match(name) and not _YEAR.fullmatch(name)):
         return False
     return sum(_AMOUNT.match(cell) is not None for cell in below) >= _NUMBERS * len(below)
+
+
+def _column(rows: Rows, place: int) -> list[str]:
+    """The cells of a column that are not empty."""
+    return [line[place] for line in rows if place < len(line) and line[place]]
+
+
+def _differ(cells: Sequence[str]) -> bool:
+    """Whether most cells are of different forms, `40`, `£3` and `6 weeks`, as those in a form are, not in a column."""
+    forms = {_WORD.sub("a", _DIGITS.sub("0", cell)) for cell in cells}
+    return len(forms) > 1 and 2 * len(forms) > len(cells)
 
 
 def _in_two_rows(upper: Sequence[str], others: Rows) -> list[str]:

@@ -54,6 +54,7 @@ _SWALLOWS = re.compile(
 _EMPTY = re.compile(r"<([a-z][\w:-]*+)([^<>]*)/>")
 _XHTML = 'xmlns="http://www.w3.org/1999/xhtml"'
 _MARK = re.compile(r"\s*(?:yes|no|none|true|false|partly|partial|included|not included|[✓✔✗✘])\s*", re.IGNORECASE)
+_WORDS = re.compile(r"\w+")
 _BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 
 
@@ -86,8 +87,7 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     if (why := _no_text(tree)) is not None:
         dropped[why] += 1
         return "", []
-    for node in tree.body.css("button"):
-        _take_button(node)
+    _take_buttons(tree.body)
     for node in tree.body.css("td > img[alt]"):
         mark = node.attributes["alt"] or ""
         if _MARK.fullmatch(mark) and node.parent is not None and not node.parent.text().strip():
@@ -117,18 +117,22 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     return found, list(_titled(blocks, found))
 
 
-def _take_button(button: "LexborNode") -> None:
-    """Remove a button, unless it is all of a heading or itself one: a click on a question shows its answer."""
-    if "accordion" in (button.attributes.get("class") or "").split():
-        button.unwrap()
-        return
-    above = button.parent
-    while above is not None and above.tag in ("span", "div", "b", "strong"):
-        above = above.parent
-    if above is None or above.tag not in _HEADINGS or above.text().split() != button.text().split():
-        button.decompose()
-    else:
-        button.unwrap()
+def _take_buttons(body: "LexborNode") -> None:
+    """Remove buttons but those that are all of a heading or one themselves: a click on a question shows its answer."""
+    said: dict[int, list[str]] = {}  # the words of headings, which may have many buttons
+    for button in body.css("button"):
+        above = button.parent
+        while above is not None and above.tag in ("span", "div", "b", "strong"):
+            above = above.parent
+        kept = "accordion" in (button.attributes.get("class") or "").split()
+        if not kept and above is not None and above.tag in _HEADINGS:
+            if above.mem_id not in said:
+                said[above.mem_id] = _WORDS.findall(above.text())
+            kept = said[above.mem_id] == _WORDS.findall(button.text())
+        if kept:
+            button.unwrap()
+        else:
+            button.decompose()
 
 
 def _part_from_heading(line_end: "LexborNode") -> None:
@@ -196,12 +200,12 @@ def _main(tree: "LexborHTMLParser") -> "LexborNode":
 
 def _titled(blocks: list[Block], title: str) -> Iterator[Block]:
     """The blocks without a first heading that only words the title differently."""
-    words = set(re.findall(r"\w+", title.casefold()))
+    words = set(_WORDS.findall(title.casefold()))
     first = True
     for block in blocks:
         if block.kind is Kind.HEADING and first:
             first = False
-            own = set(re.findall(r"\w+", block.text.casefold()))
+            own = set(_WORDS.findall(block.text.casefold()))
             if block.level == 1 and words and (own <= words or words <= own):
                 continue
         yield block

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
 from rag.corpus.documents.tables import Cell
-from rag.corpus.documents.text import is_prose, plain_blocks
+from rag.corpus.documents.text import plain_blocks
+from rag.corpus.documents.text_code import is_prose
 
 CALLOUT = re.compile(
     r"(?:note|notes|tip|warning|caution|important|hint|danger|attention|error|info|see also|todo|remark)\W?",
@@ -131,7 +132,7 @@ class BlockBuilder:
             self.dropped[nav.BOILERPLATE] += 1
         elif self.linked and (self._bar(text) or nav.is_navigation(text)):
             self.dropped[nav.NAVIGATION] += 1
-        elif nav.is_contents_line(text):
+        elif self._is_contents(text):
             self.dropped[nav.CONTENTS] += 1
         elif nav.announces_index(text):
             self.index_next = True
@@ -150,6 +151,10 @@ class BlockBuilder:
         else:
             self.blocks.append(Block(text))
 
+    def _is_contents(self, text: str) -> bool:
+        """Whether a text is a line of a table of contents, which has its title above it: prices may look the same."""
+        return nav.is_contents_line(text) and bool(self.blocks) and nav.names_contents(self.blocks[-1].text)
+
     def _bar(self, text: str) -> bool:
         """A row of links: `Modules | Directives | FAQ` or `Home > Manual > Modules`."""
         bars = _BAR.findall(text)
@@ -167,7 +172,7 @@ class BlockBuilder:
         elif len(cells) == 2 and cells[0].header and not names and texts[0] and texts[1]:
             self.blocks.append(entry(texts[0], texts[1]))
         elif (block := row(texts, names)) is not None and any(map(str.isalnum, block.text)):
-            if nav.is_contents_line(block.text):
+            if self._is_contents(block.text):
                 self.dropped[nav.CONTENTS] += 1
             else:
                 self.blocks.append(Block(block.text, Kind.LEAD) if alone else block)

@@ -12,7 +12,7 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, entry, heading, item, row, squeezed
 from rag.corpus.documents.html_builder import BREAK, CALLOUT, BlockBuilder, OpenList
 from rag.corpus.documents.tables import cells_of, is_layout, short_cells
-from rag.corpus.documents.text import ASKED, TOLD
+from rag.corpus.documents.text_chunks import ASKED, TOLD
 from rag.corpus.documents.titles import clean_heading, is_name
 
 if TYPE_CHECKING:

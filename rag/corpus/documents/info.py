@@ -8,7 +8,7 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, heading, squeezed
 from rag.corpus.documents.encodings import decoded
 from rag.corpus.documents.info_body import Body, bare, chunks, notes_of
-from rag.corpus.documents.text import indent_of
+from rag.corpus.documents.text_lines import indent_of
 from rag.corpus.documents.titles import is_generic
 
 _INFO = re.compile(

@@ -8,7 +8,8 @@ from itertools import groupby
 
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, code, entry, item
-from rag.corpus.documents.text import indent_of, is_code, unwrapped, wordy
+from rag.corpus.documents.text_code import is_code
+from rag.corpus.documents.text_lines import indent_of, unwrapped, wordy
 
 _STEP = 5  # columns that the text of an item or a definition is indented, and an example
 _CLOSE = 4  # columns from which on a line counts as indented so

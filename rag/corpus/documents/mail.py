@@ -8,10 +8,10 @@ from email.message import MIMEPart
 from email.policy import default
 
 from autoais.errors import first_line
-from rag.corpus.documents.blocks import Block, Kind, squeezed
+from rag.corpus.documents.blocks import Block, Kind, squeezed, with_bare_headings
 from rag.corpus.documents.encodings import decoded
 from rag.corpus.documents.html import html_blocks
-from rag.corpus.documents.text import plain_blocks, with_bare_headings
+from rag.corpus.documents.text import plain_blocks
 from rag.errors import FormatError
 
 _SAID = ("From", "To", "Cc", "Date")

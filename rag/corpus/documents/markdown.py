@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block
 from rag.corpus.documents.html import html_blocks
-from rag.corpus.documents.text import DOTS, are_narrow, have_dots, marked
+from rag.corpus.documents.text_lines import DOTS, are_narrow
+from rag.corpus.documents.text_lists import marked
+from rag.corpus.documents.text_tables import have_dots
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -26,7 +29,6 @@ _TITLE = re.compile(r"^title(?::| *=)(.*)$", re.MULTILINE)
 _GITHUB_CALLOUT = re.compile(r"^(>\s*)\[!(\w+)\][ \t]*$", re.MULTILINE)
 
 _WIDEST = 80  # characters of a line of a price list
-_CONTENTS = re.compile(r"\W*(?:table of )?contents\W*", re.IGNORECASE)
 _BOLD_LABEL = re.compile(r"(\*\*|__)(?=\w)[^*_\n:]{1,40}(?::\1|\1 ?:)\s*\S")
 _LABEL = re.compile(
     r"(?:\*\*|__)?[^\W_][\w/-]*(?: [\w./-]+){0,3}(?:\*\*|__)?:(?:\*\*|__)?\s+\S|(?:\*\*|__)Q: .+(?:\*\*|__)$"
@@ -57,8 +59,10 @@ def rendered(text: str) -> str:
 
 def _apart(reader: "MarkdownIt", tokens: "list[Token]", known: dict[str, Any]) -> "Iterator[Token]":
     """The tokens, with a paragraph for each line of one whose lines all begin with labels, as those of minutes do."""
-    contents = any(token.type == "inline" and _CONTENTS.fullmatch(token.content) for token in tokens)
+    contents = False  # whether the last heading is that of contents
     for place, token in enumerate(tokens):
+        if token.type == "heading_open" or (token.type == "inline" and nav.names_contents(token.content)):
+            contents = token.type == "inline"
         if token.type == "inline" and ".." in token.content and not contents:
             token = _with_prices(reader, token, known)
         lines = _labelled(token.content) if token.type == "inline" else []

@@ -44,10 +44,15 @@ _WORDS = re.compile(
 )
 _NEIGHBOUR = re.compile(r"\W*(?:next|prev|previous|up)\s*:", re.IGNORECASE)
 _SIGNS = re.compile(r"[\s|?<>«»‹›←→↑↓·•:,\-–—\[\]()/]+")
+_MAKERS = (
+    "wordpress|drupal|joomla|ghost|hugo|jekyll|sphinx|mkdocs|docusaurus|gitbook|read the docs|git(?:hub|lab)|netlify"
+    "|vercel|cloudflare|mediawiki|dokuwiki|moinmoin|confluence|discourse|phpbb|blogger|wix|squarespace|shopify|weebly"
+)
 _BOILERPLATE = re.compile(
     r"(?:©|\(c\)\s|copyright\b.{0,40}\d{4}|all rights reserved|last (?:updated|modified|update|revised)(?: on\b|:| \d)"
     r"|generated on\b|(?:generated (?:by|from)|created using|built with) (?-i:[A-Z])"
-    r"|this page was (?:last|generated)|(?:powered|hosted) by (?-i:[A-Z]).{0,40}$|go to the source code of this file"
+    r"|this page was (?:last|generated)|go to the source code of this file"
+    rf"|(?:proudly )?(?:powered|hosted) (?:by|on|with) (?:{_MAKERS})\b.{{0,40}}$"
     r"|(?:inheritance|collaboration|include dependency) (?:diagram|graph) for \S+:$"
     r"|valid (?:x?html|css)\b|this (?:document|page|file|manual) was generated\b|skip to (?:main )?content"
     r"|edit (?:this page|on git(?:hub|lab))|(?:(?:expand|collapse|show|hide)\W{0,3}){1,2}all(?: \w+){0,2}$)",
@@ -62,6 +67,10 @@ _INDEX = re.compile(
 _LEADERS = re.compile(
     r"(?<!\.)(?<!\. )(?:(?:\. ?){4,}\s*(?:(?P<page>\d+)|\d+[-–]\d+|[ivxlc]+)(?=\s*$|\s+\S.{0,200}(?:\. ?){4})"
     r"|(?:\. ?){5,}\s*$)"
+)
+_TITLE = re.compile(
+    r"\W*(?:(?:table of )?contents|index|inhalt(?:sverzeichnis)?|sommaire|table des matières|[ií]ndice|contenido)\W*",
+    re.IGNORECASE,
 )
 
 _FACT = re.compile(
@@ -107,6 +116,11 @@ def announces_index(text: str) -> bool:
     return text.startswith(("Here ", "The documentation ")) and _INDEX.fullmatch(text) is not None
 
 
+def names_contents(text: str) -> bool:
+    """Whether a heading is that of a table of contents or an index."""
+    return _TITLE.fullmatch(text) is not None
+
+
 def is_contents_line(text: str) -> bool:
     """Whether a line of text belongs to a table of contents or an index: dots that lead to a page number."""
     return _leaders(text) is not None
@@ -117,6 +131,12 @@ def are_contents(lines: Sequence[str]) -> bool:
     found = [leaders for line in lines if (leaders := _leaders(line)) is not None]
     pages = [int(leaders["page"][:9]) for leaders in found if leaders["page"]]
     return all(before <= after for before, after in pairwise(pages))
+
+
+def named_by(line: str) -> str:
+    """What a line of contents names: its text before the dots."""
+    leaders = _leaders(line)
+    return line[: leaders.start()] if leaders is not None else line
 
 
 def _leaders(text: str) -> re.Match[str] | None:

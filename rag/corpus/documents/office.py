@@ -12,7 +12,7 @@ from typing import Any
 
 from autoais.errors import first_line
 from rag.corpus.documents.archives import open_zip
-from rag.corpus.documents.blocks import Block, heading, item, squeezed
+from rag.corpus.documents.blocks import Block, heading, item, squeezed, with_bare_headings
 from rag.corpus.documents.grids import are_names, grid_rows
 from rag.corpus.documents.html import TITLE, html_blocks
 from rag.corpus.documents.titles import clean_heading
@@ -62,10 +62,10 @@ def docx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         page = mammoth.convert_to_html(
             io.BytesIO(data), style_map=_STYLES, convert_image=mammoth.images.img_element(lambda _: {})
         ).value
-        return html_blocks(_with_header_rows(page), dropped, where=where)
+        return html_blocks(with_header_rows(page), dropped, where=where)
 
 
-def _with_header_rows(page: str) -> str:
+def with_header_rows(page: str) -> str:
     """The page with the rows that name the columns of tables as their headers: Word marks none by itself."""
     return _TABLE.sub(lambda table: _with_header_row(table[0], _ROW.findall(table[1])), page)
 
@@ -94,7 +94,7 @@ def pptx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         for number, slide in enumerate(slides, 1):
             blocks += _slide(slide, number)
         first = blocks[0].text if blocks and blocks[0].level else ""
-        return first, blocks
+        return first, [*with_bare_headings(blocks, lambda text: text != first)]
 
 
 def _slide(slide: Any, number: int) -> Iterator[Block]:  # noqa: ANN401

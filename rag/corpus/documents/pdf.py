@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
+from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed, with_bare_headings
 from rag.corpus.documents.pdf_formulas import is_numerator, with_piece
 from rag.corpus.documents.pdf_headings import Mark, by_bookmarks, by_size, file_title
 from rag.corpus.documents.pdf_margins import without_edges, without_lists
@@ -26,14 +26,17 @@ _BRACES = re.compile("[\ue000-\uf8ff\\x00-\\x1f\\x7f\\s]+")  # parts of tall bra
 
 def pdf_blocks(pages: Pages, dropped: Counter[str]) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a PDF."""
-    kept = [without_lists(lines, dropped) for lines in without_edges(pages.lines, dropped)]
+    kept = without_lists(without_edges(pages.lines, dropped), dropped)
     style = Style.of(kept)
     builder = _Builder(style, Words(pages.lines), dropped)
     marked = by_bookmarks(pages.outline, kept) if pages.outline else by_size(kept, style.size)
     for number, lines in enumerate(marked, 1):
         builder.page(lines, number)
     builder.flush()
-    return file_title(pages, style.size), builder.blocks
+    title = file_title(pages, style.size)
+    if pages.outline:
+        return title, builder.blocks
+    return title, [*with_bare_headings(builder.blocks, lambda text: text != title)]  # as print of any size may be one
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rag.corpus.documents import navigation as nav
+from rag.corpus.documents.contents import Beginnings
 from rag.corpus.documents.pdf_pages import Line
 
 _DIGITS = re.compile(r"\d+")
@@ -77,32 +78,55 @@ def _apart(lines: list[Line], edge: int) -> bool:
     return abs(line.y - following.y) > _GAP * 1.2 * max(line.size, following.size)
 
 
-def without_lists(lines: list[Line], dropped: Counter[str]) -> list[Line]:
-    """The lines of a page without those of a table of contents or an index."""
-    count = sum(nav.is_contents_line(line.text) for line in lines)
-    pages = [line.text for line in lines if _ends_in_page(line.text)]
-    if count and not nav.are_contents([line.text for line in lines]):
-        return lines  # prices
-    if (count > 0.2 * len(lines)) or (len(lines) >= 8 and len(pages) > 0.6 * len(lines) and _in_order(pages)):
-        dropped[nav.CONTENTS] += len(lines)
-        return []
-    if not count:
+def without_lists(pages: Sequence[list[Line]], dropped: Counter[str]) -> list[list[Line]]:
+    """The lines of pages without those of a table of contents or an index."""
+    texts = ((number, line.text) for number, lines in enumerate(pages) for line in lines)
+    beginnings = Beginnings((number, text) for number, text in texts if not nav.is_contents_line(text))
+    kept: list[list[Line]] = []
+    inside = False  # whether the page before has one
+    for number, lines in enumerate(pages):
+        titled = inside or any(nav.names_contents(line.text) for line in lines)
+        kept.append(_without_list(lines, number, beginnings, titled=titled))
+        dropped[nav.CONTENTS] += len(lines) - len(kept[-1])
+        inside = len(kept[-1]) < len(lines)
+    return kept
+
+
+def _without_list(lines: list[Line], number: int, beginnings: Beginnings, *, titled: bool) -> list[Line]:
+    """The lines of a page without those of a list: it has a title, or half of it names what stands on later pages.
+
+    Prices and sizes may look the same, and may be in order.
+    """
+
+    def are_named(names: Sequence[str]) -> bool:
+        return titled or 2 * sum(beginnings.stand_below(name, number) for name in names) >= len(names)
+
+    dotted = [line.text for line in lines if nav.is_contents_line(line.text)]
+    if dotted and not (nav.are_contents(dotted) and are_named([*map(nav.named_by, dotted)])):
         return lines
-    dropped[nav.CONTENTS] += count
-    return [line for line in lines if not nav.is_contents_line(line.text)]
+    ends = [(line.text, end) for line in lines if (end := _page_at_end(line.text)) is not None]
+    pages = [text for text, _ in ends]
+    if len(dotted) > 0.2 * len(lines):
+        return []
+    most = len(lines) >= 8 and len(pages) > 0.6 * len(lines)
+    if most and (_behind_commas(pages) or (_in_order(pages) and are_named([text[:end] for text, end in ends]))):
+        return []
+    return [line for line in lines if not nav.is_contents_line(line.text)] if dotted else lines
 
 
-def _ends_in_page(text: str) -> bool:
-    return text[-1] in "0123456789ivxlc" and _TO_PAGE.search(text, max(0, len(text) - 24)) is not None
+def _page_at_end(text: str) -> int | None:
+    """Where the number of a page begins that a line ends in."""
+    found = _TO_PAGE.search(text, max(0, len(text) - 24)) if text[-1] in "0123456789ivxlc" else None
+    return found.start() if found else None
+
+
+def _behind_commas(texts: Sequence[str]) -> bool:
+    """Whether most lines end as those of an index do: `river, 12`."""
+    return 2 * sum(map(bool, map(_BEHIND_COMMA.search, texts))) > len(texts)
 
 
 def _in_order(texts: Sequence[str]) -> bool:
-    """Whether the numbers at the ends of lines mostly rise or stand behind commas, or the lines are in order.
-
-    A table that is in order passes for a list, too.
-    """
-    if 2 * sum(map(bool, map(_BEHIND_COMMA.search, texts))) > len(texts):
-        return True
+    """Whether the numbers at the ends of lines mostly rise, or the lines are in order."""
     pages = [int(found[1]) for text in texts if (found := _FIRST_PAGE.search(text)) is not None]
     names = [text.casefold() for text in texts]
     rising = sum(before <= after for before, after in pairwise(pages))

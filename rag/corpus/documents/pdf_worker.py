@@ -157,12 +157,24 @@ def _filled(printed: list[Row], values: list[Row]) -> list[Row]:
     filled = list(printed)
     for value in values:
         text, left, right, y, size = value[:5]
-        beside = [n for n, row in enumerate(filled) if abs(row[3] - y) <= max(size, row[4]) and row[2] <= left + size]
-        if beside:
-            near = max(beside, key=lambda n: filled[n][2])
-            words, begin, end, height, letters, look, *cells = filled[near]
-            ends = [*(cells[0] if cells else (0, begin, end)), len(words) + 1, max(left, end + 1), right]
-            filled[near] = (f"{words} {text}", begin, right, height, letters, look, ends)
+        labels: list[tuple[int, int, int, list[int]]] = []  # its right, its row, the cells up to it, all cells
+        for number, row in enumerate(filled):
+            if abs(row[3] - y) > max(size, row[4]):
+                continue
+            cells = row[6] if len(row) > 6 else [0, row[1], row[2]]
+            up_to = 3 * sum(begin < left for begin in cells[1::3])
+            if up_to and cells[up_to - 1] <= left + size:
+                labels.append((cells[up_to - 1], number, up_to, cells))
+        if labels:
+            end, near, up_to, cells = max(labels)
+            words, begin, last, height, letters, look = filled[near][:6]
+            at = cells[up_to] if up_to < len(cells) else len(words)
+            before, after = words[:at].rstrip(), words[at:]
+            added = [len(before) + 1, max(left, end + 1), right]
+            shift = len(before) + len(text) + 2 - at
+            later = [place + (0 if n % 3 else shift) for n, place in enumerate(cells[up_to:])]
+            text = f"{before} {text} {after}".rstrip()
+            filled[near] = (text, begin, max(last, right), height, letters, look, [*cells[:up_to], *added, *later])
         else:
             filled.insert(next((n for n, row in enumerate(filled) if row[3] < y), len(filled)), value)
     return filled

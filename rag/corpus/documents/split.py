@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from autoais.text.sentences import sentence_spans
-from rag.corpus.documents.blocks import APART, Block, Kind
+from rag.corpus.documents.blocks import APART, Block, Kind, with_bare_headings
 from rag.types import Passage
 
 _LONGEST = 200  # words of a passage
@@ -15,6 +15,7 @@ _SMALL = 60  # words; a part is joined with others of its section if it is short
 _TINY = 30  # words; a section is joined with the next one if it is shorter
 _LONGEST_WORD = 100  # characters
 _WORD = re.compile(r"\S+")
+_STATEMENT = re.compile(r"\s(?:.*\d|.*[.!?]$)")  # a heading of several words that says something by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def _words(block: Block) -> int:
 def _sections(blocks: Iterable[Block], title: str) -> Iterator[_Section]:
     headings: dict[int, str] = {}
     section = _Section((), 0)
-    for block in blocks:
+    for block in with_bare_headings([*blocks], lambda text: text != title and _STATEMENT.search(text)):
         if block.kind is not Kind.HEADING:
             section.blocks.append(block)
             continue

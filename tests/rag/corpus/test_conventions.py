@@ -17,7 +17,23 @@ from rag.corpus.documents.split import passages
 from rag.errors import FormatError
 from rag.types import Passage
 
-SUFFIXES = ["html", "md", "txt", "rst", "1", "info", "docbook", "xml", "ipynb", "epub", "docx", "html.gz"]
+SUFFIXES = [
+    "html",
+    "md",
+    "txt",
+    "rst",
+    "1",
+    "info",
+    "docbook",
+    "xml",
+    "ipynb",
+    "epub",
+    "docx",
+    "odt",
+    "ods",
+    "ics",
+    "html.gz",
+]
 STARTS = {"1": ".TH A 1\n", "info": "\x1f\nFile: a.info,  Node: B\n\n"}
 TAGS = "p div ul ol li dl dt dd table tr td th pre h1 h2 h3 span a br b blockquote details summary caption".split()
 WORDS = [

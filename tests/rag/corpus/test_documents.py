@@ -147,9 +147,9 @@ def test_texts_with_well_known_names_need_no_suffix(tmp_path: Path, name: str) -
 
 
 def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
-    (tmp_path / "n.odt").write_text(LONG)
-    with pytest.raises(FormatError, match=r"n\.odt: not a known type of document"):
-        list(Corpus([tmp_path / "n.odt"], "documents").read())
+    (tmp_path / "n.odp").write_text(LONG)
+    with pytest.raises(FormatError, match=r"n\.odp: not a known type of document"):
+        list(Corpus([tmp_path / "n.odp"], "documents").read())
 
 
 def test_html_may_nest_deeper_than_python_recurses(tmp_path: Path) -> None:

@@ -553,6 +553,94 @@ def test_the_first_row_of_a_word_table_names_its_columns(tmp_path: Path, first: 
     assert passage.text.split("\n\n")[:-1] == expected
 
 
+_ODF = " ".join(
+    f'xmlns:{part}="urn:oasis:names:tc:opendocument:xmlns:{part}:1.0"' for part in ("office", "text", "table", "style")
+)
+
+
+def opendocument(body: str) -> bytes:
+    styles = '<style:style style:name="P1" style:parent-style-name="Title"/>'
+    styles += '<text:list-style style:name="L1"><text:list-level-style-number/></text:list-style>'
+    return packed({"content.xml": f"<office:document-content {_ODF}>{styles}{body}</office:document-content>"})
+
+
+def table_of(rows: list[list[str]], more: str = "") -> str:
+    cells = [[f"<table:table-cell><text:p>{cell}</text:p></table:table-cell>" for cell in row] for row in rows]
+    lines = "".join(f"<table:table-row>{''.join(row)}</table:table-row>" for row in cells)
+    return f'<table:table table:name="Bar">{lines}{more}</table:table>'
+
+
+def test_an_opendocument_text(tmp_path: Path) -> None:
+    body = (
+        '<text:p text:style-name="P1">Rivers</text:p><text:table-of-content>Poland 1</text:table-of-content>'
+        '<text:h text:outline-level="2">Poland</text:h><text:p>There<text:s/>are:<office:annotation>Sure?'
+        "</office:annotation></text:p><text:list><text:list-item><text:p>long ones</text:p></text:list-item>"
+        '</text:list><text:list text:style-name="L1"><text:list-item><text:p>Look</text:p></text:list-item></text:list>'
+        f"{table_of([['Name', 'Size'], ['Vistula', '1047']])}"
+    )
+    (passage,) = read(tmp_path, "r.odt", opendocument(body))
+    assert (passage.title, passage.section) == ("Rivers", "Poland")
+    assert passage.text == "There are:\n\n- long ones\n\n1. Look\n\nName: Vistula | Size: 1047"
+
+
+def test_an_opendocument_workbook(tmp_path: Path) -> None:
+    wide = '<table:table-cell table:number-columns-repeated="16000">{}</table:table-cell>'
+    many = f'<table:table-row table:number-rows-repeated="1048000">{wide}</table:table-row>'
+    table = table_of([["Item", "Price"], ["Tea<text:s/>or milk", "2,60 €"]], many.format(""))
+    (passage,) = read(tmp_path, "w.ods", opendocument(table))
+    assert (passage.section, passage.text) == ("Bar", "Item: Tea or milk | Price: 2,60 €")
+    with pytest.raises(FormatError, match="refused, as it has more than"):
+        read(tmp_path, "w.ods", opendocument(table_of([], many.format("<text:p>1</text:p>"))))
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"content.xml": "<a>"}, "broken"),
+        ({"mimetype": "x"}, "broken"),
+        ({"content.xml": "x", "META-INF/manifest.xml": "<encryption-data/>"}, "encrypted"),
+    ],
+)
+def test_opendocument_files_that_cannot_be_read(tmp_path: Path, files: dict[str, str | bytes], message: str) -> None:
+    with pytest.raises(FormatError, match=rf"r\.odt: {message}"):
+        read(tmp_path, "r.odt", packed(files))
+
+
+CALENDAR = r"""BEGIN:VCALENDAR
+X-WR-CALNAME:Choir
+BEGIN:VEVENT
+SUMMARY:Concert\, with
+  cake
+DTSTART;TZID="Europe/London":20261103T180000
+DTEND:20261103T200000Z
+LOCATION:Mill Hall
+DESCRIPTION:Bring a cup.\nDoors at 17:30.
+BEGIN:VALARM
+DESCRIPTION:Soon
+END:VALARM
+END:VEVENT
+BEGIN:VEVENT
+SUMMARY:Closed
+DTSTART;VALUE=DATE:20261224
+DTEND;VALUE=DATE:20261227
+RRULE:FREQ=YEARLY
+END:VEVENT
+END:VCALENDAR
+"""
+
+
+def test_a_calendar(tmp_path: Path) -> None:
+    (passage,) = read(tmp_path, "c.ics", CALENDAR.replace("\n", "\r\n").encode())
+    assert passage.title == "Choir"
+    assert passage.text.split("\n\n") == [
+        "Event: Concert, with cake | Start: 2026-11-03 18:00 | End: 2026-11-03 20:00 UTC | Place: Mill Hall | "
+        "Description: Bring a cup. Doors at 17:30.",
+        "Event: Closed | Start: 2026-12-24 | End: 2026-12-26 | Repeats: yearly",
+    ]
+    with pytest.raises(FormatError, match=r"c\.ics: not a calendar"):
+        read(tmp_path, "c.ics", b"Hello")
+
+
 NAMES = ["Name", "Role", "Town"]
 
 
@@ -570,6 +658,11 @@ NAMES = ["Name", "Role", "Town"]
         ([["Prices"], ["Item", "Price"], ["Tea", "2.6"]], ["Prices", "Item: Tea | Price: 2.6"]),
         ([["Item", "2023", "2024"], ["Tea", "10", "12"]], ["Item: Tea | 2023: 10 | 2024: 12"]),
         ([["Since", "2012"], ["Fee", "30"]], ["Since | 2012", "Fee | 30"]),
+        ([["Class", "Pots"], ["Fee", "£30"], ["Lasts", "6 weeks"]], ["Class | Pots", "Fee | £30", "Lasts | 6 weeks"]),
+        (
+            [["Fair", "Date"], ["Pots", "3 May"], ["Rugs", "12 June"]],
+            ["Fair: Pots | Date: 3 May", "Fair: Rugs | Date: 12 June"],
+        ),
         (
             [NAMES, ["Anna", "Chair", "Arlen"], ["", "", ""], ["Cy", "Clerk", "Lee"], ["Di", "Aide", "Mill"]],
             ["Name: Anna | Role: Chair | Town: Arlen", "Cy | Clerk | Lee", "Di | Aide | Mill"],
@@ -615,6 +708,16 @@ def test_a_slide_without_a_title_is_not_part_of_the_one_before(tmp_path: Path) -
     first, second, third = read(tmp_path, "s.pptx", file.getvalue())
     assert (first.title, first.section, first.text) == ("Opening hours", "", f"Monday {LONG} {LONG}")
     assert (second.section, third.section) == ("Tickets", "Slide 3")
+
+
+def test_a_slide_that_is_all_title_is_read(tmp_path: Path) -> None:
+    pptx: Any = pytest.importorskip("pptx")
+    file, show = io.BytesIO(), pptx.Presentation()
+    for title in ("Rivers", "We meet again on 4 May", "Questions?"):
+        show.slides.add_slide(show.slide_layouts[5]).shapes.title.text = title
+    show.save(file)
+    (passage,) = read(tmp_path, "s.pptx", file.getvalue())
+    assert (passage.title, passage.text) == ("Rivers", "We meet again on 4 May\n\nQuestions?")
 
 
 def test_a_workbook(tmp_path: Path) -> None:

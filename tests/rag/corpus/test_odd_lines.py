@@ -19,11 +19,27 @@ from rag.corpus.documents import load_document
         ("a.md", "He waited .... and left.\n", "He waited .... and left."),
         ("a.txt", "He waited .... and left.\n", "He waited .... and left."),
         ("a.txt", "Tea .... 2.60\n", "Tea: 2.60"),
+        ("a.txt", "CLOSED ON MONDAY\n", "CLOSED ON MONDAY"),
+        ("a.txt", "Closed on Monday\n\n", "Closed on Monday"),
         (
             "a.csv",
             "Item,Price\nTea,2\n\nSoup of the day,at the bar\nPie,4\n",
             "Item: Soup of the day | Price: at the bar",
         ),
+        ("a.csv", 'sep="\nTea,2\nCake,4\n', "Tea | 2 Cake | 4"),
+        ("a.csv", "sep= \nTea,2\nCake,4\n", "Tea | 2 Cake | 4"),
+        ("a.html", "<p>Tea ..... 2</p><p>Cake ..... 4</p>", "Tea ..... 2 Cake ..... 4"),
+        ("a.html", "<h1>Inn</h1><h2>Closed on 1 May</h2><h2>Rooms</h2><p>Two.", "Closed on 1 May Rooms: Two."),
+        (
+            "a.rst",
+            "Inn\n===\n\nClosed on 1 May\n---------------\n\nRooms\n-----\n\nTwo.\n",
+            "Closed on 1 May Rooms: Two.",
+        ),
+        ("a.md", "# Contents\n\nFood ..... 2\n\n# Food\n\nTea ..... 2\nCake ..... 4\n", "Tea: 2 Cake: 4"),
+        ("a.md", "Hosted by Ann Brown\n", "Hosted by Ann Brown"),
+        ("a.md", "Powered by Solar panels\n", "Powered by Solar panels"),
+        ("a.txt", "+---+---+\n| Who | Ann |\n+---+---+\n| Town | York |\n+---+---+\n", "Who | Ann Town | York"),
+        ("a.txt", "Tea ..... 2.60  Cake ..... 3\nSoup 2 go .... 4\n", "Tea: 2.60 Cake: 3 Soup 2 go: 4"),
     ],
 )
 def test_an_odd_line_is_read(tmp_path: Path, name: str, content: str, said: str) -> None:

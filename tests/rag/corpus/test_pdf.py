@@ -120,18 +120,29 @@ def test_contents_and_indexes_are_dropped_and_counted(tmp_path: Path) -> None:
         Print(f"{number} Rivers of the land . . . . . . . . {number}", 700 - 12 * number) for number in range(20)
     ]
     index = [Print(f"river of the land, {number}, {number + 7}", 700 - 12 * number) for number in range(20)]
+    contents.insert(0, Print("Contents", 720))
     document = load(tmp_path, make_pdf([contents, paragraph(LONG, 700), index]))
-    assert document.dropped[nav.CONTENTS] == 40
+    assert document.dropped[nav.CONTENTS] == 41
     assert [passage.text for passage in document.passages] == [LONG]
 
 
 @pytest.mark.parametrize(
     ("line", "text"),
-    [("{} .......... {}.60", "{}: {}.60"), ("{} . . . . . . . {}", "{}: {}"), ("{} until 4 May 20{}", None)],
+    [
+        ("{} .......... {}.60", "{}: {}.60"),
+        ("{} . . . . . . . {}", "{}: {}"),
+        ("{} until 4 May 20{}", None),
+        ("{} {}", None),
+    ],
 )
-def test_a_page_of_prices_or_dates_is_no_table_of_contents(tmp_path: Path, line: str, text: str | None) -> None:
+@pytest.mark.parametrize("rising", [False, True])
+def test_a_page_of_prices_or_dates_is_no_table_of_contents(
+    tmp_path: Path, line: str, text: str | None, rising: bool
+) -> None:
     things = ["Tea", "Coffee", "Soup", "Bread", "Juice", "Cocoa", "Pie", "Cake", "Toast"]
     filled = [(thing, 10 + 7 * number % 13) for number, thing in enumerate(things)]
+    if rising:
+        filled = [(thing, 10 + number) for number, thing in enumerate(sorted(things))]
     page = [Print(line.format(*one), 700 - 12 * number) for number, one in enumerate(filled)]
     said = " ".join(passage.text for passage in load(tmp_path, make_pdf([page])).passages)
     for one in filled:
@@ -155,6 +166,18 @@ def test_what_is_filled_in_stands_beside_its_label(tmp_path: Path) -> None:
     data = data.replace(b"<</Type/Catalog", b"<</Type/Catalog/AcroForm<</Fields[]>>", 1)
     (passage,) = load(tmp_path, data).passages
     assert passage.text == "Name | Ann Lee\n\nFee in pounds | 30"
+
+
+def test_two_fields_in_a_row_stand_beside_their_labels(tmp_path: Path) -> None:
+    fields = "".join(
+        f"<</Type/Annot/Subtype/Widget/FT/Tx/T(f{x})/V({value})/Rect[{x} 697 {x + 100} 712]>>"
+        for value, x in (("Ann Lee", 100), ("3 May", 350))
+    )
+    data = make_pdf([[Print("Name", 700), Print("Date", 700, 300), *paragraph(LONG, 650)]])
+    data = data.replace(b"/MediaBox", f"/Annots[{fields}]/MediaBox".encode(), 1)
+    data = data.replace(b"<</Type/Catalog", b"<</Type/Catalog/AcroForm<</Fields[]>>", 1)
+    (passage,) = load(tmp_path, data).passages
+    assert passage.text.startswith("Name Ann Lee Date 3 May\n\n")
 
 
 def rows(cells: Sequence[Sequence[str]], y: int, columns: Sequence[int] = (60, 200, 300)) -> list[Print]:

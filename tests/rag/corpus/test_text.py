@@ -5,7 +5,8 @@ import pytest
 
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Kind
-from rag.corpus.documents.text import is_prose, plain_blocks
+from rag.corpus.documents.text import plain_blocks
+from rag.corpus.documents.text_code import is_prose
 
 
 def blocks(text: str) -> list[str]:
@@ -97,6 +98,15 @@ def blocks(text: str) -> list[str]:
         ("Rivers\n......\n\nThey flow.", ["# Rivers", "They flow."]),
         ("Tea, pot ......... 4.20\nEspresso .. . . . . 2.60", ["Tea, pot: 4.20", "Espresso: 2.60"]),
         ("Blue room ........ 120\nHall ............. 12", ["Blue room: 120", "Hall: 12"]),
+        (
+            "Ann: Shall we meet on Monday, or is that too early for you?\nBob: Tuesday would suit me better, as I am"
+            " away on\nMonday.\nAnn: Fine.",
+            [
+                "Ann: Shall we meet on Monday, or is that too early for you?",
+                "Bob: Tuesday would suit me better, as I am away on Monday.",
+                "Ann: Fine.",
+            ],
+        ),
         ("Rent ............. EUR 12\nHeat ............. 3 %", ["Rent: EUR 12", "Heat: 3 %"]),
         ("", []),
         (" \n\n\t", []),

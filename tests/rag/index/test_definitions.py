@@ -34,6 +34,8 @@ from rag.index.definitions import definition
         ("what does slack mean in a plan?", "Slack is any time that is left."),
         ("What are policies?", "A policy is a rule."),
         ("What is a policy?", "Policies are the rules."),
+        ("What is a hotkey?", "Hotkeys are the keys that programs watch."),
+        ("What are hotkeys?", "A hotkey is a key that programs watch."),
         ("What are mailboxes?", "A mailbox is a file."),
         ("What is Ruby on Rails?", "Ruby on Rails is a framework."),
         ("What is C++?", "A language (C++) is a tool."),

@@ -1,0 +1,49 @@
+"""Which lines of plain text are code, and which preformatted ones are prose."""
+
+import re
+from collections.abc import Sequence
+
+from rag.corpus.documents.text_lines import BULLET, DOTS, GAP, RULE, hangs, indent_of, wordy
+
+_COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
+_SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")
+_SIGN = re.compile(r"[$=<>{}\[|\\]|(?<!\d)[\w.]*/\w|\w_\w|\w\.\w*[a-z]|(?:^|\s)--?\w|^\s*#|\w\(")  # of code
+_ARGUMENTS = re.compile(r"[\w\s][(\[<]")
+
+
+def is_prose(text: str) -> bool:
+    """Whether preformatted text holds sentences, as a manual page set in `<pre>` does, rather than code."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) < 6 or sum(bool(_COMMENT.match(line)) for line in lines) > 0.2 * len(lines):
+        return False
+    return sum(map(wordy, lines)) >= 0.5 * len(lines)
+
+
+def is_code(lines: Sequence[str], base: int) -> bool:
+    """Whether lines between empty ones are code or columns, in a text that is indented by `base`."""
+    if all(map(DOTS.search, lines)) or BULLET.match(lines[0]):
+        return False
+    if any(map(RULE.fullmatch, lines)) and len(lines) <= 3:
+        return False
+    sentences = sum(map(wordy, lines))
+    gaps = sum(bool(GAP.search(line.strip())) for line in lines)
+    if len(lines) >= 3 and gaps >= 0.6 * len(lines) and not any(map(DOTS.search, lines)):
+        return True  # columns: their lines are kept
+    if lines[0].lstrip()[0].isupper() and len(lines[0].split()) >= 2 and lines[-1].endswith("."):
+        return False  # a short sentence
+    if min(map(indent_of, lines)) >= base + 2 and sentences < 0.5 * len(lines):
+        return len(lines) > 1 or any(map(_SIGNATURE.search, lines)) or indent_of(lines[0]) >= base + 4
+    return sentences == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
+
+
+def are_commands(lines: Sequence[str], width: int) -> bool:
+    """Whether lines are code although they are not indented: none is a sentence or has a capital, some have signs."""
+    if len(lines) < 2 or max(map(len, lines)) >= width or any(map(RULE.fullmatch, lines)):
+        return False
+    if hangs(lines) and not _ARGUMENTS.search(lines[0]):
+        return False
+    if any(wordy(line) or BULLET.match(line) or line[-1] in ".!?,;:" for line in lines):
+        return False
+    if not all(line.isascii() and not line.lstrip()[0].isupper() for line in lines):
+        return False
+    return sum(map(bool, map(_SIGN.search, lines))) >= 0.3 * len(lines)
