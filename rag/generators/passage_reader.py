@@ -24,10 +24,9 @@ _WORDING = 2.0  # weight of the question's words in a unit, beside the reader's 
 _WORDS = 120  # of an answer, unless a single unit is longer
 _EARLY = 60  # words of a stretch from which on it only grows forwards, so that its best unit comes early
 _MOST = 3  # passages quoted
-_SHORT_WINDOW = 40  # words quoted around a short answer
 _NONE = 3.0  # no short answer needs so many times the votes of the best one
 _NAMED = 2.0  # added to a passage's logit if it has the name that a question is about; twice if an entry begins with it
-_CERTAIN = 0.9  # share of the votes from which on a short answer is quoted alone
+_CERTAIN = 0.9  # share of the votes from which on only the passage of a short answer is quoted
 
 # Chosen by what it saves (a fifth of the reading), on the same questions as above and 250 of nq_pool_dev:
 _AT_ONCE = 4  # hits read at once
@@ -36,9 +35,13 @@ _SURE = 4.5  # no further hit is read if it needs at least this relevance to be 
 # Chosen on a tester's questions about papers of his own (docs/limits.md):
 _OTHER_ROW = 10.0  # taken from the log-probability of a short answer whose line has none of the question's words
 
+# Chosen on 715 questions about everyday documents (eval/recipes/everyday, six collections), `everyday-dev`, the part
+# `dev` of own-documents and every third question of the validation:
+_AROUND = 60  # words quoted around a certain short answer; its sentence alone is right less often
+_WORTH = 0.01  # minimum weight of the next passage, as a share of the best one's; less adds words, but no right answers
+
 # Set by hand, not by measurement:
 _DEFINES = 3.0  # added to a passage's logit and to a unit's score if it defines what a question asks to define
-_WORTH = 0.002  # minimum weight of the next passage, as a share of the best one's
 _SAME = 0.75  # overlap of stems above which two quotes say the same
 _OPENING = re.compile(r"(?:[-*•] )?(?:the |an? )?[\"'`(\[]?", re.IGNORECASE)  # before the name that begins an entry
 _BEFORE = 8  # units back to the lead-in of a list
@@ -92,8 +95,8 @@ class PassageReader:
     whole units around its best unit: the one with the largest `keep` of the reader (`rag.reader.Reading`) plus the
     share of the question's words in it, and the name. The stretch begins with what the unit needs to be understood
     (the sentence before "However, ...", the lead-in of a list, the code after a colon, the beginning of its entry).
-    A question with a short answer (a name, a date) gets that answer and the sentence that contains it, which is all
-    that is quoted if the short answer is certain and the question asks for one thing.
+    A question with a short answer (a name, a date) gets that answer and the passage that contains it, around it; in up
+    to 60 words and without another passage if the short answer is certain and the question asks for one thing.
     The hits of the answer are in the order of the reader's scores.
     Abstains if the passages do not seem to answer the question (`rag.generators.confidence`), or with `min_confidence`
     if the confidence is below that, whatever the passages seem to answer.
@@ -116,7 +119,7 @@ class PassageReader:
             refusing = f", confidence >= {min_confidence:g}"
         elif self._confidence is not None:
             refusing = f", answerable >= {self._confidence.threshold:g}"
-        self.name = f"quotes.v7({self._reader.name}@{passages}{refusing})"
+        self.name = f"quotes.v8({self._reader.name}@{passages}{refusing})"
 
     def refusing(self, min_confidence: float) -> "PassageReader":
         """The same reader with another `min_confidence`; its network is not loaded again."""
@@ -349,16 +352,14 @@ _Quoted = list[tuple[_Read, Unit]]
 
 
 def _quoted(read: Sequence[_Read], short: _Read | None, *, certain: bool) -> _Quoted:
-    """The units to quote, in the order of the answer: those of the short answer alone if it is certain."""
+    """The units to quote, in the order of the answer: those around the short answer alone if it is certain."""
     most = max(one.weight for one in read)
     worth = [one for one in read if one.units and one.weight >= _WORTH * most]
     ranked = sorted(worth, key=lambda one: (-one.logit, one.hit.passage.id))
     holding = None if short is None else _holding(short)
     if short is not None and holding is not None:
         if certain:
-            needed = _needed(short.units, holding)
-            fits = sum(short.units[place].words for place in needed) <= _SHORT_WINDOW
-            return [(short, short.units[place]) for place in (sorted(needed) if fits else [holding])]
+            return [(short, unit) for unit in _stretch(short, holding, _AROUND)]
         ranked = [short, *(one for one in ranked if one is not short)]
     found: _Quoted = []
     passages = 0

@@ -174,10 +174,13 @@ def test_a_sentence_that_leans_brings_the_one_before_it() -> None:
     assert answered(Scripted(["However"]), text).text == f"{first} {second}"
 
 
-def test_a_certain_short_answer_brings_its_sentence_alone() -> None:
-    text = between("Wood is dear. The shed was built in 1907. It stands.")
-    answer = answered(Scripted(["shed"], short="1907"), text)
-    assert (answer.short_answer, answer.text) == ("1907", "The shed was built in 1907.")
+def test_a_certain_short_answer_brings_what_stands_around_it_in_60_words_and_no_other_passage() -> None:
+    text = between("The shed was built in 1907. " + "It is of the best oak. " * 20)
+    answer = answered(Scripted(["shed"], short="1907"), text, "Cut the planks of 1907 in the yard.")
+    assert (answer.short_answer, answer.short_answer in answer.text) == ("1907", True)
+    assert answer.text.startswith("The shed was built in 1907. It is of the best oak.")
+    assert 50 < len(answer.text.split()) <= 60
+    assert {citation.passage for citation in answer.citations} == {"p0"}
 
 
 def test_a_question_for_two_things_gets_more_than_the_sentence_of_one() -> None:
@@ -200,12 +203,12 @@ def test_a_part_of_an_entry_brings_its_beginning_and_nothing_before_it() -> None
     answer = answered(Scripted(["Default: 5"]), "\n\n".join(SETTINGS))
     assert answer.text.startswith("Width: How wide it is. At least 3. Default: 5.")
     certain = answered(Scripted(["Default: 5"], short="5"), between(*SETTINGS))
-    assert certain.text == "Width: How wide it is. Default: 5."
+    assert certain.text == "Width: How wide it is. At least 3. Default: 5."
 
 
 def test_the_beginning_of_an_entry_that_is_far_away_is_left_out() -> None:
-    text = between("Width: How wide it is. " + "It may be wider. " * 10 + "Default: 5.")
-    assert answered(Scripted(["Default"], short="5"), text).text == "Default: 5."
+    text = between("Width: How wide it is. " + "It may be wider. " * 20 + "Default: 5.")
+    assert answered(Scripted(["Default"], short="5"), text).text == "It may be wider. " * 14 + "Default: 5."
 
 
 def test_the_rest_of_an_entry_comes_before_neighbours_that_answer_better() -> None:
