@@ -266,9 +266,9 @@ _DOCX = {
 _ODF = "urn:oasis:names:tc:opendocument:xmlns:"
 _CELL = f'<t:table-cell t:number-columns-repeated="2"><x:p>{MILL}</x:p></t:table-cell>'
 _CONTENT = (
-    f'<o:c xmlns:o="{_ODF}office:1.0" xmlns:x="{_ODF}text:1.0" xmlns:t="{_ODF}table:1.0">'
+    f'<o:c xmlns:o="{_ODF}office:1.0" xmlns:x="{_ODF}text:1.0" xmlns:t="{_ODF}table:1.0"><o:spreadsheet>'
     f'<x:h x:outline-level="1">Arlen</x:h><x:list><x:list-item><x:p>{CANAL}<x:s/></x:p></x:list-item></x:list>'
-    f'<t:table t:name="Mill"><t:table-row t:number-rows-repeated="3">{_CELL}</t:table-row></t:table></o:c>'
+    f'<t:table t:name="Mill"><t:table-row t:number-rows-repeated="3">{_CELL}</t:table-row></t:table></o:spreadsheet></o:c>'
 )
 _PAGE = "<html xmlns='http://www.w3.org/1999/xhtml'><head><title>{0}</title></head><body><h1>{0}</h1><p>{1}</p></body></html>"
 _EPUB = {

@@ -15,7 +15,7 @@ from rag.corpus.documents.office import MOST_CELLS, with_header_rows
 from rag.errors import FormatError
 
 _NAMESPACES = "urn:oasis:names:tc:opendocument:xmlns:"
-_TEXT, _TABLE, _STYLE = (f"{{{_NAMESPACES}{part}:1.0}}" for part in ("text", "table", "style"))
+_OFFICE, _TEXT, _TABLE, _STYLE = (f"{{{_NAMESPACES}{part}:1.0}}" for part in ("office", "text", "table", "style"))
 _TAGS = {
     f"{_TEXT}p": "p",
     f"{_TEXT}list": "ul",
@@ -26,7 +26,7 @@ _TAGS = {
     f"{_TABLE}table-header-rows": "thead",
 }
 _LISTS = {f"{_TEXT}{name}" for name in ("table-of-content", "alphabetical-index", "illustration-index", "table-index")}
-_LEFT_OUT = {f"{_TEXT}note", f"{_TEXT}tracked-changes", f"{{{_NAMESPACES}office:1.0}}annotation"}
+_LEFT_OUT = {f"{_TEXT}note", f"{_TEXT}tracked-changes", f"{_OFFICE}annotation"}
 _SPACES = {f"{_TEXT}s", f"{_TEXT}tab", f"{_TEXT}line-break"}
 _WIDEST = 16_384  # cells of a row
 
@@ -42,7 +42,7 @@ def ods_blocks(data: bytes, where: str) -> tuple[str, list[Block]]:
     """The blocks of a workbook: a row of a table is a block, a sheet a section."""
     blocks: list[Block] = []
     cells = 0
-    for table in _content(data, where).iter(f"{_TABLE}table"):
+    for table in _content(data, where).iterfind(f".//{_OFFICE}spreadsheet/{_TABLE}table"):
         rows: list[list[str]] = []
         for line in table.iter(f"{_TABLE}table-row"):
             row = _cells(line)

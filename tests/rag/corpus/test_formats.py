@@ -558,9 +558,10 @@ _ODF = " ".join(
 )
 
 
-def opendocument(body: str) -> bytes:
+def opendocument(body: str, kind: str = "text") -> bytes:
     styles = '<style:style style:name="P1" style:parent-style-name="Title"/>'
     styles += '<text:list-style style:name="L1"><text:list-level-style-number/></text:list-style>'
+    body = f"<office:body><office:{kind}>{body}</office:{kind}></office:body>"
     return packed({"content.xml": f"<office:document-content {_ODF}>{styles}{body}</office:document-content>"})
 
 
@@ -587,10 +588,12 @@ def test_an_opendocument_workbook(tmp_path: Path) -> None:
     wide = '<table:table-cell table:number-columns-repeated="16000">{}</table:table-cell>'
     many = f'<table:table-row table:number-rows-repeated="1048000">{wide}</table:table-row>'
     table = table_of([["Item", "Price"], ["Tea<text:s/>or milk", "2,60 €"]], many.format(""))
-    (passage,) = read(tmp_path, "w.ods", opendocument(table))
+    (passage,) = read(tmp_path, "w.ods", opendocument(table, "spreadsheet"))
     assert (passage.section, passage.text) == ("Bar", "Item: Tea or milk | Price: 2,60 €")
     with pytest.raises(FormatError, match="refused, as it has more than"):
-        read(tmp_path, "w.ods", opendocument(table_of([], many.format("<text:p>1</text:p>"))))
+        read(tmp_path, "w.ods", opendocument(table_of([], many.format("<text:p>1</text:p>")), "spreadsheet"))
+    nested = "<table:table>" * 5000 + "</table:table>" * 5000
+    assert read(tmp_path, "w.ods", opendocument(nested, "spreadsheet")) == []
 
 
 @pytest.mark.parametrize(
