@@ -6,6 +6,8 @@ Q ?= What is citation precision?
 ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# The tests start hundreds of processes. Each would compile all that it imports where this is set, as in many images.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: ask demo results test quick check docs whole whole-rag whole-indexes whole-others whole-pages core databases ray integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 

@@ -40,6 +40,7 @@ DURABLE = ("fsync", "fdatasync", "rename", "renameat", "renameat2", "ftruncate",
 WRITING = ("write", "pwrite64", "writev", "ftruncate", "fallocate", "mkdir", "rename", "renameat", "renameat2", "fsync")
 NOT_REACHED = ""
 SECONDS = 120
+STRACE = ("strace", "-f", "-qq", "--seccomp-bpf")  # with the filter, only the calls that are traced stop the command
 TOWNS = ("Arlen", "Bexley", "Corvo", "Dunmore", "Elstow", "Farrow", "Gilden", "Hartley")
 QUESTIONS = ("When was the mill in {t} built?", "How long is the canal of {t}?", "Who runs the ferry at {t}?")
 
@@ -101,7 +102,7 @@ def counted(scenario: Scenario, made: Path) -> dict[str, int]:
         folder, log = Path(temporary) / "work", Path(temporary) / "log"
         shutil.copytree(made, folder)
         calls = ",".join(sorted({*DURABLE, *WRITING}))
-        done = run(scenario.command, folder, "strace", "-f", "-qq", "-e", f"trace={calls}", "-o", str(log))
+        done = run(scenario.command, folder, *STRACE, "-e", f"trace={calls}", "-o", str(log))
         if done.returncode:
             raise SystemExit(f"error: {scenario.name} fails without a fault: {done.stderr.strip()[-300:]}")
         found: dict[tuple[str, str], int] = {}
@@ -128,17 +129,7 @@ def injected(scenario: Scenario, fault: Fault, *, made: Path, wanted: str) -> st
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary) / "work"
         shutil.copytree(made, folder)
-        trace = (
-            "strace",
-            "-f",
-            "-qq",
-            "-e",
-            f"trace={fault.call}",
-            "-e",
-            f"inject={fault.injection}",
-            "-o",
-            os.devnull,
-        )
+        trace = (*STRACE, "-e", f"trace={fault.call}", "-e", f"inject={fault.injection}", "-o", os.devnull)
         try:
             done = run(scenario.command, folder, *trace)
             if wrong := _ended(done, fault):

@@ -63,7 +63,7 @@ def shelf(tmp_path: Path, corpus: Path) -> Path:
 
 @pytest.fixture
 def rag() -> Command:
-    """Runs `rag`: in this process, or with environment variables as keywords in one of its own."""
+    """Runs `rag` in this process; keywords are environment variables, for most of which it starts one of its own."""
     return in_process("rag")
 
 
