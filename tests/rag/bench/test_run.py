@@ -462,6 +462,7 @@ def test_retrieval_is_measured_over_the_questions_that_can_be_answered(tmp_path:
     assert run.record["benchmark"]["without_gold"] == 0
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_stage_that_runs_again_removes_the_report_of_before(tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
@@ -577,6 +578,7 @@ def test_times_below_a_tenth_of_a_second_keep_two_digits(
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_that_an_unfinished_run_advises_finishes_it(tmp_path: Path, rag: Command) -> None:
     out = tmp_path / "a run"
     run_benchmark("handbook", out, systems=["extractive"], judge="lexical", limit=2, stage="retrieve")
