@@ -6,6 +6,8 @@ Q ?= What is citation precision?
 ONLY ?=
 export Q
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# The tests start hundreds of processes. Each would compile all that it imports where this is set, as in many images.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: ask demo results test quick check docs whole whole-rag whole-indexes whole-others whole-pages core databases ray integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
 
@@ -42,11 +44,12 @@ UV = .venv-uv/bin/uv
 	$(UV) pip install --quiet --python .venv-test --no-deps -e .
 	@touch $@
 
-# Side by side, as there are two cores; the output of each comes when it is done. The longest come first. Python 3.12
-# has its turn in `make core`. One thread each, as threads that wait for a busy core cost more than they bring.
+# Side by side, as there are two cores; the output of each comes when it is done. The longest come first, and before
+# them the environment of the core, which else would come last and alone. Python 3.12 has its turn in `make core`. One
+# thread each, as threads that wait for a busy core cost more than they bring.
 test: export OMP_NUM_THREADS = 1
 test: .venv-test/done
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target whole-others whole-pages whole-rag whole-indexes core-3.13 check docs
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target .venv-3.13/done whole-others whole-pages whole-rag whole-indexes core-3.13 check docs
 
 whole: whole-others whole-rag whole-indexes whole-pages
 

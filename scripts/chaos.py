@@ -40,6 +40,7 @@ DURABLE = ("fsync", "fdatasync", "rename", "renameat", "renameat2", "ftruncate",
 WRITING = ("write", "pwrite64", "writev", "ftruncate", "fallocate", "mkdir", "rename", "renameat", "renameat2", "fsync")
 NOT_REACHED = ""
 SECONDS = 120
+STRACE = ("strace", "-f", "-qq", "--seccomp-bpf")  # with the filter, only the calls that are traced stop the command
 TOWNS = ("Arlen", "Bexley", "Corvo", "Dunmore", "Elstow", "Farrow", "Gilden", "Hartley")
 QUESTIONS = ("When was the mill in {t} built?", "How long is the canal of {t}?", "Who runs the ferry at {t}?")
 
@@ -95,23 +96,23 @@ def run(argv: Sequence[str], folder: Path, *strace: str) -> subprocess.Completed
     return subprocess.CompletedProcess(argv, process.returncode, said, errors)
 
 
-def counted(scenario: Scenario, made: Path) -> dict[str, int]:
-    """How often each thread of the command makes each call, at most."""
+def unharmed(scenario: Scenario, made: Path) -> tuple[str, dict[str, int]]:
+    """The result without a fault, and how often each thread of the command makes each call, at most."""
     with tempfile.TemporaryDirectory() as temporary:
         folder, log = Path(temporary) / "work", Path(temporary) / "log"
         shutil.copytree(made, folder)
         calls = ",".join(sorted({*DURABLE, *WRITING}))
-        done = run(scenario.command, folder, "strace", "-f", "-qq", "-e", f"trace={calls}", "-o", str(log))
+        done = run(scenario.command, folder, *STRACE, "-e", f"trace={calls}", "-o", str(log))
         if done.returncode:
             raise SystemExit(f"error: {scenario.name} fails without a fault: {done.stderr.strip()[-300:]}")
         found: dict[tuple[str, str], int] = {}
         for line in log.read_text().splitlines():
             if match := re.match(r"(\d+) +(\w+)\(", line):
                 found[match.groups()] = found.get(match.groups(), 0) + 1  # type: ignore[index, arg-type]
-    most: dict[str, int] = {}
-    for (_, call), count in found.items():
-        most[call] = max(most.get(call, 0), count)
-    return most
+        most: dict[str, int] = {}
+        for (_, call), count in found.items():
+            most[call] = max(most.get(call, 0), count)
+        return scenario.result(folder), most
 
 
 def faults(most: dict[str, int]) -> list[Fault]:
@@ -128,17 +129,7 @@ def injected(scenario: Scenario, fault: Fault, *, made: Path, wanted: str) -> st
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary) / "work"
         shutil.copytree(made, folder)
-        trace = (
-            "strace",
-            "-f",
-            "-qq",
-            "-e",
-            f"trace={fault.call}",
-            "-e",
-            f"inject={fault.injection}",
-            "-o",
-            os.devnull,
-        )
+        trace = (*STRACE, "-e", f"trace={fault.call}", "-e", f"inject={fault.injection}", "-o", os.devnull)
         try:
             done = run(scenario.command, folder, *trace)
             if wrong := _ended(done, fault):
@@ -352,7 +343,7 @@ UPDATE = ("rag", "index", "update", "x.index")
 MERGE = ("rag", "index", "merge", "one.index", "two.index", "--to", "x.index")
 PART = ("rag", "index", "build", "--to", "x.index", "--recipe", "static")
 ANSWER = ("rag", "answer", "q.jsonl", "--system", "extractive", "--index", "x.index", "--out", "a.jsonl")
-ATTRIBUTE = ("rag", "attribute", "given.jsonl", "--index", "x.index", "--out", "b.jsonl")
+ATTRIBUTE = ("rag", "attribute", "given.jsonl", "--index", "x.index", "--judge", "lexical", "--out", "b.jsonl")
 SCORE = ("autoais", "score", "given.jsonl", "--judge", "lexical", "--cache", "cache.jsonl", "--out", "judged.jsonl",
          "--report", "report.json")  # fmt: skip
 TRAIN = ("rag", "train", "recipe.toml", "--index", "x.index", "--data", ".", "--out", "model", "--short")
@@ -389,14 +380,11 @@ def trials(
         if only and scenario.name not in only:
             continue
         with tempfile.TemporaryDirectory() as temporary:
-            made, whole = Path(temporary) / "made", Path(temporary) / "whole"
+            made = Path(temporary) / "made"
             made.mkdir()
             scenario.prepare(made)
-            shutil.copytree(made, whole)
-            done = run(scenario.command, whole)
-            if done.returncode:
-                raise SystemExit(f"error: {scenario.name} fails without a fault: {done.stderr.strip()[-300:]}")
-            wanted, there = scenario.result(whole), faults(counted(scenario, made))
+            wanted, calls = unharmed(scenario, made)
+            there = faults(calls)
             most = min(number for number in (sample, scenario.most, len(there)) if number is not None)
             there = random.Random(f"{seed} {scenario.name}").sample(there, most)
             print(f"{scenario.name}: {most} faults ...", flush=True)

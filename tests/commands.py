@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
+from unittest.mock import patch
 
 ROOT = Path(__file__).parents[1]
 
@@ -18,22 +19,26 @@ Result = subprocess.CompletedProcess[str]
 Command = Callable[..., Result]
 
 
+# Variables that a command reads when it runs. Python, and what it imports, may read others when they start.
+OWN = ("RAG_", "OPENAI_")
+
+
 def in_process(program: str) -> Command:
-    """The command as a function call; with environment variables as keywords, as a process of its own.
+    """The command as a function call; with environment variables of others as keywords, as a process of its own.
 
     What it prints is captured in Python, so that a test of what C or Java prints needs `as_process`.
     """
     started = as_process(program)
 
     def run(*arguments: str | Path, **environment: str) -> Result:
-        if environment:
+        if not all(name.startswith(OWN) for name in environment):
             return started(*arguments, **environment)
         cli = import_module(f"{program}.cli")
         argv = [program, *map(str, arguments)]
         out, err = _stream(), _stream()
         kept, sys.argv = sys.argv, argv
         try:
-            with redirect_stdout(out), redirect_stderr(err):
+            with redirect_stdout(out), redirect_stderr(err), patch.dict(os.environ, environment):
                 code = _code(lambda: cli.run(cli.app))
         finally:
             sys.argv = kept

@@ -1,5 +1,6 @@
 """Small real objects that the tests share; the real pool only where it is at hand."""
 
+import gc
 import json
 import os
 import signal
@@ -28,6 +29,12 @@ os.environ["RAG_CONFIG"] = os.devnull
 os.environ["COLUMNS"] = "120"
 for variable in ("RAG_INDEX", "RAG_SYSTEM"):
     os.environ.pop(variable, None)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported out of all later searches for garbage: with torch, each takes 0.1 s and more."""
+    gc.freeze()
+
 
 SHELF = [
     ("a#1", "Marie Curie", "Marie Curie won the Nobel Prize in Physics in 1903. She shared it with her husband."),
@@ -63,7 +70,7 @@ def shelf(tmp_path: Path, corpus: Path) -> Path:
 
 @pytest.fixture
 def rag() -> Command:
-    """Runs `rag`: in this process, or with environment variables as keywords in one of its own."""
+    """Runs `rag` in this process; keywords are environment variables, for most of which it starts one of its own."""
     return in_process("rag")
 
 

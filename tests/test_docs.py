@@ -102,8 +102,8 @@ def test_the_page_that_asks_the_handbook_does_not_answer_itself(system: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "says"), SAYS.items(), ids=SAYS)
-def test_example(name: str, says: str) -> None:
-    result = run(ROOT / "docs/examples" / name, ROOT)
+def test_example(name: str, says: str, copied: Path) -> None:
+    result = run(ROOT / "docs/examples" / name, copied)
     assert result.returncode == 0, result.stderr
     assert any(line.startswith(says) for line in result.stdout.splitlines()), result.stdout
 

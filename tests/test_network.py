@@ -19,7 +19,7 @@ ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.starts
 def sockets(folder: Path, *argv: str) -> list[str]:
     """The sockets of the internet that a Python program opens."""
     log = folder / "log"
-    traced = ["strace", "-f", "-qq", "-e", "trace=socket", "-o", str(log), sys.executable, *argv]
+    traced = ["strace", "-f", "--seccomp-bpf", "-qq", "-e", "trace=socket", "-o", str(log), sys.executable, *argv]
     done = subprocess.run(
         traced,
         cwd=folder,

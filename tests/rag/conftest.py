@@ -1,4 +1,4 @@
-"""Fixtures of tests of pages."""
+"""Fixtures of tests of pages and reports."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,3 +13,12 @@ def chromium() -> Iterator[Any]:
 
     with browser.chromium() as started:
         yield started
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures that show nothing, for tests of the rest of a report: drawing takes seconds."""
+    from rag.bench.report.figures import Figure
+
+    monkeypatch.setattr(Figure, "svg", lambda figure, *, dark=False: "<svg/>\n")
+    monkeypatch.setattr(Figure, "png", lambda figure: b"")

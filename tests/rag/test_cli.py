@@ -269,6 +269,7 @@ def test_answer_writes_a_row_a_question_also_where_it_abstains(rag: Command, she
     assert _rows(out) == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGKILL])
 def test_a_stopped_run_resumes_to_the_same_rows(
     rag: Command, shelf: Path, tmp_path: Path, signal_sent: signal.Signals

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -29,6 +30,7 @@ from rag.testing import check_encoder, check_retriever
 from rag.training import TRAINERS
 from rag.training.labelled import fingerprint
 from rag.types import Passage
+from tests.commands import in_process
 from tests.conftest import Command, one_line_error, write_corpus
 from tests.tiny import TOWNS, text, tiny_bert
 
@@ -76,27 +78,28 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def command(data: Path, out: Path) -> list[str]:
+def arguments(data: Path, recipe: str, out: Path) -> list[str]:
+    found = ["train", data / recipe, "--index", data / "towns.index", "--data", data, "--out", out]
+    return [*map(str, found)]
+
+
+def command(*given: str) -> list[str]:
     program = "import sys; from rag.cli import main; sys.argv[0] = 'rag'; main()"
-    arguments = [
-        "train",
-        data / "recipe.toml",
-        "--index",
-        data / "towns.index",
-        "--data",
-        data,
-        "--out",
-        out,
-        "--short",
-    ]
-    return [sys.executable, "-W", "ignore", "-c", program, *map(str, arguments)]
+    return [sys.executable, "-W", "ignore", "-c", program, *given]
+
+
+def trained_here(*given: str) -> None:
+    """Train where torch is loaded already; what is stopped or compared also has a process of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = in_process("rag")(*given)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="session")
 def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("reader")
-    done = subprocess.run(command(data, out), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    trained_here(*arguments(data, "recipe.toml", out), "--short")
     return out
 
 
@@ -116,7 +119,8 @@ def test_a_recipe_makes_a_reader_that_says_how_it_came_about(model: Path, data: 
 
 @pytest.mark.slow
 def test_a_training_that_is_killed_goes_on_from_where_it_was(data: Path, model: Path, tmp_path: Path) -> None:
-    running = subprocess.Popen(command(data, tmp_path), stderr=subprocess.DEVNULL)
+    train = command(*arguments(data, "recipe.toml", tmp_path), "--short")
+    running = subprocess.Popen(train, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("work/*.json")) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -124,7 +128,7 @@ def test_a_training_that_is_killed_goes_on_from_where_it_was(data: Path, model: 
     running.wait()
     mined = {path: path.stat().st_mtime_ns for path in tmp_path.glob("work/*.npz")}
     assert mined
-    done = subprocess.run(command(data, tmp_path), capture_output=True, text=True, check=False)
+    done = subprocess.run(train, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert {path: path.stat().st_mtime_ns for path in mined} == mined
     assert (tmp_path / "model.onnx").read_bytes() == (model / "model.onnx").read_bytes()
@@ -309,12 +313,10 @@ def test_static_embeddings_are_made_the_same_way_again_and_find_their_own(data: 
         f'{recipe}dimension = 16\nsif = 1e-3\npassages = 20\ntimes = 9\nquestions = ["asked.txt"]\nquestion_times = 1\n'
         'held_out = ["dev.jsonl"]\n[schedule]\nrate = 1e-2\nbatch = 8\nwarm_up = 2\ndecay = 0.5\n'
     )
-    for out in ("once", "again"):
-        arguments = [data / "static.toml", "--index", data / "towns.index", "--data", data, "--out", tmp_path / out]
-        program = "import sys; from rag.cli import main; sys.argv[0] = 'rag'; main()"
-        argv = [sys.executable, "-W", "ignore", "-c", program, "train", *map(str, arguments)]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    trained_here(*arguments(data, "static.toml", tmp_path / "once"))
+    argv = command(*arguments(data, "static.toml", tmp_path / "again"))
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "once" / "table.npz").read_bytes() == (tmp_path / "again" / "table.npz").read_bytes()
     static = Static(tmp_path / "once")
     check_encoder(static)

@@ -307,6 +307,7 @@ def test_a_judge_says_how_many_pairs_it_is_asked_for_at_once(
     assert judge.sizes == sizes
 
 
+@pytest.mark.slow
 def test_sixteen_bytes_a_judgement(tmp_path: Path) -> None:
     n, path = 100_000, tmp_path / "c.jsonl"
     judgement = Judgement(Verdict.ATTRIBUTABLE, 0.5)

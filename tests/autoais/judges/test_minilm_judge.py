@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from autoais.io.provenance import sha256_file
 from autoais.judges import open_judge
 from autoais.judges.minilm import FEATURES, Calibration, MiniLMJudge
 from autoais.types import Attribution, Verdict
+from tests.commands import in_process
 from tests.conftest import Command, one_line_error
 from tests.tiny import TOWNS, text, tiny_bert
 
@@ -62,18 +64,22 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The short run of the recipe, in a process of its own as people start it."""
+    """The short run of the recipe, where torch is loaded; the one that is killed has processes of its own."""
     out = tmp_path_factory.mktemp("model")
-    done = subprocess.run(command(data, out), capture_output=True, text=True, check=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = in_process("autoais")(*arguments(data, out))
     assert done.returncode == 0, done.stderr
     return out
 
 
-def command(data: Path, out: Path, *more: str) -> list[str]:
+def arguments(data: Path, out: Path) -> list[str]:
+    return ["train", str(data / "recipe.toml"), "--data", str(data), "--out", str(out), "--short"]
+
+
+def command(data: Path, out: Path) -> list[str]:
     program = "import sys; from autoais.cli import main; sys.argv[0] = 'autoais'; main()"
-    recipe = str(data / "recipe.toml")
-    arguments = ["train", recipe, "--data", str(data), "--out", str(out), "--short", *more]
-    return [sys.executable, "-W", "ignore", "-c", program, *arguments]
+    return [sys.executable, "-W", "ignore", "-c", program, *arguments(data, out)]
 
 
 PAIRS = [

@@ -202,6 +202,7 @@ def test_human_labels_correct_the_judge(towns: Callable[..., BenchRun], tmp_path
         towns(stage="measure", human=none)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_human_labels_reach_the_sentences_and_the_report(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
     both = [
         {"text": "Warsaw is the capital of Poland.", "citations": [{"passage": "b#1"}]},

@@ -180,7 +180,7 @@ def test_a_hostile_name_of_system_or_benchmark_stays_text(tmp_path: Path) -> Non
 # --- options ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_passages_can_be_left_out(run_folder: Path, tmp_path: Path) -> None:
     path = write_report(run_folder, out=tmp_path, passages=False).page
     data = data_of(LexborHTMLParser(path.read_text("utf-8")))
@@ -190,6 +190,7 @@ def test_passages_can_be_left_out(run_folder: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "report.json").read_text("utf-8"))["passage_texts"] is False
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_costs_and_what_did_not_fit_of_a_file_of_answers_are_shown(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", systems=["reader", "given"], hostile=False)
     missing = {"count": 39, "examples": ["a secret question"]}
@@ -210,6 +211,7 @@ def test_costs_and_what_did_not_fit_of_a_file_of_answers_are_shown(tmp_path: Pat
     assert "given: 3 questions outside the benchmark, discarded; 39 questions without an answer" in page.text()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_questions_without_a_known_gold_passage_are_counted(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", n=12, systems=["reader"], hostile=False)
     edit(run / "reader" / "items.jsonl", gold=[], first_gold=None)
@@ -217,7 +219,7 @@ def test_questions_without_a_known_gold_passage_are_counted(tmp_path: Path) -> N
     assert "1 answerable question without a known gold passage in this corpus, counted like the others." in page.text()
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_a_single_system_has_no_letters(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", n=12, systems=["reader"], hostile=False)
     page = LexborHTMLParser(write_report(run).page.read_text("utf-8"))
@@ -245,7 +247,7 @@ def test_tables(tmp_path: Path) -> None:
         report_table(run, kind="csv")
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_runs_of_two_benchmarks_are_refused_or_apart(tmp_path: Path) -> None:
     runs = [make_run(tmp_path / name, n=12, benchmark=name, hostile=False, systems=["reader"]) for name in ("a", "b")]
     with pytest.raises(UserError, match="--out"):
@@ -277,7 +279,7 @@ def bench(rag: Command) -> Callable[..., Any]:
     return partial(rag, "bench")
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_warns_of_passages_of_others(bench: Callable[..., Any], run_folder: Path, tmp_path: Path) -> None:
     result = bench("report", run_folder, "--out", tmp_path)
     assert result.returncode == 0

@@ -342,7 +342,7 @@ def many(path: Path, n: int) -> Path:
 
 @pytest.mark.slow
 def test_killed_at_any_moment_and_resumed_the_bytes_are_the_same(tmp_path: Path) -> None:
-    questions = many(tmp_path / "questions.jsonl", 250)
+    questions = many(tmp_path / "questions.jsonl", 150)
     arguments = ["collect", "build", "c", "--questions", str(questions), "--system", "extractive", "--system", "reader"]
     argv = [sys.executable, "-c", "from rag.cli import main; main()", *arguments]
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
@@ -351,8 +351,8 @@ def test_killed_at_any_moment_and_resumed_the_bytes_are_the_same(tmp_path: Path)
     done = subprocess.run(argv, cwd=tmp_path / "whole", env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     moments = [
-        ("collection.json", 1), ("raw/questions.jsonl", 1), ("raw/extractive.jsonl", 5_000),
-        ("raw/extractive.jsonl", 45_000), ("raw/reader.jsonl", 20_000), (f"{NEW}/answers.jsonl", 1),
+        ("collection.json", 1), ("raw/questions.jsonl", 1), ("raw/extractive.jsonl", 3_000),
+        ("raw/extractive.jsonl", 27_000), ("raw/reader.jsonl", 12_000), (f"{NEW}/answers.jsonl", 1),
         (f"{NEW}/hagrid.jsonl", 1),
     ]  # fmt: skip
     killed = 0
@@ -375,7 +375,7 @@ def test_killed_at_any_moment_and_resumed_the_bytes_are_the_same(tmp_path: Path)
     assert {path.name for path in files} | {LOCK, "raw"} == {path.name for path in (tmp_path / "cut/c").iterdir()}
     for path in files:
         assert (tmp_path / "cut" / "c" / path.name).read_bytes() == path.read_bytes(), path.name
-    assert len(list(read_answers(tmp_path / "cut" / "c" / "answers.jsonl"))) >= 250
+    assert len(list(read_answers(tmp_path / "cut" / "c" / "answers.jsonl"))) >= 150
 
 
 def test_equal_questions_are_on_one_side(tmp_path: Path) -> None:

@@ -182,6 +182,7 @@ def test_labels_are_packed_into_all_files(asked: Path, tmp_path: Path) -> None:
         build_collection(built.folder, asked, dev=0.34, resume=True)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_simulated_labels_are_called_simulated(asked: Path, tmp_path: Path) -> None:
     built = build_collection(tmp_path / "c", asked)
 
@@ -202,6 +203,7 @@ def test_simulated_labels_are_called_simulated(asked: Path, tmp_path: Path) -> N
     assert "\nPeople judged 3 answers.\n" in (built.folder / "README.md").read_text("utf-8")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_simulated_labels_among_those_of_people_are_counted(asked: Path, tmp_path: Path, rag: Command) -> None:
     built = build_collection(tmp_path / "c", asked)
 
@@ -299,6 +301,7 @@ def test_more_answers_than_the_collection_has(asked: Path, tmp_path: Path) -> No
         pack_collection(built.folder, tmp_path / "more.jsonl")
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_table_3_of_the_paper(split: str, tmp_path: Path) -> None:
@@ -368,6 +371,7 @@ def test_a_report_of_a_labelled_collection(asked: Path, tmp_path: Path, rag: Com
     assert {path: path.read_bytes() for path in first} == first
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_says_what_it_lacks(asked: Path, tmp_path: Path, rag: Command) -> None:
     pytest.importorskip("matplotlib")
     built = build_collection(tmp_path / "c", asked)
@@ -509,6 +513,7 @@ def test_labels_that_cannot_be_written_leave_the_collection_as_it_was(asked: Pat
     assert {path: path.read_bytes() for path in built.folder.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_and_a_pack_do_not_meet(asked: Path, tmp_path: Path, rag: Command) -> None:
     pytest.importorskip("matplotlib")
     folder = build_collection(tmp_path / "c", asked).folder

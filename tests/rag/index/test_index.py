@@ -429,6 +429,7 @@ def test_a_build_that_fails_leaves_nothing_behind(tmp_path: Path, rag: Command) 
     assert not (tmp_path / "new.index").exists()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_keeps_the_old_index(small_disk: Path, corpus: Path, rag: Command) -> None:
     index = small_disk / "i.index"
     build(Corpus([corpus]), index)

@@ -424,6 +424,7 @@ def test_after_any_changes_an_index_is_as_one_that_was_built_anew(exact: bool, r
             same_index(home, base / f"fresh-{number}.index", scores=exact)
 
 
+@pytest.mark.slow
 def test_in_a_large_index_few_deleted_passages_change_few_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -628,6 +629,7 @@ def test_kills_at_any_moment_leave_the_old_index_or_the_new_one(tmp_path: Path) 
     assert contents(open_index(home)) == after
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_keeps_the_old_index(small_disk: Path, docs: Path, rag: Command) -> None:
     home = small_disk / "i.index"
     library.build_index(docs, home, recipes=["static"])
@@ -662,7 +664,7 @@ def test_what_a_kill_left_is_told_and_swept_before_room_is_needed(small_disk: Pa
     assert not dead.exists()
     dead.mkdir()
     (dead / "passages.sqlite").write_bytes(b"x" * 2_500_000)
-    assert rag("index", "build", docs, "--to", home, "--replace").returncode == 0
+    assert rag("index", "build", docs, "--to", home, "--replace", "--recipe", "bm25").returncode == 0
     assert not dead.exists()
     assert json.loads(rag("index", "info", home).stdout)["leftover_bytes"] == 0
 

@@ -100,7 +100,7 @@ def test_the_hits_are_those_of_an_exact_search(made: Path, recipe: Recipe) -> No
     found = database.open_database(index, recipe)
     assert found.name == f"{recipe.name}/static.v1/{recipe.settings['database']}"
     assert found.search(QUERIES, 10) == open_retriever("static", index).search(QUERIES, 10)
-    check_retriever(found, QUERIES, lexical=False)
+    check_retriever(found, QUERIES[:2], lexical=False)  # which searches 330 times for each
 
 
 def test_a_stopped_run_goes_on(made: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:

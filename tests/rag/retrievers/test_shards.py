@@ -32,7 +32,7 @@ from tests.conftest import write_corpus
 
 QUERIES = ["The mill of Aller", "a bridge over the river", "number 077", "salt"]
 THINGS = ("mill", "bridge", "clock", "ferry", "tower", "well", "barn")
-ROWS = [(f"{n:03}", f"Town {n % 40}", f"The {THINGS[n % 7]} of Aller, number {n:03}, sells salt.") for n in range(200)]
+ROWS = [(f"{n:03}", f"Town {n % 40}", f"The {THINGS[n % 7]} of Aller, number {n:03}, sells salt.") for n in range(100)]
 Recipe = Callable[..., Retriever]
 
 
@@ -148,7 +148,7 @@ def test_a_shard_that_is_a_copy_or_of_another_version(tmp_path: Path, shards: Re
 def test_statistics_that_no_collection_has_are_refused(folder: Path, url: str) -> None:
     bm25 = open_index(folder / "part0.index").bm25
     (honest,) = bm25.statistics(["mill salt"])
-    assert (honest.passages, honest.frequencies["contents"][1]) == (50, 50)
+    assert (honest.passages, honest.frequencies["contents"][1]) == (25, 25)
     with pytest.raises(UsageError, match="the statistics are not those of 1 terms"):
         bm25.search_within(["mill"], 3, [honest])
     for wrong in (
