@@ -62,4 +62,4 @@ class Conversation:
     def remember(self, question: str, answer: Answer) -> None:
         """Add a turn, unless the system abstained."""
         if not answer.abstained:
-            self.turns.append(Turn(question, answer.short_answer or answer.text))
+            self.turns.append(Turn(question, answer.headline or answer.text))

@@ -59,16 +59,21 @@ def _clean(text: str) -> str:
 
 
 def show_answer(answer: Answer, console: Console | None = None) -> None:
-    """Print the short answer, the answer with `[n]` markers, then the passages; cited ones in full, quotes marked."""
+    """Print the answer with `[n]` markers, then the passages; cited ones in full, quotes marked.
+
+    A short answer that the passages agree on comes first, another one is bold where it stands.
+    """
     console = console or _console()
     if answer.abstained:
         _show_reason(answer, console)
     else:
         wrap = not console.is_terminal
-        short = answer.short_answer
-        if short:
-            console.print(Text(_clean(short), style="bold"), soft_wrap=wrap)
-        console.print(Text(_clean(str(answer)), style="" if short else "bold"), soft_wrap=wrap)
+        if answer.headline:
+            console.print(Text(_clean(answer.headline), style="bold"), soft_wrap=wrap)
+        text = Text(_clean(str(answer)), style="" if answer.short_answer else "bold")
+        if answer.short_answer and not answer.headline:
+            text.highlight_regex(rf"(?<!\w){re.escape(_clean(answer.short_answer))}(?!\w)", style="bold")
+        console.print(text, soft_wrap=wrap)
     for line in _repair_notes(answer):
         console.print(_clean(line), style="yellow", soft_wrap=True)
     _show_passages(console, answer, [(n, hit) for n, _, hit in answer.numbered()])

@@ -9,7 +9,20 @@ from autoais.errors import CitationError
 from autoais.io.jsonl import round_floats
 from autoais.types import Citation, CitedSentence, Passage, Question, Unresolved
 
-__all__ = ["Answer", "Citation", "CitedSentence", "Hit", "Passage", "Question", "Unresolved", "best_first", "ranked"]
+__all__ = [
+    "AGREED",
+    "Answer",
+    "Citation",
+    "CitedSentence",
+    "Hit",
+    "Passage",
+    "Question",
+    "Unresolved",
+    "best_first",
+    "ranked",
+]
+
+AGREED = 0.9  # share of the votes from which on a short answer stands by itself: most of those below it are wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +53,8 @@ class Answer:
     `str(answer)` is the text with `[n]` markers. `hits` are in rank order. `short_answer` is the string that exact
     match compares, or None. `abstained` means that the system found no answer in the passages (`reason` explains why),
     `failed` that its model returned nothing usable. `confidence` is the probability that the passages contain the
-    answer, or None. `trace` holds further data (JSON): the model's raw output, tokens, what was cut.
+    answer, or None. `trace` holds further data (JSON): the model's raw output, tokens, what was cut, and `short_share`,
+    how much of the votes of the passages the short answer has (0 to 1).
 
     The `origin` of a citation is `copied` (the sentence is a quote), `cited` (by the model), `moved` (the model cited
     another passage, a judge chose this one) or `attached` (the model cited none, a judge chose this one).
@@ -91,6 +105,12 @@ class Answer:
         if self.text[start:end] != sentence.text:
             raise CitationError(f"sentence {start}:{end} is {sentence.text[:60]!r}, which differs from the text there")
         return end
+
+    @property
+    def headline(self) -> str | None:
+        """The short answer, if it can be shown by itself: the passages agree on it, or the system does not ask them."""
+        share = self.trace.get("short_share")
+        return None if isinstance(share, float) and share < AGREED else self.short_answer
 
     def __str__(self) -> str:
         """The text with `[n]` markers before the final punctuation of cited sentences, numbered as in `numbered`."""

@@ -46,8 +46,8 @@ def _answer(answer: Answer) -> Iterator[str]:
     if answer.abstained:
         yield f'<p class="not-answered">{html_text(not_answered(answer))}</p>\n'
         return
-    if answer.short_answer:
-        yield f'<p dir="auto"><strong class="short">{html_text(one_line(answer.short_answer))}</strong></p>\n'
+    if answer.headline:
+        yield f'<p dir="auto"><strong class="short">{html_text(one_line(answer.headline))}</strong></p>\n'
     yield '<div class="text" dir="auto">'
     for text, numbers in answer.pieces():
         yield html_text(text)

@@ -14,7 +14,7 @@ from rag.index.analysis import asked_name
 from rag.index.definitions import definition
 from rag.reader import Reader, Reading, Span
 from rag.reader import shipped as shipped_reader
-from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, best_first
+from rag.types import AGREED, Answer, Citation, CitedSentence, Hit, Passage, Question, best_first
 
 # Chosen on the part `dev` of own-documents and on reader-validation.jsonl (eval/recipes), and some before that on every
 # eighth question of nq_pool_dev:
@@ -26,7 +26,6 @@ _EARLY = 60  # words of a stretch from which on it only grows forwards, so that 
 _MOST = 3  # passages quoted
 _NONE = 3.0  # no short answer needs so many times the votes of the best one
 _NAMED = 2.0  # added to a passage's logit if it has the name that a question is about; twice if an entry begins with it
-_CERTAIN = 0.9  # share of the votes from which on only the passage of a short answer is quoted
 
 # Chosen by what it saves (a fifth of the reading), on the same questions as above and 250 of nq_pool_dev:
 _AT_ONCE = 4  # hits read at once
@@ -134,7 +133,7 @@ class PassageReader:
             return Answer(question, "", (), hits, self.name, abstained=True, reason=nothing)
         confidence = self._confidence.right.of(signals) if self._confidence else None
         short, share = _short(read)
-        certain = share >= _CERTAIN and not _TWO.search(question.text)
+        certain = share >= AGREED and not _TWO.search(question.text)
         quoted = _quoted(read, short, certain=certain)
         reason = self._reason(signals, missing)
         if reason is not None:
@@ -164,7 +163,7 @@ class PassageReader:
             self.name,
             short_answer=shown,
             confidence=confidence,
-            trace={"signals": signals},
+            trace={"signals": signals} if short is None else {"signals": signals, "short_share": share},
         )
 
     def signals(self, question: Question, hits: Sequence[Hit]) -> dict[str, float]:

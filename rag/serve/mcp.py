@@ -426,7 +426,7 @@ def _answered(asked: Asked, base: str | None) -> AskOutput:
         system=asked.system,
         question=asked.question,
         answer=str(answer),
-        short_answer=answer.short_answer,
+        short_answer=answer.headline,
         abstained=answer.abstained,
         reason=answer.reason,
         confidence=answer.confidence,

@@ -293,7 +293,7 @@ class AskPages:
                 continue
             self._kept.keep(piece, opened)
             view = self._view(piece, given.place)
-            told = piece.answer.short_answer or next((one.text for one in piece.answer.sentences), "")
+            told = piece.answer.headline or next((one.text for one in piece.answer.sentences), "")
             yield (
                 "answer",
                 {

@@ -215,7 +215,7 @@ def test_search_refuses_what_cannot_be_searched_for(index: Index) -> None:
 
 def test_ask_answers_with_the_system_that_was_named_or_opened(index: Index, shelf: Path) -> None:
     answer = rag.ask(CAPITAL, index)
-    assert str(answer) == "Warsaw is the capital of Poland [1]."
+    assert str(answer) == "Warsaw is the capital of Poland [1]. It lies on the Vistula river [1]."
     assert "quotes" in answer.system
     assert rag.ask(CAPITAL, str(shelf)) == answer
     assert rag.ask(Question("7", CAPITAL), shelf, system="extractive").question.id == "7"

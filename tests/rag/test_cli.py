@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from rag.answering import Journal
 from rag.index.manifest import FORMAT_VERSION
@@ -63,7 +64,7 @@ def test_help_says_which_commands_print_json_lines(rag: Command) -> None:
 
 def test_ask_gives_a_name_a_date_or_a_number_by_itself_too(rag: Command, shelf: Path) -> None:
     lines = rag("ask", "When was Curie born?", "--index", shelf).stdout.splitlines()
-    assert lines[:2] == ["1867", "Curie was born in Warsaw in 1867 [1]."]
+    assert lines[:2] == ["1867", "Curie was born in Warsaw in 1867 [1]. She moved to Paris in 1891 [1]."]
 
 
 def test_ask_json_has_the_fields_and_its_spans_hold(rag: Command, shelf: Path) -> None:
@@ -151,6 +152,18 @@ def test_overlapping_quotes_are_shown_once(capsys: pytest.CaptureFixture[str]) -
     sentence = CitedSentence("x", tuple(cite), 0, 1)
     show_answer(Answer(Question("q", "?"), "x", (sentence,), (Hit(passage, 1.0),), "s"))
     assert ">>0123456789<<" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.95, "\x1b[1m42\x1b[0m\n4 of 42 fit."), (0.4, "4 of \x1b[1m42\x1b[0m fit.")]
+)
+def test_a_short_answer_comes_first_only_if_the_passages_agree_on_it(share: float, shown: str) -> None:
+    sentence = CitedSentence("4 of 42 fit.", (Citation("p", 0, 12, "4 of 42 fit."),), 0, 12)
+    hits = (Hit(Passage("p", "", "4 of 42 fit."), 1.0),)
+    answer = Answer(Question("q", "?"), "4 of 42 fit.", (sentence,), hits, "s", "42", trace={"short_share": share})
+    written = io.StringIO()
+    show_answer(answer, Console(force_terminal=True, color_system="standard", width=80, file=written))
+    assert written.getvalue().replace(" [1].", ".").startswith(shown)
 
 
 def test_bad_index_paths_are_one_line(rag: Command, tmp_path: Path, shelf: Path) -> None:

@@ -177,7 +177,7 @@ def test_a_sentence_that_leans_brings_the_one_before_it() -> None:
 def test_a_certain_short_answer_brings_what_stands_around_it_in_60_words_and_no_other_passage() -> None:
     text = between("The shed was built in 1907. " + "It is of the best oak. " * 20)
     answer = answered(Scripted(["shed"], short="1907"), text, "Cut the planks of 1907 in the yard.")
-    assert answer.short_answer == "1907"
+    assert (answer.short_answer, answer.headline) == ("1907", "1907")
     assert answer.text.startswith("The shed was built in 1907. It is of the best oak.")
     assert 50 < len(answer.text.split()) <= 60
     assert {citation.passage for citation in answer.citations} == {"p0"}
@@ -225,7 +225,7 @@ def test_a_stretch_does_not_grow_past_the_beginning_of_its_entry() -> None:
 def test_a_short_answer_that_is_not_certain_brings_more() -> None:
     other = "The mill was built in 1912. Wood is dear."
     answer = answered(Scripted(["dear"], short="1907"), between("The shed was built in 1907."), other)
-    assert answer.short_answer == "1907"
+    assert (answer.short_answer, answer.headline) == ("1907", None)
     assert answer.text == f"The shed was built in 1907. {other}"
 
 
