@@ -64,13 +64,15 @@ def test_an_answer_is_a_row_of_answers_jsonl(client: TestClient, tmp_path: Path)
     (read,) = read_answers(tmp_path / "answers.jsonl")
     assert (read.id, read.question, read.plain) == ("bridge", QUESTION, row.answer)
     assert "1931" in row.answer
-    (sentence,) = row.sentences
-    (citation,) = sentence.citations
-    text = next(one.text for one in row.passages if one.id == citation.passage)
-    assert text[citation.start : citation.end] == citation.quote
-    assert row.answer[sentence.start : sentence.end] == sentence.text
+    marks = []
+    for sentence in row.sentences:
+        (citation,) = sentence.citations
+        text = next(one.text for one in row.passages if one.id == citation.passage)
+        assert text[citation.start : citation.end] == citation.quote
+        assert row.answer[sentence.start : sentence.end] == sentence.text
+        marks.append(f"{citation.start}-{citation.end}")
     assert set(row.urls) == {one.id for one in row.passages}
-    mark = f"?mark={citation.start}-{citation.end}"
+    mark = f"?mark={','.join(marks)}"
     assert row.urls[citation.passage] == f"http://localhost:8000/p/town/bridge.md%231{mark}"
     assert row.verdicts is None
 
