@@ -417,7 +417,7 @@ def test_an_index_that_cannot_be_written_can_be_asked_but_not_rebuilt(
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     result = rag("ask", "What is the capital of Poland?", "--index", index)
     assert result.returncode == 0, result.stderr
-    assert "Warsaw is the capital of Poland [1]." in result.stdout.splitlines()
+    assert "Warsaw" in result.stdout.splitlines()
     one_line_error(
         rag("index", "build", corpus, "--to", index, "--replace"), "cannot be written", "Read-only file system"
     )
