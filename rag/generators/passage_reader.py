@@ -503,17 +503,24 @@ def _quote(quoted: tuple[_Read, Unit]) -> str:
 
 
 def _written(quoted: _Quoted) -> tuple[str, tuple[CitedSentence, ...]]:
-    """The answer's text and sentences: running text in one line, list items, rows and code on lines of their own."""
+    """The answer's text and sentences: running text in one line, other units, and lines of the text, on their own."""
     text, sentences = "", []
-    before: Unit | None = None
+    before: tuple[_Read, Unit] | None = None
     for one, unit in quoted:
         if before is not None:
-            text += " " if before.kind == unit.kind == SENTENCE else "\n"
+            text += " " if _runs_on(before, (one, unit)) else "\n"
         quote = one.text[unit.start : unit.end]
         shown = quote if unit.kind == CODE else " ".join(quote.split())
         citation = Citation(one.hit.passage.id, unit.start, unit.end, quote, "copied")
         start = len(text)
         text += shown
         sentences.append(CitedSentence(shown, (citation,), start, len(text)))
-        before = unit
+        before = one, unit
     return text, tuple(sentences)
+
+
+def _runs_on(before: tuple[_Read, Unit], after: tuple[_Read, Unit]) -> bool:
+    """Whether a unit goes on in the line of the one before: both are sentences, and no line ends between them."""
+    (one, first), (other, second) = before, after
+    apart = one is other and "\n" in one.text[first.end : second.start]
+    return first.kind == second.kind == SENTENCE and not apart

@@ -99,6 +99,11 @@ def between(*blocks: str) -> str:
     return "\n\n".join([FILL, *blocks, FILL])
 
 
+def test_lines_of_a_text_stay_lines() -> None:
+    text = "The shed is open in June.\nRing twice, please. Wood is dear.\n\nThe mill is closed in May."
+    assert answered(Scripted(["June"]), text).text == text.replace("\n\n", "\n")
+
+
 def test_a_sentence_is_quoted_and_cited() -> None:
     text = between("Wood is dear.")
     answer = answered(Scripted(["dear"]), text)
@@ -113,7 +118,7 @@ def test_a_definition_is_quoted_first_and_begins_the_quote() -> None:
     lines = ["Sheds are dear.", "A garden shed is a small house for tools.", "Some have doors."]
     other = "Garden sheds are dear."
     answer = answered(Scripted(["dear"]), between(other), between(*lines), question=asked)
-    assert answer.text.startswith("A garden shed is a small house for tools. Some have doors.")
+    assert answer.text.startswith("A garden shed is a small house for tools.\nSome have doors.")
     assert answered(Scripted(["dear"]), between(*lines), question="Is a garden shed dear?").text.startswith(lines[0])
 
 
