@@ -61,7 +61,7 @@ def _clean(text: str) -> str:
 def show_answer(answer: Answer, console: Console | None = None) -> None:
     """Print the answer with `[n]` markers, then the passages; cited ones in full, quotes marked.
 
-    A short answer that the passages agree on comes first, another one is bold where it stands.
+    The short answer comes first if the passages agree on it; otherwise it is bold in the text.
     """
     console = console or _console()
     if answer.abstained:

@@ -22,7 +22,7 @@ __all__ = [
     "ranked",
 ]
 
-AGREED = 0.9  # share of the votes from which on a short answer stands by itself: most of those below it are wrong
+AGREED = 0.9  # least share of the passages' votes for a short answer to be shown by itself; most with less are wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Answer:
     `str(answer)` is the text with `[n]` markers. `hits` are in rank order. `short_answer` is the string that exact
     match compares, or None. `abstained` means that the system found no answer in the passages (`reason` explains why),
     `failed` that its model returned nothing usable. `confidence` is the probability that the passages contain the
-    answer, or None. `trace` holds further data (JSON): the model's raw output, tokens, what was cut, and `short_share`,
-    how much of the votes of the passages the short answer has (0 to 1).
+    answer, or None. `trace` holds further data (JSON): the model's raw output, tokens, what was cut, and the short
+    answer's share of the passages' votes (`short_share`, 0 to 1).
 
     The `origin` of a citation is `copied` (the sentence is a quote), `cited` (by the model), `moved` (the model cited
     another passage, a judge chose this one) or `attached` (the model cited none, a judge chose this one).
@@ -108,9 +108,9 @@ class Answer:
 
     @property
     def headline(self) -> str | None:
-        """The short answer, if it can be shown by itself: the passages agree on it, or the system does not ask them."""
+        """The short answer to show by itself; None if it is uncertain: its `short_share` is below 0.9."""
         share = self.trace.get("short_share")
-        return None if isinstance(share, float) and share < AGREED else self.short_answer
+        return None if isinstance(share, int | float) and share < AGREED else self.short_answer
 
     def __str__(self) -> str:
         """The text with `[n]` markers before the final punctuation of cited sentences, numbered as in `numbered`."""

@@ -100,6 +100,7 @@ def row_of(question: dict[str, Any], answer: Answer, seconds: float) -> dict[str
         "sentences": len(answer.sentences),
         "fragments": [s.text for s in answer.sentences if is_fragment(answer, s)],
         "short": None if answer.abstained else answer.short_answer, "short_wanted": question.get("short"),
+        "headline": None if answer.abstained else answer.headline,
     }  # fmt: skip
     found["hits_hold"] = any(all(_held(question, hit.passage.text)) for hit in answer.hits[:READ])
     for most in WORDS:
@@ -125,19 +126,19 @@ def share(held: Sequence[bool]) -> dict[str, Any]:
     return {"value": sum(held) / len(held), "n": len(held), "interval95": clopper_pearson(sum(held), len(held))}
 
 
-def short_answers(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """How often a short answer is shown, and is the one that the annotator gave.
+def short_answers(rows: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
+    """How often `short` or `headline` (`name`) is there, and is the short answer that the annotator gave.
 
-    `exact_match` is SQuAD's; `agrees` also counts "120 days" for "at least 120 days": one holds the words of the other.
+    `exact_match` is SQuAD's. `agrees` also counts "120 days" for "at least 120 days": one holds the words of the other.
     Both are shares of the short answers that are shown where the annotator gave one.
     """
     wanted = [row for row in rows if row["answerable"] and row["short_wanted"]]
-    shown = [(row["short"], row["short_wanted"]) for row in wanted if row["short"]]
-    made: dict[str, Any] = {"shown": share([bool(row["short"]) for row in wanted])}
+    shown = [(row[name], row["short_wanted"]) for row in wanted if row[name]]
+    made: dict[str, Any] = {"shown": share([bool(row[name]) for row in wanted])}
     if shown:
         made["exact_match"] = share([exact_match(short, [given]) == 1 for short, given in shown])
         made["agrees"] = share([has_answer(short, [given]) or has_answer(given, [short]) for short, given in shown])
-    if others := [bool(row["short"]) for row in rows if not row["answerable"]]:
+    if others := [bool(row[name]) for row in rows if not row["answerable"]]:
         made["shown_unanswerable"] = share(others)
     return made
 
@@ -154,8 +155,9 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     made["answerable_refused"] = share([row["abstained"] for row in asked])
     if others:
         made["unanswerable_refused"] = share([row["abstained"] for row in others])
-    if any(row["short_wanted"] for row in asked):
-        made["short_answers"] = short_answers(rows)
+    if any(row["short"] and row["short_wanted"] for row in asked):
+        made["short_answers"] = short_answers(rows, "short")
+        made["headlines"] = short_answers(rows, "headline")
     made["fragments"] = sum(len(row["fragments"]) for row in rows) / sentences if sentences else None
     made["words"] = statistics.fmean(row["words"] for row in asked)
     kinds = sorted({row["kind"] for row in asked})

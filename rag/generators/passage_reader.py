@@ -94,8 +94,8 @@ class PassageReader:
     whole units around its best unit: the one with the largest `keep` of the reader (`rag.reader.Reading`) plus the
     share of the question's words in it, and the name. The stretch begins with what the unit needs to be understood
     (the sentence before "However, ...", the lead-in of a list, the code after a colon, the beginning of its entry).
-    A question with a short answer (a name, a date) gets that answer and the passage that contains it, around it; in up
-    to 60 words and without another passage if the short answer is certain and the question asks for one thing.
+    A question with a short answer (a name, a date) gets that answer, and its passage comes first. If the passages agree
+    on it and the question asks for one thing, only this passage is quoted, in up to 60 words.
     The hits of the answer are in the order of the reader's scores.
     Abstains if the passages do not seem to answer the question (`rag.generators.confidence`), or with `min_confidence`
     if the confidence is below that, whatever the passages seem to answer.
@@ -351,7 +351,7 @@ _Quoted = list[tuple[_Read, Unit]]
 
 
 def _quoted(read: Sequence[_Read], short: _Read | None, *, certain: bool) -> _Quoted:
-    """The units to quote, in the order of the answer: those around the short answer alone if it is certain."""
+    """The units to quote, in the order of the answer; only those around the short answer if it is certain."""
     most = max(one.weight for one in read)
     worth = [one for one in read if one.units and one.weight >= _WORTH * most]
     ranked = sorted(worth, key=lambda one: (-one.logit, one.hit.passage.id))
@@ -503,7 +503,7 @@ def _quote(quoted: tuple[_Read, Unit]) -> str:
 
 
 def _written(quoted: _Quoted) -> tuple[str, tuple[CitedSentence, ...]]:
-    """The answer's text and sentences: running text in one line, other units, and lines of the text, on their own."""
+    """The answer's text and sentences. Sentences of one line stay in a line; anything else begins a new one."""
     text, sentences = "", []
     before: tuple[_Read, Unit] | None = None
     for one, unit in quoted:
@@ -520,7 +520,7 @@ def _written(quoted: _Quoted) -> tuple[str, tuple[CitedSentence, ...]]:
 
 
 def _runs_on(before: tuple[_Read, Unit], after: tuple[_Read, Unit]) -> bool:
-    """Whether a unit goes on in the line of the one before: both are sentences, and no line ends between them."""
+    """Whether a unit continues the line before it: both are sentences, with no line break between them."""
     (one, first), (other, second) = before, after
     apart = one is other and "\n" in one.text[first.end : second.start]
     return first.kind == second.kind == SENTENCE and not apart
