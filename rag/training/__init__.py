@@ -51,7 +51,7 @@ def run(
 
 
 def read_recipe(path: Path, recipe: type[Any]) -> Any:  # noqa: ANN401  (an instance of `recipe`)
-    """Read a recipe with `schedule`, `teacher` and `finetune` into its dataclass.
+    """Read a recipe with `schedule`, `teacher`, `finetune` and `kept` into its dataclass.
 
     Raises `UserError` for a missing or unknown key.
     """
@@ -72,6 +72,10 @@ def read_recipe(path: Path, recipe: type[Any]) -> Any:  # noqa: ANN401  (an inst
         row["teacher"] = made(TeacherRecipe, teacher | {"schedule": schedule}, where)
     if isinstance(row.get("finetune"), dict):
         row["finetune"] = made(Schedule, row["finetune"], f"{path}: [finetune]")
+    if isinstance(row.get("kept"), dict):
+        from rag.training.recipe import KeptRecipe
+
+        row["kept"] = made(KeptRecipe, row["kept"], f"{path}: [kept]")
     return made(recipe, row, str(path))
 
 

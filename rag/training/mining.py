@@ -232,8 +232,12 @@ class Groups:
 
     def order(self, batch: int, seed: int) -> list[np.ndarray]:
         """Batches of groups of similar length, in a seeded random order; `batch` counts pairs."""
-        pairs = sum(end - start for _, start, end, _ in self._groups)
-        return batches_of_like_length(self._longest, max(1, batch * len(self) // pairs), seed)
+        return batches_of_like_length(self._longest, max(1, batch * len(self) // self.pairs), seed)
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of question and passage, as often as they are used."""
+        return sum(end - start for _, start, end, _ in self._groups)
 
     def batch(self, numbers: np.ndarray) -> Tensors:
         """Tensors: ids, mask, types, keep (each pairs by length), group, whether positive, start of the text, spans.

@@ -125,7 +125,7 @@ def _made_of(recipe: ReaderRecipe, base: Path, *, short: bool) -> str:
     """A checksum of the settings that the arrays depend on, of the tokenizer, and of the version of the input."""
     row = asdict(recipe)
     teacher = row.pop("teacher") or {}
-    for name in ("name", "schedule", "finetune", "start", "start_sha256"):
+    for name in ("name", "schedule", "finetune", "start", "start_sha256", "kept"):
         del row[name]
     kept = {name: teacher[name] for name in ("depth", "questions") if name in teacher}
     read_as = [sha256_file(base / "tokenizer.json"), RULES]
@@ -218,7 +218,8 @@ def _labelled(
     recipe: ReaderRecipe, name: str, data: Sequence[Path], inputs: _Inputs, hits: _Hits | None
 ) -> tuple[Path, dict[str, int]]:
     """Encode the groups of a file of questions with quotes; the documents are read anew each time."""
-    asked = list(islice(labelled.read_labelled(find(name, data)), _SHORT_QUESTIONS if inputs.short else None))
+    seen = (row for row in labelled.read_labelled(find(name, data)) if row.collection not in recipe.unseen)
+    asked = list(islice(seen, _SHORT_QUESTIONS if inputs.short else None))
     rows = [row for row in asked if questions_key(row.question) not in inputs.never]
     rng = random.Random(f"{recipe.seed} {name}")
     encoder = WindowEncoder.from_file(inputs.base / "tokenizer.json", recipe.max_length)

@@ -1,6 +1,7 @@
 """Training of the reader from a recipe and an index; a stopped run resumes."""
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -20,11 +21,11 @@ from autoais.training.schedule import Schedule
 from rag.errors import RagError
 from rag.index.index import Index
 from rag.reader import Reader
-from rag.training import labelled, mining, read_recipe, taught
+from rag.training import kept, labelled, mining, read_recipe, taught
 from rag.training import prepared as preparing
 from rag.training.network import Network, Teacher, loss_of, own_ids
 from rag.training.prepared import Prepared
-from rag.training.recipe import ReaderRecipe, TeacherRecipe
+from rag.training.recipe import KeptRecipe, ReaderRecipe, TeacherRecipe
 
 _SHORT_STEPS = 8
 _SEEN = 100  # pairs used to export the network
@@ -79,6 +80,8 @@ def _bases(recipe: ReaderRecipe, data: Sequence[Path]) -> _Bases:
         start = find(recipe.start, data)
         if sha256_file(start) != recipe.start_sha256:
             raise RagError(f"{start}: its SHA-256 is {sha256_file(start)}, not the recipe's {recipe.start_sha256}")
+    if recipe.kept is not None:
+        _check_kept(recipe.kept, recipe)
     if recipe.teacher is not None:
         asked = recipe.teacher
         if asked.times < 1 or not 1 <= asked.depth <= labelled.DEPTH:
@@ -87,6 +90,19 @@ def _bases(recipe: ReaderRecipe, data: Sequence[Path]) -> _Bases:
         teacher = base_folder(named, asked.base_sha256)
         own_ids(teacher, reader / "tokenizer.json")
     return _Bases(reader, teacher, start)
+
+
+def _check_kept(asked: KeptRecipe, recipe: ReaderRecipe) -> None:
+    """Raise `RagError` if the recipe cannot keep what the table says."""
+    named = [*recipe.questions, *recipe.labelled]
+    if strange := [name for name in asked.files if name not in named]:
+        raise RagError(f"[kept] files: {strange[0]!r} is not a file of [questions] or [labelled]")
+    if not asked.files or set(asked.files) == set(named):
+        raise RagError("[kept] files should name some of the files of [questions] and [labelled], and not all")
+    if not 0 < asked.share <= 1:
+        raise RagError(f"[kept] share: should be above 0 and at most 1, found {asked.share}")
+    if recipe.start is None or recipe.teacher is not None:
+        raise RagError("[kept] needs 'start', the reader that it keeps to, and no [teacher]")
 
 
 def _fit(
@@ -106,7 +122,7 @@ def _fit(
     groups = mining.Groups(files)
     schedule = _scheduled(recipe.schedule, short=short)
     made_of: list[object] = [(prepared.checksums[name], times) for name, times in prepared.files]
-    pairs: mining.Groups | taught.HitBatches = groups
+    pairs: mining.Groups | taught.HitBatches | kept.KeptBatches = groups
     loss_function: Any = loss_of
     if recipe.teacher is not None and bases.teacher is not None and prepared.hits is not None:
         outputs = _teacher_outputs(recipe.teacher, recipe.seed, prepared, bases, work, short=short, log=log)
@@ -116,15 +132,22 @@ def _fit(
     network = Network(sentence_encoder(bases.reader))
     if bases.start is not None:
         network.start_from(bases.start)
+    before = deepcopy(network).requires_grad_(False).eval()
+    if recipe.kept is not None:
+        pairs = _kept_batches(recipe, files)
+        loss_function = partial(kept.kept_loss, before=before.to(training_device()), weight=recipe.kept.weight)
+        made_of.append((recipe.kept.files, recipe.kept.weight))
     key = _key(recipe.base_sha256, recipe.start_sha256, recipe.seed, schedule, made_of)
     loss = partial(loss_function, network)
     train(network, pairs, loss, schedule, work / f"train-{key}", seed=recipe.seed, log=log)
+    if recipe.kept is not None:
+        _mix(network, before.to("cpu"), recipe.kept.share)
     if recipe.finetune is not None:
-        before = {name: value.clone() for name, value in network.state_dict().items()}
+        trained = deepcopy(network)
         again = _scheduled(recipe.finetune, short=short)
         folder = work / f"finetune-{_key(key, again)}"
         train(network, groups, partial(loss_of, network), again, folder, seed=recipe.seed, log=log)
-        network.load_state_dict({name: (before[name] + after) / 2 for name, after in network.state_dict().items()})
+        _mix(network, trained, 0.5)
     export(network, out / "model.onnx", groups.some(_SEEN))
     copyfile(bases.reader / "tokenizer.json", out / "tokenizer.json")
     record = {
@@ -140,6 +163,20 @@ def _fit(
     }
     write_atomic(out / "training.json", [dumps(record, indent=2)])
     log(f"{Reader(out).name} in {out}")
+
+
+def _kept_batches(recipe: ReaderRecipe, files: Sequence[tuple[Path, float]]) -> kept.KeptBatches:
+    """The arrays of the files of `[kept]`, and those of the others."""
+    assert recipe.kept is not None
+    of = dict(zip([*recipe.questions, *recipe.labelled], files, strict=True))
+    old = [of[name] for name in recipe.kept.files]
+    return kept.KeptBatches([file for file in files if file not in old], old)
+
+
+def _mix(network: Network, before: Network, share: float) -> None:
+    """Make the weights the mean of the network's, whose part is `share`, and of those before the training."""
+    old = before.state_dict()
+    network.load_state_dict({name: torch.lerp(old[name], new, share) for name, new in network.state_dict().items()})
 
 
 def _scheduled(schedule: Schedule, *, short: bool) -> Schedule:

@@ -25,18 +25,35 @@ class TeacherRecipe:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptRecipe:
+    """The table `[kept]`: of these files, the reader keeps what `start` says of the passages (`rag.training.kept`).
+
+    `files` are names in `questions` and `labelled`; their labels are not learnt. `weight` is that of the distance from
+    the outputs of `start`, beside the loss of the other files. The reader's weights are the mean of those of `start`
+    and of the trained ones, whose part is `share` (Wortsman et al. 2022).
+    """
+
+    files: tuple[str, ...]
+    weight: float
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class ReaderRecipe:
     """A recipe file (`eval/recipes/reader.toml`): base weights, questions, held-out questions, a schedule.
 
     `questions` maps a file of questions with short answers to the maximum number of groups (`rag.training.mining`) per
     question, `labelled` a file of questions with quotes (`rag.training.labelled`) to the number of times it is used
-    (0.5: every second question). Questions that also occur in a file of `held_out` are dropped. `retriever` finds the
-    hits, `depth` is the number of hits considered, `others` the number of negatives per group, and `least` the minimum
-    cosine of a positive passage. The documents of labelled questions are searched as users search theirs, by the last
-    of `rag.api.default_recipes` if there is one. `start` is the `model.onnx` of a reader to continue from, with
-    `start_sha256`. With a `teacher`, `schedule` is that of learning from it and from the groups together; its `batch`
-    counts the windows of hits. With `finetune`, a second schedule, the reader then learns from the groups alone, and
-    its weights are the mean of those before and after (Wortsman et al. 2022, "Robust fine-tuning of zero-shot models").
+    (0.5: every second question). Questions that also occur in a file of `held_out` are dropped, and labelled ones about
+    a collection of `unseen`, on which the reader can be tried afterwards. `retriever` finds the hits, `depth` is the
+    number of hits considered, `others` the number of negatives per group, and `least` the minimum cosine of a positive
+    passage. The documents of labelled questions are searched as users search theirs, by the last of
+    `rag.api.default_recipes` if there is one.
+
+    `start` is the `model.onnx` of a reader to continue from, with `start_sha256`; with `kept`, it forgets less of what
+    that knew. With a `teacher`, `schedule` is that of learning from it and from the groups together; its `batch` counts
+    the windows of hits. With `finetune`, a second schedule, the reader then learns from the groups alone, and its
+    weights are the mean of those before and after (Wortsman et al. 2022, "Robust fine-tuning of zero-shot models").
     """
 
     name: str
@@ -58,3 +75,5 @@ class ReaderRecipe:
     start_sha256: str | None = None
     teacher: TeacherRecipe | None = None
     finetune: Schedule | None = None
+    kept: KeptRecipe | None = None
+    unseen: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from autoais.training.loop import Tensors, batches_of_like_length, mixed_precisi
 from rag.errors import RagError
 from rag.reader import WindowEncoder
 from rag.training.mining import Groups
-from rag.training.network import Network, Teacher, grouped_logsumexp, loss_of, text_of
+from rag.training.network import Network, Outputs, Teacher, grouped_logsumexp, loss_of, text_of
 from rag.types import Passage
 
 WINDOWS = 3  # of a passage; later ones are not read
@@ -24,7 +24,6 @@ GROUPS_SHARE, GROUPS_WEIGHT = 0.25, 0.3  # passages of groups in a step, and the
 OUTPUTS = ("starts", "ends", "keep")  # logits per token
 BLOCK = 50_000  # windows that a teacher reads between two files
 _MOST_WORDS = 1 << 16  # ids are stored in 16 bits
-_UNSURE = 0.02  # weight of the tokens of a passage that does not answer
 
 Arrays = dict[str, NDArray[np.int64]]
 
@@ -168,30 +167,51 @@ _TAUGHT = 9  # tensors of a batch that are of hits
 def taught_loss(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
     """The loss of a batch of `HitBatches`, and the accuracy on its groups.
 
-    The loss is the sum of: the divergence (Kullback-Leibler) of the relevance among the hits of a question from the
-    larger network's; half the cross-entropy of the relevance of each hit; a quarter of the divergences of the first and
-    the last token of the short answer; the cross-entropy of the tokens that answer; and 0.3 times the loss of the
-    groups (`rag.training.network.loss_of`). In the terms of tokens a hit weighs as much as the probability of the
-    larger network that it answers, plus 0.02.
+    The loss is the distance of the outputs for the hits from the larger network's (`distance`), and 0.3 times the loss
+    of the groups (`rag.training.network.loss_of`).
     """
-    ids, mask, types, group_of, first, relevance, starts, ends, keep = tensors[:_TAUGHT]
+    ids, mask, types, group_of, first, *wanted = tensors[:_TAUGHT]
     with mixed_precision(ids.device):
-        own, own_starts, own_ends, own_keep = (output.float() for output in network(ids, mask, types))
-    wanted, found = (one - grouped_logsumexp(one, group_of)[group_of] for one in (relevance, own))
+        own = network(ids, mask, types)
+    apart = distance(own, (wanted[0], wanted[1], wanted[2], wanted[3]), mask, first, group_of)
+    labelled, accuracy = loss_of(network, tensors[_TAUGHT:])
+    return apart + GROUPS_WEIGHT * labelled, accuracy
+
+
+def distance(
+    own: Outputs,
+    wanted: Outputs,
+    mask: torch.Tensor,
+    first: torch.Tensor,
+    group_of: torch.Tensor,
+    *,
+    spans: float = 0.25,
+    unsure: float = 0.02,
+) -> torch.Tensor:
+    """How far a network's outputs for passages of questions are from those that are wanted.
+
+    The sum of: the divergence (Kullback-Leibler) of the relevance among the passages of a question (`group_of`); half
+    the cross-entropy of the relevance of each passage; `spans` times the divergences of the first and the last token of
+    the short answer; and the cross-entropy of the tokens that answer. In the terms of tokens a passage weighs as much
+    as the wanted probability that it answers, plus `unsure`.
+    """
+    own_relevance, own_starts, own_ends, own_keep = (output.float() for output in own)
+    relevance, starts, ends, keep = (output.float() for output in wanted)
+    log_wanted, log_own = (one - grouped_logsumexp(one, group_of)[group_of] for one in (relevance, own_relevance))
     binary = torch.nn.functional.binary_cross_entropy_with_logits
-    loss = (wanted.exp() * (wanted - found)).sum() / (group_of.max() + 1) + 0.5 * binary(own, relevance.sigmoid())
-    weight = relevance.sigmoid() + _UNSURE
+    loss = (log_wanted.exp() * (log_wanted - log_own)).sum() / (group_of.max() + 1)
+    loss = loss + 0.5 * binary(own_relevance, relevance.sigmoid())
+    weight = relevance.sigmoid() + unsure
     weight = weight / weight.sum()
     text = text_of(mask, first)
-    spans = text.clone()
-    spans[:, 0] = True  # no short answer
+    places = text.clone()
+    places[:, 0] = True  # no short answer
     for one, theirs in ((own_starts, starts), (own_ends, ends)):
-        log_own, log_theirs = (torch.log_softmax(side.masked_fill(~spans, -1e4), dim=1) for side in (one, theirs))
-        apart = (log_theirs.exp() * (log_theirs - log_own)).masked_fill(~spans, 0).sum(1)
-        loss = loss + 0.25 * (weight * apart).sum()
+        log_one, log_theirs = (torch.log_softmax(side.masked_fill(~places, -1e4), dim=1) for side in (one, theirs))
+        apart = (log_theirs.exp() * (log_theirs - log_one)).masked_fill(~places, 0).sum(1)
+        loss = loss + spans * (weight * apart).sum()
     each = (binary(own_keep, keep.sigmoid(), reduction="none") * text).sum(1) / text.sum(1).clamp_min(1)
-    labelled, accuracy = loss_of(network, tensors[_TAUGHT:])
-    return loss + (weight * each).sum() + GROUPS_WEIGHT * labelled, accuracy
+    return loss + (weight * each).sum()
 
 
 def _loaded(hits: Path) -> Arrays:
