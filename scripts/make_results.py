@@ -9,6 +9,7 @@ scores the answers by a second judge, and draws `docs/results/NAME.svg`.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from autoais.types import CitedSentence, Question
 from rag.bench.report.summary import summary
 from rag.bench.report.tables import metric_of
 from rag.bench.results import SystemRun, grouped, read_run
+from rag.reader import Reader
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "systems"
@@ -95,9 +97,8 @@ PARTS = [
         "The same with a language model, 200 questions",
         QUALITY,
         "A sample of 200 of these questions (seed 13), because the model needs about 10 seconds for each on two cores. "
-        "It is Qwen2.5-Coder-1.5B-Instruct, 4-bit, far smaller than the models of papers. These runs are of the reader "
-        "before the one that ships, which the model's passages are reranked by too. The seconds were measured beside "
-        "other work and are left out.",
+        "It is Qwen2.5-Coder-1.5B-Instruct, 4-bit, far smaller than the models of papers. The reader reranked its "
+        "passages. The seconds were measured beside other work and are left out.",
     ),
     Part(
         "open-nq",
@@ -136,7 +137,7 @@ PARTS = [
         "documentation. An answer is right if its first 120 words hold all nuggets. Nothing was chosen on these "
         "questions. They name no gold passages, so there is no oracle. Lines that are no sentences, such as "
         "headings, are often not attributable by themselves, though they are quoted. The language model is that of the "
-        "second part, and its passages were reranked by the reader before the one that ships.",
+        "second part, and the reader reranked its passages.",
     ),
     Part(
         "own-documents-fresh",
@@ -147,6 +148,7 @@ PARTS = [
         "them in view. An answer is right if its first 120 words hold all nuggets. No language model took part.",
     ),
 ]
+_READER = re.compile(r"reader@\w+/\d+")
 SECOND = "lexical"  # a judge that is a part of no system
 FURTHER = {
     "autoais": "AutoAIS by the judge",
@@ -260,11 +262,20 @@ def _part(part: Part) -> Iterator[str]:
         f"n = {group['n']:,}; judge `{group['judge']}`; measured {' and '.join(days)}. The commands, checksums and "
         f"versions are in `eval/results/systems/{part.name}.json`."
     )
+    if earlier := _earlier_readers(group):
+        yield ""
+        yield f"The reader of these runs is not the one that ships now, but an earlier one: `{'`, `'.join(earlier)}`."
     if "second_judge" in group:
         yield from ("", *further_table(group))
     yield from ("", "| system | what it is |", "|---|---|")
     for one in group["systems"]:
         yield f"| `{one['label']}` | {_about(one['label'])} |"
+
+
+def _earlier_readers(group: Mapping[str, Any]) -> list[str]:
+    """The readers in the names of the systems, other than the one that ships."""
+    named = {name for one in group["systems"] for name in _READER.findall(one["system"])}
+    return sorted(named - {Reader().name})
 
 
 def further_table(group: Mapping[str, Any]) -> Iterator[str]:
