@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 TOWNS = ["Arlen", "Bexley", "Corvo", "Dunmore", "Elstow", "Farrow", "Gilden", "Hartley", "Ilford", "Jarrow"]
 SENTENCES = [
@@ -15,6 +16,13 @@ SENTENCES = [
 
 def text(town: str, seed: int) -> str:
     return " ".join(s.format(t=town, a=1 + seed % 8, b=1 + seed % 7) for s in SENTENCES)
+
+
+def labelled(passage: str, town: str) -> dict[str, Any]:
+    """A labelled question about the passage of an index with that id, whose text is `text`."""
+    question = f"who founded the school in {town}"
+    name = "Edward Moss"
+    return {"collection": "index", "question": question, "path": passage, "quotes": [name], "short": name}
 
 
 def tiny_bert(folder: Path, texts: Sequence[str]) -> Path:

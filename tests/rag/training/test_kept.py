@@ -1,10 +1,8 @@
 """A reader that learns anew and keeps what it said of other passages."""
 
 import json
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,12 +24,11 @@ from rag.index.build import build
 from rag.index.open import open_index
 from rag.reader import Reader, WindowEncoder
 from rag.training.kept import KeptBatches, kept_loss
-from rag.training.labelled import fingerprint
 from rag.training.mining import Group, Groups, write_arrays
 from rag.training.network import Network
 from rag.types import Passage
 from tests.conftest import write_corpus
-from tests.tiny import TOWNS, text, tiny_bert
+from tests.tiny import TOWNS, labelled, text, tiny_bert
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the export by torch
 
@@ -108,16 +105,7 @@ def data(base: Path, start: bytes, tmp_path: Path) -> Path:
     """An index, labelled questions about it and about a collection without documents, a reader, and a recipe."""
     corpus = Corpus([write_corpus(tmp_path / "c.jsonl", [(p.id, p.title, p.text) for p in PASSAGES])])
     build(corpus, tmp_path / "t.index")
-    rows: list[dict[str, Any]] = [
-        {
-            "collection": "index",
-            "question": f"who founded the school in {passage.title}",
-            "path": passage.id,
-            "quotes": [asdict(fingerprint("Edward Moss"))],
-            "short": "Edward Moss",
-        }
-        for passage in PASSAGES
-    ]
+    rows = [labelled(passage.id, passage.title) for passage in PASSAGES]
     for name, part in (("old", rows[:5]), ("new", rows[5:])):
         lines = [*part, {**rows[0], "collection": "tried afterwards", "question": "where is it"}]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))

@@ -1,9 +1,7 @@
 """A larger network teaches the reader: what it learns, where it can be prepared, and what is refused."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,12 +23,11 @@ from rag.index.build import build
 from rag.index.open import open_index
 from rag.reader import Reader, WindowEncoder
 from rag.training import taught
-from rag.training.labelled import fingerprint
 from rag.training.mining import Groups
 from rag.training.network import Network, Teacher, grouped_logsumexp
 from rag.types import Passage
 from tests.conftest import write_corpus
-from tests.tiny import TOWNS, text, tiny_bert, tiny_mpnet
+from tests.tiny import TOWNS, labelled, text, tiny_bert, tiny_mpnet
 
 PASSAGES = [Passage(f"{n}", town, text(town, n)) for n, town in enumerate(TOWNS)]
 
@@ -40,16 +37,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of towns, bases of two sizes, questions with and without labels, and a recipe with a teacher."""
     folder = tmp_path_factory.mktemp("teaching")
     build(Corpus([write_corpus(folder / "c.jsonl", [(p.id, p.title, p.text) for p in PASSAGES])]), folder / "t.index")
-    rows: list[dict[str, Any]] = [
-        {
-            "collection": "index",
-            "question": f"who founded the school in {passage.title}",
-            "path": passage.id,
-            "quotes": [asdict(fingerprint("Edward Moss"))],
-            "short": "Edward Moss",
-        }
-        for passage in PASSAGES
-    ]
+    rows = [labelled(passage.id, passage.title) for passage in PASSAGES]
     (folder / "labelled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "asked.txt").write_text("".join(f"where is {town}\t['x']\n" for town in TOWNS))
     (folder / "dev.jsonl").write_text(json.dumps({"question": "where is Corvo"}) + "\n")
