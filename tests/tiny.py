@@ -20,8 +20,7 @@ def text(town: str, seed: int) -> str:
 
 def labelled(passage: str, town: str) -> dict[str, Any]:
     """A labelled question about the passage of an index with that id, whose text is `text`."""
-    question = f"who founded the school in {town}"
-    name = "Edward Moss"
+    question, name = f"who founded the school in {town}", "Edward Moss"
     return {"collection": "index", "question": question, "path": passage, "quotes": [name], "short": name}
 
 

@@ -4,9 +4,6 @@ Of the passages of the kept files no label is used. The reader learns to say of 
 beside the groups of the other files.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -17,18 +14,17 @@ from rag.training.network import Network, loss_of
 from rag.training.taught import distance
 
 _LEARNT = 8  # tensors of a batch that are of groups to learn from
-SPANS, UNSURE = 0.5, 0.05  # see `rag.training.taught.distance`
+SPANS, UNSURE = 0.5, 0.05  # more than in teaching: short answers are forgotten first
 
 
 class KeptBatches:
     """Batches of groups to learn from, and of groups of which the reader keeps what it said.
 
-    Each file comes with the number of times it is used, as in `Groups`. Both kinds are spread evenly over the steps,
-    and a pass ends with whichever ends first.
+    Both kinds are spread evenly over the steps, and a pass ends with whichever ends first.
     """
 
-    def __init__(self, learnt: Sequence[tuple[Path, float]], kept: Sequence[tuple[Path, float]]) -> None:
-        self._learnt, self._kept = Groups(learnt), Groups(kept)
+    def __init__(self, learnt: Groups, kept: Groups) -> None:
+        self._learnt, self._kept = learnt, kept
 
     def order(self, batch: int, seed: int) -> list[NDArray[np.int64]]:
         """One pass; `batch` counts the pairs of both kinds, and numbers from the count of the first on are kept."""

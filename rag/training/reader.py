@@ -27,6 +27,8 @@ from rag.training.network import Network, Teacher, loss_of, own_ids
 from rag.training.prepared import Prepared
 from rag.training.recipe import KeptRecipe, ReaderRecipe, TeacherRecipe
 
+_File = tuple[Path, float]  # arrays, and how often they are used
+
 _SHORT_STEPS = 8
 _SEEN = 100  # pairs used to export the network
 _SCORED = 256  # windows that a teacher reads at once
@@ -118,8 +120,8 @@ def _fit(
     """Train on arrays, export the network and record what it was made of."""
     work = out / "work"
     log(f"training on {training_device()}")
-    files = [(work / name, times) for name, times in prepared.files]
-    groups = mining.Groups(files)
+    learnt, old = _split(recipe, [(work / name, times) for name, times in prepared.files])
+    groups = mining.Groups(learnt)
     schedule = _scheduled(recipe.schedule, short=short)
     made_of: list[object] = [(prepared.checksums[name], times) for name, times in prepared.files]
     pairs: mining.Groups | taught.HitBatches | kept.KeptBatches = groups
@@ -134,7 +136,7 @@ def _fit(
         network.start_from(bases.start)
     before = deepcopy(network).requires_grad_(False).eval()
     if recipe.kept is not None:
-        pairs = _kept_batches(recipe, files)
+        pairs = kept.KeptBatches(groups, mining.Groups(old))
         loss_function = partial(kept.kept_loss, before=before.to(training_device()), weight=recipe.kept.weight)
         made_of.append((recipe.kept.files, recipe.kept.weight))
     key = _key(recipe.base_sha256, recipe.start_sha256, recipe.seed, schedule, made_of)
@@ -165,12 +167,11 @@ def _fit(
     log(f"{Reader(out).name} in {out}")
 
 
-def _kept_batches(recipe: ReaderRecipe, files: Sequence[tuple[Path, float]]) -> kept.KeptBatches:
-    """The arrays of the files of `[kept]`, and those of the others."""
-    assert recipe.kept is not None
-    of = dict(zip([*recipe.questions, *recipe.labelled], files, strict=True))
-    old = [of[name] for name in recipe.kept.files]
-    return kept.KeptBatches([file for file in files if file not in old], old)
+def _split(recipe: ReaderRecipe, files: Sequence[_File]) -> tuple[list[_File], list[_File]]:
+    """The arrays to learn from, and those of the files of `[kept]`."""
+    keep = recipe.kept.files if recipe.kept is not None else ()
+    named = list(zip([*recipe.questions, *recipe.labelled], files, strict=True))
+    return [file for name, file in named if name not in keep], [file for name, file in named if name in keep]
 
 
 def _mix(network: Network, before: Network, share: float) -> None:

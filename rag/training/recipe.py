@@ -29,8 +29,9 @@ class KeptRecipe:
     """The table `[kept]`: of these files, the reader keeps what `start` says of the passages (`rag.training.kept`).
 
     `files` are names in `questions` and `labelled`; their labels are not learnt. `weight` is that of the distance from
-    the outputs of `start`, beside the loss of the other files. The reader's weights are the mean of those of `start`
-    and of the trained ones, whose part is `share` (Wortsman et al. 2022).
+    the outputs of `start`, beside the loss of the other files; the `batch` of the schedule counts the passages of both.
+    The reader's weights are the mean of those of `start` and of the trained ones, whose part is `share` (Wortsman et
+    al. 2022).
     """
 
     files: tuple[str, ...]

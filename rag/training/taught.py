@@ -190,6 +190,8 @@ def distance(
 ) -> torch.Tensor:
     """How far a network's outputs for passages of questions are from those that are wanted.
 
+    `own` and `wanted` are outputs of `rag.training.network.Network.forward`, `mask` is (pairs, length), `first` (the
+    position of the text) and `group_of` are (pairs,).
     The sum of: the divergence (Kullback-Leibler) of the relevance among the passages of a question (`group_of`); half
     the cross-entropy of the relevance of each passage; `spans` times the divergences of the first and the last token of
     the short answer; and the cross-entropy of the tokens that answer. In the terms of tokens a passage weighs as much

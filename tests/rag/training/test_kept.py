@@ -51,10 +51,11 @@ def arrays(base: Path, out: Path, passages: list[Passage], *, answer: int) -> Pa
     return out
 
 
+@pytest.mark.slow
 def test_the_more_weight_the_less_is_forgotten_of_the_kept_passages(base: Path, tmp_path: Path) -> None:
     learnt = arrays(base, tmp_path / "learnt.npz", PASSAGES[:5], answer=1)
     kept = arrays(base, tmp_path / "kept.npz", PASSAGES[5:], answer=0)
-    batches = KeptBatches([(learnt, 20)], [(kept, 20)])
+    batches = KeptBatches(Groups([(learnt, 20)]), Groups([(kept, 20)]))
     torch.manual_seed(1)
     before = Network(sentence_encoder(base)).eval()
     with torch.no_grad():  # weights so large that the outputs differ from token to token
@@ -80,7 +81,7 @@ def test_the_more_weight_the_less_is_forgotten_of_the_kept_passages(base: Path, 
 
 def test_a_network_that_did_not_change_has_nothing_to_regain(base: Path, tmp_path: Path) -> None:
     file = arrays(base, tmp_path / "a.npz", PASSAGES, answer=0)
-    batches = KeptBatches([(file, 1)], [(file, 1)])
+    batches = KeptBatches(Groups([(file, 1)]), Groups([(file, 1)]))
     network = Network(sentence_encoder(base)).eval()
     tensors = batches.batch(batches.order(40, 1)[0])
     gradients = []
@@ -127,6 +128,17 @@ def test_a_recipe_keeps_files_and_leaves_collections_out(data: Path) -> None:
     assert record["questions"]["new.jsonl"] == record["questions"]["old.jsonl"]
     assert record["questions"]["new.jsonl"] == {"questions": 5, "dropped": 0, "groups": 5}
     assert Reader(data / "out").read("where is Corvo", PASSAGES[:1])[0].start is not None
+
+
+def test_a_reader_with_a_tiny_share_of_the_trained_weights_is_the_start(data: Path, base: Path) -> None:
+    recipe = data / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("weight = 2.0", "weight = 2.0\nshare = 1e-9").replace("1e-3", "0.1"))
+    training.run(recipe, open_index(data / "t.index"), [data], data / "out", short=True, log=print)
+    (data / "start").mkdir()
+    (data / "start" / "model.onnx").write_bytes((data / "start.onnx").read_bytes())
+    (data / "start" / "tokenizer.json").write_bytes((base / "tokenizer.json").read_bytes())
+    now, then = (Reader(data / one).read("where is Corvo", PASSAGES)[2] for one in ("out", "start"))
+    assert now.relevance == pytest.approx(then.relevance, abs=0.01)
 
 
 @pytest.mark.parametrize(
