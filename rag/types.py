@@ -121,13 +121,14 @@ class Answer:
     def pieces(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield the text in pieces, each with the numbers of the passages that are cited where it ends.
 
-        The pieces together are the text. Citations stand before the final punctuation of their sentence.
+        The pieces together are the text. Citations stand before the final punctuation of a sentence, or after code.
         """
         number = {hit.passage.id: n for n, _, hit in self.numbered()}
         at = 0
         for sentence in self.sentences:
             if sentence.citations:
-                end = (sentence.start or 0) + len(sentence.text.rstrip(".!?"))
+                code = sentence.text.rpartition("\n")[2].startswith("    ")
+                end = (sentence.start or 0) + len(sentence.text if code else sentence.text.rstrip(".!?"))
                 yield self.text[at:end], tuple(number[cited] for cited in sentence.cites)
                 at = end
         if at < len(self.text):

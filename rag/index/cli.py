@@ -282,10 +282,12 @@ def list_(
 @index_app.command()
 def show(
     folder: FolderArgument,
-    path: Annotated[str | None, typer.Argument(help="A file, by its name in the index or its path.")] = None,
+    path: Annotated[
+        str | None, typer.Argument(help="A file, by its name in the index or its path; or the id of a passage.")
+    ] = None,
     as_json: JsonLinesOption = False,
 ) -> None:
-    """List the files of an index, or the passages of one file."""
+    """List the files of an index, the passages of one file, or one passage."""
     from dataclasses import asdict
     from itertools import chain, islice
 

@@ -72,7 +72,10 @@ def files_of(index: Path) -> list[FileRecord]:
 
 
 def passages_of(index: Path, name: str) -> Iterator[Passage]:
-    """Yield the passages of a file, by its name or path; raises `IndexingError` for another file."""
+    """Yield the passages of a file, by its name or path, or the passage with that id.
+
+    Raises `IndexingError` if there is neither.
+    """
     manifest = read_manifest(index)
     roots = roots_of(manifest, index)
     build = index / manifest["build"]
@@ -80,4 +83,7 @@ def passages_of(index: Path, name: str) -> Iterator[Passage]:
         path = roots[record.source].source.path
         if name == record.name or Path(name).resolve() == (path / record.within).resolve():
             return PassageStore.open(build / PASSAGES).of_file(record.number)
+    passage = PassageStore.open(build / PASSAGES).get(name)
+    if passage is not None:
+        return iter([passage])
     raise IndexingError(f"{index} has no file {name!r}: rag index show {index} lists its files")

@@ -50,6 +50,14 @@ def test_markers_are_numbered_in_order_of_first_mention_and_stand_before_the_sto
     assert [one.passage for one in answer.citations] == ["y", "x", "y"]
 
 
+def test_a_marker_stands_after_code() -> None:
+    text = "Run:\n\n    pip install ."
+    hit = Hit(Passage("y", "", text), 1.0)
+    quoted = CitedSentence(text, (Citation("y", 0, len(text), text),), 0, len(text))
+    answer = Answer(Question("q", "How?"), text, (quoted,), (hit,), "s")
+    assert str(answer) == "Run:\n\n    pip install . [1]"
+
+
 def test_answers_are_hashed() -> None:
     assert (
         len({build(said(0, 17, QUOTE), trace={"tokens": [1]}), build(said(0, 17, QUOTE), trace={"tokens": [1]})}) == 1

@@ -26,6 +26,7 @@ from rag.corpus.documents.text_lists import (
     items,
     labelled,
     marked,
+    options,
     outline,
     step,
 )
@@ -45,7 +46,7 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     for chunk in chunks:
         lines = chunk.lines
         may_be_code = not (chunk.term or chunk.title)
-        rows = drawn_table(lines) or (long_table(lines) if may_be_code else [])
+        rows = drawn_table(lines) or (options(lines) or long_table(lines) if may_be_code else [])
         if may_be_code and not rows and (is_code(lines, base) or are_commands(lines, width)):
             waiting += ["", *lines]
             continue

@@ -1,10 +1,10 @@
-"""Lists in plain text: items, steps, clauses, outlines, and lines that begin with a time, a box or a label."""
+"""Lists in plain text: items, options, steps, clauses, outlines, and lines that begin with a time, box or label."""
 
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rag.corpus.documents.blocks import Block, code, heading, item, squeezed
+from rag.corpus.documents.blocks import Block, code, entry, heading, item, squeezed
 from rag.corpus.documents.text_code import is_code
 from rag.corpus.documents.text_lines import BULLET, GOES_ON, NARROW, NUMBERED, SHORT, indent_of, unwrapped
 
@@ -15,6 +15,8 @@ _STAMP = re.compile(  # "09:30 Welcome", "[12/03/2025, 18:02] Ann: Hello", "2025
     r"\s*[\[(]?(?:\d{1,2}[:.]\d\d(?![\d.,]*\d)|\d{1,2}([./])\d{1,2}\1(?:\d{4}|\d\d)\b|\d{4}-\d\d-\d\d(?!\d))"
 )
 _BOX = re.compile(r"\s*(?:\[[ xX*✓<>]?\]|[☐☑☒✓✔✗])\s+(?=\S)")  # "[x] Tent"
+_OPTION = re.compile(r"\s*--?[^\W\d_]")
+_COLUMN = re.compile(r"\s{2,}")
 _CAPITAL_LABEL = re.compile(r"\s*[A-Z]{2}[A-Z ]{1,22}:\s+(?=\S)")  # "ACTION: Ann prints it"
 _HEAD_WORDS = 5  # of the name of a list
 
@@ -71,6 +73,22 @@ def items(lines: Sequence[str]) -> Iterator[Block]:
         if (number.isalpha() and sign != "o") or _BOX.match(f"{sign} x"):
             text = f"{sign} {text}"  # "(b)" is referred to, and a box tells what is done
         yield item(text, len(indents) - 1, f"{number}." if number.isdigit() else "-")
+
+
+def options(lines: Sequence[str]) -> list[Block]:
+    """The entries of a list of options as `--help` prints it, with the line above them; else none."""
+    starts = [place for place, line in enumerate(lines) if _OPTION.match(line)]
+    if len(starts) < 2 or starts[0] > 1 or (starts[0] == 1 and not lines[0].endswith(":")):
+        return []
+    indent = indent_of(lines[starts[0]])
+    blocks = [Block(squeezed(lines[0]))] * starts[0]
+    for start, end in pairwise([*starts, len(lines)]):
+        term, *text = _COLUMN.split(lines[start].strip(), maxsplit=1)
+        text += lines[start + 1 : end]
+        if not text or any(indent_of(line) < indent + 2 for line in lines[start + 1 : end]):
+            return []
+        blocks.append(entry(term, unwrapped(text)))
+    return blocks
 
 
 def marked(lines: Sequence[str], width: int = 0) -> list[int]:

@@ -10,6 +10,10 @@ _NUMBER = re.compile(
       | question \s+ \d+ (?:\.\d+)* \s*[.:–—-]\s*
       | (?: § \s* \d+ (?:\.\d+)* | \d+ \. | (?:\d+|[a-z]) (?:\.\d+)+ ) \.? \s+ ) (?=["“‘'(«]?[^\W\d_])"""
 )
+_VERSION = re.compile(  # "2.1.0 (May 2024)", "1.6 Unreleased", "3.10 or later"
+    r"""(?ix) v?\d+ (?:\.\d+)+ \s+ (?: \( .* | (?:or|and) \s \w+
+      | (?:unreleased|in\sdevelopment|alpha|beta|rc|final|stable|lts|release) \b [\s\d.(]* )"""
+)
 _NAME = re.compile(r"\W{0,2}(?:\d{3,}|§ ?\d+|\d+(?:[./-]\d+)+)\b.*")  # a year, code, date, version or paragraph
 _MARKS = ("¶", "§", "#", "[link]", "[edit]", "\U0001f517")  # of links; fonts of icons have signs of their own
 _LANGUAGE = re.compile(r"\b[A-Z]#\Z")  # C#
@@ -30,12 +34,16 @@ _GENERIC = frozenset(
 
 
 def clean_heading(text: str) -> str:
-    """A heading without its number (`2.1 Rivers`, `Chapter 2. Rivers`, `Question 2. Why?`) and its own link's `¶`."""
+    """A heading without its number (`2.1 Rivers`, `Chapter 2. Rivers`, `Question 2. Why?`) and its own link's `¶`.
+
+    The number of a version (`2.1.0 (May 2024)`) stays.
+    """
     text = squeezed(text)
     end = len(text)
     while length := _mark(text, end):
         end -= length
-    return _NUMBER.sub("", text if _LANGUAGE.search(text) else text[:end].rstrip(), count=1)
+    text = text if _LANGUAGE.search(text) else text[:end].rstrip()
+    return text if _VERSION.fullmatch(text) else _NUMBER.sub("", text, count=1)
 
 
 def _mark(text: str, end: int) -> int:

@@ -161,6 +161,9 @@ def test_links_that_a_sentence_announces_stay() -> None:
         ("Page", "<h1><a href='http://example.org'>The Site</a></h1><h2>Cats</h2>", "Page", "Cats"),
         ("7 Days in June", "<p>", "7 Days in June", ""),
         ("Loops (GNU Octave (version 7))", '<h2 class="chapter">24 While Loops</h2>', "Loops", "While Loops"),
+        ("Changes", "<h2>2.1.0 (May 2, 2024)</h2>", "Changes", "2.1.0 (May 2, 2024)"),
+        ("Rivers 2.1", "<h2>2.0 Unreleased</h2>", "Rivers 2.1", "2.0 Unreleased"),
+        ("3.10 or later", "<h2>2.1 Beta rivers</h2>", "3.10 or later", "Beta rivers"),
         ("11. “Windows” Menu", "<h2>11. “Windows” Menu</h2>", "“Windows” Menu", ""),
     ],
 )

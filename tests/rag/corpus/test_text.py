@@ -370,6 +370,24 @@ def test_lines_that_begin_with_labels_stay_apart(text: str, expected: list[str])
     assert blocks(text) == expected
 
 
+def test_options_are_entries() -> None:
+    listed = """
+        options:
+          -f FORM, --form=FORM
+                         print it in this form
+          -c, --count    count the parts that are missing in each of the boxes, or
+                         all of them
+          -h, --help     show this help
+        """
+    assert blocks(listed) == [
+        "options:",
+        "-f FORM, --form=FORM: print it in this form",
+        "-c, --count: count the parts that are missing in each of the boxes, or all of them",
+        "-h, --help: show this help",
+    ]
+    assert blocks("-a  one\n-b  two\nThree of them.") == ["-a one", "-b two", "Three of them."]
+
+
 def test_terms_in_capitals_among_others() -> None:
     text = f"{LONG}\n{LONG}\n{LONG}\n\nPriming\n    {LONG}\n\nNPSH\n    {LONG}"
     assert blocks(text)[1:] == [f"Priming: {LONG}", f"NPSH: {LONG}"]

@@ -771,6 +771,7 @@ def test_the_files_of_an_index_and_the_passages_of_a_file_are_shown(docs: Path, 
     assert [row["id"] for row in rows] == [f"b.md#{number}" for number in range(1, 13)]
     assert "1. deep" not in rag("index", "show", home, "b.md").stdout
     assert "The river deep/d runs" in rag("index", "show", home, "deep/d.md").stdout
+    assert [json.loads(rag("index", "show", home, rows[0]["id"], "--json").stdout)] == rows[:1]
     one_line_error(rag("index", "show", home, "nope.md"), "has no file 'nope.md'", "lists its files")
     first = json.loads(rag("index", "show", home, "--json").stdout.splitlines()[0])
     assert (first["name"], first["passages"], len(first["stamp"]["sha256"])) == ("a.md", 2, 64)
