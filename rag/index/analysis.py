@@ -14,8 +14,12 @@ _LONGEST_QUERY = 10_000
 # max_depth, -c, --all, os.path, std::map, /etc/hosts, sha256, maxDepth
 _IDENTIFIER = re.compile(r"^--?\w|_|\w[:/.]+\w|[a-z]\d|\d[a-z]|[a-z][A-Z]|\w\(\)$")
 _AROUND_WORDS = "?!.,;:\"'`[]“”‘’"
-# "2nd", "1990s", "U.S.", "e.g." look like identifiers and are none.
-_NO_IDENTIFIER = re.compile(r"\d+(?:st|nd|rd|th|s)|(?:[a-z]\.)+[a-z]?", re.IGNORECASE)
+# "2nd", "1990s", "U.S.", "e.g.", "10:30", "24/7", "10am", "2.5kg" look like identifiers and are none.
+_NO_IDENTIFIER = re.compile(
+    r"\d+(?:st|nd|rd|th|s)|(?:[a-z]\.)+[a-z]?|\d+(?:[:/]\d+)+"
+    r"|\d+(?:[.:,]\d+)?(?:[ap]m|h|hrs?|mins?|[cmk]?m|k?g|lbs?|m?l|[kmgt]b|k|x)",
+    re.IGNORECASE,
+)
 _LETTER_OPTION = re.compile(r"-\w")  # -c is not -C
 # Words of a question that say nothing of what it is about, besides stop words.
 _ASKING = frozenset("can could do does did has have i is may me must my one should there we would you your".split())

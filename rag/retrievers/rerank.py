@@ -185,7 +185,7 @@ class Rerank:
         exact = Exact.of(query) if self._exact_first else Exact(None, None)
         deep = exact.depth(self._depth)
         (hits,) = self._over.search([query], max(k, deep))
-        found = {hit.passage.id for hit in hits[self._depth : deep] if exact.matches(hit.passage)}
+        found = exact.matching(hits[self._depth : deep])
         first = [*hits[: self._depth], *(hit for hit in hits[self._depth :] if hit.passage.id in found)]
         rest = [hit for hit in hits[self._depth :] if hit.passage.id not in found]
         scores = self._scorer.score(query, [hit.passage for hit in first])

@@ -14,6 +14,7 @@ from rag.index.parts import adding, parse_size
 from rag.index.recipes import Recipe, read_recipe, walk_recipes
 from rag.resources import names
 from rag.retrievers import Retriever, kind_of, open_retriever
+from rag.retrievers.exact import Exact
 from rag.retrievers.fusion import Fusion
 from rag.retrievers.rerank import Rerank
 from rag.testing import check_retriever
@@ -111,10 +112,23 @@ def test_a_query_about_a_name_finds_the_whole_name(query: str, found: str, other
         "Who wrote the manual?",
         "what does the 2nd amendment say",
         "Who led the U.S. army?",
+        "Can I arrive at 10am?",
+        "Is it open 24/7?",
+        "Does it take 2.5kg?",
     ],
 )
 def test_a_query_about_more_than_a_name_has_none(query: str) -> None:
     assert asked_name(query) is None
+
+
+def test_a_name_that_many_hits_have_puts_none_first() -> None:
+    exact = Exact.of("How do I feed a dog in FurHack?")
+    hits = [
+        Hit(Passage(f"p{n}", "", "FurHack 3.6" if n % 2 else "Give the dog meat."), 1.0 - n / 100) for n in range(20)
+    ]
+    assert exact.first(hits, 2.0) == hits
+    rare = [*hits[::2], hits[1]]
+    assert exact.first(rare, 2.0)[0].passage.id == "p1"
 
 
 def test_passages_with_the_very_name_come_first() -> None:
