@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block
 from rag.corpus.documents.html import html_blocks
+from rag.corpus.documents.markdown_tags import keep_placeholders
 from rag.corpus.documents.text_lines import DOTS, are_narrow
 from rag.corpus.documents.text_lists import marked
 from rag.corpus.documents.text_tables import have_dots
@@ -52,6 +53,7 @@ def rendered(text: str) -> str:
 
     text = _GITHUB_CALLOUT.sub(lambda mark: f"{mark[1]}{mark[2].title()}\n{mark[1]}", text)
     reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    keep_placeholders(reader, text)
     known: dict[str, Any] = {}
     tokens = reader.parse(text, known)
     return str(reader.renderer.render([*_apart(reader, tokens, known)], reader.options, known))

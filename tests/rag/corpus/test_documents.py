@@ -40,6 +40,28 @@ def test_lines_of_markdown_that_stand_apart(tmp_path: Path, text: str, expected:
     assert passage.text.split("\n\n") == [line.strip() for line in expected]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Run git clone <url> and rocket --name <your-name>.", "Run git clone <url> and rocket --name <your-name>."),
+        ("Enter 'trade A <emote>' to *accept*.", "Enter 'trade A <emote>' to accept."),
+        ('Add <server port="80"> before </config>.', 'Add <server port="80"> before </config>.'),
+        ("<command>\nruns *it*.", "<command> runs it."),
+        ("<your_own_file>", "<your_own_file>"),
+        ("- <id>\n", "- <id>"),
+        (
+            "Press <kbd>Ctrl</kbd>+C<br>or <ME@example.org> &lt;x&gt; <!-- no -->now.",
+            "Press Ctrl+C or ME@example.org <x> now.",
+        ),
+        ("<Tabs>\n\nWith *npm* <Icon name='x'/> and <my-key>K</my-key>.\n\n</Tabs>", "With npm and K."),
+        ("<div>\n\nIn a box.\n\n</div>", "In a box."),
+    ],
+)
+def test_a_placeholder_of_markdown_is_no_tag(tmp_path: Path, text: str, expected: str) -> None:
+    (passage,) = read(tmp_path, "r.md", text)
+    assert passage.text == expected
+
+
 def test_markdown_keeps_title_and_headings_and_drops_markup(tmp_path: Path) -> None:
     text = (
         f"---\nlayout: x\n---\n# Rivers\n\n{LONG}\n\n## Poland\n\n"
