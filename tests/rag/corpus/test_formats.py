@@ -79,7 +79,7 @@ def test_rst_with_the_directives_and_roles_of_sphinx(tmp_path: Path) -> None:
     (passage,) = read(tmp_path, "r.rst", text)
     assert passage.title == "Rivers"
     assert passage.text.split("\n\n") == [
-        "See the lakes, flow and code. It is |unknown|.",
+        "See the lakes, flow and code. It is unknown.",
         "Note: Mind the gap.",
         "New in version 3.1",
         "flow(speed): Lets it flow.",
@@ -90,6 +90,100 @@ def test_rst_with_the_directives_and_roles_of_sphinx(tmp_path: Path) -> None:
         "- two",
         "Name: a | Size: 1",
     ]
+
+
+def test_code_in_the_directives_of_sphinx_stays_code(tmp_path: Path) -> None:
+    text = dedent("""\
+        .. plot::
+           :include-source:
+
+            import mill
+            # Show it. It turns.
+            mill.show()
+
+        .. testcode:: mills
+           :hide:
+
+            print(1)
+
+            flow(2)
+
+        .. prompt:: bash $
+
+           pip install mill
+
+        .. doctest::
+
+           >>> 1 + 1
+           2
+
+        .. code-block:: python
+           :linenos:
+           :emphasize-lines: 1
+
+           x = 1
+
+        .. ipython::
+           y = 2
+
+        .. code-block:: bash
+           mill run
+
+        .. plot:: mill.py
+
+           The mill from above.
+        """)
+    assert blocks(tmp_path, "r.rst", text) == [
+        "    import mill\n    # Show it. It turns.\n    mill.show()",
+        "    print(1)\n    \n    flow(2)",
+        "    pip install mill",
+        "    >>> 1 + 1\n    2",
+        "    x = 1",
+        "    y = 2",
+        "    mill run",
+        "The mill from above.",
+    ]
+
+
+def test_rst_keeps_the_text_of_directives_with_options_that_docutils_lacks(tmp_path: Path) -> None:
+    text = ".. note::\n   :collapsible:\n\n   Mind the gap.\n\n.. math::\n   :label: e\n\n   a + b\n"
+    assert blocks(tmp_path, "r.rst", text) == ["Note: Mind the gap.", "    a + b"]
+
+
+def test_references_of_rst_show_what_they_lead_to(tmp_path: Path) -> None:
+    text = dedent("""\
+        See :ref:`move-it`, :ref:`here <move-it>`, :ref:`other-file`, :doc:`/mills/old`, :doc:`/lakes/index`,
+        `~water.Flow`, `Miller`_, `Wheel <Wheels_>`_, [Moss]_, |Dam|, :file:`~/.millrc`, :samp:`run <mill>`,
+        :kbd:`<Ctrl>` and x_.
+
+        .. seealso:: :ref:`move-it`, ``code``.
+
+        .. versionadded:: 3.1 The ``flow``.
+
+        .. _move-it:
+
+        .. index:: moving
+
+        How to move it
+        --------------
+
+        Push.
+        """)
+    first, second = read(tmp_path, "r.rst", f"Rivers\n======\n\n{LONG}\n{LONG}\n\n{text}{LONG} {LONG} {LONG}\n")
+    assert first.text.split("\n\n")[1:] == [
+        "See How to move it, here, other-file, old, lakes, Flow, Miller, Wheel, [Moss], Dam, ~/.millrc, run <mill>, "
+        "<Ctrl> and x_.",
+        "See also: How to move it, code.",
+        "New in version 3.1: The flow.",
+    ]
+    assert second.section == "How to move it"
+
+
+def test_rst_leaves_out_what_is_to_do_and_names_of_files(tmp_path: Path) -> None:
+    left_out = ".. todo:: Write this. It says 42.", ".. bibliography:: _static/references.bib", ".. automodapi:: mill"
+    kept = ".. option:: -f", ".. function:: flow(speed)", ".. centered:: Mind the gap"
+    text = "\n\n".join([*left_out, *kept])
+    assert blocks(tmp_path, "r.rst", text) == ["-f", "flow(speed)", "Mind the gap"]
 
 
 def test_what_rst_says_of_itself(tmp_path: Path) -> None:
