@@ -25,7 +25,7 @@ _LABEL = "label"
 _LABELS = frozenset(["ref", "numref"])
 _REFERENCES = _LABELS | {"doc", "any", "term", "download", "class", "func", "meth", "mod"}
 _VERBATIM = frozenset("file samp command program kbd guilabel menuselection envvar genex regexp math code".split())
-_CONTENTS = frozenset(["toctree", "contents", "sectnum", "autosummary", "listing-table", "genindex"])
+CONTENTS = frozenset(["toctree", "contents", "sectnum", "autosummary", "listing-table", "genindex"])
 _SILENT = frozenset(
     """
     index program module currentmodule highlight default-domain py:module py:currentmodule tabularcolumns sectionauthor
@@ -33,7 +33,7 @@ _SILENT = frozenset(
     testsetup testcleanup todo todolist program-output command-output
     """.split()
 )
-_CODE = frozenset(
+CODE = frozenset(
     """
     code code-block sourcecode code-cell jupyter-execute ipython doctest testcode testoutput prompt console terminal
     plot
@@ -42,7 +42,7 @@ _CODE = frozenset(
 _SAYS = re.compile(r"-|(?![^\s(]*/)\S*[\s(]")  # of an argument alone: some words, an option or a declaration; no path
 _LEFT_OUT = re.compile(r"(?:orphan|tocdepth|nocomments|nosearch|no-search|copyright)\b|\w+: \$\w+\$", re.IGNORECASE)
 _PARSING = threading.Lock()
-_CHANGES = {
+CHANGES = {
     "versionadded": "New in version",
     "versionchanged": "Changed in version",
     "deprecated": "Deprecated since version",
@@ -78,7 +78,7 @@ def _published(text: str, dropped: Counter[str], **more: bool) -> dict[str, Any]
     from docutils.core import publish_parts
     from docutils.utils import SystemMessage
 
-    dropped[nav.CONTENTS] += sum(found in _CONTENTS for found in _DIRECTIVE.findall(text))
+    dropped[nav.CONTENTS] += sum(found in CONTENTS for found in _DIRECTIVE.findall(text))
     settings = {
         "_disable_config": True,
         "file_insertion_enabled": False,
@@ -164,9 +164,9 @@ def _learn(text: str) -> None:
             if own.option_spec:
                 lenient = type(kind, (own,), {"option_spec": _AnyOption(own.option_spec)})
                 directives.register_directive(name, lenient)
-    for name in found - {*en.directives, *directives._directives} | (_CONTENTS - {"sectnum"}):
+    for name in found - {*en.directives, *directives._directives} | (CONTENTS - {"sectnum"}):
         directives.register_directive(name, _other_directive())
-    for name in _CODE:
+    for name in CODE:
         directives.register_directive(name, _code_directive())
     for name in {name.lower() for name in _ROLE.findall(text)} - {*en.roles, *roles._roles}:
         roles.register_local_role(name, _role)
@@ -222,15 +222,15 @@ def _other_directive() -> Any:  # noqa: ANN401
 
         def run(self) -> list[nodes.Node]:
             name = self.name.lower()
-            if name in _CONTENTS or is_silent(name):
+            if name in CONTENTS or is_silent(name):
                 return []
             argument = " ".join(self.arguments[0].split()) if self.arguments else ""
             content: Any = nodes.Element()
             self.state.nested_parse(self.content, self.content_offset, content)
-            if name in _CHANGES:
+            if name in CHANGES:
                 first = content.children[0].astext() if content.children else ""
                 number, _, rest = argument.partition(" ")
-                said = f"{_CHANGES[name]} {number}: {self._inline(rest).astext()} {first}".strip().rstrip(":")
+                said = f"{CHANGES[name]} {number}: {self._inline(rest).astext()} {first}".strip().rstrip(":")
                 return [nodes.paragraph("", said), *content.children[1:]]
             if name == "seealso":
                 head = nodes.paragraph("", "See also", classes=["admonition-title"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rag.corpus.documents import load_document, read_document
+from rag.corpus.documents import Document, load_document, read_document
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.grids import grid_rows
 from rag.corpus.reader import Corpus
@@ -22,6 +22,11 @@ def read(tmp_path: Path, name: str, content: str | bytes) -> list[Passage]:
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return read_document(path, name)
+
+
+def load_document_of(tmp_path: Path, name: str, content: str) -> Document:
+    (tmp_path / name).write_text(content)
+    return load_document(tmp_path / name, name)
 
 
 def blocks(tmp_path: Path, name: str, content: str | bytes) -> list[str]:
@@ -205,6 +210,153 @@ def test_rst_cannot_read_other_files(tmp_path: Path) -> None:
 )
 def test_broken_rst_is_read_as_it_stands(tmp_path: Path, text: str) -> None:
     assert LONG in "".join(passage.text for passage in read(tmp_path, "r.rst", f"{LONG}\n\n{text}\n"))
+
+
+# --- MyST ---------------------------------------------------------------------------------------------------------
+
+
+def test_directives_of_myst_are_read_as_those_of_rst(tmp_path: Path) -> None:
+    text = dedent("""\
+        ```{toctree}
+        :hidden: true
+        Old mills <old>
+        ```
+
+        ```{eval-rst}
+        .. automodule:: mill
+
+        .. note:: The default is 7.
+        ```
+
+        ```{Note}
+        Use *it*, see [there][1].
+        ```
+
+        [1]: https://example.org
+
+        :::{warning}
+            Do not touch
+            the wheel.
+        :::
+
+        ::::{tab-set}
+        :::{tab-item} Linux
+        Run apt.
+        :::
+        ::::
+
+        ```{code-block} python
+        :linenos:
+
+        x = 1
+        ```
+
+        ```{code-cell} ipython3
+        ---
+        tags: [hide]
+        ---
+        y = 2
+        ```
+
+        ```{image} mill.png
+        :target: https://example.org
+        ```
+
+        ```{figure} mill.png
+        The mill stands by the river since the year 1820, and it still turns today.
+        ```
+
+        ```{todo}
+        Write this.
+        ```
+
+        :::{admonition} Mind this
+        :class: tip
+        The gap.
+        :::
+
+        ```{versionadded} 3.1
+        It `turns`.
+        ```
+
+        ```{deprecated} 4
+        ```
+
+        ````{dropdown} More
+        ```{code-block} bash
+        mill run
+        ```
+        ````
+
+        ```{list-table}
+        :header-rows: 1
+
+        * - Name
+          - Size
+        * - a
+          - 1
+        ```
+
+        ```{py:function} flow(*speed)
+        Lets it flow.
+        ```
+        """)
+    found = load_document_of(tmp_path, "r.md", text)
+    assert found.dropped[nav.CONTENTS] == 1
+    assert [block for passage in found.passages for block in passage.text.split("\n\n")] == [
+        "Note: The default is 7.",
+        "Note: Use it, see there.",
+        "Warning: Do not touch the wheel.",
+        "Linux: Run apt.",
+        "    x = 1",
+        "    y = 2",
+        "The mill stands by the river since the year 1820, and it still turns today.",
+        "Mind this: The gap.",
+        "New in version 3.1: It turns.",
+        "Deprecated since version 4",
+        "More:",
+        "    mill run",
+        "Name: a | Size: 1",
+        "flow(*speed): Lets it flow.",
+    ]
+
+
+def test_roles_targets_and_comments_of_myst(tmp_path: Path) -> None:
+    text = dedent("""\
+        See {ref}`move-it`, {ref}`here <move-it>`, {doc}`/mills/old`, {class}`~water.Flow` and {ref}`other-file`.
+        % A comment.
+        Push it, `{code}`, ${HOME}`x`.
+
+        (move-it)=
+
+        ## How to `move`
+
+        Push.
+        """)
+    (passage,) = read(tmp_path, "r.md", text)
+    assert passage.text.split("\n\n") == [
+        "See How to move, here, old, Flow and other-file.",
+        "Push it, {code}, ${HOME}x.",
+        "Push.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("```{r, echo=FALSE}\nr <- 1\n```", ["    r <- 1"]),
+        ("```{python}\n:x:\n```", ["    :x:"]),
+        ("```{.python #mill}\np = 1\n```", ["    p = 1"]),
+        ("% ls\n% make", ["% ls", "% make"]),
+        ("Set `a`{.x} and f(x)= 1.", ["Set a{.x} and f(x)= 1."]),
+        ("::: {.callout-note}\nMind *it*.\n:::", ["Mind it."]),
+        (":::tip[Faster]\nTurn it.\n:::", ["Tip: Faster", "Turn it."]),
+        ("::: mill.wheel\n", ["::: mill.wheel"]),
+        ("> [!NOTE]\n> Mind it.", ["Note: Mind it."]),
+    ],
+)
+def test_other_markdown_is_no_myst(tmp_path: Path, text: str, expected: list[str]) -> None:
+    assert blocks(tmp_path, "r.md", text) == expected
 
 
 # --- manual pages ------------------------------------------------------------------------------------------------
