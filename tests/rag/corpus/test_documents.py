@@ -49,6 +49,7 @@ def test_lines_of_markdown_that_stand_apart(tmp_path: Path, text: str, expected:
         ("<command>\nruns *it*.", "<command> runs it."),
         ("<your_own_file>", "<your_own_file>"),
         ("- <id>\n", "- <id>"),
+        ("cp <source> <path>/<title>, then *stop*.", "cp <source> <path>/<title>, then stop."),
         (
             "Press <kbd>Ctrl</kbd>+C<br>or <ME@example.org> &lt;x&gt; <!-- no -->now.",
             "Press Ctrl+C or ME@example.org <x> now.",
