@@ -16,7 +16,8 @@ from rag.corpus.twins import Sketch, Twins, packed, sketch_of
 from rag.errors import FormatError, IndexingError
 from rag.types import Passage
 
-_STATIC = "_static"  # where Sphinx keeps styles, scripts and fonts, with their licences
+# Where Sphinx keeps styles, scripts and fonts, with their licences, and patterns of pages.
+_NO_TEXT = frozenset(["_static", "_templates"])
 _PACKINGS = frozenset([".gz", ".bz2", ".xz", ".zst"])
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the estimate before a build
 
@@ -250,7 +251,7 @@ class _Folder:
             return "item hidden by a dot"
         if entry.is_symlink() and not Path(entry.path).exists():
             return "link to nowhere"
-        return f"folder called {_STATIC}" if entry.name == _STATIC and entry.is_dir() else None
+        return f"folder called {entry.name}" if entry.name in _NO_TEXT and entry.is_dir() else None
 
     def _stays(self, entry: "os.DirEntry[str]") -> bool:
         """Whether a link leads to a file of the folder."""

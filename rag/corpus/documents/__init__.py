@@ -14,10 +14,12 @@ from mimetypes import MimeTypes
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 
+from rag.corpus.documents.blocks import Block, Kind
 from rag.corpus.documents.contents import without_contents
 from rag.corpus.documents.formats import CHECKED, HEAD, READERS, Source
 from rag.corpus.documents.split import passages
 from rag.corpus.documents.time_limit import limited
+from rag.corpus.documents.titles import is_generic
 from rag.corpus.sources import LARGEST
 from rag.errors import FormatError
 from rag.types import Passage
@@ -25,6 +27,7 @@ from rag.types import Passage
 SUFFIXES = frozenset(READERS)
 SECONDS = 90.0  # for one file, at most; a PDF has a shorter limit of its own
 _AT_LEAST, _A_MEGABYTE = 8.0, 20.0  # seconds for a small file, and more for each megabyte
+_FIRST = frozenset(["readme", "index"])  # files that are read first, of which a corpus has many
 _MAN = re.compile(r"\.[1-8][a-z]{0,5}")
 _INFO = re.compile(r"\.info(?:-\d{1,3})?")
 _README = re.compile(r"readme\.[a-z]\w*")
@@ -70,8 +73,17 @@ def load_document(path: Path | Traversable, name: str) -> Document:
 def _read(source: Source, kind: str) -> tuple[str, list[Passage]]:
     """The title and the passages."""
     title, blocks = READERS[kind](source)
-    said = without_contents(blocks, source.dropped)
-    return title, list(passages(said, source.name, title or _stem(source.name)))
+    said = [*without_contents(blocks, source.dropped)]
+    return title, list(passages(said, source.name, title or _called(said, source.name)))
+
+
+def _called(blocks: list[Block], name: str) -> str:
+    """What to call a document without a title: as its file, or a README as the heading that it begins with."""
+    stem = _stem(name)
+    first = blocks[0] if blocks else None
+    if stem.casefold() in _FIRST and first is not None and first.kind is Kind.HEADING and not is_generic(first.text):
+        return first.text
+    return stem
 
 
 def _stem(name: str) -> str:

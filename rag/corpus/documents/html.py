@@ -21,6 +21,7 @@ _REMOVED = ", ".join(
     annotation annotation-xml sup.reference a.headerlink a.permalink span.permalink a.anchorjs-link a.copiable-link
     a.copiable-anchor a.footnote-backref a.fn-backref .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link
     .viewcode-back .previous_page .next_page .toc_page [role=tooltip] .tooltip .tooltiptext label.ocn
+    .jp-InputPrompt .jp-OutputPrompt .input_prompt .output_prompt .nbinput>.prompt .nboutput>.prompt
     a.footnote-reference a.footnote-ref sup.footnote-ref a[name^="DOCF"] a[id^="DOCF"] a[href*="#DOCF"]
     """.split()
     + [f"h{level} [aria-hidden=true]" for level in range(1, 7)]

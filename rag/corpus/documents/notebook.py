@@ -21,13 +21,13 @@ def notebook_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str
     for cell in _cells(notebook, where):
         source = _joined(cell.get("source", cell.get("input", "")))
         if cell.get("cell_type") == "markdown":
-            found, page = html_blocks(rendered(source), dropped, where=where)
+            found, page = html_blocks(rendered(source, dropped), dropped, where=where)
             title = title or found
             blocks += page
         elif cell.get("cell_type") == "heading":
             level = cell.get("level")
             marks = "#" * level if isinstance(level, int) and 0 < level < 7 else "#"
-            found, page = html_blocks(rendered(f"{marks} {source}"), dropped, where=where)
+            found, page = html_blocks(rendered(f"{marks} {source}", dropped), dropped, where=where)
             title = title or found
             blocks += page
         elif cell.get("cell_type") == "code":

@@ -40,6 +40,29 @@ def test_lines_of_markdown_that_stand_apart(tmp_path: Path, text: str, expected:
     assert passage.text.split("\n\n") == [line.strip() for line in expected]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Run git clone <url> and rocket --name <your-name>.", "Run git clone <url> and rocket --name <your-name>."),
+        ("Enter 'trade A <emote>' to *accept*.", "Enter 'trade A <emote>' to accept."),
+        ('Add <server port="80"> before </config>.', 'Add <server port="80"> before </config>.'),
+        ("<command>\nruns *it*.", "<command> runs it."),
+        ("<your_own_file>", "<your_own_file>"),
+        ("- <id>\n", "- <id>"),
+        ("cp <source> <path>/<title>, then *stop*.", "cp <source> <path>/<title>, then stop."),
+        (
+            "Press <kbd>Ctrl</kbd>+C<br>or <ME@example.org> &lt;x&gt; <!-- no -->now.",
+            "Press Ctrl+C or ME@example.org <x> now.",
+        ),
+        ("<Tabs>\n\nWith *npm* <Icon name='x'/> and <my-key>K</my-key>.\n\n</Tabs>", "With npm and K."),
+        ("<div>\n\nIn a box.\n\n</div>", "In a box."),
+    ],
+)
+def test_a_placeholder_of_markdown_is_no_tag(tmp_path: Path, text: str, expected: str) -> None:
+    (passage,) = read(tmp_path, "r.md", text)
+    assert passage.text == expected
+
+
 def test_markdown_keeps_title_and_headings_and_drops_markup(tmp_path: Path) -> None:
     text = (
         f"---\nlayout: x\n---\n# Rivers\n\n{LONG}\n\n## Poland\n\n"
@@ -293,7 +316,19 @@ def test_links_that_lead_out_of_the_folder_are_counted_and_not_followed(tmp_path
 
 def test_every_file_that_is_not_read_is_counted(tmp_path: Path) -> None:
     (tmp_path / "_static").mkdir()
-    for name in ("a.md", "_static/fonts.html", "copyright", "changelog.gz", "a.py.gz", "b.py", "B.PY", "x.1", ".git"):
+    (tmp_path / "_templates").mkdir()
+    for name in (
+        "a.md",
+        "_static/fonts.html",
+        "_templates/class.rst",
+        "copyright",
+        "changelog.gz",
+        "a.py.gz",
+        "b.py",
+        "B.PY",
+        "x.1",
+        ".git",
+    ):
         (tmp_path / name).write_text(LONG)
     (tmp_path / "style.css").symlink_to("/nowhere.css")
     corpus = Corpus([tmp_path], exclude=["b.*"])
@@ -302,6 +337,7 @@ def test_every_file_that_is_not_read_is_counted(tmp_path: Path) -> None:
     assert corpus.passed == {
         "item hidden by a dot": 1,
         "folder called _static": 1,
+        "folder called _templates": 1,
         "link to nowhere": 1,
         "file outside of --include and --exclude": 1,
     }
@@ -489,6 +525,22 @@ def test_several_headings_of_the_top_rank_are_siblings(tmp_path: Path) -> None:
     assert [found.headings for found in over] == ["Guide, Parking", "Guide, Badges"]
     titled = read(tmp_path, "a.md", f"---\ntitle: Guide\n---\n# Parking\n\n{body}\n\n# Badges\n\n{body}\n")
     assert [found.headings for found in titled] == ["Guide, Parking", "Guide, Badges"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "title"),
+    [
+        ("README.md", "# Mills of Pell\n\nOld.\n\n# Wheels\n\nRound.", "Mills of Pell"),
+        ("index.rst", "Mills\n=====\n\nOld.\n\nWheels\n======\n\nRound.", "Mills"),
+        ("readme.md", "Hello.\n\n# Mills\n\nOld.\n\n# Wheels\n\nRound.", "readme"),
+        ("README.md", "# Installation\n\nOld.\n\n# Wheels\n\nRound.", "README"),
+        ("old.md", "# Mills\n\nOld.\n\n# Wheels\n\nRound.", "old"),
+    ],
+)
+def test_a_readme_is_called_as_the_heading_that_it_begins_with(
+    tmp_path: Path, name: str, text: str, title: str
+) -> None:
+    assert {passage.title for passage in read(tmp_path, name, text)} == {title}
 
 
 def test_lines_of_markdown_that_begin_with_labels_stay_apart(tmp_path: Path) -> None:

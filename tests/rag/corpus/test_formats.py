@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rag.corpus.documents import load_document, read_document
+from rag.corpus.documents import Document, load_document, read_document
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.grids import grid_rows
 from rag.corpus.reader import Corpus
@@ -22,6 +22,11 @@ def read(tmp_path: Path, name: str, content: str | bytes) -> list[Passage]:
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return read_document(path, name)
+
+
+def load_document_of(tmp_path: Path, name: str, content: str) -> Document:
+    (tmp_path / name).write_text(content)
+    return load_document(tmp_path / name, name)
 
 
 def blocks(tmp_path: Path, name: str, content: str | bytes) -> list[str]:
@@ -79,7 +84,7 @@ def test_rst_with_the_directives_and_roles_of_sphinx(tmp_path: Path) -> None:
     (passage,) = read(tmp_path, "r.rst", text)
     assert passage.title == "Rivers"
     assert passage.text.split("\n\n") == [
-        "See the lakes, flow and code. It is |unknown|.",
+        "See the lakes, flow and code. It is unknown.",
         "Note: Mind the gap.",
         "New in version 3.1",
         "flow(speed): Lets it flow.",
@@ -90,6 +95,100 @@ def test_rst_with_the_directives_and_roles_of_sphinx(tmp_path: Path) -> None:
         "- two",
         "Name: a | Size: 1",
     ]
+
+
+def test_code_in_the_directives_of_sphinx_stays_code(tmp_path: Path) -> None:
+    text = dedent("""\
+        .. plot::
+           :include-source:
+
+            import mill
+            # Show it. It turns.
+            mill.show()
+
+        .. testcode:: mills
+           :hide:
+
+            print(1)
+
+            flow(2)
+
+        .. prompt:: bash $
+
+           pip install mill
+
+        .. doctest::
+
+           >>> 1 + 1
+           2
+
+        .. code-block:: python
+           :linenos:
+           :emphasize-lines: 1
+
+           x = 1
+
+        .. ipython::
+           y = 2
+
+        .. code-block:: bash
+           mill run
+
+        .. plot:: mill.py
+
+           The mill from above.
+        """)
+    assert blocks(tmp_path, "r.rst", text) == [
+        "    import mill\n    # Show it. It turns.\n    mill.show()",
+        "    print(1)\n    \n    flow(2)",
+        "    pip install mill",
+        "    >>> 1 + 1\n    2",
+        "    x = 1",
+        "    y = 2",
+        "    mill run",
+        "The mill from above.",
+    ]
+
+
+def test_rst_keeps_the_text_of_directives_with_options_that_docutils_lacks(tmp_path: Path) -> None:
+    text = ".. note::\n   :collapsible:\n\n   Mind the gap.\n\n.. math::\n   :label: e\n\n   a + b\n"
+    assert blocks(tmp_path, "r.rst", text) == ["Note: Mind the gap.", "    a + b"]
+
+
+def test_references_of_rst_show_what_they_lead_to(tmp_path: Path) -> None:
+    text = dedent("""\
+        See :ref:`move-it`, :ref:`here <move-it>`, :ref:`other-file`, :doc:`/mills/old`, :doc:`/lakes/index`,
+        `~water.Flow`, `Miller`_, `Wheel <Wheels_>`_, [Moss]_, |Dam|, :file:`~/.millrc`, :samp:`run <mill>`,
+        :kbd:`<Ctrl>` and x_.
+
+        .. seealso:: :ref:`move-it`, ``code``.
+
+        .. versionadded:: 3.1 The ``flow``.
+
+        .. _move-it:
+
+        .. index:: moving
+
+        How to move it
+        --------------
+
+        Push.
+        """)
+    first, second = read(tmp_path, "r.rst", f"Rivers\n======\n\n{LONG}\n{LONG}\n\n{text}{LONG} {LONG} {LONG}\n")
+    assert first.text.split("\n\n")[1:] == [
+        "See How to move it, here, other-file, old, lakes, Flow, Miller, Wheel, [Moss], Dam, ~/.millrc, run <mill>, "
+        "<Ctrl> and x_.",
+        "See also: How to move it, code.",
+        "New in version 3.1: The flow.",
+    ]
+    assert second.section == "How to move it"
+
+
+def test_rst_leaves_out_what_is_to_do_and_names_of_files(tmp_path: Path) -> None:
+    left_out = ".. todo:: Write this. It says 42.", ".. bibliography:: _static/references.bib", ".. automodapi:: mill"
+    kept = ".. option:: -f", ".. function:: flow(speed)", ".. centered:: Mind the gap"
+    text = "\n\n".join([*left_out, *kept])
+    assert blocks(tmp_path, "r.rst", text) == ["-f", "flow(speed)", "Mind the gap"]
 
 
 def test_what_rst_says_of_itself(tmp_path: Path) -> None:
@@ -111,6 +210,153 @@ def test_rst_cannot_read_other_files(tmp_path: Path) -> None:
 )
 def test_broken_rst_is_read_as_it_stands(tmp_path: Path, text: str) -> None:
     assert LONG in "".join(passage.text for passage in read(tmp_path, "r.rst", f"{LONG}\n\n{text}\n"))
+
+
+# --- MyST ---------------------------------------------------------------------------------------------------------
+
+
+def test_directives_of_myst_are_read_as_those_of_rst(tmp_path: Path) -> None:
+    text = dedent("""\
+        ```{toctree}
+        :hidden: true
+        Old mills <old>
+        ```
+
+        ```{eval-rst}
+        .. automodule:: mill
+
+        .. note:: The default is 7.
+        ```
+
+        ```{Note}
+        Use *it*, see [there][1].
+        ```
+
+        [1]: https://example.org
+
+        :::{warning}
+            Do not touch
+            the wheel.
+        :::
+
+        ::::{tab-set}
+        :::{tab-item} Linux
+        Run apt.
+        :::
+        ::::
+
+        ```{code-block} python
+        :linenos:
+
+        x = 1
+        ```
+
+        ```{code-cell} ipython3
+        ---
+        tags: [hide]
+        ---
+        y = 2
+        ```
+
+        ```{image} mill.png
+        :target: https://example.org
+        ```
+
+        ```{figure} mill.png
+        The mill stands by the river since the year 1820, and it still turns today.
+        ```
+
+        ```{todo}
+        Write this.
+        ```
+
+        :::{admonition} Mind this
+        :class: tip
+        The gap.
+        :::
+
+        ```{versionadded} 3.1
+        It `turns`.
+        ```
+
+        ```{deprecated} 4
+        ```
+
+        ````{dropdown} More
+        ```{code-block} bash
+        mill run
+        ```
+        ````
+
+        ```{list-table}
+        :header-rows: 1
+
+        * - Name
+          - Size
+        * - a
+          - 1
+        ```
+
+        ```{py:function} flow(*speed)
+        Lets it flow.
+        ```
+        """)
+    found = load_document_of(tmp_path, "r.md", text)
+    assert found.dropped[nav.CONTENTS] == 1
+    assert [block for passage in found.passages for block in passage.text.split("\n\n")] == [
+        "Note: The default is 7.",
+        "Note: Use it, see there.",
+        "Warning: Do not touch the wheel.",
+        "Linux: Run apt.",
+        "    x = 1",
+        "    y = 2",
+        "The mill stands by the river since the year 1820, and it still turns today.",
+        "Mind this: The gap.",
+        "New in version 3.1: It turns.",
+        "Deprecated since version 4",
+        "More:",
+        "    mill run",
+        "Name: a | Size: 1",
+        "flow(*speed): Lets it flow.",
+    ]
+
+
+def test_roles_targets_and_comments_of_myst(tmp_path: Path) -> None:
+    text = dedent("""\
+        See {ref}`move-it`, {ref}`here <move-it>`, {doc}`/mills/old`, {class}`~water.Flow` and {ref}`other-file`.
+        % A comment.
+        Push it, `{code}`, ${HOME}`x`.
+
+        (move-it)=
+
+        ## How to `move`
+
+        Push.
+        """)
+    (passage,) = read(tmp_path, "r.md", text)
+    assert passage.text.split("\n\n") == [
+        "See How to move, here, old, Flow and other-file.",
+        "Push it, {code}, ${HOME}x.",
+        "Push.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("```{r, echo=FALSE}\nr <- 1\n```", ["    r <- 1"]),
+        ("```{python}\n:x:\n```", ["    :x:"]),
+        ("```{.python #mill}\np = 1\n```", ["    p = 1"]),
+        ("% ls\n% make", ["% ls", "% make"]),
+        ("Set `a`{.x} and f(x)= 1.", ["Set a{.x} and f(x)= 1."]),
+        ("::: {.callout-note}\nMind *it*.\n:::", ["Mind it."]),
+        (":::tip[Faster]\nTurn it.\n:::", ["Tip: Faster", "Turn it."]),
+        ("::: mill.wheel\n", ["::: mill.wheel"]),
+        ("> [!NOTE]\n> Mind it.", ["Note: Mind it."]),
+    ],
+)
+def test_other_markdown_is_no_myst(tmp_path: Path, text: str, expected: list[str]) -> None:
+    assert blocks(tmp_path, "r.md", text) == expected
 
 
 # --- manual pages ------------------------------------------------------------------------------------------------

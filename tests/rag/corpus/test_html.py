@@ -54,6 +54,12 @@ def test_text_stands_under_its_headings_without_scripts_and_menus() -> None:
         ),
         ("<table><caption>Prices</caption><tr><td>a<td>1<tr><td>b<td>2</table>", ["Prices:", "a | 1", "b | 2"]),
         ("<table><tr><td>One</td></tr><tr><td><p>Two</p></td></tr></table>", ["One", "Two"]),
+        (
+            '<div class="jp-InputPrompt">In&nbsp;[1]:</div><pre>f(1)</pre>'
+            '<div class="prompt output_prompt">Out[1]:</div><pre>2</pre>'
+            '<div class="nbinput"><div class="prompt highlight-none">[2]:</div><pre>g(1)</pre></div>',
+            ["    f(1)", "    2", "    g(1)"],
+        ),
         ('<p>It is old<a name="DOCF1" href="#FOOT1"><sup>1</sup></a>.', ["It is old."]),
         (
             '<p>See the <a href="a.html#FOOTER">footer</a><a class="footnote-reference" href="#1">[1]</a>.',
