@@ -92,7 +92,7 @@ def _differ(cells: Sequence[str]) -> bool:
 def _in_two_rows(upper: Sequence[str], others: Rows) -> list[str]:
     """The names of columns in two rows, of which the upper one groups those of the lower one; empty if they do not."""
     lower = others[0]
-    gaps = [place for place, cell in enumerate(lower) if cell and place < len(upper) and not upper[place]]
+    gaps = [place for place, cell in enumerate(lower) if cell and not any(upper[place : place + 1])]
     if (
         len(gaps) < 2
         or len(others) < 2

@@ -11,6 +11,7 @@ import pytest
 from rag.corpus.documents import load_document, read_document
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.grids import grid_rows
+from rag.corpus.documents.office import _fill_merged
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError
 from rag.types import Passage
@@ -754,6 +755,34 @@ def test_cells_of_a_workbook_that_span_rows_and_shares(tmp_path: Path) -> None:
         "Day: Tuesday | Who: Cy",
         "Day: Share | Who: 25%",
     ]
+
+
+def test_a_workbook_whose_writer_gave_a_wrong_size_is_read_whole(tmp_path: Path) -> None:
+    openpyxl: Any = pytest.importorskip("openpyxl")
+    file, workbook = io.BytesIO(), openpyxl.Workbook()
+    sheet = workbook.active
+    for line in (["River", "Length", "Into"], ["Vistula", 1047], ["Oder", 854, "Baltic Sea"], ["Warta", 795, None]):
+        sheet.append(line)
+    sheet.merge_cells("C3:C4")
+    workbook.save(file)
+    with zipfile.ZipFile(file) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    sheet_file = "xl/worksheets/sheet1.xml"
+    assert b'<dimension ref="A1:C4"' in files[sheet_file]
+    for size in (b"A1", b"A1:XFD1048576"):
+        changed = files[sheet_file].replace(b'ref="A1:C4"', b'ref="' + size + b'"')
+        (passage,) = read(tmp_path, "w.xlsx", packed({**files, sheet_file: changed}))
+        assert passage.text.split("\n\n") == [
+            "River: Vistula | Length: 1047",
+            "River: Oder | Length: 854 | Into: Baltic Sea",
+            "River: Warta | Length: 795 | Into: Baltic Sea",
+        ]
+
+
+def test_cells_before_one_that_spans_rows_are_limited() -> None:
+    rows = [[*[""] * 9, "all"], ["a"], ["b"], ["c"]]
+    _fill_merged(rows, [(9, 0, 3)], 20)
+    assert [len(cells) for cells in rows] == [10, 10, 10, 1]
 
 
 def test_a_missing_library_is_one_line_that_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
