@@ -16,7 +16,7 @@ GAP = re.compile(r"\S\s{3,}\S")
 DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ........ 2.60"
 SHORT = 0.6  # of the usual width, up to which a line is short
 NARROW, _TINY = 45, 30  # characters: text is rarely wrapped to lines shorter than the first, never than the second
-_WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
+WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
 
 
@@ -34,7 +34,7 @@ def unwrapped(lines: Sequence[str]) -> str:
 def wordy(line: str) -> bool:
     """Whether a line is of a sentence."""
     parts = line.split()
-    return len(parts) >= 5 and sum(bool(_WORD.match(part)) for part in parts) >= 0.7 * len(parts)
+    return len(parts) >= 5 and sum(bool(WORD.match(part)) for part in parts) >= 0.7 * len(parts)
 
 
 def hangs(lines: Sequence[str]) -> bool:
