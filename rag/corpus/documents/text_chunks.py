@@ -28,7 +28,8 @@ class Chunk:
     """Lines between empty lines, and how far the first is indented.
 
     `term`: the first line is a term, the others are its text. `title`: the only line is a heading, by what stands
-    around it, or as in a wiki, by so many equals signs at both ends (`signs`).
+    around it, or as in a wiki, by so many equals signs at both ends (`signs`). `level`: that of such a heading, if its
+    number or its place on the line tells it.
     """
 
     lines: tuple[str, ...]
@@ -36,6 +37,7 @@ class Chunk:
     term: bool = False
     title: bool = False
     signs: int = 0
+    level: int = 0
 
 
 def chunks_of(text: str, dropped: Counter[str]) -> list[Chunk]:
