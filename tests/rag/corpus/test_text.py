@@ -176,6 +176,49 @@ def test_capitals_between_numbers_stand_below_them() -> None:
     assert above == ["## LIGHT", *(head.replace("####", "##") for head in heads)]
 
 
+def test_words_that_line_ends_part_are_joined_if_the_text_has_them() -> None:
+    text = "The mon-\nsters like a well-\nknown sig-\nnal. A monster is well-known to know monsters."
+    assert blocks(f"{text}\n\n    mon-\n    $ sters") == [
+        "The monsters like a well-known sig-nal. A monster is well-known to know monsters.",
+        "    mon-\n    $ sters",
+    ]
+    names = ("river", "harbour", "keeper", "lantern", "window")
+    parted = [f"The {name[:3]}-\n{name[3:]} is old and the {name} is here." for name in names]
+    many = "\n\n".join([*parted, "A sig-\nnal is an old-\nold thing."])
+    assert blocks(many)[-1] == "A signal is an old-old thing."
+
+
+def paged(pages: int, footer: str) -> str:
+    """A text whose pages end in the middle of a sentence."""
+    said = "\n".join(
+        f"The keeper of lamp {'abcdefghijklmnopqrst'[line]} walked along the shore and went" for line in range(20)
+    )
+    return (
+        "".join(f"{said}\n\n\n  Lamps 3.6     May 2020\n\n\n{footer.format(page)}\n\n" for page in range(pages))
+        + "home."
+    )
+
+
+def test_footers_that_count_the_pages_go_and_the_paragraph_goes_on() -> None:
+    dropped: Counter[str] = Counter()
+    (block,) = plain_blocks(paged(5, "Lamp Guide    {}"), dropped)
+    assert +dropped == {nav.MARGIN: 10}
+    assert "along the shore and went The keeper of lamp a" in block.text
+    assert block.text.endswith("went home.")
+    for text in (paged(3, "Lamp Guide   {}"), paged(5, "Chapter {}"), paged(5, "Lamp Guide"), paged(5, "Oil 1.{} now")):
+        dropped = Counter()
+        assert "3.6" in " ".join(block.text for block in plain_blocks(text, dropped))
+        assert not +dropped
+
+
+def test_pages_between_form_feeds_go_on_too() -> None:
+    page = "Lamps\n\nThe keeper of the lamps walked along the shore and\n\nPage {}\f"
+    dropped: Counter[str] = Counter()
+    found = plain_blocks("".join(map(page.format, range(5))) + "he went home.", dropped)
+    assert [block.text for block in found][-1].endswith("along the shore and he went home.")
+    assert +dropped == {nav.MARGIN: 10}
+
+
 def test_columns_keep_their_lines() -> None:
     text = "Name      Size    Kind\nfirst      12     file\nsecond     13     file\n"
     assert blocks(text) == ["    " + text.rstrip().replace("\n", "\n    ")]
