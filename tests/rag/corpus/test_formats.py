@@ -779,6 +779,17 @@ def test_a_workbook_whose_writer_gave_a_wrong_size_is_read_whole(tmp_path: Path)
         ]
 
 
+def test_notes_above_the_names_of_a_sheet_name_no_columns() -> None:
+    names = ["Name", "Profession", "Age", "Born"]
+    people = [["Vera", "miller", "88", "1928-07-23"], ["Jo", "baker", "41", "1974-06-22"], ["Gwen", "smith", "61", ""]]
+    notes = [["We like to", "", "", "write"], ["notes", "above", "", "names"]]
+    found = [block.text for block in grid_rows([["On people", "", "", ""], *notes, names, *people])]
+    assert found[:3] == ["On people", "We like to | write", "notes | above | names"]
+    assert found[3] == "Name: Vera | Profession: miller | Age: 88 | Born: 1928-07-23"
+    one = [block.text for block in grid_rows([["", "2023", "", "2024"], ["Town", "Jan", "Feb", "Jan"], *people])]
+    assert one[0].startswith("Town: Vera")  # a row above the names may group them
+
+
 def test_cells_before_one_that_spans_rows_are_limited() -> None:
     rows = [[*[""] * 9, "all"], ["a"], ["b"], ["c"]]
     _fill_merged(rows, [(9, 0, 3)], 20)

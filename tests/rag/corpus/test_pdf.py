@@ -216,6 +216,17 @@ def test_rows_of_numbers_name_their_columns(tmp_path: Path) -> None:
     assert not document.dropped
 
 
+def test_an_empty_corner_marks_names_of_columns_that_are_numbers(tmp_path: Path) -> None:
+    table = rows(
+        [["", "50-59", "60-69"], ["Mill", "25 (47)", "16 (30)"], ["Bakery", "44 (29)", "46 (29)"]], 550, (50, 200, 350)
+    )
+    (*_, last) = read(tmp_path, [[*paragraph(LONG, 700), Print("We counted:", 562), *table]])
+    assert last.text.endswith("Mill | 50-59: 25 (47) | 60-69: 16 (30)\n\nBakery | 50-59: 44 (29) | 60-69: 46 (29)")
+    words = [["", "mu", "double"], ["Mill", "wt", "vector"], ["Bakery", "rt", "vector"]]  # goes on from another page
+    (*_, last) = read(tmp_path, [[*paragraph(LONG, 700), Print("We said:", 562), *rows(words, 550, (50, 200, 350))]])
+    assert "mu | double\n\nMill | wt | vector" in last.text
+
+
 def test_rows_without_a_header_keep_their_cells(tmp_path: Path) -> None:
     table = rows([["-f", "Does it anyway, as"], ["", "often as it takes."], ["-q", "Says nothing."]], 550)
     (*_, last) = read(tmp_path, [[*paragraph(LONG, 700), *table]])
