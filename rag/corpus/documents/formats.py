@@ -29,6 +29,7 @@ def _html(source: Source) -> tuple[str, list[Block]]:
 
 
 def _text(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.delimited import colon_blocks
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.rst import is_rst, rst_blocks
     from rag.corpus.documents.text import plain_blocks
@@ -37,6 +38,8 @@ def _text(source: Source) -> tuple[str, list[Block]]:
     text = decoded(source.data, source.where)
     if is_rst(text):
         return rst_blocks(text, source.dropped, source.name)
+    if (rows := colon_blocks(text, source.where)) is not None:
+        return "", rows
     return titled(text, [*plain_blocks(text, source.dropped)])
 
 

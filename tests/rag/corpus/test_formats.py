@@ -779,6 +779,37 @@ def test_a_workbook_whose_writer_gave_a_wrong_size_is_read_whole(tmp_path: Path)
         ]
 
 
+PORTS = ["ANC:Ted Stevens:US:Anchorage", "ABZ:Dyce:GB:Aberdeen", "TYS:McGhee Tyson:US:", "AAR:Aarhus:DK:Aarhus"]
+PORTS += ["ABD:Abadan:IR:Abadan"]
+
+
+def test_cells_between_colons_are_rows(tmp_path: Path) -> None:
+    head = "# Airports of the world\n#\n# Code : Airport:Country:City\n"
+    (passage,) = read(tmp_path, "airport.txt", head + "\n".join(PORTS))
+    assert passage.text.split("\n\n")[:2] == [
+        "Airports of the world",
+        "Code: ANC | Airport: Ted Stevens | Country: US | City: Anchorage",
+    ]
+    assert "Code: TYS | Airport: McGhee Tyson | Country: US\n\n" in passage.text
+    (passage,) = read(tmp_path, "airport.txt", "\n".join(PORTS))
+    assert passage.text.startswith("ANC | Ted Stevens | US | Anchorage\n\nABZ | Dyce")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "10:15:00 the keeper of the lamp went out",
+        "lamp: oil: 3 litres of it",
+        "See https://a.example:80 or so",
+        "Oil:red",
+        "00:1a:2b:3c:4d:5e",
+    ],
+)
+def test_other_lines_with_colons_are_no_rows(tmp_path: Path, line: str) -> None:
+    (passage, *_) = read(tmp_path, "a.txt", "\n".join([line] * 6))
+    assert " | " not in passage.text
+
+
 def test_notes_above_the_names_of_a_sheet_name_no_columns() -> None:
     names = ["Name", "Profession", "Age", "Born"]
     people = [["Vera", "miller", "88", "1928-07-23"], ["Jo", "baker", "41", "1974-06-22"], ["Gwen", "smith", "61", ""]]
