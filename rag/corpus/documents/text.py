@@ -1,11 +1,12 @@
 """Blocks from plain text: paragraphs, lists, indented code, definitions and headings, by their lines."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from rag.corpus.documents.blocks import Block, code, entry, heading, item, squeezed
+from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, squeezed
 from rag.corpus.documents.text_chunks import (
     Chunk,
     chunks_of,
@@ -40,9 +41,23 @@ from rag.corpus.documents.text_lists import (
 )
 from rag.corpus.documents.text_tables import dotted, drawn_table, have_dots, long_table
 
+# Words in italics, as in `_Opticks_` or `"_the Stars_,"`; `_DATE_` is a variable.
+_ITALICS = re.compile(r"(?<![\w/.\\-])_(?![A-Z\d]{2,}_)(?=[^\W_]|[\"'“‘(])([^_\n]{0,200}[^\s_])_(?![\w/(])")
+_MANY = 10  # of a text that sets words so
+
 
 def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
-    """The blocks of a text; lines of contents and indexes are counted in `dropped`."""
+    """The blocks of a text; lines of contents and indexes are counted in `dropped`.
+
+    Underscores around words go where a text has many, but for code.
+    """
+    italic = len(_ITALICS.findall(text)) >= _MANY
+    for block in _plain(text, dropped):
+        cleaned = italic and block.kind is not Kind.CODE and "_" in block.text
+        yield replace(block, text=_ITALICS.sub(r"\1", block.text)) if cleaned else block
+
+
+def _plain(text: str, dropped: Counter[str]) -> Iterator[Block]:
     chunks = with_questions([*without_contents(chunks_of(text, dropped), dropped)])
     base = usual_indent(chunks)
     width = usual_width(chunks)

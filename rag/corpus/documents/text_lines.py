@@ -18,8 +18,8 @@ DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ...
 SHORT = 0.6  # of the usual width, up to which a line is short
 NARROW, _TINY = 45, 30  # characters: text is rarely wrapped to lines shorter than the first, never than the second
 WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
-_JOINED = "\u2010"  # a hyphen at the end of a line that is none of the word
-_PARTED = re.compile(r"([^\W\d_]{2,})[-\u2010](\n[ \t]*)(?=([^\W\d_]{2,}))")
+_JOINED = "\u2011"  # for a hyphen that is none of the word; else it never ends a line, as it forbids to break there
+_PARTED = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,})[-\u2010](\n[ \t]*)(?=([^\W\d_]{2,}))")
 _REJOINED = re.compile(rf"(?<=[^\W\d_]){_JOINED}\n\s*(?=[^\W\d_])")
 _WRAPPED = 5  # words that were surely parted, in a text that parts words
 _WORDS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")

@@ -188,6 +188,14 @@ def test_words_that_line_ends_part_are_joined_if_the_text_has_them() -> None:
     assert blocks(many)[-1] == "A signal is an old-old thing."
 
 
+def test_underscores_around_words_go_where_a_text_has_many() -> None:
+    line = 'In _Opticks_ the _rays of\nlight_ and a_b or _DATE_ or _x/y are "_bent_."'
+    assert blocks(f"{line}\n\n    $ run _now_ x") == [line.replace("\n", " "), "    $ run _now_ x"]
+    many = "\n\n".join([line] * 5)
+    expected = 'In Opticks the rays of light and a_b or _DATE_ or _x/y are "bent."'
+    assert blocks(f"{many}\n\n    $ run _now_ x") == [*[expected] * 5, "    $ run _now_ x"]
+
+
 def paged(pages: int, footer: str) -> str:
     """A text whose pages end in the middle of a sentence."""
     said = "\n".join(
