@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rag.systems import SystemKind
 
 _KINDS = 6  # of files that are not read, the most frequent
+_EXAMPLES = 3  # of files that are not read
 _SPAN = "bold green"
 _FILE_STEPS = ("fetching", "reading")  # of an index that changes, which count files or pages
 _OTHERS = 9  # headings of passages that are not cited
@@ -323,7 +324,9 @@ def left_out(corpus: "Corpus") -> Iterator[str]:
         told = [f"{count:,} {kind}" for kind, count in kinds[:_KINDS]]
         if rest := kinds[_KINDS:]:
             told.append(f"{sum(count for _, count in rest):,} of {counted(len(rest), 'other kind')}")
-        yield f"not read, as they are no documents: {', '.join(told)}"
+        shown = [corpus.examples.get(kind, []) for kind, _ in kinds]
+        names = [name for number in range(_EXAMPLES) for one in shown for name in one[number : number + 1]]
+        yield f"not read, as they are no documents: {', '.join(told)}; such as {', '.join(names[:_EXAMPLES])}"
     if corpus.passed:
         yield f"not read: {_each(corpus.passed)}"
 

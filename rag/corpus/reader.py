@@ -18,6 +18,7 @@ from rag.types import Passage
 
 # Where Sphinx keeps styles, scripts and fonts, with their licences, and patterns of pages.
 _NO_TEXT = frozenset(["_static", "_templates"])
+_EXAMPLES = 3  # of files that are no documents, by kind
 _PACKINGS = frozenset([".gz", ".bz2", ".xz", ".zst"])
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the estimate before a build
 
@@ -29,8 +30,8 @@ class Corpus:
     A document of a folder that cannot be read is skipped and counted in `bad`, with the first 20 errors in `reasons`;
     with `strict`, the first one raises `FormatError`. Broken lines of a corpus file raise it, unless `skip_bad` skips
     and counts them too. The globs `include` and `exclude` choose the files of folders. Files of folders that are not
-    read are counted: `links` that lead out of the folder, files that are no documents by suffix in `unread`, and others
-    by reason in `passed`.
+    read are counted: `links` that lead out of the folder, files that are no documents by suffix in `unread`, with up to
+    three names of each in `examples`, and others by reason in `passed`.
 
     `dropped` counts what was left out of documents, by reason, and `twins` names for each file that repeats another one
     the file that it repeats. `urls` are those of the sources that mirror pages. With a `shard`, only its part is read.
@@ -51,6 +52,7 @@ class Corpus:
     sketches: dict[str, str] = field(default_factory=dict)  # of the documents read, to find their twins in an update
     links: int = 0
     unread: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
     passed: Counter[str] = field(default_factory=Counter)
     urls: Mapping[Path, str] = field(default_factory=dict)
     shard: Shard | None = None
@@ -99,7 +101,7 @@ class Corpus:
     def files(self) -> Iterator[SourceFile]:
         """Yield the files in the order of sources and paths."""
         self.links = 0
-        self.unread, self.passed = Counter(), Counter()
+        self.unread, self.passed, self.examples = Counter(), Counter(), {}
         for source in self.described:
             if not source.path.is_dir():
                 alone = [source.file(source.path)]
@@ -109,6 +111,8 @@ class Corpus:
             files = [source.file(path) for path in found]
             self.links += found.links
             self.unread += found.unread
+            for kind, names in found.examples.items():
+                self.examples[kind] = [*self.examples.get(kind, []), *names][:_EXAMPLES]
             self.passed += found.passed
             if source not in self._finders:
                 self._finders[source] = self._twins(files)
@@ -217,6 +221,7 @@ class _Folder:
         self._real = os.path.realpath(folder)
         self.links = 0
         self.unread: Counter[str] = Counter()
+        self.examples: dict[str, list[str]] = {}
         self.passed: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[Path]:
@@ -232,7 +237,9 @@ class _Folder:
             path = folder / entry.name
             if why := self._passed(entry):
                 self.passed[why] += 1
-            elif entry.is_symlink() and not self._stays(entry) and (entry.is_dir() or kind_of(entry.name)):
+            elif (leads_out := entry.is_symlink() and not self._stays(entry)) and (
+                entry.is_dir() or kind_of(entry.name)
+            ):
                 self.links += 1
             elif entry.is_dir(follow_symlinks=False):
                 yield from self._below(path)
@@ -240,10 +247,13 @@ class _Folder:
                 continue
             elif not selected(path.relative_to(self._folder).as_posix(), self._include, self._exclude):
                 self.passed["file outside of --include and --exclude"] += 1
-            elif kind_of(path.name) is not None and entry.is_file() and is_document(path):
+            elif not leads_out and entry.is_file() and is_document(path):
                 yield path
             else:
-                self.unread[_kind(path.name)] += 1
+                kind = _kind(path.name)
+                self.unread[kind] += 1
+                if self.unread[kind] <= _EXAMPLES:
+                    self.examples.setdefault(kind, []).append(path.relative_to(self._folder).as_posix())
 
     def _passed(self, entry: "os.DirEntry[str]") -> str | None:
         """Why a file or folder is passed over, whatever it holds; else None."""

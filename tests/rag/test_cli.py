@@ -215,7 +215,7 @@ def test_build_of_documents_says_what_it_leaves_out_and_search_names_the_page(ra
         "left out of documents: 1 piece of navigation",
         "left out 1 file that repeats another, such as a.txt (a.html)",
         "left out 1 link that leads out of the folder: name the target as a source",
-        "not read, as they are no documents: 2 .log, 1 .gz, 1 without a suffix",
+        "not read, as they are no documents: 2 .log, 1 .gz, 1 without a suffix; such as a.log, changelog.gz, copyright",
         "not read: 1 item hidden by a dot, 1 link to nowhere",
     ):
         assert line in built.stderr

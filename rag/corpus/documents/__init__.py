@@ -16,7 +16,7 @@ from stat import S_ISREG
 
 from rag.corpus.documents.blocks import Block, Kind
 from rag.corpus.documents.contents import without_contents
-from rag.corpus.documents.formats import CHECKED, HEAD, READERS, Source
+from rag.corpus.documents.formats import CHECKED, HEAD, READERS, Source, is_plain_text
 from rag.corpus.documents.split import passages
 from rag.corpus.documents.time_limit import limited
 from rag.corpus.documents.titles import is_generic
@@ -35,6 +35,8 @@ _TEXTS = re.compile(
     r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
     r"security|upgrading|porting|authors|credits|thanks|contributors|maintainers)(?:\.debian)?"
 )
+_NUMBER = re.compile(r"(?:\.\d+)?")  # a suffix that says nothing, as of `LICENSE` or `Apache-2.0`
+_HISTORIES = frozenset(["changelog", "copyright"])
 
 
 @dataclass(slots=True)
@@ -56,7 +58,7 @@ def load_document(path: Path | Traversable, name: str) -> Document:
 
     The result depends on the file and the name alone.
     """
-    kind = kind_of(name)
+    kind = kind_of(name) or (".txt" if _may_be_text(name) else None)
     if kind is None:
         raise FormatError(f"{path}: not a known type of document ({', '.join(sorted(SUFFIXES))})")
     dropped: Counter[str] = Counter()
@@ -115,14 +117,23 @@ def _is_readme(name: str) -> bool:
     return _README.fullmatch(name) is not None and MimeTypes().guess_type(name)[0] is None
 
 
+def _may_be_text(name: str) -> bool:
+    """Whether a name says nothing of what a file holds; histories of changes are not read."""
+    bare = name.lower().removesuffix(".gz")
+    return _NUMBER.fullmatch(PurePosixPath(bare).suffix) is not None and PurePosixPath(bare).name not in _HISTORIES
+
+
 def is_document(path: Path) -> bool:
     """Whether a file is of a known type, by its name, and where other files are called so, by its beginning."""
     kind = kind_of(path.name)
-    if kind is None or kind not in CHECKED:
-        return kind is not None
+    if kind is None and not _may_be_text(path.name):
+        return False
+    if kind is not None and kind not in CHECKED:
+        return True
+    check = is_plain_text if kind is None else CHECKED[kind]
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            return CHECKED[kind](file.read(HEAD))
+            return check(file.read(HEAD))
     except (OSError, EOFError, zlib.error):
         return False
 

@@ -21,6 +21,9 @@ _VALUE = re.compile(r"[\s.,:/()+%€$£#-]*\d[\s\d.,:/()+%€$£#-]*|\S+@\S+\.\S
 _LONGEST_VALUE = 80  # characters
 _NAME = 3  # words of the name of a column below an empty line; more are data
 _TRIED = 50  # rows, to find what stands between the cells
+_COLON_ROWS = 5  # of a table whose cells stand between colons, at least
+_NO_CELLS = re.compile(r":\s|\s:|://|(?<!\d)\d{1,2}:\d\d(?!\d)")  # colons of prose, settings, addresses and times
+_LETTERS = re.compile(r"[^\W\d_]{3}")
 _REGULAR = 0.7  # of them have as many cells as most
 
 
@@ -46,6 +49,36 @@ def delimited_blocks(text: str, where: str) -> list[Block] | None:
         return [*_tables(rows)]
     words = Counter(len(cell.split()) > _SAID for line in rows for cell in line if cell)
     return None if words[True] > 0.1 * words.total() else [block for line in rows if (block := row(line))]
+
+
+def colon_blocks(text: str, where: str) -> list[Block] | None:
+    """The rows of a text whose lines have cells between colons, as `ANC:Anchorage:US` has; None if it is none.
+
+    A line above them that begins with `#` and has as many cells names the columns.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith("#")]
+    counts = Counter(line.count(":") for line in said)
+    colons, count = counts.most_common(1)[0] if counts else (0, 0)
+    if colons < 2 or count < max(_COLON_ROWS, 0.9 * len(said)):
+        return None
+    odd = sum(_NO_CELLS.search(line) is not None or not _LETTERS.search(line) for line in said)
+    if odd > 0.1 * len(said):
+        return None
+    if (colons + 1) * len(said) > MOST_CELLS:
+        raise FormatError(f"{where}: refused, as it has more than {MOST_CELLS:,} cells")
+    names: Sequence[str] = ()
+    blocks: list[Block | None] = []
+    for line in lines:
+        comment = line.startswith("#")
+        cells = [squeezed(cell) for cell in line.lstrip("# ").split(":")]
+        if comment and len(cells) == colons + 1 and not names:
+            names = cells
+        elif comment:
+            blocks += [Block(squeezed(line.lstrip("# ")))] if _LETTERS.search(line) else []
+        else:
+            blocks.append(row(cells, names if len(cells) == colons + 1 else ()))
+    return [block for block in blocks if block]
 
 
 def _read(text: str, sign: str) -> Iterator[list[str]]:

@@ -29,6 +29,7 @@ def _html(source: Source) -> tuple[str, list[Block]]:
 
 
 def _text(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.delimited import colon_blocks
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.rst import is_rst, rst_blocks
     from rag.corpus.documents.text import plain_blocks
@@ -37,7 +38,16 @@ def _text(source: Source) -> tuple[str, list[Block]]:
     text = decoded(source.data, source.where)
     if is_rst(text):
         return rst_blocks(text, source.dropped, source.name)
+    if (rows := colon_blocks(text, source.where)) is not None:
+        return "", rows
     return titled(text, [*plain_blocks(text, source.dropped)])
+
+
+def is_plain_text(head: bytes) -> bool:
+    """Whether a file whose name says nothing is a text, and no collection of passages, by its beginning."""
+    from rag.corpus.documents.text_code import is_text_file
+
+    return is_text_file(head) and _is_table(head)
 
 
 def _markdown(source: Source) -> tuple[str, list[Block]]:
@@ -56,9 +66,11 @@ def _rst(source: Source) -> tuple[str, list[Block]]:
 
 def _man(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
-    from rag.corpus.documents.man import man_blocks
+    from rag.corpus.documents.man import is_man_page, man_blocks
 
-    if not _is_man_page(source.data[:HEAD]):
+    if not is_man_page(source.data[:HEAD]):
+        if is_plain_text(source.data[:HEAD]):
+            return _text(source)
         raise FormatError(f"{source.where}: not a manual page: it has no title (.TH or .Dd)")
     return man_blocks(decoded(source.data, source.where), source.dropped)
 
@@ -66,7 +78,7 @@ def _man(source: Source) -> tuple[str, list[Block]]:
 def _is_man_page(head: bytes) -> bool:
     from rag.corpus.documents.man import is_man_page
 
-    return is_man_page(head)
+    return is_man_page(head) or is_plain_text(head)  # `MPL-1.1` is a text
 
 
 def _info(source: Source) -> tuple[str, list[Block]]:

@@ -7,6 +7,7 @@ from rag.corpus.documents.blocks import Block, row
 
 _LONGEST_NAME = 60  # characters of the name of a column
 _SEEN = 20  # rows below the first that are looked at
+_REGULAR = 5  # rows below the names, that have nearly all cells
 _NUMBERS = 0.9  # of the cells below a name
 _AMOUNT = re.compile(r"[^\w\s]{0,3}\s?\d")  # how a cell with a number, date or price begins
 _NUMBER = re.compile(r"[\d\W]*\d[\d\W]*(?:[a-zA-Z]{1,3}\W*)?")  # all of a cell: "1,047", "12.5 km", "2024-06-01"
@@ -31,6 +32,10 @@ def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) ->
             end = next((n for n in range(at + 1, min(len(rows), at + 1 + _SEEN)) if not any(rows[n])), at + 1 + _SEEN)
             others = rows[at + 1 : end]
             marked = any(bold[at : at + 1]) and not all(bold[at + 1 : end])
+            if notes := _notes(cells, others):
+                yield from filter(None, (row(line, page=page) for line in rows[at : at + notes]))
+                at += notes
+                continue
             if others and (both := _in_two_rows(cells, others)):
                 names = before = both
                 at += 1
@@ -42,6 +47,19 @@ def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) ->
         elif (block := row(cells, names, page)) is not None:
             yield block  # one cell above a table is its title
         at += 1
+
+
+def _notes(first: Sequence[str], others: Rows) -> int:
+    """How many rows are notes above the row that names the columns: the first of all cells, above numbers; 0 or 2+."""
+    counts = [sum(map(bool, line)) for line in (first, *others)]
+    width = max(counts)
+    at = counts.index(width)
+    if at < 2 or width < 3 or min(counts[:at]) > width / 2:
+        return 0
+    names, below = others[at - 1], others[at : at + _REGULAR]
+    regular = len(below) > 1 and all(count >= 0.7 * width for count in counts[at + 1 : at + 1 + _REGULAR])
+    named = any(_above_numbers(names, below, place) for place in range(len(names)))
+    return at if regular and named and are_names(names, below, bold=False) else 0
 
 
 def are_names(first: Sequence[str], others: Rows, *, bold: bool, first_table: bool = True) -> bool:
@@ -92,7 +110,7 @@ def _differ(cells: Sequence[str]) -> bool:
 def _in_two_rows(upper: Sequence[str], others: Rows) -> list[str]:
     """The names of columns in two rows, of which the upper one groups those of the lower one; empty if they do not."""
     lower = others[0]
-    gaps = [place for place, cell in enumerate(lower) if cell and place < len(upper) and not upper[place]]
+    gaps = [place for place, cell in enumerate(lower) if cell and not any(upper[place : place + 1])]
     if (
         len(gaps) < 2
         or len(others) < 2

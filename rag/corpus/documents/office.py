@@ -155,14 +155,15 @@ def xlsx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
         for sheet in book.worksheets:
             rows: list[list[str]] = []
             bold: list[bool] = []
+            sheet.reset_dimensions()  # some writers leave `A1` there, whatever the sheet holds
             for line in sheet.iter_rows():
                 cells += max(1, len(line))
                 if cells > MOST_CELLS:
                     raise FormatError(f"{where}: refused, as it has more than {MOST_CELLS:,} cells")
-                rows.append([_cell(cell.value, cell) for cell in line])
+                rows.append(_without_last([_cell(cell.value, cell) for cell in line]))
                 begins = not bold or bold[-1] or sum(map(bool, rows[-2])) < 2  # fonts take time
                 bold.append(begins and all(cell.font.b for cell in line if cell.value is not None))
-            _fill_merged(rows, _merged(archive, sheet))
+            _fill_merged(rows, _merged(archive, sheet), MOST_CELLS - cells)
             if found := [*grid_rows(rows, bold=bold)]:
                 blocks += [heading(squeezed(sheet.title), 2), *found]
         book.close()
@@ -181,14 +182,23 @@ def _merged(archive: zipfile.ZipFile, sheet: Any) -> Iterator[tuple[int, int, in
             yield left - 1, top - 1, bottom - 1
 
 
-def _fill_merged(rows: list[list[str]], merged: Iterable[tuple[int, int, int]]) -> None:
-    """Repeat a cell that spans rows in each of them, unless it is long."""
+def _fill_merged(rows: list[list[str]], merged: Iterable[tuple[int, int, int]], room: int) -> None:
+    """Repeat a cell that spans rows in each of them, unless it is long; rows get up to `room` empty cells before it."""
     for column, top, bottom in merged:
         if top >= len(rows) or column >= len(rows[top]) or len(rows[top][column]) > _LONGEST_MERGED:
             continue
         for cells in rows[top + 1 : bottom + 1]:
-            if column < len(cells) and any(cells):
+            if any(cells) and (lacking := max(0, column + 1 - len(cells))) <= room:
+                room -= lacking
+                cells += [""] * lacking
                 cells[column] = cells[column] or rows[top][column]
+
+
+def _without_last(cells: list[str]) -> list[str]:
+    """The cells of a row up to the last one that is not empty."""
+    while cells and not cells[-1]:
+        cells.pop()
+    return cells
 
 
 def _cell(value: Any, cell: Any) -> str:  # noqa: ANN401

@@ -28,12 +28,13 @@ def pdf_blocks(pages: Pages, dropped: Counter[str]) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a PDF."""
     kept = without_lists(without_edges(pages.lines, dropped), dropped)
     style = Style.of(kept)
-    builder = _Builder(style, Words(pages.lines), dropped)
-    marked = by_bookmarks(pages.outline, kept) if pages.outline else by_size(kept, style.size)
+    words = Words(pages.lines)
+    builder = _Builder(style, words, dropped)
+    marked = by_bookmarks(pages.outline, kept) if pages.outline else by_size(kept, style.size, words)
     for number, lines in enumerate(marked, 1):
         builder.page(lines, number)
     builder.flush()
-    title = file_title(pages, style.size)
+    title = file_title(pages, style.size, words)
     if pages.outline:
         return title, builder.blocks
     return title, [*with_bare_headings(builder.blocks, lambda text: text != title)]  # as print of any size may be one

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rag.corpus.documents.blocks import squeezed
 from rag.corpus.documents.pdf_pages import Line, Pages
+from rag.corpus.documents.pdf_words import Words
 from rag.corpus.documents.titles import clean_heading
 
 _LONGEST = 16  # words of a heading
@@ -108,7 +109,7 @@ def _length(title: str, lines: Sequence[str]) -> int:
     return 0
 
 
-def by_size(pages: Sequence[list[Line]], usual: int) -> Iterator[Marked]:
+def by_size(pages: Sequence[list[Line]], usual: int, words: Words) -> Iterator[Marked]:
     """The lines of each page, where lines in larger print become headings."""
     sizes: set[int] = set()
     for lines in pages:
@@ -119,35 +120,35 @@ def by_size(pages: Sequence[list[Line]], usual: int) -> Iterator[Marked]:
         waiting: list[Line] = []
         for line in lines:
             if waiting and (line.size != waiting[-1].size or waiting[-1].y - line.y > 2.2 * line.size):
-                marked += _mark(waiting, levels)
+                marked += _mark(waiting, levels, words)
                 waiting = []
             if _is_large(line, usual):
                 waiting.append(line)
             else:
                 marked.append(line)
-        yield marked + _mark(waiting, levels)
+        yield marked + _mark(waiting, levels, words)
 
 
 def _is_large(line: Line, usual: int) -> bool:
     return line.size >= 1.15 * usual and not line.mono
 
 
-def _mark(lines: list[Line], levels: dict[int, int]) -> Marked:
-    text = squeezed(" ".join(line.text for line in lines))
+def _mark(lines: list[Line], levels: dict[int, int], words: Words) -> Marked:
+    text = squeezed(words.joined(" ".join(line.text for line in lines)))
     if not any(map(str.isalpha, text)) or len(text.split()) > _LONGEST:
         return [*lines]
     return [Mark(clean_heading(text), levels[lines[0].size])]
 
 
-def file_title(pages: Pages, usual: int) -> str:
+def file_title(pages: Pages, usual: int, words: Words) -> str:
     """The title that a file names, or the largest print on its first page; "" if there is none."""
-    named = squeezed(pages.title)
+    named = squeezed(words.letters(pages.title))
     if named and not _NO_TITLE.match(named.casefold()) and any(map(str.isalpha, named)):
         return clean_heading(named)
     first = next((lines for lines in pages.lines if lines), [])
     largest = max((line.size for line in first), default=0)
     run = next((run for size, run in groupby(first, key=lambda line: line.size) if size == largest), ())
-    text = squeezed(" ".join(line.text for line in run))
+    text = squeezed(words.joined(" ".join(line.text for line in run)))
     if _letters(clean_heading(text)) in {_letters(clean_heading(title)) for _, title, *_ in pages.outline}:
         return ""  # the first page begins with a chapter
     return clean_heading(text) if largest >= 1.3 * usual and 0 < len(text.split()) <= _LONGEST else ""

@@ -171,7 +171,9 @@ def _at(row: _Row, left: int, right: int) -> str:
 
 
 def _are_names(first: Sequence[str], others: Sequence[Sequence[str]], *, bold: bool) -> bool:
-    """Whether a row names the columns: it is bold, or stands above numbers and has none."""
+    """Whether a row names the columns: it is bold, or stands above numbers and has none or lacks the first cell."""
+    if _has_corner(first, others):
+        return True
     if not all(_COLUMN.match(cell) and len(cell.split()) <= _NAME for cell in first):
         return False
     if bold:
@@ -183,3 +185,14 @@ def _are_names(first: Sequence[str], others: Sequence[Sequence[str]], *, bold: b
         if any(map(str.isalpha, name)) and 2 * sum(map(bool, map(_NUMBER.fullmatch, cells))) > len(cells):
             return True
     return False
+
+
+def _has_corner(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Whether a row lacks the first cell alone, as that stands above names and the others above numbers: `50–59`."""
+    if first[0] or len({*first}) != len(first) or len(first) < 3 or len(others) < 2:
+        return False
+    columns = [[row[column] for row in others if row[column]] for column in range(len(first))]
+    numbers = [sum(map(bool, map(_NUMBER.fullmatch, cells))) for cells in columns]
+    named = len(columns[0]) == len(others) and not numbers[0] and all(map(_LETTER.search, columns[0]))
+    counted = all(2 * count > len(cells) for count, cells in zip(numbers[1:], columns[1:], strict=True))
+    return named and counted and all(len(cell.split()) <= _NAME for cell in first)

@@ -36,6 +36,11 @@ _MONO = (
 )
 # What fonts give for the sign before an item: TeX's bullet, and those of Symbol and Wingdings.
 _BULLETS = tuple("\x88\uf076\uf0a7\uf0a8\uf0b7\uf0d8\uf0fc")
+# Signs of TeX's fonts of pixels, which have no names and tell only codes: those of T1, and the ligatures of OT1.
+_CODES = {0x0B: "ﬀ", 0x0C: "ﬁ", 0x0E: "ﬃ", 0x0F: "ﬄ", 0x1B: "ﬀ", 0x1C: "ﬁ", 0x1D: "ﬂ", 0x1E: "ﬃ", 0x1F: "ﬄ"}
+_CODES |= {0x10: "“", 0x11: "”", 0x12: "„", 0x13: "«", 0x14: "»", 0x15: "–", 0x16: "—"}
+_CODE = re.compile(f"[{''.join(map(chr, _CODES))}]")
+_PARTED = re.compile("(?<=[^\\W\\d_])-(?=\r\n[ﬀ-ﬄ])")  # a hyphen that the library would mark before a letter
 # Adobe's old-style digits and small capitals.
 _GLYPHS = {0xF730 + n: str(n) for n in range(10)} | {0xF761 + n: chr(ord("A") + n) for n in range(26)}
 
@@ -193,6 +198,7 @@ def _measured(raw: Any, page: Any) -> list[Row]:
     if written != count:
         index = raw.FPDFText_GetCharIndexFromTextIndex
         place = [index(page, at) for at in range(written)]
+    text = _PARTED.sub("\ufffe", _CODE.sub(lambda code: _sign(raw, page, code, place), text))
     x, y, end_x = ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
     to_x, to_y, to_end, nowhere = map(ctypes.byref, (x, y, end_x, ctypes.c_double()))
     origin, font_size = raw.FPDFText_GetCharOrigin, raw.FPDFText_GetFontSize
@@ -218,6 +224,13 @@ def _measured(raw: Any, page: Any) -> list[Row]:
         lines.append((clean, int(10 * x.value), int(10 * right), int(10 * y.value), int(10 * size), look))
     _part(raw, page, lines, starts, place)
     return lines
+
+
+def _sign(raw: Any, page: Any, code: re.Match[str], place: list[int] | None) -> str:
+    """The sign for a code of a font without a name; in other fonts such a code is part of a formula, or lost."""
+    at = code.start() if place is None else place[code.start()]
+    found = raw.FPDFText_GetFontInfo(page, at, _name, 64, _to_flags)
+    return _CODES[ord(code[0])] if found and not _name.value else code[0]
 
 
 def _cleaned(text: str) -> str:

@@ -1,10 +1,12 @@
 """Blocks from plain text: paragraphs, lists, indented code, definitions and headings, by their lines."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from rag.corpus.documents.blocks import Block, code, entry, heading, item, squeezed
+from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, squeezed
 from rag.corpus.documents.text_chunks import (
     Chunk,
     chunks_of,
@@ -16,7 +18,14 @@ from rag.corpus.documents.text_chunks import (
 )
 from rag.corpus.documents.text_code import are_commands, is_code
 from rag.corpus.documents.text_contents import without_contents
-from rag.corpus.documents.text_headings import first_heading, underlined, with_titles
+from rag.corpus.documents.text_headings import (
+    below_numbers,
+    first_heading,
+    underlined,
+    with_centred,
+    with_series,
+    with_titles,
+)
 from rag.corpus.documents.text_lines import are_lines, goes_on, hangs, unwrapped
 from rag.corpus.documents.text_lists import (
     after_list,
@@ -32,18 +41,34 @@ from rag.corpus.documents.text_lists import (
 )
 from rag.corpus.documents.text_tables import dotted, drawn_table, have_dots, long_table
 
+# Words in italics, as in `_Opticks_` or `"_the Stars_,"`; `_DATE_` is a variable.
+_ITALICS = re.compile(r"(?<![\w/.\\-])_(?![A-Z\d]{2,}_)(?=[^\W_]|[\"'“‘(])([^_\n]{0,200}[^\s_])_(?![\w/(])")
+_MANY = 10  # of a text that sets words so
+
 
 def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
-    """The blocks of a text; lines of contents and indexes are counted in `dropped`."""
+    """The blocks of a text; lines of contents and indexes are counted in `dropped`.
+
+    Underscores around words go where a text has many, but for code.
+    """
+    italic = len(_ITALICS.findall(text)) >= _MANY
+    for block in _plain(text, dropped):
+        cleaned = italic and block.kind is not Kind.CODE and "_" in block.text
+        yield replace(block, text=_ITALICS.sub(r"\1", block.text)) if cleaned else block
+
+
+def _plain(text: str, dropped: Counter[str]) -> Iterator[Block]:
     chunks = with_questions([*without_contents(chunks_of(text, dropped), dropped)])
     base = usual_indent(chunks)
-    chunks = with_titles(with_capital_terms(with_terms(chunks, base), base), base)
     width = usual_width(chunks)
+    chunks = with_centred(with_series(chunks, base), base, width)
+    chunks = with_titles(with_capital_terms(with_terms(chunks, base), base), base)
+    nested = below_numbers(chunks, base)
     rules: list[tuple[str, bool]] = []  # signs of underlined headings and whether they are above too, by level
     waiting: list[str] = []  # lines of code
     most = max((chunk.signs for chunk in chunks), default=0)
     above = 1  # level of the last heading with a mark
-    for chunk in chunks:
+    for place, chunk in enumerate(chunks):
         lines = chunk.lines
         may_be_code = not (chunk.term or chunk.title)
         rows = drawn_table(lines) or (options(lines) or long_table(lines) if may_be_code else [])
@@ -54,8 +79,12 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
         if chunk.signs:
             above = 7 - chunk.signs if most > 4 else chunk.signs  # DokuWiki has most signs at the top, MediaWiki fewest
         if chunk.title:
-            yield heading(squeezed(lines[0]), above if chunk.signs else min(above + 1, 6))
+            above = chunk.level or above
+            yield heading(squeezed(lines[0]), above if chunk.signs or chunk.level else min(above + 1, 6))
             continue
+        if place in nested:
+            yield heading(squeezed(lines[0]), min(nested[place], 6))
+            chunk = replace(chunk, lines=lines[1:])
         for block in rows or _blocks(chunk, base, width, rules):
             above = block.level or above
             yield block
@@ -72,6 +101,8 @@ def _taken(waiting: list[str]) -> list[Block]:
 def _blocks(chunk: Chunk, base: int, width: int, rules: list[tuple[str, bool]]) -> Iterator[Block]:
     """The blocks of a chunk that is no code."""
     lines = [*chunk.lines]
+    if not lines:
+        return
     if chunk.term:
         yield entry(squeezed(lines[0]), unwrapped(lines[1:]))
         return

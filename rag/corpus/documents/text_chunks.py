@@ -9,7 +9,17 @@ from itertools import pairwise
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import squeezed, visible
 from rag.corpus.documents.text_code import is_code
-from rag.corpus.documents.text_lines import BULLET, CHAPTER, NUMBERED, RULE, hangs, indent_of, unwrapped, wordy
+from rag.corpus.documents.text_lines import (
+    BULLET,
+    CHAPTER,
+    NUMBERED,
+    RULE,
+    hangs,
+    indent_of,
+    unwrapped,
+    with_parted_words,
+    wordy,
+)
 
 ASKED = re.compile(r"\s*(?:Q|Question)(?: ?\d[\d.]*)?\s?[:.)]\s+(?=\S)")
 TOLD = re.compile(r"\s*(?:A|Answer)(?: ?\d[\d.]*)?\s?[:.)]\s+(?=\S)")
@@ -19,6 +29,9 @@ _NAME = re.compile(r"\s*-|\w[_=]")  # of an option or a value
 _MANUAL = frozenset(["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "USAGE", "SEE ALSO", "AUTHOR", "BUGS"])
 _PAGE_EDGE = re.compile(r"\s*(\S+\(\d\w*\))(?:\s.*)?\s\1\s*")
 _DIGITS = re.compile(r"\d+")
+_NUMBERS = re.compile(r"(?<![\w.-])\d+(?!\.?\w)")
+_ONE_WORD = re.compile(r"\s*(?!page\b)[^\W\d_]+\s+\d+\W*", re.IGNORECASE)  # "Chapter 1" is no footer
+_PAGE_LINES = 12  # of a page, at least
 _PAGES = 4  # of a text that has headers and footers, at least
 _QUESTION_WORDS = 25  # of one that is a heading
 
@@ -28,7 +41,8 @@ class Chunk:
     """Lines between empty lines, and how far the first is indented.
 
     `term`: the first line is a term, the others are its text. `title`: the only line is a heading, by what stands
-    around it, or as in a wiki, by so many equals signs at both ends (`signs`).
+    around it, or as in a wiki, by so many equals signs at both ends (`signs`). `level`: that of such a heading, if its
+    number or its place on the line tells it.
     """
 
     lines: tuple[str, ...]
@@ -36,11 +50,13 @@ class Chunk:
     term: bool = False
     title: bool = False
     signs: int = 0
+    level: int = 0
 
 
 def chunks_of(text: str, dropped: Counter[str]) -> list[Chunk]:
     """The chunks of a text without the headers and footers of its pages, which are counted in `dropped`."""
-    return [chunk for chunk in _chunks(_without_margins(visible(text), dropped)) if not _is_page_edge(chunk, dropped)]
+    said = with_parted_words(_without_margins(visible(text), dropped))
+    return [chunk for chunk in _chunks(said) if not _is_page_edge(chunk, dropped)]
 
 
 def _chunks(text: str) -> Iterator[Chunk]:
@@ -72,20 +88,99 @@ def _has_hashes(lines: Sequence[str]) -> bool:
 
 
 def _without_margins(text: str, dropped: Counter[str]) -> str:
-    """A text without headers and footers: first and last lines of pages that most pages have, but for numbers."""
+    """A text without headers and footers; a paragraph that they part is one again."""
     pages = [page.splitlines() for page in text.split("\f")]
     if len(pages) < _PAGES:
+        lines = text.splitlines()
+        margins = _counted_lines(lines)
+    else:
+        lines = [line for page in pages for line in [*page, "\f"]]
+        margins = _edges(pages)
+    if not margins:
         return text
+    dropped[nav.MARGIN] += len(margins)
+    widths = sorted(len(line) for line in lines if line.strip())
+    said: list[str] = []
+    gap: list[int] = []  # lines since the last that is kept and not empty
+    for place, line in enumerate(lines):
+        if place in margins or not line.strip():
+            gap.append(place)
+            continue
+        if margins.isdisjoint(gap) or not said or not _goes_over(said[-1], line, widths[int(0.9 * len(widths))]):
+            said += ["" if lines[place] == "\f" or place in margins else lines[place] for place in gap]
+        gap = []
+        said.append(line)
+    return "\n".join(said)
+
+
+def _edges(pages: Sequence[Sequence[str]]) -> set[int]:
+    """First and last lines of pages that most pages have, but for numbers; each page counts a line for its end."""
+    found: set[int] = set()
     for edge in (0, -1):
-        found = [
-            (lines, places[edge]) for lines in pages if (places := [n for n, line in enumerate(lines) if line.strip()])
-        ]
-        patterns = Counter(_DIGITS.sub("0", squeezed(lines[place])) for lines, place in found)
-        for lines, place in found:
-            if patterns[_DIGITS.sub("0", squeezed(lines[place]))] >= 0.5 * len(pages):
-                lines[place] = ""
-                dropped[nav.MARGIN] += 1
-    return "\f".join("\n".join(lines) for lines in pages)
+        places: list[tuple[int, str]] = []
+        begin = 0
+        for page in pages:
+            if filled := [n for n, line in enumerate(page) if line.strip()]:
+                places.append((begin + filled[edge], _pattern(page[filled[edge]])))
+            begin += len(page) + 1
+        patterns = Counter(pattern for _, pattern in places)
+        found |= {place for place, pattern in places if patterns[pattern] >= 0.5 * len(pages)}
+    return found
+
+
+def _pattern(line: str) -> str:
+    return _DIGITS.sub("0", squeezed(line))
+
+
+def _counted_lines(lines: Sequence[str]) -> set[int]:
+    """Lines between empty ones that differ in a number alone, which counts the pages, and others that stand next them.
+
+    The pages are about equally long.
+    """
+    filled = [place for place, line in enumerate(lines) if line.strip()]
+    alone = [
+        place
+        for place in filled
+        if not any(line.strip() for line in [*lines[max(0, place - 1) : place], *lines[place + 1 : place + 2]])
+    ]
+    alike: dict[str, list[int]] = {}
+    for place in alone:
+        if _DIGITS.search(lines[place]) and not _ONE_WORD.fullmatch(lines[place]):
+            alike.setdefault(_pattern(lines[place]), []).append(place)
+    footers = {place for places in alike.values() if _count_pages(lines, places) for place in places}
+    if not footers:
+        return set()
+    single = {*alone}
+    near: dict[str, list[int]] = {}
+    for before, after in pairwise(filled):
+        for place, other in ((before, after), (after, before)):
+            if other in footers and place in single - footers:
+                near.setdefault(_pattern(lines[place]), []).append(place)
+    return footers | {place for places in near.values() if 2 * len(places) >= len(footers) for place in places}
+
+
+def _count_pages(lines: Sequence[str], places: Sequence[int]) -> bool:
+    """Whether a number of the lines rises by one, after about as many lines each time."""
+    steps = [*pairwise(places)]
+    if len(places) < _PAGES or 2 * (places[-1] - places[0]) < len(lines) or wordy(lines[places[0]]):
+        return False
+    gaps = sorted(after - before for before, after in steps)
+    usual = gaps[len(gaps) // 2]
+    regular = sum(abs(gap - usual) <= 2 for gap in gaps)
+    numbers = [[int(number[:9]) for number in _NUMBERS.findall(lines[place])] for place in places]
+    slots = range(len(numbers[0]))
+    rising = max((sum(after[n] == before[n] + 1 for before, after in pairwise(numbers)) for n in slots), default=0)
+    return usual >= _PAGE_LINES and min(regular, rising) >= 0.8 * len(steps)
+
+
+def _goes_over(line: str, after: str, width: int) -> bool:
+    """Whether a paragraph goes on from the last line of a page to the first of the next."""
+    begins = after.lstrip()
+    if abs(indent_of(line) - indent_of(after)) > 1 or line.rstrip()[-1] in ".!?:;" or BULLET.match(after):
+        return False
+    if begins[0].islower():
+        return wordy(line) or wordy(after)
+    return len(line) >= 0.85 * width and wordy(line) and wordy(after) and begins[0].isalpha()
 
 
 def _is_page_edge(chunk: Chunk, dropped: Counter[str]) -> bool:

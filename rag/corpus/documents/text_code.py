@@ -3,11 +3,15 @@
 import re
 from collections.abc import Sequence
 
-from rag.corpus.documents.text_lines import BULLET, DOTS, GAP, RULE, hangs, indent_of, wordy
+from rag.corpus.documents.encodings import decoded
+from rag.corpus.documents.text_lines import BULLET, DOTS, GAP, RULE, WORD, hangs, indent_of, wordy
+from rag.errors import FormatError
 
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")
 _SIGN = re.compile(r"[$=<>{}\[|\\]|(?<!\d)[\w.]*/\w|\w_\w|\w\.\w*[a-z]|(?:^|\s)--?\w|^\s*#|\w\(")  # of code
+# A line of a script, of settings, of data or with marks of roff.
+_NO_TEXT = re.compile(r"\s*(?:#|[.'][A-Za-z\\]|//|;|/\*|\*/|[<{}|@%$]|\w+\s*[:+?]?=)|.*(?:[{};\\]|\*/)\s*$")
 _ARGUMENTS = re.compile(r"[\w\s][(\[<]")
 
 
@@ -17,6 +21,25 @@ def is_prose(text: str) -> bool:
     if len(lines) < 6 or sum(bool(_COMMENT.match(line)) for line in lines) > 0.2 * len(lines):
         return False
     return sum(map(wordy, lines)) >= 0.5 * len(lines)
+
+
+def is_text_file(head: bytes) -> bool:
+    """Whether a file whose name says nothing holds sentences, by its beginning, rather than code, settings or data."""
+    if head.startswith(b"#!") or b"\0" in head:
+        return False
+    try:
+        text = decoded(head, "")
+    except FormatError:
+        return False
+    words = text.split()
+    lines = [(wordy(line), _NO_TEXT.match(line) is not None) for line in text.splitlines() if line.strip()]
+    said = sum(of_sentence and not other for of_sentence, other in lines)
+    return (
+        said > 0
+        and said >= 0.3 * len(lines)
+        and 2 * sum(other for _, other in lines) <= said
+        and sum(map(bool, map(WORD.match, words))) >= 0.75 * len(words)
+    )
 
 
 def is_code(lines: Sequence[str], base: int) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from rag.corpus.documents.blocks import Block, Kind, heading, squeezed, with_bare_headings
 from rag.corpus.documents.text_chunks import Chunk
@@ -12,6 +13,7 @@ from rag.corpus.documents.text_lines import (
     GAP,
     GOES_ON,
     LABEL,
+    NARROW,
     NUMBERED,
     RULE,
     are_narrow,
@@ -27,6 +29,17 @@ _ARTICLE = re.compile(r"(?:article|section|annex|schedule|artikel|clause)\s+[\dI
 _PARAGRAPH = re.compile(  # "§ 3 Notice", "Article 3", "Article 3: Notice"
     r"\s*(?:§ ?\d{1,4}[a-z]?|(?i:article|artikel|clause|annex|schedule) (?:\d{1,3}|[IVX]{1,5}))\b\W*(?:$|(?=[A-ZÄÖÜ]))"
 )
+_PART = re.compile(  # "CHAPTER 1. The Storm.", "Chapter IV" of a book
+    r"\s*(book|volume|part|chapter|letter|canto|act|scene|appendix)\s+(\d{1,3}|[ivxlc]{1,8})\b[.:]?\s*(?:[–—-]\s*)?(.*)",
+    re.IGNORECASE,
+)
+_PARTS = ("volume", "book", "part", "act")  # what is parted in chapters and the like
+_COUNTED = re.compile(r"\s*(\d{1,3})\.\s+([A-Z].*?)\.?")  # "11. Patents."
+_SMALL = frozenset("a an and as at by for from in into is nor not of on or per the this to with your".split())
+_ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
+_SIDE = 8  # spaces before a line in the middle, at least
+_OFF = 4  # characters that its middle may be away from that of the text
+_NO_TITLE = re.compile(r"[$=<>{}\[\]|\\/_#~]|\w[:(]\w|  |\.{3}|(?:fig(?:ure)?|table|listing)\b", re.IGNORECASE)
 _TITLE_WORDS = 5  # of one without a mark
 _NUMBERED_WORDS = 25  # of one such as 2.1
 _HEADLINE_WORDS = 10  # of the first line of a text
@@ -51,6 +64,7 @@ def titled(text: str, blocks: Sequence[Block]) -> tuple[str, list[Block]]:
         others = headings[1:]
         if first.text.isupper() and all(not one.text.isupper() or _ARTICLE.match(one.text) for one in others):
             over = True  # capitals that stand above numbers
+        over = over or _is_in_middle(text)
         if (same == 1 or over) and not (first.level > 1 and is_generic(first.text)):
             title = first.text
     elif _is_title_line(text, first) and sum(block.level == 1 for block in headings) != 1:
@@ -78,6 +92,11 @@ def _is_title_line(text: str, first: Block) -> bool:
     )
 
 
+def _is_in_middle(text: str) -> bool:
+    """Whether a text begins with a line far from the edge."""
+    return indent_of(text.lstrip("\n\f").partition("\n")[0]) >= _SIDE
+
+
 def with_titles(chunks: Sequence[Chunk], base: int) -> list[Chunk]:
     """The chunks, with short lines as headings that stand between paragraphs, or lists, if there are two or more."""
     said = [_is_paragraph(chunk, base) for chunk in chunks]
@@ -94,6 +113,125 @@ def with_titles(chunks: Sequence[Chunk], base: int) -> list[Chunk]:
     }
     titles = (titles if len(titles) > 1 else set()) | (above if len(above) > 1 else set())
     return [replace(chunk, title=True) if place in titles else chunk for place, chunk in enumerate(chunks)]
+
+
+def with_series(chunks: Sequence[Chunk], base: int) -> list[Chunk]:
+    """The chunks, with lines that stand alone and are counted as headings: `CHAPTER 1. The Storm.`, `11. Patents.`
+
+    A number alone needs two others like it whose words have capitals, as the steps of a list are counted too.
+    """
+    found: dict[str, list[tuple[int, int, str]]] = {}  # places, numbers and names, by the kind of the mark
+    for place, chunk in enumerate(chunks[:-1]):
+        first, *more = (line.strip() for line in chunk.lines)
+        if chunk.term or chunk.title or len(more) > 1 or len(first.split()) > _HEADLINE_WORDS + 2:
+            continue
+        if (mark := _PART.fullmatch(first)) and first[0].isupper() and (not more or not mark[3]):
+            kind, name = mark[1].lower(), mark[3] or " ".join(more) or mark[0].strip()
+            if not more or _is_title(more[0]):
+                found.setdefault(f"{kind} {chunk.indent}", []).append((place, _value(mark[2]), name))
+        elif (mark := _COUNTED.fullmatch(first)) and not more and _is_title(mark[2]):
+            below = chunks[place + 1]
+            if min(map(indent_of, below.lines)) <= chunk.indent <= base + 4 and any(map(wordy, below.lines)):
+                found.setdefault(f"number {chunk.indent}", []).append((place, int(mark[1]), mark[2]))
+    series = {kind: _counted(marks) for kind, marks in found.items()}
+    series = {kind: marks for kind, marks in series.items() if len(marks) > 1 + kind.startswith("number")}
+    lower = any(kind.startswith(_PARTS) for kind in series)
+    titles = {
+        place: replace(chunks[place], lines=(name.rstrip(" ."),), title=True, level=level)
+        for kind, marks in series.items()
+        for level in [3 if lower and not kind.startswith(_PARTS) else 2]
+        for place, _, name in marks
+    }
+    return [titles.get(place, chunk) for place, chunk in enumerate(chunks)]
+
+
+def _value(number: str) -> int:
+    """What a number in digits or in Roman letters counts."""
+    if number.isdigit():
+        return int(number)
+    values = [*map(_ROMAN.__getitem__, number.lower()), 0]
+    return sum(-one if one < after else one for one, after in pairwise(values))
+
+
+def _counted(marks: Sequence[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """The marks whose number is one more than that of the mark before, or one less than that of the next."""
+    follows = [after[1] == before[1] + 1 for before, after in pairwise(marks)]
+    return [mark for mark, *near in zip(marks, [False, *follows], [*follows, False], strict=True) if any(near)]
+
+
+def _is_title(line: str) -> bool:
+    """Whether a short line has capitals as titles have, and is no sentence."""
+    words = [word for word in line.strip(" .").split() if word[0].isalpha()]
+    capitals = sum(word[0].isupper() for word in words)
+    small = sum(word in _SMALL for word in words)
+    return (
+        0 < len(words) <= _HEADLINE_WORDS
+        and line[-1] not in ",;:!?"
+        and capitals + small == len(words)
+        and capitals > 0
+    )
+
+
+def with_centred(chunks: Sequence[Chunk], base: int, width: int) -> list[Chunk]:
+    """The chunks, with a line in the middle of the page as a heading; the first chunk may have others below it."""
+    found: list[Chunk] = []
+    for place, chunk in enumerate(chunks):
+        below = chunks[place + 1] if place + 1 < len(chunks) else None
+        if not _is_centred(chunk, base, width) or below is None or (place and len(chunk.lines) > 1):
+            found.append(chunk)
+        elif not place:
+            first, *more = chunk.lines
+            found.append(replace(chunk, lines=(first,), title=True, level=1))
+            found += (replace(chunk, lines=(line.strip(),), indent=base) for line in more)
+        elif _is_title(chunk.lines[0].strip()) and (
+            below.title or (below.indent <= chunk.indent - _OFF and any(map(wordy, below.lines)))
+        ):
+            found.append(replace(chunk, title=True, level=2))
+        else:
+            found.append(chunk)
+    return found
+
+
+def _is_centred(chunk: Chunk, base: int, width: int) -> bool:
+    """Whether short lines without the signs of code stand in the middle, and begin as a title does."""
+    if chunk.term or chunk.title or len(chunk.lines) > 4 or chunk.indent < base + _SIDE:
+        return False
+    first = chunk.lines[0].strip()
+    if not first[0].isupper() or len(first.split()) > _HEADLINE_WORDS or first[-1] in ".,;:" or _NO_TITLE.search(first):
+        return False
+    letters = sum(map(str.isalpha, first))
+    if letters < 0.6 * len(first.replace(" ", "")) or any(map(RULE.fullmatch, chunk.lines)):
+        return False
+    middle = (base + max(width, NARROW)) / 2
+    return all(abs((indent_of(line) + len(line)) / 2 - middle) <= _OFF for line in chunk.lines)
+
+
+def below_numbers(chunks: Sequence[Chunk], base: int) -> dict[int, int]:
+    """The levels of headings in capitals that stand between numbered ones, and so below them, by their places.
+
+    None if such a heading stands above all numbers, as it is of their rank then.
+    """
+    numbered: dict[int, int] = {}
+    capitals: list[int] = []
+    for place, chunk in enumerate(chunks):
+        if (
+            chunk.title
+            or chunk.term
+            or not _heading_lines(chunk.lines, base)
+            or (len(chunk.lines) > 1 and RULE.fullmatch(chunk.lines[1]))
+        ):
+            continue
+        if (number := NUMBERED.match(chunk.lines[0])) is not None:
+            numbered[place] = 2 + number[1].count(".") - ("." in number[1] and number[1][0].isalpha())
+        elif chunk.lines[0].isupper() and not CHAPTER.match(chunk.lines[0]):
+            capitals.append(place)
+    if len(numbered) < 2 or any(0 < place < min(numbered) for place in capitals):
+        return {}
+    return {
+        place: 1 + numbered[max(before for before in numbered if before < place)]
+        for place in capitals
+        if min(numbered) < place < max(numbered)
+    }
 
 
 def _is_listed(chunk: Chunk) -> bool:

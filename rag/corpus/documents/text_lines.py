@@ -1,6 +1,7 @@
 """What lines of plain text are by their looks: items, sentences, parts of a paragraph or lines by themselves."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -16,7 +17,12 @@ GAP = re.compile(r"\S\s{3,}\S")
 DOTS = re.compile(r"(?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*(?=[^\s.])")  # "Tea ........ 2.60"
 SHORT = 0.6  # of the usual width, up to which a line is short
 NARROW, _TINY = 45, 30  # characters: text is rarely wrapped to lines shorter than the first, never than the second
-_WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
+WORD = re.compile(r"[(\"'“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[.,;:)!?\"'”’]*$")
+_JOINED = "\u2011"  # for a hyphen that is none of the word; else it never ends a line, as it forbids to break there
+_PARTED = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,})[-\u2010](\n[ \t]*)(?=([^\W\d_]{2,}))")
+_REJOINED = re.compile(rf"(?<=[^\W\d_]){_JOINED}\n\s*(?=[^\W\d_])")
+_WRAPPED = 5  # words that were surely parted, in a text that parts words
+_WORDS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
 
 
@@ -27,14 +33,39 @@ def indent_of(line: str) -> int:
 
 def unwrapped(lines: Sequence[str]) -> str:
     """Lines as running text; a word that goes on after a hyphen is one."""
-    text = squeezed("\n".join(lines))
+    text = squeezed(_REJOINED.sub("", "\n".join(lines)))
     return _HYPHEN.sub("-", text) if any(line.endswith("-") for line in lines) else text
+
+
+def with_parted_words(text: str) -> str:
+    """The text, with a sign for each hyphen at a line's end that `unwrapped` leaves out.
+
+    The word without it stands elsewhere in the text, and more often than with it. Where that was so of many words, it
+    is so too of others whose parts are no words.
+    """
+    ends = [(found[1].lower(), found[3].lower()) for found in _PARTED.finditer(text)]
+    if not ends:
+        return text
+    words = Counter(map(str.lower, _WORDS.findall(text)))
+    words.subtract(part for parts in ends for part in parts)
+    told = [words[first + second] - words[f"{first}-{second}"] for first, second in ends]
+    joins = sum(more > 0 for more in told)
+    wrapped = joins >= _WRAPPED and joins >= 3 * sum(more < 0 for more in told)
+
+    def decided(found: re.Match[str]) -> str:
+        first, gap, second = found.groups()
+        low = first.lower(), second.lower()
+        more = words["".join(low)] - words["-".join(low)]
+        is_one = more > 0 or (more == 0 and wrapped and not all(words[part] > 0 for part in low))
+        return f"{first}{_JOINED if second.islower() and is_one else '-'}{gap}"
+
+    return _PARTED.sub(decided, text)
 
 
 def wordy(line: str) -> bool:
     """Whether a line is of a sentence."""
     parts = line.split()
-    return len(parts) >= 5 and sum(bool(_WORD.match(part)) for part in parts) >= 0.7 * len(parts)
+    return len(parts) >= 5 and sum(bool(WORD.match(part)) for part in parts) >= 0.7 * len(parts)
 
 
 def hangs(lines: Sequence[str]) -> bool:
@@ -65,7 +96,7 @@ def are_narrow(lines: Sequence[str]) -> bool:
     longest = max(map(len, lines))
     if longest >= NARROW or (all(map(str.isupper, lines)) and lines[-1][-1] in ".!"):
         return False
-    if any(line[-1] in "-–—" or GOES_ON.search(line.lower()) for line in lines[:-1]):
+    if any(line[-1] in f"-{_JOINED}–—" or GOES_ON.search(line.lower()) for line in lines[:-1]):
         return False
     if any(len(line) + len(after.split()[0]) >= NARROW for line, after in pairwise(lines)):
         return False

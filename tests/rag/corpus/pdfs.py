@@ -7,6 +7,8 @@ from typing import NamedTuple
 FONTS = {"F1": "Helvetica", "F2": "Courier", "F3": "Helvetica-Bold", "F4": "Helvetica"}
 # What the characters of F4 stand for, as in the fonts of TeX, Symbol and Adobe: two bullets, an old-style 7, no text.
 SIGNS = {"b": "0088", "s": "F0B7", "7": "F737", "0": "FFFE"}
+# F5 is a font of pixels as TeX makes them: it has no name, and its characters have only codes.
+PIXELS = "500 0 0 0 500 700 d1 0 0 500 700 re f"
 
 
 class Print(NamedTuple):
@@ -29,6 +31,12 @@ def make_pdf(
     fonts = "".join(
         f"/{key}<</Type/Font/Subtype/Type1/BaseFont/{name}{f'/ToUnicode {signs} 0 R' if key == 'F4' else ''}>>"
         for key, name in FONTS.items()
+    )
+    codes = [f"/a{code}" for code in range(128)]
+    fonts += (
+        "/F5<</Type/Font/Subtype/Type3/FontBBox[0 0 500 700]/FontMatrix[.001 0 0 .001 0 0]/FirstChar 0/LastChar 127"
+        f"/Widths[{'500 ' * 128}]/Encoding<</Type/Encoding/Differences[0{''.join(codes)}]>>"
+        f"/CharProcs<<{''.join(f'{code} {signs + 1} 0 R' for code in codes)}>>>>"
     )
     kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(count))
     marks = f"/Outlines {first_mark} 0 R" if outline else ""
@@ -60,6 +68,7 @@ def make_pdf(
         f"begincmap 1 begincodespacerange <00> <ff> endcodespacerange {len(SIGNS)} beginbfchar {stands_for} endbfchar"
     )
     bodies.append(f"<</Length {len(cmap)}>>stream\n{cmap}\nendstream")
+    bodies.append(f"<</Length {len(PIXELS)}>>stream\n{PIXELS}\nendstream")
     return _file(bodies, f"/Root 1 0 R/Info 3 0 R{extra}")
 
 

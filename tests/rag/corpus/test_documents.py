@@ -1,4 +1,5 @@
 import gzip
+import json
 import os
 import random
 import zlib
@@ -329,11 +330,12 @@ def test_every_file_that_is_not_read_is_counted(tmp_path: Path) -> None:
         "x.1",
         ".git",
     ):
-        (tmp_path / name).write_text(LONG)
+        (tmp_path / name).write_text("rivers: 3\n" if name == "x.1" else LONG)
     (tmp_path / "style.css").symlink_to("/nowhere.css")
     corpus = Corpus([tmp_path], exclude=["b.*"])
     assert [passage.id for _, passage in corpus.read()] == ["a.md#1"]
     assert corpus.unread == {"without a suffix": 1, ".gz": 1, ".py.gz": 1, ".py": 1, ".1": 1}
+    assert corpus.examples[".gz"] == ["changelog.gz"]
     assert corpus.passed == {
         "item hidden by a dot": 1,
         "folder called _static": 1,
@@ -341,6 +343,42 @@ def test_every_file_that_is_not_read_is_counted(tmp_path: Path) -> None:
         "link to nowhere": 1,
         "file outside of --include and --exclude": 1,
     }
+
+
+COMMENTS = "# The keeper of the mill says when it may be open to all.\nopen = 9\n" * 20
+
+
+def test_texts_without_a_suffix_are_read_and_other_such_files_are_not(tmp_path: Path) -> None:
+    texts = ("LICENSE", "GPL-3", "Apache-2.0", "MPL-1.1", "MINUTES.gz", "poster.12")
+    others = {
+        "run": f"#!/bin/sh\n{LONG}",
+        "Makefile": f"all: mill\n\tcc -o mill $(FILES)\n# {LONG}\n" * 3,
+        "settings": COMMENTS,
+        "words": "mill\nriver\nlake\n" * 40,
+        "records": json.dumps({"id": "1", "text": LONG}),
+        "places": "Krakow\t50.06\t19.94\n" * 9,
+        "image": f"\0\1{LONG}",
+        "empty": "",
+        "changelog": LONG,
+        "copyright.gz": LONG,
+        "page.1": f".PP\n{LONG}\n" * 5,
+    }
+    for name, content in {**dict.fromkeys(texts, f"{LONG}\n\n- {LONG}\n"), **others}.items():
+        data = content.encode()
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    corpus = Corpus([tmp_path])
+    assert {passage.id.partition("#")[0] for _, passage in corpus.read()} | {*corpus.twins} == {*texts}
+    assert corpus.unread.total() == len(others)
+
+
+def test_a_link_to_a_text_without_a_suffix_that_leads_out_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "secret").write_text(f"{LONG}\n")
+    (tmp_path / "home" / "a.md").write_text("The mill is old.")
+    (tmp_path / "home" / "LICENSE").symlink_to(tmp_path / "secret")
+    corpus = Corpus([tmp_path / "home"])
+    assert [passage.id for _, passage in corpus.read()] == ["a.md#1"]
+    assert corpus.unread == {"without a suffix": 1}
 
 
 def test_a_folder_may_change_while_it_is_read(tmp_path: Path) -> None:

@@ -35,6 +35,12 @@ def test_the_title_of_front_matter() -> None:
     assert title.strip() == "Mills"
 
 
+def test_a_long_word_of_a_plain_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(f"{'a' * MANY} is an old mill-\n{'er' * MANY}\n\n_{'a' * MANY}\n\nThe mill is old.\n")
+    assert read_document(path, "a.txt")[-1].text.endswith("The mill is old.")
+
+
 def test_the_roles_of_a_text() -> None:
     _learn(":a" * MANY)
 

@@ -11,6 +11,7 @@ import pytest
 from rag.corpus.documents import Document, load_document, read_document
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.grids import grid_rows
+from rag.corpus.documents.office import _fill_merged
 from rag.corpus.reader import Corpus
 from rag.errors import FormatError
 from rag.types import Passage
@@ -1000,6 +1001,76 @@ def test_cells_of_a_workbook_that_span_rows_and_shares(tmp_path: Path) -> None:
         "Day: Tuesday | Who: Cy",
         "Day: Share | Who: 25%",
     ]
+
+
+def test_a_workbook_whose_writer_gave_a_wrong_size_is_read_whole(tmp_path: Path) -> None:
+    openpyxl: Any = pytest.importorskip("openpyxl")
+    file, workbook = io.BytesIO(), openpyxl.Workbook()
+    sheet = workbook.active
+    for line in (["River", "Length", "Into"], ["Vistula", 1047], ["Oder", 854, "Baltic Sea"], ["Warta", 795, None]):
+        sheet.append(line)
+    sheet.merge_cells("C3:C4")
+    workbook.save(file)
+    with zipfile.ZipFile(file) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    sheet_file = "xl/worksheets/sheet1.xml"
+    assert b'<dimension ref="A1:C4"' in files[sheet_file]
+    for size in (b"A1", b"A1:XFD1048576"):
+        changed = files[sheet_file].replace(b'ref="A1:C4"', b'ref="' + size + b'"')
+        (passage,) = read(tmp_path, "w.xlsx", packed({**files, sheet_file: changed}))
+        assert passage.text.split("\n\n") == [
+            "River: Vistula | Length: 1047",
+            "River: Oder | Length: 854 | Into: Baltic Sea",
+            "River: Warta | Length: 795 | Into: Baltic Sea",
+        ]
+
+
+PORTS = ["ANC:Ted Stevens:US:Anchorage", "ABZ:Dyce:GB:Aberdeen", "TYS:McGhee Tyson:US:", "AAR:Aarhus:DK:Aarhus"]
+PORTS += ["ABD:Abadan:IR:Abadan"]
+
+
+def test_cells_between_colons_are_rows(tmp_path: Path) -> None:
+    head = "# Airports of the world\n#\n# Code : Airport:Country:City\n"
+    (passage,) = read(tmp_path, "airport.txt", head + "\n".join(PORTS))
+    assert passage.text.split("\n\n")[:2] == [
+        "Airports of the world",
+        "Code: ANC | Airport: Ted Stevens | Country: US | City: Anchorage",
+    ]
+    assert "Code: TYS | Airport: McGhee Tyson | Country: US\n\n" in passage.text
+    (passage,) = read(tmp_path, "airport.txt", "\n".join(PORTS))
+    assert passage.text.startswith("ANC | Ted Stevens | US | Anchorage\n\nABZ | Dyce")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "10:15:00 the keeper of the lamp went out",
+        "lamp: oil: 3 litres of it",
+        "See https://a.example:80 or so",
+        "Oil:red",
+        "00:1a:2b:3c:4d:5e",
+    ],
+)
+def test_other_lines_with_colons_are_no_rows(tmp_path: Path, line: str) -> None:
+    (passage, *_) = read(tmp_path, "a.txt", "\n".join([line] * 6))
+    assert " | " not in passage.text
+
+
+def test_notes_above_the_names_of_a_sheet_name_no_columns() -> None:
+    names = ["Name", "Profession", "Age", "Born"]
+    people = [["Vera", "miller", "88", "1928-07-23"], ["Jo", "baker", "41", "1974-06-22"], ["Gwen", "smith", "61", ""]]
+    notes = [["We like to", "", "", "write"], ["notes", "above", "", "names"]]
+    found = [block.text for block in grid_rows([["On people", "", "", ""], *notes, names, *people])]
+    assert found[:3] == ["On people", "We like to | write", "notes | above | names"]
+    assert found[3] == "Name: Vera | Profession: miller | Age: 88 | Born: 1928-07-23"
+    one = [block.text for block in grid_rows([["", "2023", "", "2024"], ["Town", "Jan", "Feb", "Jan"], *people])]
+    assert one[0].startswith("Town: Vera")  # a row above the names may group them
+
+
+def test_cells_before_one_that_spans_rows_are_limited() -> None:
+    rows = [[*[""] * 9, "all"], ["a"], ["b"], ["c"]]
+    _fill_merged(rows, [(9, 0, 3)], 20)
+    assert [len(cells) for cells in rows] == [10, 10, 10, 1]
 
 
 def test_a_missing_library_is_one_line_that_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,25 @@ def test_signs_of_fonts_without_names_are_bullets_and_digits(tmp_path: Path) -> 
     assert last.text.endswith("Bring these:\n\n- a map\n\n- a rope of 7 metres")
 
 
+def test_codes_of_fonts_of_pixels_are_ligatures_quotes_and_dashes(tmp_path: Path) -> None:
+    text = [
+        "We de\x1cne the \x10in\x1duence\x11 of an o\x1bset, for those of 50\x1559 years too.",
+        "\x1cve su\x1ece \x16 an older font has di\x0berent \x0cles and classi-",
+        "\x1ccations.",
+    ]
+    title = Print("Roundo\x1b errors", 760, 50, 24, "F5")
+    section = Print("Tradeo\x1b", 720, 50, 14, "F5")
+    lines = [Print(line, 700 - 12 * number, 50, 10, "F5") for number, line in enumerate(text)]
+    formula = Print("It is x \x1c y.", 640)  # a sign of another kind of font
+    document = load(tmp_path, make_pdf([[title, section, *lines, formula]]))
+    assert (document.title, document.passages[0].section) == ("Roundoff errors", "Tradeoff")
+    assert document.passages[0].text.split("\n\n") == [
+        "We define the “influence” of an offset, for those of 50–59 years too. "
+        "five suffice — an older font has different files and classifications.",
+        "It is x y.",
+    ]
+
+
 def test_lists_keep_their_items(tmp_path: Path) -> None:
     lines = [Print("There are:", 700), Print("* rivers", 688, 60), Print("* lakes", 676, 60), Print("1. seas", 664, 60)]
     (passage,) = read(tmp_path, [lines])
@@ -195,6 +214,17 @@ def test_rows_of_numbers_name_their_columns(tmp_path: Path) -> None:
     expected = "We measured:\n\nValue: 680 | Measured (pF): 664\n\nValue: 3000 | Measured (pF): 2900"
     assert document.passages[-1].text.endswith(expected)
     assert not document.dropped
+
+
+def test_an_empty_corner_marks_names_of_columns_that_are_numbers(tmp_path: Path) -> None:
+    table = rows(
+        [["", "50-59", "60-69"], ["Mill", "25 (47)", "16 (30)"], ["Bakery", "44 (29)", "46 (29)"]], 550, (50, 200, 350)
+    )
+    (*_, last) = read(tmp_path, [[*paragraph(LONG, 700), Print("We counted:", 562), *table]])
+    assert last.text.endswith("Mill | 50-59: 25 (47) | 60-69: 16 (30)\n\nBakery | 50-59: 44 (29) | 60-69: 46 (29)")
+    words = [["", "mu", "double"], ["Mill", "wt", "vector"], ["Bakery", "rt", "vector"]]  # goes on from another page
+    (*_, last) = read(tmp_path, [[*paragraph(LONG, 700), Print("We said:", 562), *rows(words, 550, (50, 200, 350))]])
+    assert "mu | double\n\nMill | wt | vector" in last.text
 
 
 def test_rows_without_a_header_keep_their_cells(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Kind
 from rag.corpus.documents.text import plain_blocks
 from rag.corpus.documents.text_code import is_prose
+from rag.corpus.documents.text_headings import titled
 
 
 def blocks(text: str) -> list[str]:
@@ -114,6 +115,116 @@ def blocks(text: str) -> list[str]:
 )
 def test_lines_become_blocks(text: str, expected: list[str]) -> None:
     assert blocks(text) == expected
+
+
+SHORE = "The old keeper walked along the shore every evening and counted the lamps in the harbour before\nhe ate."
+
+
+def numbered(*lines: str, indent: int = 0) -> str:
+    """Lines that stand alone, each above a paragraph."""
+    return "\n\n".join(f"{' ' * indent}{line}\n\n{SHORE}" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (numbered("CHAPTER 1. The Storm.", "CHAPTER 2. The Wreck."), ["## The Storm", "## The Wreck"]),
+        (numbered("Chapter IX", "Chapter X"), ["## Chapter IX", "## Chapter X"]),
+        (numbered("CHAPTER I.\nThe Storm", "CHAPTER II.\nThe Wreck"), ["## The Storm", "## The Wreck"]),
+        (
+            numbered("Part I. Out", "Chapter 1. The Storm.", "Chapter 2. The Wreck.", "Part II. Home"),
+            ["## Out", "### The Storm", "### The Wreck", "## Home"],
+        ),
+        (
+            numbered("9. Grants.", "10. Lapse of Rights.", "11. Patents.", indent=2),
+            ["## Grants", "## Lapse of Rights", "## Patents"],
+        ),
+        (numbered("Part 2 is about mills.", "Chapter 7."), []),  # no numbers in order
+        (numbered("1. Open the box.", "2. Take it out.", "3. Close the box."), []),  # steps
+        (numbered("1. Grants.", "2. Lapse of Rights."), []),  # too few
+        ("1. Lamps.\n\n2. Oil.\n\n3. Wicks.\n\nThat is all.", []),  # a list
+    ],
+)
+def test_lines_that_are_counted_and_stand_alone_are_headings(text: str, expected: list[str]) -> None:
+    assert [block for block in blocks(text) if block.startswith("#")] == expected
+
+
+def centred(line: str) -> str:
+    return line.center(96).rstrip()
+
+
+def test_a_line_in_the_middle_is_a_heading() -> None:
+    first = f"{centred('The Lamp Licence')}\n{centred('Version 3, June 2007')}"
+    found = blocks(f"{first}\n\n{centred('Preamble')}\n\n{SHORE}\n\n{' ' * 30}make lamp\n\n{SHORE}")
+    said = SHORE.replace("\n", " ")
+    assert found == ["# The Lamp Licence", "Version 3, June 2007", "## Preamble", said, "    make lamp", said]
+    for line in ("Figure 2", "FROM:The_keeper", "I'm at the lamp"):
+        assert not any(block.startswith("#") for block in blocks(f"{SHORE}\n\n{centred(line)}\n\n{SHORE}"))
+
+
+def test_the_title_in_the_middle_stands_above_all_headings() -> None:
+    text = f"{centred('The Lamp')}\n\nOil\n===\n\n{SHORE}\n\nWicks\n=====\n\n{SHORE}"
+    assert titled(text, [*plain_blocks(text, Counter())])[0] == "The Lamp"
+
+
+def test_capitals_between_numbers_stand_below_them() -> None:
+    parts = ("1. Lamps\n", "1.1 Wicks\n", "OPTIONS", "2. Oil\n", "SEE ALSO")
+    text = "\n\n".join(f"{part}\n{SHORE}" for part in parts)
+    heads = ["## Lamps", "### Wicks", "#### OPTIONS", "## Oil", "## SEE ALSO"]
+    assert [block for block in blocks(text) if block.startswith("#")] == heads
+    above = [block for block in blocks(f"{SHORE}\n\nLIGHT\n{SHORE}\n\n{text}") if block.startswith("#")]
+    assert above == ["## LIGHT", *(head.replace("####", "##") for head in heads)]
+
+
+def test_words_that_line_ends_part_are_joined_if_the_text_has_them() -> None:
+    text = "The mon-\nsters like a well-\nknown sig-\nnal. A monster is well-known to know monsters."
+    assert blocks(f"{text}\n\n    mon-\n    $ sters") == [
+        "The monsters like a well-known sig-nal. A monster is well-known to know monsters.",
+        "    mon-\n    $ sters",
+    ]
+    names = ("river", "harbour", "keeper", "lantern", "window")
+    parted = [f"The {name[:3]}-\n{name[3:]} is old and the {name} is here." for name in names]
+    many = "\n\n".join([*parted, "A sig-\nnal is an old-\nold thing."])
+    assert blocks(many)[-1] == "A signal is an old-old thing."
+
+
+def test_underscores_around_words_go_where_a_text_has_many() -> None:
+    line = 'In _Opticks_ the _rays of\nlight_ and a_b or _DATE_ or _x/y are "_bent_."'
+    assert blocks(f"{line}\n\n    $ run _now_ x") == [line.replace("\n", " "), "    $ run _now_ x"]
+    many = "\n\n".join([line] * 5)
+    expected = 'In Opticks the rays of light and a_b or _DATE_ or _x/y are "bent."'
+    assert blocks(f"{many}\n\n    $ run _now_ x") == [*[expected] * 5, "    $ run _now_ x"]
+
+
+def paged(pages: int, footer: str) -> str:
+    """A text whose pages end in the middle of a sentence."""
+    said = "\n".join(
+        f"The keeper of lamp {'abcdefghijklmnopqrst'[line]} walked along the shore and went" for line in range(20)
+    )
+    return (
+        "".join(f"{said}\n\n\n  Lamps 3.6     May 2020\n\n\n{footer.format(page)}\n\n" for page in range(pages))
+        + "home."
+    )
+
+
+def test_footers_that_count_the_pages_go_and_the_paragraph_goes_on() -> None:
+    dropped: Counter[str] = Counter()
+    (block,) = plain_blocks(paged(5, "Lamp Guide    {}"), dropped)
+    assert +dropped == {nav.MARGIN: 10}
+    assert "along the shore and went The keeper of lamp a" in block.text
+    assert block.text.endswith("went home.")
+    for text in (paged(3, "Lamp Guide   {}"), paged(5, "Chapter {}"), paged(5, "Lamp Guide"), paged(5, "Oil 1.{} now")):
+        dropped = Counter()
+        assert "3.6" in " ".join(block.text for block in plain_blocks(text, dropped))
+        assert not +dropped
+
+
+def test_pages_between_form_feeds_go_on_too() -> None:
+    page = "Lamps\n\nThe keeper of the lamps walked along the shore and\n\nPage {}\f"
+    dropped: Counter[str] = Counter()
+    found = plain_blocks("".join(map(page.format, range(5))) + "he went home.", dropped)
+    assert [block.text for block in found][-1].endswith("along the shore and he went home.")
+    assert +dropped == {nav.MARGIN: 10}
 
 
 def test_columns_keep_their_lines() -> None:
