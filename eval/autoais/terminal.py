@@ -160,6 +160,8 @@ def show_comparison(result: dict[str, Any]) -> None:
     low, high = difference["interval95"]
     several = "" if result["answers"] == result["questions"] else f", {how_many(result['answers'], 'answers')}"
     console.print(f"{how_many(result['questions'], 'questions')}{several}, judge {result['judge']}")
+    for warning in result["warnings"]:
+        console.print(clean(f"warning: {warning}"), style="yellow")
     console.print(table)
     console.print(
         f"A - B (floors): {difference['value']:+.3f} [{low:+.3f}, {high:+.3f}], p {p_equals(difference['p'])} "
