@@ -288,7 +288,13 @@ class Judgement:
 
 NO_TEXT = "no text is known for what was cited"
 NOT_JUDGED = "no person judged it against this evidence"
-"""Reason of undecided judgements by people: which pairs they are has nothing to do with the outcome."""
+SPLIT = "people are split"
+CONTRADICT = "labels of people contradict each other"
+UNSETTLED = frozenset({NOT_JUDGED, SPLIT, CONTRADICT})
+"""Reasons of undecided judgements by people. An answer with such a part has no outcome, even where another is a no.
+
+Else of the answers with such parts, only those that are wrong would be decided, and the rate would be too low.
+"""
 
 
 def nothing_to_judge(attribution: Attribution) -> str | None:
