@@ -95,6 +95,10 @@ class Summary:
     (`CitedAnswer.whole_context`); they are absent if no other answer cites anything. The report counts such answers as
     `without_citations`, if there are any.
 
+    Every question counts, so a refusal counts as no (spec I1, I3). `refusals`, in the report where a question without
+    an answer (`answerable` is false) was refused, counts those, and has `attributed_answers`: `autoais` over the
+    answers given.
+
     The report counts the sentences that a cited passage has word for word (`quoted`), and those of them that the judge
     finds not attributable: its errors, but where a passage says something else in other sentences.
 
@@ -109,6 +113,8 @@ class Summary:
         self.quoted = self.quoted_rejected = 0  # sentences that a cited passage has word for word
         self.citing = self.whole_context = 0  # answers with citations of their own, and `CitedAnswer.whole_context`
         self.abstained = 0
+        self.refused = self.refused_right = 0  # abstained, but not because a model failed; without an answer
+        self.attributed = Tally("items")  # of the answers given
         self.cited = self.textless = 0  # claims that cite something, and those of them without any text to judge
         self.depth = 0  # of the longest list of passages
         self.alce, self.liu, self.trec = CitationScores(), CitationScores(), CitationScores()
@@ -143,6 +149,9 @@ class Summary:
             self.given += 1
             self.answered += bool(answer.sentences)
             self.abstained += answer.abstained
+            self._count_refused(answer, question)
+            if not answer.abstained:
+                self.attributed.add([self._outcome(item.ais)], self._asked)
             self.unresolved += answer.unresolved
             self.short_answers += answer.short_answer is not None
             self.depth = max(self.depth, len(ranking))
@@ -178,6 +187,11 @@ class Summary:
         tally = self.tallies.setdefault(name, Tally("items"))
         tally.add(values, self._asked)
         self._scores[name] = tally.last()
+
+    def _count_refused(self, answer: CitedAnswer, question: Question) -> None:
+        if answer.abstained and answer.extra.get("failed") is not True:
+            self.refused += 1
+            self.refused_right += not question.answerable or answer.extra.get("answerable") is False
 
     def _count_quoted(self, item: JudgedAnswer) -> None:
         if item.answer is None:
@@ -253,6 +267,12 @@ class Summary:
             return {name: one if name in about_texts else _absent(_NO_CITATIONS) for name, one in found.items()}
         return found
 
+    def _refusals(self) -> dict[str, Any]:
+        given = self.attributed.rate().record()
+        if given["value"] is None:
+            given["reason"] = "no question was answered" if not given["total"] else "nothing was decided"
+        return {"all": self.refused, "without_an_answer": self.refused_right, "attributed_answers": given}
+
     def _rate(self, name: str) -> dict[str, Any]:
         return self.tallies.get(name, Tally("items")).rate().record()
 
@@ -298,6 +318,7 @@ class Summary:
             "not_applicable": self.not_applicable,
             "quoted": {"sentences": self.quoted, "rejected": self.quoted_rejected},
             **({"without_citations": self.whole_context} if self.whole_context else {}),
+            **({"refusals": self._refusals()} if self.refused_right else {}),
             "metrics": metrics,
         }
 
