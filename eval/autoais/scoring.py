@@ -456,8 +456,8 @@ def checked(
     found = run.summary
     if found.given and not (found.answered or found.abstained or found.short_answers):
         raise UserError(
-            f"{source}: none of its {found.given:,} rows has an answer; score takes answers (`sentences` in "
-            "answers.jsonl), not questions; a system that answers nothing says `abstained`"
+            f"{source}: none of its {found.given:,} rows has an answer; score takes answers (`sentences`, or "
+            "`output` with markers, in answers.jsonl), not questions; a system that answers nothing says `abstained`"
         )
     if found.textless and found.textless == found.cited and run.human.report() is None:
         way_out = "the corpus is another than theirs" if corpus else "give a corpus with the texts (--corpus FILE)"

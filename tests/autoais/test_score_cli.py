@@ -612,3 +612,23 @@ def test_a_wrong_option_or_argument_is_one_line(autoais: Command, rag: Command) 
     one_line_error(autoais("score", "a", "--jugde", "x"), "autoais score: No such option: --jugde")
     one_line_error(rag("bench", "run", "handbook", "--limit", "0"), "rag bench run: Invalid value for '--limit'")
     assert autoais("nothing").stderr.splitlines()[0].split() == "Usage: autoais [OPTIONS] COMMAND [ARGS]...".split()
+
+
+@pytest.mark.parametrize("field", ["output", "answer"])
+def test_a_text_with_markers_is_an_answer(tmp_path: Path, autoais: Command, field: str) -> None:
+    passages = [{"id": "a", "text": "Warsaw is the capital of Poland."}, {"id": "b", "text": "Krakow has a castle."}]
+    text = "Warsaw is the capital of Poland [1]. Krakow has a castle. [2][7]"
+    rows = [
+        {"id": "1", "question": "What is the capital of Poland?", field: text, "passages": passages},
+        {"id": "2", "question": "What has Krakow?", field: "Krakow has a castle [1].", "passages": passages},
+    ]
+    path, out = jsonl(tmp_path / "a.jsonl", rows), tmp_path / "out.jsonl"
+    checked = autoais("validate", path)
+    assert (checked.returncode, checked.stdout.splitlines()) == (0, [f"{path}: answers, 2 records, no faults"])
+    report = json.loads(autoais("score", path, *LEX, "--out", out, "--json").stdout)
+    assert (report["metrics"]["autoais"]["value"], report["metrics"]["autoais"]["n"]) == (0.5, 2)
+    assert (report["answered"], report["unresolved_markers"]) == (2, 1)
+    found = [(row["text"], row["cites"]) for row in map(json.loads, out.read_text().splitlines())]
+    castle = "Krakow has a castle."
+    assert found == [("Warsaw is the capital of Poland.", ["a"]), (castle, ["b"]), (castle, ["a"])]
+    assert autoais_score(rows, judge="lexical").metrics["autoais"].value == 0.5
