@@ -229,6 +229,31 @@ def _own_question(answer: CitedAnswer) -> Question:
     return Question(answer.id, answer.question, answer.answers, answer.gold, answer.nuggets)
 
 
+def in_benchmark(
+    answers: Iterable[CitedAnswer], questions: Sequence[Question], notes: Counter[str]
+) -> Iterator[CitedAnswer]:
+    """Yield the answers to questions of the benchmark, as `judge_answers` finds them; count the others in `notes`.
+
+    Raises `UserError` if there are answers, and none is to such a question.
+    """
+    from autoais.formats.convert import Outside
+
+    known = {(one.id, None) for one in questions} | {(None, _words(one.text)) for one in questions}
+    outside, first, some = Outside(notes), None, False
+    for answer in answers:
+        if (answer.id, None) in known or (None, _words(answer.question)) in known:
+            some = True
+            yield answer
+            continue
+        first = first or answer
+        outside.drop(answer)
+    if first is not None and not some:
+        raise UserError(
+            f"answer {first.id!r}: neither its id nor its question {first.question[:60]!r} is in the benchmark, nor is "
+            "that of any other answer; do they belong together?"
+        )
+
+
 def _words(text: str) -> str:
     return " ".join(text.split())
 

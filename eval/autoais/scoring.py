@@ -13,7 +13,7 @@ from autoais.attributed_qa import as_read_in_2023
 from autoais.errors import UserError
 from autoais.formats import Notes
 from autoais.io.jsonl import dumps, round_floats, write_atomic
-from autoais.judged import JudgedAnswer, judge_answers
+from autoais.judged import JudgedAnswer, in_benchmark, judge_answers
 from autoais.markers.alce import open_splitter
 from autoais.meta.human import HumanSummary
 from autoais.metrics import alce, hagrid, liu, trec
@@ -347,7 +347,7 @@ def answers_to_score(
 
     With `questions`, answers in foreign formats get the benchmark's ids and references, matched by the exact text of
     the question. Answers to other questions are dropped and counted in `notes`; raises `UserError` if none is left.
-    Those of `answers.jsonl` are joined by `judge_answers`: by id, then by text; it rejects answers to other questions.
+    Those of `answers.jsonl` are joined by `judge_answers`: by id, then by text (`in_benchmark` drops the others).
     """
     notes = Notes() if notes is None else notes
     join = None if format_name == formats.ANSWERS.name else questions
@@ -429,6 +429,8 @@ def score_answers(
         read = answers_to_score(answers, how.format, how.questions, how.corpus, notes, skip_bad=skip_bad)
     else:
         read = with_notes(answers, notes)
+    if how.questions and how.format == formats.ANSWERS.name:
+        read = in_benchmark(read, how.questions, notes)
     if as_2023:
         read = as_read_in_2023(read)
     run = ScoreRun(judge, how.measures, keep_answers=how.keep_answers)
