@@ -649,3 +649,9 @@ def test_answers_outside_the_benchmark_are_dropped_and_the_first_is_named(tmp_pa
     one_line_error(
         autoais("score", path, *LEX, "--questions", other), "answer '0': neither its id nor its question 'Who 0?'"
     )
+
+
+def test_a_text_that_is_no_json_is_named(tmp_path: Path, autoais: Command) -> None:
+    path = tmp_path / "plain.txt"
+    path.write_text("Who is the mayor?\n")
+    one_line_error(autoais("score", path, *LEX), "plain.txt:1: no JSON, and as the header of a CSV it has no rows")
