@@ -1,7 +1,7 @@
 """The common record of a cited answer, and `answers.jsonl`, its lossless file format that any system can write."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -167,7 +167,8 @@ _PIECE = re.compile(r"[\W_]|(?<!\w)\d{1,3}[.)]\s")
 def read_answers(path: Path) -> Iterator[CitedAnswer]:
     """Stream `answers.jsonl`; raises `FormatError` at the first broken row or duplicate id.
 
-    `id` and `question` are required. Optional are `sentences` (`text`, `citations` of `passage`), `passages` (`id`,
+    `id` and `question` are required. Without `sentences`, the text (`output`, else `answer`) is split by its markers,
+    where `[1]` is the first passage. Optional are `sentences` (`text`, `citations` of `passage`), `passages` (`id`,
     `text`, `rank`), `short_answer`, `abstained`, `unresolved`, `answers` and `gold`. A citation of an id that is not
     among the row's passages is unresolved and counted.
     """
@@ -183,11 +184,15 @@ def read_answers(path: Path) -> Iterator[CitedAnswer]:
 
 
 def from_row(row: Mapping[str, Any], where: str) -> CitedAnswer:
-    """Return the answer of a row that fits `SCHEMA`; raises `FormatError` if its fields contradict each other."""
+    """Return the answer of a row that fits `SCHEMA`; raises `FormatError` if its fields contradict each other.
+
+    Without `sentences`, they are what the markers in `output`, else in `answer`, say: `[1]` is the first passage.
+    """
     listed = row.get("passages", [])
     passages = {one["id"]: _passage(one) for one in listed}
     if len(passages) < len(listed):
         raise FormatError(f"{where}: a passage id occurs twice among the row's passages")
+    row = _split(row, list(passages))
     ranked = sorted(listed, key=lambda one: one["rank"]) if all("rank" in one for one in listed) else listed
     unresolved = [
         Unresolved(one["marker"], one.get("reason") or "", one.get("sentence")) for one in row.get("unresolved") or []
@@ -222,6 +227,25 @@ def from_row(row: Mapping[str, Any], where: str) -> CitedAnswer:
         attributable=row.get("attributable"),
         extra={name: value for name, value in row.items() if name not in _KNOWN} | row.get("extra", {}),
     )
+
+
+def _split(row: Mapping[str, Any], passages: Sequence[str]) -> Mapping[str, Any]:
+    """Return the row with the sentences and citations of its text, if it has a text and no field `sentences`."""
+    written = row.get("output") or row.get("answer") or ""
+    if "sentences" in row or row.get("abstained") or not written.strip():
+        return row
+    from autoais.formats.marked import sentences  # it needs `CitedAnswer`
+
+    read = sentences(written, len(passages))
+    unresolved = [
+        {"marker": marker, "reason": reason, "sentence": number}
+        for number, one in enumerate(read)
+        for marker, reason in one.unresolved
+    ]
+    cited = [
+        {"text": one.text, "citations": [{"passage": passages[n - 1]} for n in one.cites]} for one in read if one.text
+    ]
+    return {**row, "answer": None, "output": written, "sentences": cited, "unresolved": unresolved}
 
 
 def _check_covered(row: Mapping[str, Any], sentences: Iterable[CitedSentence], where: str) -> None:

@@ -320,13 +320,15 @@ def compare(
 ) -> dict[str, Any]:
     """Compare two systems question by question, on every metric that both have, or on the `metrics` named.
 
-    `a` and `b` are files of `autoais score --out` or `Report`s; questions of only one count as not attributable in the
-    other. The dict holds `judge`, `rule` (when an answer is attributable), the numbers of `questions` and `answers` and
-    of those `only_in_a` and `only_in_b`, the rates `a` and `b`, their `difference` a - b with `interval95`, `p` and
-    `method`, the `table` of answers (both, only_a, only_b, neither), `mcnemar` (both variants), `metrics` (by name, the
-    same difference with `p_holm`, which is corrected for their number), `no_common` (metrics without a common
-    question) and `notes`. An empty list of `metrics` leaves `metrics` empty. Raises `UserError` if their judges differ,
-    or the texts of two questions with one id.
+    `a` and `b` are files of `autoais score --out` or `Report`s. Answers are matched by id, and where an id is on one
+    side only, by the text of a question to which each side has one answer (`matched_by_text` counts these); answers of
+    only one count as not attributable in the other, and `warnings` says so. The dict holds `judge`, `rule` (when an
+    answer is attributable), the numbers of `questions` and `answers` and of those `only_in_a` and `only_in_b`, the
+    rates `a` and `b`, their `difference` a - b with `interval95`, `p` and `method`, the `table` of answers (both,
+    only_a, only_b, neither), `mcnemar` (both variants), `metrics` (by name, the same difference with `p_holm`, which is
+    corrected for their number), `no_common` (metrics without a common question) and `notes`. An empty list of `metrics`
+    leaves `metrics` empty. Raises `UserError` if their judges differ, or the texts of two questions with one id, or if
+    no answer has a match.
     """
     from autoais.comparison import Judgements, compare_judgements, judgements_of, read_judgements
 

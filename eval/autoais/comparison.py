@@ -1,9 +1,10 @@
 """Comparison of two systems question by question, on every metric: tests, intervals and Holm's correction."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from autoais.errors import FormatError, UserError
 from autoais.io.jsonl import field as field_of
@@ -31,6 +32,7 @@ _ABOUT = ("question", "text", "passages", "short_answer")  # fields of the score
 _SHORT = ("em", "f1")  # they need short answers
 _WITH_F1 = ("citation", "liu")  # the metrics for which `score` prints F1
 
+_T = TypeVar("_T")
 Outcomes = Mapping[str, bool | None]
 Scores = Mapping[str, tuple[float, float]]
 
@@ -361,7 +363,12 @@ def compare_files(a: Path, b: Path, metrics: Sequence[str] | None = None) -> dic
 def compare_judgements(
     a: Judgements, b: Judgements, name_a: str, name_b: str, metrics: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Compare two results of `read_judgements`; raises `UserError` if their judges or questions of one id differ."""
+    """Compare two results of `read_judgements`.
+
+    Answers are matched by id. An answer whose id is on one side only is matched by the text of its question, if each
+    side has one answer to it. Raises `UserError` if the judges or the questions of one id differ, or no answer has a
+    match.
+    """
     if a.judge != b.judge:
         raise UserError(
             f"{name_a} was judged by {a.judge!r}, {name_b} by {b.judge!r}; score both with one judge to compare"
@@ -369,25 +376,74 @@ def compare_judgements(
     for answer in sorted(a.texts.keys() & b.texts.keys()):
         ours, theirs = a.texts[answer], b.texts[answer]
         known = "" not in (ours, theirs) and answer not in (ours, theirs)  # the id stands for a text that is not known
-        if known and ours.casefold().split() != theirs.casefold().split():
+        if known and _folded(ours) != _folded(theirs):
             raise UserError(
                 f"answer {answer!r}: its question is {ours[:60]!r} in {name_a}, {theirs[:60]!r} in {name_b}; "
                 "do they belong together?"
             )
+    matched = _same_question(a, b)
+    b = _renamed(b, matched)
+    if not a.outcomes.keys() & b.outcomes.keys():
+        raise UserError(
+            f"{name_a} and {name_b} have no answer in common: neither an id (such as {min(a.outcomes)!r} and "
+            f"{min(b.outcomes)!r}) nor the text of a question with one answer in each; score both with one --questions"
+        )
     scores = (a.scores, b.scores) if a.scores and b.scores else ({}, {})
     depth, asked = max(a.depth, b.depth), (a.asked, b.asked)
     result = compare(a.outcomes, b.outcomes, scores, depth=depth, metrics=metrics, asked=asked)
-    notes = [
-        f"{result[f'only_in_{side}']:,} answers are only in {Path(name).name}; in the other they count as not "
-        "attributable"
-        for side, name in (("a", name_a), ("b", name_b))
-        if result[f"only_in_{side}"]
+    alone = (a.outcomes.keys() - b.outcomes.keys(), b.outcomes.keys() - a.outcomes.keys())
+    warnings = [
+        f"{'1 answer is' if len(ids) == 1 else f'{len(ids):,} answers are'} only in {Path(name).name} (such as "
+        f"{min(ids)!r}) and counted as not attributable in the other"
+        for ids, name in zip(alone, (name_a, name_b), strict=True)
+        if ids
     ]
+    notes = []
+    if matched:
+        theirs, ours = next(iter(matched.items()))
+        notes.append(
+            f"ids differ: {'1 answer was' if len(matched) == 1 else f'{len(matched):,} answers were'} matched by the "
+            f"text of the question (such as {ours!r} in A and {theirs!r} in B)"
+        )
     for one, name in ((a, name_a), (b, name_b)):
         if not one.scores:
             notes.append(f"{Path(name).name} has no scores of other metrics; score it again with this version")
     notes += _notes(result)
-    return {"judge": a.judge, **result, "notes": notes}
+    return {"judge": a.judge, **result, "matched_by_text": len(matched), "warnings": warnings, "notes": notes}
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _same_question(a: Judgements, b: Judgements) -> dict[str, str]:
+    """Return the ids of A by those of B, of answers whose id is on one side only and whose question has no other.
+
+    That is: each side has one answer to the question, so that nobody has to guess which answers belong together.
+    """
+    ours, theirs = ({answer: _folded(text) for answer, text in side.texts.items()} for side in (a, b))
+    times = [Counter(side.values()) for side in (ours, theirs)]
+    by_text = {text: answer for answer, text in ours.items() if text and answer not in b.outcomes}
+    return {
+        answer: by_text[text]
+        for answer, text in sorted(theirs.items())
+        if text in by_text and answer not in a.outcomes and all(counted[text] == 1 for counted in times)
+    }
+
+
+def _renamed(one: Judgements, ids: Mapping[str, str]) -> Judgements:
+    """Return the judgements with other ids of answers."""
+
+    def named(by_id: Mapping[str, _T]) -> dict[str, _T]:
+        return {ids.get(answer, answer): value for answer, value in by_id.items()}
+
+    return replace(
+        one,
+        outcomes=named(one.outcomes),
+        scores=named(one.scores),
+        asked=named(one.asked),
+        texts=named(one.texts),
+    )
 
 
 def _notes(result: Mapping[str, Any]) -> Iterable[str]:

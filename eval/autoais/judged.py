@@ -15,7 +15,7 @@ from autoais.metrics.alce_answers import scored_text
 from autoais.metrics.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
 from autoais.metrics.nuggets import nuggets_found
 from autoais.text.claims import applicable
-from autoais.types import NO_TEXT, NOT_JUDGED, Attribution, Judge, Judgement, Place, Question, Verdict
+from autoais.types import NO_TEXT, NOT_JUDGED, UNSETTLED, Attribution, Judge, Judgement, Place, Question, Verdict
 
 NOT_APPLICABLE = "not_applicable"  # verdict of a sentence that claims nothing
 _BATCH = 256  # answers judged together: bounds memory, changes no result
@@ -30,7 +30,7 @@ class JudgedAnswer:
     has a verdict per nugget of the question: whether the answer supports one of its phrases; None if undecided.
     `reference_claims` has a verdict per claim of ELI5's reference (ALCE): whether the answer supports it. `whole` is
     the judgement of the whole answer where it does not follow from the sentences: people rated the answer as one, or
-    did not rate all of it.
+    did not settle all of it.
     """
 
     question: Question
@@ -83,9 +83,9 @@ class JudgedAnswer:
     def hagrid(self) -> bool | None:
         """As `ais`, with HAGRID's rule for sentences: every citation must support by itself.
 
-        None if people did not judge every citation by itself: a no would depend on what they were asked.
+        None if people did not settle every citation by itself: a no would depend on what they were asked.
         """
-        if any(one.reason == NOT_JUDGED for claim in self.judged for one in claim.alone):
+        if any(one.reason in UNSETTLED for claim in self.judged for one in claim.alone):
             return None
         return all_yes(map(hagrid.attributable, self.judged))
 
@@ -179,12 +179,12 @@ def whole_answer(answer: CitedAnswer) -> Attribution:
 
 
 def _whole(judge: Judge, answer: CitedAnswer, claims: Iterable[JudgedClaim | None]) -> Judgement | None:
-    """The judgement of the whole answer, if people gave one; undecided if they judged only a part of it."""
+    """The judgement of the whole answer, if people gave one; undecided if they did not settle all of its sentences."""
     pair = whole_answer(answer)
     if (found := judge.of_place(Place(answer.id), pair) or judge.of_answer(pair)) is not None:
         return found
-    unjudged = any(claim is not None and claim.union.reason == NOT_JUDGED for claim in claims)
-    return Judgement(Verdict.UNDECIDED, None, NOT_JUDGED) if unjudged else None
+    unsettled = any(claim is not None and claim.union.reason in UNSETTLED for claim in claims)
+    return Judgement(Verdict.UNDECIDED, None, NOT_JUDGED) if unsettled else None
 
 
 def _nuggets(
@@ -227,6 +227,31 @@ def _any_yes(outcomes: Sequence[bool | None]) -> bool | None:
 
 def _own_question(answer: CitedAnswer) -> Question:
     return Question(answer.id, answer.question, answer.answers, answer.gold, answer.nuggets)
+
+
+def in_benchmark(
+    answers: Iterable[CitedAnswer], questions: Sequence[Question], notes: Counter[str]
+) -> Iterator[CitedAnswer]:
+    """Yield the answers to questions of the benchmark, as `judge_answers` finds them; count the others in `notes`.
+
+    Raises `UserError` if there are answers, and none is to such a question.
+    """
+    from autoais.formats.convert import Outside
+
+    known = {(one.id, None) for one in questions} | {(None, _words(one.text)) for one in questions}
+    outside, first, some = Outside(notes), None, False
+    for answer in answers:
+        if (answer.id, None) in known or (None, _words(answer.question)) in known:
+            some = True
+            yield answer
+            continue
+        first = first or answer
+        outside.drop(answer)
+    if first is not None and not some:
+        raise UserError(
+            f"answer {first.id!r}: neither its id nor its question {first.question[:60]!r} is in the benchmark, nor is "
+            "that of any other answer; do they belong together?"
+        )
 
 
 def _words(text: str) -> str:

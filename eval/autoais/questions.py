@@ -14,10 +14,11 @@ from autoais.types import Question
 def read_questions(path: Path) -> Iterator[Question]:
     """Stream the questions of a file; its first line decides the format.
 
-    `{"id","question"[,"answers"][,"gold"][,"nuggets"]}` jsonl; FlashRAG's, with `golden_answers`; HAGRID's, with
-    `query` and `quotes`; AutoNuggetizer's `{"qid","query","nuggets"}`, of which the vital nuggets count; Open-NQ jsonl
-    `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without ids get the
-    line number as id. Raises `FormatError` for a broken row, an empty question or a duplicate id.
+    `{"id","question"[,"answers"][,"gold"][,"nuggets"][,"answerable"]}` jsonl; FlashRAG's, with `golden_answers`;
+    RAGAS's, with `user_input` or `question`, and `reference`, `ground_truth` or `ground_truths`; HAGRID's, with `query`
+    and `quotes`; AutoNuggetizer's `{"qid","query","nuggets"}`, of which the vital nuggets count; Open-NQ jsonl
+    `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without
+    ids get the line number as id. Raises `FormatError` for a broken row, an empty question or a duplicate id.
     """
     seen: set[str] = set()
     parse: Callable[[bytes, str, int], Question] | None = None
@@ -74,16 +75,18 @@ def _json(line: bytes, where: str, number: int) -> Question:
         return Question(identifier(row, name, where) if name else str(number), field(row, "query", str, where))
     # Beside nuggets, a string is somebody's wording of the answer, which is not compared with anything.
     worded = "nuggets" in row and isinstance(row.get("answer"), str)
-    names = ("answers", *(() if worded else ("answer",)), "golden_answers")
-    found = (strings(row, name, where) for name in names)
+    names = ("answers", *(() if worded else ("answer",)), "golden_answers", "ground_truths")
+    found = [strings(row, name, where) for name in names]
+    found += [(field(row, name, str, where),) for name in ("ground_truth", "reference") if row.get(name)]
     answers = next(filter(None, found), ())
     key = identifier(row, name, where) if name else str(number)
     nuggets = field(row, "nuggets", list, where) if "nuggets" in row else []
     if not all(isinstance(one, list) and one and all(isinstance(phrase, str) for phrase in one) for one in nuggets):
         raise FormatError(f"{where}: field 'nuggets' should be a list of lists of phrases")
-    return Question(
-        key, field(row, "question", str, where), answers, strings(row, "gold", where), tuple(map(tuple, nuggets))
-    )
+    answerable = field(row, "answerable", bool, where) if "answerable" in row else True
+    asked = "user_input" if "user_input" in row and "question" not in row else "question"
+    text, gold = field(row, asked, str, where), strings(row, "gold", where)
+    return Question(key, text, answers, gold, tuple(map(tuple, nuggets)), answerable)
 
 
 def _columns(line: bytes, where: str) -> tuple[str, str]:

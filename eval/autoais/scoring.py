@@ -13,7 +13,7 @@ from autoais.attributed_qa import as_read_in_2023
 from autoais.errors import UserError
 from autoais.formats import Notes
 from autoais.io.jsonl import dumps, round_floats, write_atomic
-from autoais.judged import JudgedAnswer, judge_answers
+from autoais.judged import JudgedAnswer, in_benchmark, judge_answers
 from autoais.markers.alce import open_splitter
 from autoais.meta.human import HumanSummary
 from autoais.metrics import alce, hagrid, liu, trec
@@ -95,6 +95,10 @@ class Summary:
     (`CitedAnswer.whole_context`); they are absent if no other answer cites anything. The report counts such answers as
     `without_citations`, if there are any.
 
+    Every question counts, so a refusal counts as no (spec I1, I3). `refusals`, in the report where a question without
+    an answer (`answerable` is false) was refused, counts those, and has `attributed_answers`: `autoais` over the
+    answers given.
+
     The report counts the sentences that a cited passage has word for word (`quoted`), and those of them that the judge
     finds not attributable: its errors, but where a passage says something else in other sentences.
 
@@ -109,6 +113,8 @@ class Summary:
         self.quoted = self.quoted_rejected = 0  # sentences that a cited passage has word for word
         self.citing = self.whole_context = 0  # answers with citations of their own, and `CitedAnswer.whole_context`
         self.abstained = 0
+        self.refused = self.refused_right = 0  # abstained, but not because a model failed; without an answer
+        self.attributed = Tally("items")  # of the answers given
         self.cited = self.textless = 0  # claims that cite something, and those of them without any text to judge
         self.depth = 0  # of the longest list of passages
         self.alce, self.liu, self.trec = CitationScores(), CitationScores(), CitationScores()
@@ -143,6 +149,9 @@ class Summary:
             self.given += 1
             self.answered += bool(answer.sentences)
             self.abstained += answer.abstained
+            self._count_refused(answer, question)
+            if not answer.abstained:
+                self.attributed.add([self._outcome(item.ais)], self._asked)
             self.unresolved += answer.unresolved
             self.short_answers += answer.short_answer is not None
             self.depth = max(self.depth, len(ranking))
@@ -178,6 +187,11 @@ class Summary:
         tally = self.tallies.setdefault(name, Tally("items"))
         tally.add(values, self._asked)
         self._scores[name] = tally.last()
+
+    def _count_refused(self, answer: CitedAnswer, question: Question) -> None:
+        if answer.abstained and answer.extra.get("failed") is not True:
+            self.refused += 1
+            self.refused_right += not question.answerable or answer.extra.get("answerable") is False
 
     def _count_quoted(self, item: JudgedAnswer) -> None:
         if item.answer is None:
@@ -253,6 +267,12 @@ class Summary:
             return {name: one if name in about_texts else _absent(_NO_CITATIONS) for name, one in found.items()}
         return found
 
+    def _refusals(self) -> dict[str, Any]:
+        given = self.attributed.rate().record()
+        if given["value"] is None:
+            given["reason"] = "no question was answered" if not given["total"] else "nothing was decided"
+        return {"all": self.refused, "without_an_answer": self.refused_right, "attributed_answers": given}
+
     def _rate(self, name: str) -> dict[str, Any]:
         return self.tallies.get(name, Tally("items")).rate().record()
 
@@ -298,6 +318,7 @@ class Summary:
             "not_applicable": self.not_applicable,
             "quoted": {"sentences": self.quoted, "rejected": self.quoted_rejected},
             **({"without_citations": self.whole_context} if self.whole_context else {}),
+            **({"refusals": self._refusals()} if self.refused_right else {}),
             "metrics": metrics,
         }
 
@@ -326,7 +347,7 @@ def answers_to_score(
 
     With `questions`, answers in foreign formats get the benchmark's ids and references, matched by the exact text of
     the question. Answers to other questions are dropped and counted in `notes`; raises `UserError` if none is left.
-    Those of `answers.jsonl` are joined by `judge_answers`: by id, then by text; it rejects answers to other questions.
+    Those of `answers.jsonl` are joined by `judge_answers`: by id, then by text (`in_benchmark` drops the others).
     """
     notes = Notes() if notes is None else notes
     join = None if format_name == formats.ANSWERS.name else questions
@@ -408,6 +429,8 @@ def score_answers(
         read = answers_to_score(answers, how.format, how.questions, how.corpus, notes, skip_bad=skip_bad)
     else:
         read = with_notes(answers, notes)
+    if how.questions and how.format == formats.ANSWERS.name:
+        read = in_benchmark(read, how.questions, notes)
     if as_2023:
         read = as_read_in_2023(read)
     run = ScoreRun(judge, how.measures, keep_answers=how.keep_answers)
@@ -435,8 +458,8 @@ def checked(
     found = run.summary
     if found.given and not (found.answered or found.abstained or found.short_answers):
         raise UserError(
-            f"{source}: none of its {found.given:,} rows has an answer; score takes answers (`sentences` in "
-            "answers.jsonl), not questions; a system that answers nothing says `abstained`"
+            f"{source}: none of its {found.given:,} rows has an answer; score takes answers (`sentences`, or "
+            "`output` with markers, in answers.jsonl), not questions; a system that answers nothing says `abstained`"
         )
     if found.textless and found.textless == found.cited and run.human.report() is None:
         way_out = "the corpus is another than theirs" if corpus else "give a corpus with the texts (--corpus FILE)"

@@ -60,6 +60,8 @@ def show_report(result: dict[str, Any]) -> None:
     if "without_citations" in result:
         what = "answers without citations are left out of the citation metrics"
         console.print(how_many(result["without_citations"], what))
+    if "refusals" in result:
+        _show_refusals(console, result["refusals"])
     if "same_judge" in result:
         console.print(
             f"warning: the system of {how_many(result['same_judge'], 'answers')} has this judge as a part, so its "
@@ -68,6 +70,21 @@ def show_report(result: dict[str, Any]) -> None:
         )
     if "human" in result:
         _show_human(result["human"], result["judge"])
+
+
+def _show_refusals(console: "Console", refusals: dict[str, Any]) -> None:
+    """Say how many refusals are right, and what the rate is without any."""
+    given = refusals["attributed_answers"]
+    rate = f"has no value, because {given['reason']}" if given["value"] is None else ""
+    if not rate:
+        low, high = given["interval95"]
+        rate = f"is {given['value']:.3f} [{low:.3f}, {high:.3f}], n {given['n']:,}"
+    console.print(
+        f"{refusals['without_an_answer']:,} of {how_many(refusals['all'], 'refusals')} right, as the question has no "
+        "answer; every question counts, so each is a no in autoais and the citation metrics; over the answers given "
+        f"(attributed_answers), autoais {rate}",
+        style="yellow",
+    )
 
 
 def _show_metrics(console: "Console", metrics: dict[str, Any]) -> None:
@@ -160,6 +177,8 @@ def show_comparison(result: dict[str, Any]) -> None:
     low, high = difference["interval95"]
     several = "" if result["answers"] == result["questions"] else f", {how_many(result['answers'], 'answers')}"
     console.print(f"{how_many(result['questions'], 'questions')}{several}, judge {result['judge']}")
+    for warning in result["warnings"]:
+        console.print(clean(f"warning: {warning}"), style="yellow")
     console.print(table)
     console.print(
         f"A - B (floors): {difference['value']:+.3f} [{low:+.3f}, {high:+.3f}], p {p_equals(difference['p'])} "

@@ -17,8 +17,9 @@ from autoais.errors import UsageError, UserError, check_list, check_type, tuple_
 class Question:
     """A question with its reference answers (strings), gold passages (ids) and nuggets; each is empty if unknown.
 
-    A nugget is something that a right answer must contain: a tuple of phrases, any of which is enough. Lists become
-    tuples; type checkers ask for tuples. Raises `UsageError` for one string in place of several.
+    A nugget is something that a right answer must contain: a tuple of phrases, any of which is enough. `answerable` is
+    false if no passage answers the question. Lists become tuples; type checkers ask for tuples. Raises `UsageError` for
+    one string in place of several.
     """
 
     id: str
@@ -26,6 +27,7 @@ class Question:
     answers: tuple[str, ...] = ()
     gold: tuple[str, ...] = ()
     nuggets: tuple[tuple[str, ...], ...] = ()
+    answerable: bool = True
 
     def __post_init__(self) -> None:
         check_type("the id of a question", self.id, "a string", str)
@@ -288,7 +290,13 @@ class Judgement:
 
 NO_TEXT = "no text is known for what was cited"
 NOT_JUDGED = "no person judged it against this evidence"
-"""Reason of undecided judgements by people: which pairs they are has nothing to do with the outcome."""
+SPLIT = "people are split"
+CONTRADICT = "labels of people contradict each other"
+UNSETTLED = frozenset({NOT_JUDGED, SPLIT, CONTRADICT})
+"""Reasons of undecided judgements by people. An answer with such a part has no outcome, even where another is a no.
+
+Else of the answers with such parts, only those that are wrong would be decided, and the rate would be too low.
+"""
 
 
 def nothing_to_judge(attribution: Attribution) -> str | None:

@@ -272,15 +272,57 @@ def test_a_question_in_one_file_only_counts_and_is_noted(tmp_path: Path) -> None
     a = write(tmp_path / "a.jsonl", judgement("1", 0, "attributable"), judgement("2", 0, "attributable"))
     b = write(tmp_path / "b.jsonl", judgement("1", 0, "attributable"))
     result = compare_files(a, b)
+    assert result["warnings"] == [
+        "1 answer is only in a.jsonl (such as '2') and counted as not attributable in the other"
+    ]
     assert (result["questions"], result["only_in_a"], result["only_in_b"]) == (2, 1, 0)
     assert (result["a"]["value"], result["b"]["value"]) == (1.0, 0.5)
     assert result["notes"] == [
         f"A is {a}, B is {b}",
-        "1 answers are only in a.jsonl; in the other they count as not attributable",
         "a.jsonl has no scores of other metrics; score it again with this version",
         "b.jsonl has no scores of other metrics; score it again with this version",
     ]
     assert result["metrics"] == {}
+
+
+def with_text(identifier: str, text: str, verdict: str = "attributable") -> dict[str, Any]:
+    gained = float(verdict == "attributable")
+    scores = {"question": text, "passages": 1, "short_answer": False, "autoais": [gained, 1.0]}
+    return judgement(identifier, 0, verdict) | {"scores": scores}
+
+
+def test_answers_with_other_ids_are_matched_by_the_text_of_their_question(tmp_path: Path, autoais: Command) -> None:
+    asked = ["What is the capital of Poland?", "What has Krakow?", "Who was Curie?"]
+    a = write(tmp_path / "a.jsonl", *(with_text(str(n), text) for n, text in enumerate(asked)))
+    named = [with_text(f"q{n}", text.upper().replace(" ", "  ")) for n, text in enumerate(reversed(asked))]
+    b = write(tmp_path / "b.jsonl", *named)
+    for pair in ((a, b), (b, a)):
+        result = compare_files(*pair)
+        assert (result["a"]["floor"], result["b"]["floor"]) == (1.0, 1.0)
+        assert (result["questions"], result["answers"], result["matched_by_text"]) == (3, 3, 3)
+        assert (result["only_in_a"], result["only_in_b"], result["warnings"]) == (0, 0, [])
+        assert result["metrics"]["autoais"]["n"] == 3
+    assert "ids differ: 3 answers were matched by the text of the question (such as '2' in A and 'q0' in B)" in (
+        autoais("compare", a, b).stdout
+    )
+
+
+def test_only_a_question_with_one_answer_in_each_file_is_matched_by_its_text(tmp_path: Path, autoais: Command) -> None:
+    a = write(tmp_path / "a.jsonl", with_text("1", "One?"), with_text("2", "Two?"), with_text("3", "Two?"))
+    b = write(tmp_path / "b.jsonl", with_text("x", "one?"), with_text("2", "Two?"), with_text("z", "Two?"))
+    result = compare_files(a, b)
+    assert (result["matched_by_text"], result["only_in_a"], result["only_in_b"]) == (1, 1, 1)
+    shown = autoais("compare", a, b).stdout
+    warning = "warning: 1 answer is only in b.jsonl (such as 'z') and counted as not attributable in the other"
+    assert warning in shown
+    assert shown.index(warning) < shown.index("95 % interval")
+
+
+def test_files_without_a_common_answer_are_not_compared(tmp_path: Path, autoais: Command) -> None:
+    a = write(tmp_path / "a.jsonl", with_text("1", "One?"))
+    for other in (with_text("x", "Two?"), judgement("x", 0, "attributable")):
+        found = autoais("compare", a, write(tmp_path / "b.jsonl", other))
+        one_line_error(found, "a.jsonl", "have no answer in common", "'1' and 'x'", "with one --questions")
 
 
 def test_bad_files_are_refused(tmp_path: Path) -> None:

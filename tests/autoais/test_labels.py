@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoais import formats
 from autoais.errors import FormatError
 from autoais.formats import read_labels
 from autoais.judges.lexical import LexicalJudge
@@ -123,7 +124,7 @@ def test_roll_up_is_any_and_all_and_never_guesses(labels: list[bool | None]) -> 
 
 def test_broken_labels_stop_with_file_line_and_field(tmp_path: Path) -> None:
     row: dict[str, Any] = SAMPLES["labels"][0] | {"label": 2}
-    with pytest.raises(FormatError, match=r"l\.jsonl:2: field 'label' should be one of 0, 1, found '2'"):
+    with pytest.raises(FormatError, match=r"l\.jsonl:2: field 'label' should be one of 0, 1, False, True, found '2'"):
         list(read_labels(lines(tmp_path / "l.jsonl", SAMPLES["labels"][1], row)))
     path = tmp_path / "r.csv"
     path.write_text(CSVS["aqa-ratings"].replace(",Y,Y,", ",maybe,Y,"))
@@ -146,3 +147,12 @@ def test_levels_of_support_are_read_and_must_fit_the_label(tmp_path: Path) -> No
     path.write_text(json.dumps(row | {"support": "half"}) + "\n")
     with pytest.raises(FormatError, match="field 'support'"):
         list(read_labels(path))
+
+
+def test_a_claim_with_evidence_and_a_label_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    rows = [{"claim": "One.", "evidence": ["One is."], "label": True}, {"claim": "Two.", "label": 0}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert not list(formats.validate(path))
+    found = [(one.dataset, one.id, one.attributable) for one in formats.read_labels(path)]
+    assert found == [("mine", "1", True), ("mine", "2", False)]

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,17 @@ def test_broken_rows_name_file_and_line(tmp_path: Path, content: str, says: str)
     with pytest.raises(FormatError) as caught:
         list(read_questions(path))
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"question": "Who?", "ground_truth": "Ann"},
+        {"question": "Who?", "ground_truths": ["Ann"]},
+        {"user_input": "Who?", "reference": "Ann"},
+    ],
+)
+def test_the_names_of_ragas_are_known(tmp_path: Path, fields: dict[str, object]) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps(fields))
+    assert list(read_questions(path)) == [Question("1", "Who?", ("Ann",))]

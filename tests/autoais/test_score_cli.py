@@ -98,7 +98,7 @@ def test_predictions_are_scored_over_every_question_of_the_benchmark(shop: Shop)
     assert read_scores(scores) == {"AutoAIS": 0.75, "SQuAD (em)": 50.0, "SQuAD (f1)": 50.0}
     assert report["notes"] == {
         "rows with a repeated question, only the last one kept": 1,
-        "answers to questions outside the benchmark, dropped": 1,
+        "answers to questions outside the benchmark, dropped (the first: 'who is unknown')": 1,
     }
     assert "1 answer to questions outside the benchmark, dropped" in result.stderr
     assert "scores.txt is from judge lexical@2/0.6/statement.v1" in result.stderr
@@ -341,7 +341,7 @@ def test_answers_of_other_systems_meet_the_benchmark_by_the_text_of_the_question
     report = json.loads(autoais("score", file, *LEX, "--questions", questions, "--json").stdout)
     assert (report["questions"], report["answered"]) == (4, 1)
     assert report["metrics"]["answer_recall"]["value"] == 0.25
-    assert report["notes"] == {"answers to questions outside the benchmark, dropped": 1}
+    assert report["notes"] == {"answers to questions outside the benchmark, dropped (the first: '2', '?')": 1}
     assert report["metrics"]["em"] == {"value": None, "reason": "the system gives no short answers"}
 
 
@@ -612,3 +612,46 @@ def test_a_wrong_option_or_argument_is_one_line(autoais: Command, rag: Command) 
     one_line_error(autoais("score", "a", "--jugde", "x"), "autoais score: No such option: --jugde")
     one_line_error(rag("bench", "run", "handbook", "--limit", "0"), "rag bench run: Invalid value for '--limit'")
     assert autoais("nothing").stderr.splitlines()[0].split() == "Usage: autoais [OPTIONS] COMMAND [ARGS]...".split()
+
+
+@pytest.mark.parametrize("field", ["output", "answer"])
+def test_a_text_with_markers_is_an_answer(tmp_path: Path, autoais: Command, field: str) -> None:
+    passages = [{"id": "a", "text": "Warsaw is the capital of Poland."}, {"id": "b", "text": "Krakow has a castle."}]
+    text = "Warsaw is the capital of Poland [1]. Krakow has a castle. [2][7]"
+    rows = [
+        {"id": "1", "question": "What is the capital of Poland?", field: text, "passages": passages},
+        {"id": "2", "question": "What has Krakow?", field: "Krakow has a castle [1].", "passages": passages},
+    ]
+    path, out = jsonl(tmp_path / "a.jsonl", rows), tmp_path / "out.jsonl"
+    checked = autoais("validate", path)
+    assert (checked.returncode, checked.stdout.splitlines()) == (0, [f"{path}: answers, 2 records, no faults"])
+    report = json.loads(autoais("score", path, *LEX, "--out", out, "--json").stdout)
+    assert (report["metrics"]["autoais"]["value"], report["metrics"]["autoais"]["n"]) == (0.5, 2)
+    assert (report["answered"], report["unresolved_markers"]) == (2, 1)
+    found = [(row["text"], row["cites"]) for row in map(json.loads, out.read_text().splitlines())]
+    castle = "Krakow has a castle."
+    assert found == [("Warsaw is the capital of Poland.", ["a"]), (castle, ["b"]), (castle, ["a"])]
+    assert autoais_score(rows, judge="lexical").metrics["autoais"].value == 0.5
+
+
+def test_answers_outside_the_benchmark_are_dropped_and_the_first_is_named(tmp_path: Path, autoais: Command) -> None:
+    sentences = [{"text": "Ann did.", "citations": [{"passage": "a"}]}]
+    passages = [{"id": "a", "text": "Ann did."}]
+    rows = [{"id": str(n), "question": f"Who {n}?", "sentences": sentences, "passages": passages} for n in range(4)]
+    path = jsonl(tmp_path / "a.jsonl", rows)
+    questions = jsonl(tmp_path / "q.jsonl", [{"id": "0", "question": "Who 0?"}, {"id": "x", "question": "Who 3?"}])
+    done = autoais("score", path, *LEX, "--questions", questions, "--json")
+    report = json.loads(done.stdout)
+    assert (report["questions"], report["metrics"]["autoais"]["value"]) == (2, 1.0)
+    assert "2 answers to questions outside the benchmark, dropped (the first: '1', 'Who 1?')" in done.stderr
+    assert autoais_score(rows, questions=questions, judge="lexical").metrics["autoais"].n == 2
+    other = jsonl(tmp_path / "q.jsonl", [{"id": "9", "question": "Who 9?"}])
+    one_line_error(
+        autoais("score", path, *LEX, "--questions", other), "answer '0': neither its id nor its question 'Who 0?'"
+    )
+
+
+def test_a_text_that_is_no_json_is_named(tmp_path: Path, autoais: Command) -> None:
+    path = tmp_path / "plain.txt"
+    path.write_text("Who is the mayor?\n")
+    one_line_error(autoais("score", path, *LEX), "plain.txt:1: no JSON, and as the header of a CSV it has no rows")

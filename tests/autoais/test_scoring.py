@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import autoais
-from autoais import formats
+from autoais import formats, score
 from autoais.answers import from_row, read_answers
 from autoais.errors import FormatError, UserError
 from autoais.formats.convert import count_losses
@@ -667,3 +667,36 @@ def test_all_intervals_are_over_questions() -> None:
     kinds = ("autoais", "em", "f1", "citation_", "hagrid_", "liu_", "trec_")
     assert all(any(name.startswith(kind) for name in many) for kind in kinds), sorted(many)
     assert {name for name in many if many[name] > 0 and few[name] < 1.2 * many[name]} == set()
+
+
+def test_right_refusals_are_counted_beside_rates_over_every_question(tmp_path: Path, autoais: Command) -> None:
+    """Spec I1, I3: a refusal is a no; who never refuses must not look better without a word."""
+    refused = [
+        row("2", answers=[], question="No answer?", answerable=False),
+        row("3", question="Has it?"),
+        row("4", question="Failed?", answerable=False, failed=True),
+    ]
+    path = write(tmp_path / "a.jsonl", row("1", YES), *refused)
+    found = score(path, judge="lexical").to_dict()
+    assert found["metrics"]["autoais"]["floor"] == found["metrics"]["hagrid"]["floor"] == 0.25
+    refusals = found["refusals"]
+    assert (refusals["all"], refusals["without_an_answer"]) == (2, 1)
+    answered = refusals["attributed_answers"]
+    assert (answered["value"], answered["n"], answered["total"]) == (1.0, 1, 1)
+    shown = autoais("score", path, "--judge", "lexical").stdout
+    assert "1 of 2 refusals right, as the question has no answer; every question counts" in shown
+    assert "(attributed_answers), autoais is 1.000 [0.025, 1.000], n 1" in shown
+
+
+def test_the_benchmark_says_which_refusals_are_right(tmp_path: Path, autoais: Command) -> None:
+    path = write(tmp_path / "a.jsonl", row("1", question="No answer?"))
+    asked = {"id": "1", "question": "No answer?"}
+    for answerable in (True, False):
+        questions = write(tmp_path / "q.jsonl", asked | {"answerable": answerable})
+        found = score(path, questions=questions, judge="lexical").to_dict()
+        assert ("refusals" in found) is not answerable
+    said = autoais("score", path, "--questions", questions, "--judge", "lexical").stdout
+    assert "1 of 1 refusal right" in said
+    assert "autoais has no value, because no question was answered" in said
+    bad = write(tmp_path / "q.jsonl", asked | {"answerable": "no"})
+    one_line_error(autoais("score", path, "--questions", bad), "q.jsonl:1: field 'answerable' should be true or false")

@@ -7,10 +7,10 @@ from typing import Any
 
 from autoais.answers import CitedAnswer
 from autoais.errors import FormatError
-from autoais.formats.base import Fault, Format, Notes, Row, unique_id
+from autoais.formats.base import Fault, Format, Notes, Row, set_name, unique_id
 from autoais.io.files import place_of
 from autoais.io.jsonl import dumps
-from autoais.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, record
+from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, record
 from autoais.labels import Labelled, clean_claim, clean_reference
 from autoais.types import Attribution, Citation, CitedSentence, Passage, Support, Verdict
 
@@ -188,7 +188,12 @@ def _own_label(row: dict[str, Any], where: str) -> Labelled:
     if support is not None and (support is Support.FULL) != (row["label"] == 1):
         raise FormatError(f"{where}: field 'support' is {support.value!r}, but field 'label' is {row['label']}")
     return Labelled(
-        row["dataset"], str(row["id"]), attribution, row["label"] == 1, row.get("system") or "", support=support
+        row.get("dataset") or set_name(where.rpartition(":")[0]),
+        str(row["id"]) if "id" in row else place_of(where),
+        attribution,
+        row["label"] == 1,
+        row.get("system") or "",
+        support=support,
     )
 
 
@@ -221,16 +226,19 @@ LABELS = Format(
     name="labels",
     description="our own labels: dataset, id, question, claim, evidence, label (1 = fully supported), support (level)",
     schema=record(
-        {"dataset": STRING, "id": IDENTIFIER, "claim": STRING, "label": INTEGER | {"enum": [0, 1]}},
+        {"claim": STRING, "label": {"type": ["integer", "boolean"], "enum": [0, 1, False, True]}},
         {
+            "dataset": STRING,
+            "id": IDENTIFIER,
             "evidence": {"type": ["array", "null"], "items": STRING},
             "question": TEXT_OR_NULL,
             "system": TEXT_OR_NULL,
             "support": {"type": ["string", "null"], "enum": [*Support, None]},
         },
     ),
-    required_fields=("dataset", "claim", "label"),
+    required_fields=("claim", "label"),
     read=_own_read,
+    by_place=lambda row: "id" not in row,
     write=_own_write,
     labels=lambda row, where: iter([_own_label(row, where)]),
     supports=_KEEPS | {"systems", "citations beyond the first"},

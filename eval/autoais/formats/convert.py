@@ -58,6 +58,19 @@ def count_losses(answers: Iterable[CitedAnswer], target: Format, lost: Counter[s
         yield answer
 
 
+class Outside:
+    """Counts the answers to questions outside the benchmark in `notes`, and names the first."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes, self._note = notes, ""
+
+    def drop(self, answer: CitedAnswer) -> None:
+        """Count an answer."""
+        first = f"{answer.id!r:.40}, {answer.question[:60]!r}" if answer.question != answer.id else f"{answer.id!r:.60}"
+        self._note = self._note or f"answers to questions outside the benchmark, dropped (the first: {first})"
+        self._notes[self._note] += 1
+
+
 def join_questions(
     answers: Iterable[CitedAnswer], questions: Iterable[Question], notes: Notes
 ) -> Iterator[CitedAnswer]:
@@ -72,13 +85,14 @@ def join_questions(
     for question in questions:
         by_text.setdefault(question.text, []).append(question)
         by_id[question.id] = question
+    outside = Outside(notes)
     for answer in answers:
         if answer.question:
             found = by_text.get(answer.question, [])
         else:
             found = [by_id[answer.id]] if answer.id in by_id else []
         if not found:
-            notes["answers to questions outside the benchmark, dropped"] += 1
+            outside.drop(answer)
         own = [question for question in found if question.id == answer.id]
         for question in own or found:
             yield replace(

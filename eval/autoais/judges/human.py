@@ -15,8 +15,10 @@ from autoais.labels import Labelled
 from autoais.metrics.claims import CitedClaim, PlacedPair
 from autoais.ratings import RELAXED, STRICT, TIES, label_answers, read_ratings
 from autoais.types import (
+    CONTRADICT,
     NO_TEXT,
     NOT_JUDGED,
+    SPLIT,
     Attribution,
     Judge,
     Judgement,
@@ -25,9 +27,6 @@ from autoais.types import (
     Verdict,
     nothing_to_judge,
 )
-
-SPLIT = "people are split"
-CONTRADICT = "labels of people contradict each other"
 
 _LEVELS = {
     Support.FULL: Verdict.ATTRIBUTABLE,

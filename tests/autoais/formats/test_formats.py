@@ -564,7 +564,7 @@ def test_predictions_as_people_have_them(tmp_path: Path, newline: str, bom: str)
     assert answers[0].passages == {"x#1": Passage("x#1", "Ann", "Ann did it.\nAlone.", "Life")}
     assert notes == {
         "rows with a repeated question, only the last one kept": 1,
-        "answers to questions outside the benchmark, dropped": 1,
+        "answers to questions outside the benchmark, dropped (the first: 'else')": 1,
         "passage ids that are not in the corpus: not attributable": 1,
     }
     summary = Summary()

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 import autoais
-from autoais import formats
+from autoais import formats, score
 from autoais.answers import CitedAnswer, write_answers
 from autoais.errors import UserError
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.judges import open_judge
-from autoais.judges.human import CONTRADICT, SPLIT
 from autoais.ratings import Rating, write_ratings
 from autoais.testing import SUPPORTED, UNRELATED, check_judge
-from autoais.types import NOT_JUDGED, Attribution, Citation, CitedSentence, Passage, Support, Verdict
+from autoais.types import CONTRADICT, NOT_JUDGED, SPLIT, Attribution, Citation, CitedSentence, Passage, Support, Verdict
 from tests.autoais.formats.test_formats import sample
 from tests.conftest import Command, one_line_error
 
@@ -301,6 +300,28 @@ def test_an_answer_that_people_judged_in_part_is_undecided_whatever_they_said(tm
     assert (report.metrics["hagrid"].value, report.metrics["hagrid"].n) == (0.0, 2)
     assert report.metrics["sentences"].n == 3
     assert autoais.compare(report, report)["a"]["undecided"] == 1
+
+
+def test_a_tie_is_no_more_decided_beside_a_no_than_beside_a_yes(tmp_path: Path, autoais: Command) -> None:
+    """As in the labels of answers that an export has."""
+    answers, ratings, labelled = (tmp_path / name for name in ("a.jsonl", "r.jsonl", "l.jsonl"))
+    file_of(answers, [answer(name, sentence("One is so.", "p1"), sentence("Two is so.", "p2")) for name in "1234"])
+    values = {"1": ("no", "tie"), "2": ("yes", "tie"), "3": ("yes", "yes"), "4": ("no", "yes")}
+    rows = [
+        Rating(f"{name}#{place}", who, "attributable", said if value == "tie" else value, name, place)
+        for name, both in values.items()
+        for place, value in enumerate(both)
+        for who, said in (("ada", "yes"), ("bob", "no"))
+    ]
+    write_atomic(ratings, write_ratings(rows))
+    autoais("ratings", ratings, labelled, "--to", "answers", "--answers", answers)
+    rolled_up = {one.id: one.attributable for one in formats.read(labelled)}
+    assert rolled_up == {"1": None, "2": None, "3": True, "4": False}
+    for judge in (f"human:{ratings},answers={answers}", f"human:{labelled}"):
+        report = score(answers, judge=judge)
+        for name in ("autoais", "hagrid"):
+            one = report.metrics[name]
+            assert (one.value, one.n, one.undecided) == (0.5, 2, 2), (judge, name)
 
 
 def test_two_systems_are_compared_by_people(tmp_path: Path, autoais: Command) -> None:
