@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
     from rag.index.index import Index
     from rag.index.rebuild import Changes
+    from rag.marked import cited_answer
     from rag.planning import Plan
     from rag.retrievers import Retriever, RetrieverKind
     from rag.systems import System, SystemKind
@@ -89,6 +90,7 @@ _WHERE = {
     ],
     "rag.index.index": ["Index"],
     "rag.index.rebuild": ["Changes"],
+    "rag.marked": ["cited_answer"],
     "rag.planning": ["Plan"],
     "rag.retrievers": ["Retriever", "RetrieverKind"],
     "rag.systems": ["System", "SystemKind"],
@@ -131,6 +133,7 @@ __all__ = [
     "attribute",
     "build_index",
     "build_shards",
+    "cited_answer",
     "import_index",
     "merge_indexes",
     "open_index",
