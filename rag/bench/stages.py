@@ -80,10 +80,15 @@ class Stages:
 
     def _retrieve(self) -> Iterator[Task]:
         searched: dict[tuple[str, int], str] = {}
-        taken: list[str] = []
+        # A run that goes on with other systems keeps the names of the files that it has.
+        there = {(str(one["recipe"]), int(one["k"])): str(name) for name, one in self._record["retrieval"].items()}
+        taken = [Path(file).stem for file in there.values()]
         for spec in self._specs.values():
             key = self._search_of(spec)
             if key is not None and key not in searched:
+                if key in there:
+                    searched[key] = there[key]
+                    continue
                 recipe, k = key
                 (name,) = distinct([safe(f"{Path(recipe).stem if recipe.endswith('.toml') else recipe}@{k}")], taken)
                 taken.append(name)
