@@ -8,7 +8,7 @@ from typing import Any
 from autoais.corpora import find_passages, read_passages
 from autoais.io.provenance import sha256_file
 from rag.api import add_recipe, build_index
-from rag.bench.benchmark import Benchmark
+from rag.bench.benchmark import Benchmark, Corpus
 from rag.bench.predictions import by_text
 from rag.bench.tables import inside
 from rag.errors import FormatError, RagError
@@ -54,7 +54,7 @@ class Corpora:
 
     def name_of(self, collection: str | None) -> str:
         """The corpus that a question's collection is searched in."""
-        return collection if collection is not None and collection in self._benchmark.corpora else ""
+        return self._benchmark.corpus_of(collection) or ""
 
     def open(self, name: str) -> Index:
         """Return the index of a corpus; builds it if it is missing."""
@@ -168,4 +168,12 @@ class Corpora:
         if self._corpus is not None:
             digest = sha256_file(self._corpus) if self._corpus.is_file() else None
             return {"": {"path": self._corpus.name, "sha256": digest}}
-        return {name: {"path": one.path, "sha256": one.sha256} for name, one in sorted(self._benchmark.corpora.items())}
+        corpora = sorted(self._benchmark.corpora.items())
+        return {name: {"path": one.path, "sha256": one.sha256 or self._sha256_of(one)} for name, one in corpora}
+
+    def _sha256_of(self, corpus: Corpus) -> str | None:
+        """The checksum of a corpus file of which the benchmark does not say it; None for a folder."""
+        if corpus.shipped or self._data is None:
+            return None
+        path = inside(self._data, corpus.path)
+        return sha256_file(path) if path.is_file() else None

@@ -318,12 +318,22 @@ def _with_sources(record: Mapping[str, Any], settings: Mapping[str, Any]) -> dic
 
 
 def fixed_facts(
-    benchmark: Benchmark, questions: Iterable[BenchQuestion], corpus: Mapping[str, Any], *, other_corpus: bool
+    benchmark: Benchmark,
+    questions: Sequence[BenchQuestion],
+    data: Path | None,
+    corpus: Mapping[str, Any],
+    *,
+    other_corpus: bool,
 ) -> dict[str, Any]:
     """Return the facts that must match to continue a run: benchmark, data and versions.
 
-    `corpus` says what is searched; `other_corpus` that it takes the place of the benchmark's.
+    `data` is the data folder, `corpus` says what is searched; `other_corpus` that it takes the place of the
+    benchmark's.
     """
+    asked = benchmark.questions
+    digest = asked.sha256
+    if digest is None and not asked.shipped:  # the benchmark does not say it
+        digest = sha256_file(asked.path(data, benchmark.home))
     return {
         "benchmark": {
             "name": benchmark.name,
@@ -335,11 +345,11 @@ def fixed_facts(
             "task": benchmark.task,
             "right": benchmark.right,
             "k": benchmark.k,
-            "questions": benchmark.count,
+            "questions": len(questions),
             "without_gold": without_gold((one.answerable, one.question.gold) for one in questions),
         },
         "data": {
-            "questions": {"file": benchmark.questions.file, "sha256": benchmark.questions.sha256},
+            "questions": {"file": asked.file, "sha256": digest},
             "corpus": corpus,
         },
         "versions": versions(),

@@ -108,7 +108,7 @@ def run_benchmark(
             questions = questions_of(opened, root, gold=corpus is None)
             for path in map(Path, predictions if stage in (None, *STAGES[:2]) else ()):
                 join_predictions(path, questions, (), None)  # tells a broken file before any system has answered
-            fixed = fixed_facts(opened, questions, corpora.source_record(), other_corpus=corpus is not None)
+            fixed = fixed_facts(opened, questions, root, corpora.source_record(), other_corpus=corpus is not None)
             started = RunFolder(folder, given, fixed, questions, stage=stage, resume=resume)
             stages = Stages(started, opened, questions, corpora, opened_judge, people, concurrency, show, engine)
             found = _run(started, stages, corpora, stage, again=stage is not None and not resume)

@@ -491,8 +491,57 @@ def test_a_question_is_asked_of_its_collection(tmp_path: Path) -> None:
     assert run.metrics("extractive")["metrics"]["right@60"]["value"] == 0.5
     assert set(run.record["indexes"]) == {"red", "blue"}
     stray = write_benchmark(tmp_path, [rows[0] | {"collection": "green"}], corpus=corpora)
-    with pytest.raises(RagError, match="question 'red' names no corpus: 'green'"):
+    with pytest.raises(
+        RagError, match="question 'red' names no corpus: 'collection' should be one of red, blue, found 'green'"
+    ):
         run_benchmark(stray, tmp_path / "other", tmp_path / "data")
+
+
+OWN_DATA = """
+name = "mine"
+version = 1
+description = "Mine"
+licence = "ours"
+right = "answer_in_text"
+[questions]
+file = "questions.jsonl"
+{corpus}
+"""
+
+
+@pytest.mark.parametrize("corpus", ['[corpus]\nfolder = "docs"', '[corpora.docs]\nfolder = "docs"', "file"])
+def test_a_benchmark_over_ones_own_data_needs_no_checksums(tmp_path: Path, corpus: str) -> None:
+    write_benchmark(tmp_path, QUESTIONS[:2])
+    data, benchmark = tmp_path / "data", tmp_path / "mine.toml"
+    (data / "docs").mkdir()
+    (data / "docs" / "poland.md").write_text("# Poland\n\nWarsaw is the capital of Poland.\n", "utf-8")
+    searched = '[corpus]\nfile = "shelf.jsonl"' if corpus == "file" else corpus
+    benchmark.write_text(OWN_DATA.format(corpus=searched), "utf-8")
+    run = run_benchmark(benchmark, tmp_path / "RUN", data, systems=["extractive"], judge="lexical")
+    assert ways(run)["1"] == "right_attributed"
+    told = run.record
+    assert (told["benchmark"]["questions"], told["benchmark"]["closed_pool"]) == (2, False)
+    assert told["data"]["questions"]["sha256"] == sha256_file(data / "questions.jsonl")
+    digests = [one["sha256"] for one in told["data"]["corpus"].values()]
+    assert digests == [sha256_file(data / "shelf.jsonl") if corpus == "file" else None]
+    with (data / "questions.jsonl").open("a") as file:
+        file.write(dumps(QUESTIONS[2]) + "\n")
+    with pytest.raises(RagError, match="was started with other benchmark, data"):
+        run_benchmark(benchmark, tmp_path / "RUN", data, resume=True)
+
+
+def test_a_question_of_several_corpora_has_to_name_one(tmp_path: Path) -> None:
+    benchmark = write_benchmark(tmp_path, QUESTIONS[:1], corpus='[corpora.a]\nfolder = "a"\n[corpora.b]\nfolder = "b"')
+    with pytest.raises(RagError, match="'1' names no corpus: 'collection' should be one of a, b, found None"):
+        run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")
+
+
+def test_another_version_of_a_file_names_the_setting(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    file = tmp_path / "data" / "questions.jsonl"
+    file.write_text(file.read_text("utf-8") + "\n", "utf-8")
+    said = f"is another version: its sha256 is {sha256_file(file)}, the setting sha256 of the benchmark is .* leave out"
+    with pytest.raises(RagError, match=said):
+        towns()
 
 
 def test_retrieval_is_measured_over_the_questions_that_can_be_answered(tmp_path: Path) -> None:
