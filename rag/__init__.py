@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from rag.conversation import Conversation, Turn
     from rag.errors import (
+        AuthenticationError,
         BusyError,
         CitationError,
         FormatError,
@@ -77,6 +78,7 @@ _WHERE = {
     ],
     "rag.conversation": ["Conversation", "Turn"],
     "rag.errors": [
+        "AuthenticationError",
         "BusyError",
         "CitationError",
         "FormatError",
@@ -100,6 +102,7 @@ _MODULE = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
     "Answer",
+    "AuthenticationError",
     "BusyError",
     "Changes",
     "Citation",
