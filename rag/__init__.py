@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from rag.conversation import Conversation, Turn
     from rag.errors import (
+        AuthenticationError,
         BusyError,
         CitationError,
         FormatError,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     )
     from rag.index.index import Index
     from rag.index.rebuild import Changes
+    from rag.marked import cited_answer
     from rag.planning import Plan
     from rag.retrievers import Retriever, RetrieverKind
     from rag.systems import System, SystemKind
@@ -76,6 +78,7 @@ _WHERE = {
     ],
     "rag.conversation": ["Conversation", "Turn"],
     "rag.errors": [
+        "AuthenticationError",
         "BusyError",
         "CitationError",
         "FormatError",
@@ -89,6 +92,7 @@ _WHERE = {
     ],
     "rag.index.index": ["Index"],
     "rag.index.rebuild": ["Changes"],
+    "rag.marked": ["cited_answer"],
     "rag.planning": ["Plan"],
     "rag.retrievers": ["Retriever", "RetrieverKind"],
     "rag.systems": ["System", "SystemKind"],
@@ -98,6 +102,7 @@ _MODULE = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
     "Answer",
+    "AuthenticationError",
     "BusyError",
     "Changes",
     "Citation",
@@ -131,6 +136,7 @@ __all__ = [
     "attribute",
     "build_index",
     "build_shards",
+    "cited_answer",
     "import_index",
     "merge_indexes",
     "open_index",

@@ -171,7 +171,7 @@ def ask(
         note(f"{system} does not stream: answers are printed when they are complete")
     conversation = Conversation(chosen, turns, history_model)
     # A system from memory has no k: it asks no index.
-    of_handbook = server is None and index is None and where != recipe and system_kind(system.partition(":")[0]).k > 0
+    of_handbook = server is None and index is None and where != recipe and system_kind(system).k > 0
     if question is None:
         if of_handbook:
             note(_OF_HANDBOOK)

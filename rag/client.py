@@ -36,6 +36,7 @@ from autoais.io.schema import (
 from autoais.types import Judgement, Span, Support, Verdict
 from rag.corpus.urls import normalized
 from rag.errors import (
+    AuthenticationError,
     BusyError,
     NotFoundError,
     QuestionError,
@@ -122,7 +123,7 @@ _JUDGEMENT = record(
 )
 _TEXT = record({"text": STRING})
 _ERROR = record({"error": record({"message": STRING}, {"type": STRING})})
-_KINDS = {one.__name__: one for one in (BusyError, NotFoundError, TimeLimitError)}
+_KINDS = {one.__name__: one for one in (NotFoundError, TimeLimitError)}
 _AWAY = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)  # a proxy says so
 
 
@@ -414,12 +415,13 @@ class Client:
         message, kind = self._excerpt(row["error"]["message"]), row["error"].get("type")
         if kind == QuestionError.__name__:
             return QuestionError(message)
-        error = _KINDS.get(str(kind), RagError)
         if status in (401, 403):
-            message += f"; set {_KEY} to a key that the server knows"
-        if re.fullmatch(r"[0-9]{1,5}", wait):
-            message += f"; try again in {wait} s"
-        return error(f"{self._base}: {message}")
+            return AuthenticationError(f"{self._base}: {message}; set {_KEY} to a key that the server knows")
+        seconds = int(wait) if re.fullmatch(r"[0-9]{1,5}", wait) else None
+        if seconds is not None and "try again in" not in message:
+            message += f"; try again in {seconds} s"
+        message = f"{self._base}: {message}"
+        return BusyError(message, seconds) if kind == BusyError.__name__ else _KINDS.get(str(kind), RagError)(message)
 
     def _excerpt(self, text: str) -> str:
         """The beginning of a text on one printable line, without the key."""

@@ -9,6 +9,7 @@ UserError (autoais.errors: printed as one line, exit code 2)
     ├── LinkError        a link of an annotator is not valid
     ├── PressError       an annotator's verdict does not fit what is asked
     ├── NotFoundError    a server has no index, system or passage of that name
+    ├── AuthenticationError    a server does not know the key
     ├── BusyError        a server answers too many questions already
     └── TimeLimitError   a server's time limit for a request is over
 """
@@ -17,6 +18,7 @@ from autoais import errors
 from autoais.errors import CitationError, FormatError, UsageError, UserError, check_list, check_type
 
 __all__ = [
+    "AuthenticationError",
     "BusyError",
     "CitationError",
     "FormatError",
@@ -67,8 +69,16 @@ class NotFoundError(RagError):
     """A server has no index, system or passage of that name."""
 
 
+class AuthenticationError(RagError):
+    """A server does not know the key, or wants one."""
+
+
 class BusyError(RagError):
-    """A server answers too many questions already; try again in a few seconds."""
+    """A server answers too many questions already; try again in `retry_after` seconds (None: the server says none)."""
+
+    def __init__(self, message: str = "", retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class TimeLimitError(RagError):

@@ -106,7 +106,8 @@ class Job:
         there = roots_of(read_manifest(self.folder), self.folder)  # by the places where the sources are now
         if [root.record(self.folder) for root in there] != [root.record(self.folder) for root in roots]:
             raise IndexingError(
-                f"{self.folder} was built from other sources or with other options; --replace builds all shards anew"
+                f"{self.folder} was built from other sources or with other options; replace=True (--replace) builds "
+                "all shards anew"
             )
 
 

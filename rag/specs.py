@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from rag.errors import RagError
-from rag.systems import Options, SystemKind, system_kind
+from rag.systems import Options, SystemKind, checked_kind, system_kind
 
 _TYPES: dict[str, type] = {
     "recipe": str, "k": int, "min_confidence": float, "prompt": str, "context": int, "temperature": float, "seed": int,
@@ -28,7 +28,7 @@ class SystemSpec:
 
     @classmethod
     def parse(cls, text: str) -> "SystemSpec":
-        """Read `name[,option=value...]`; raises `RagError` for an unknown system or option."""
+        """Read `name[,option=value...]`; raises `RagError` for an unknown system, or option of it."""
         name, *given = text.split(",")
         values: dict[str, Any] = {}
         for one in given:
@@ -45,7 +45,7 @@ class SystemSpec:
         spec = cls(name, recipe, k, Options(**values))
         if k is not None and k < 1:
             raise RagError(f"system {text!r}: k must be at least 1")
-        _ = spec.kind  # raises for an unknown system
+        checked_kind(name, spec.options)
         return spec
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class SystemSpec:
     @property
     def kind(self) -> SystemKind:
         """The system's entry in the registry."""
-        return system_kind(self.name.partition(":")[0])
+        return system_kind(self.name)
 
     @property
     def label(self) -> str:

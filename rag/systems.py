@@ -7,14 +7,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
+from inspect import signature
 from numbers import Integral, Real
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from autoais.errors import first_line
 from autoais.models.pace import Pace
 from autoais.registry import Registry
-from rag.errors import QuestionError, RagError, check_list, check_type
+from rag.errors import QuestionError, RagError, UserError, check_list, check_type
 from rag.generators import Generator, Growing, Streaming, changed_partials
+from rag.imported import import_object, is_import_path
 from rag.index.index import Index
 from rag.retrievers import Retriever, open_retriever
 from rag.types import Answer, Hit, Question
@@ -410,16 +413,23 @@ _GENERATOR_RECIPE, _GENERATOR_K = "default-llm", 10
 
 
 def system_kind(name: str) -> SystemKind:
-    """The entry of a system, of a language model that answers with citations, or of a generator; else `RagError`."""
+    """The entry of a system, of a language model that answers with citations, or of a generator; else `RagError`.
+
+    What follows a colon counts only for a class of one's own, `package.module:Class`: its module is imported.
+    """
     from rag.llms import LANGUAGE_MODELS
 
-    if name in SYSTEMS:
-        return SYSTEMS[name]
-    if name in LANGUAGE_MODELS:
-        return SystemKind(_CITED, f"{name}:<model>", "default-llm", 5, _cited(name), _CITED_OPTIONS)
-    if name not in GENERATORS:
-        raise RagError(f"no system called {name!r}; there are: {', '.join(list_systems())}")
-    make = GENERATORS[name]
+    kind = name.partition(":")[0]
+    if kind in SYSTEMS:
+        return SYSTEMS[kind]
+    if kind in LANGUAGE_MODELS:
+        return SystemKind(_CITED, f"{kind}:<model>", "default-llm", 5, _cited(kind), _CITED_OPTIONS)
+    if is_own(name):
+        return _own_kind(name)
+    if kind not in GENERATORS:
+        there = ", ".join(list_systems())
+        raise RagError(f"no system called {kind!r}; there are: {there}, and your own package.module:Class")
+    make = GENERATORS[kind]
     description = next(iter((make.__doc__ or "").strip().splitlines()), "")
     return SystemKind(
         description.rstrip("."),
@@ -428,6 +438,52 @@ def system_kind(name: str) -> SystemKind:
         _GENERATOR_K,
         lambda settings: RetrieveThenRead(settings.retriever, make(settings.model), settings.k),
     )
+
+
+def is_own(name: str) -> bool:
+    """Whether a name is that of a class of one's own, `package.module:Class`, whose code would run."""
+    from rag.llms import LANGUAGE_MODELS
+
+    kind = name.partition(":")[0]
+    return is_import_path(name) and not any(kind in known for known in (SYSTEMS, LANGUAGE_MODELS, GENERATORS))
+
+
+def _own_kind(name: str) -> SystemKind:
+    found = import_object("system", name)
+    if not (callable(found) or isinstance(found, System)):
+        raise RagError(f"system {name!r} should be a subclass of rag.System, found {type(found).__name__}")
+
+    def make(settings: Settings) -> System:
+        try:
+            opened = found if isinstance(found, System) else _called(found, settings)
+            check_type(f"system {name!r}", opened, "a rag.System", System)
+            check_type(f"system {name!r}: its name", opened.name, "a line of text", str)
+        except UserError:
+            raise
+        except Exception as error:  # somebody else's code may raise anything
+            raise RagError(f"system {name!r} cannot be opened: {type(error).__name__}: {first_line(error)}") from error
+        return opened
+
+    return SystemKind("a system of your own", "your own code", _GENERATOR_RECIPE, _GENERATOR_K, make)
+
+
+def _called(make: Callable[..., Any], settings: Settings) -> System:
+    """What a class or function returns: called with the settings, or with nothing if it takes nothing."""
+    opened: System = make(settings) if signature(make).parameters else make()
+    return opened
+
+
+def checked_kind(name: str, options: Options) -> SystemKind:
+    """The entry of a system by its whole name; raises `RagError` if there is none, or it does not take the options."""
+    row = system_kind(name)
+    kind, _, model = name.partition(":")
+    if model and row.requires == _NOTHING:
+        raise RagError(f"system {kind!r} takes no model, found {model!r}")
+    if unknown := sorted(options.chosen().keys() - row.options):
+        others = [other for other, its in SYSTEMS.items() if unknown[0] in its.options]
+        shown = name if is_own(name) else kind
+        raise RagError(f"system {shown!r} has no option {unknown[0]!r}; systems that have it: {', '.join(others)}")
+    return row
 
 
 def list_systems() -> dict[str, SystemKind]:
@@ -446,19 +502,17 @@ def open_system(
     recipe: str | None = None,
     retriever: Retriever | None = None,
 ) -> System:
-    """Open a system by name (`kind` or `kind:model`) over an index.
+    """Open a system by name (`kind`, `kind:model`, or `package.module:Class`) over an index.
+
+    A class of one's own is called with the `Settings`, or with nothing if it takes nothing; a function may return the
+    system, too. Its module is imported, which runs its code: do not pass a name that comes from somebody else.
 
     `recipe` and `k` default to the system's own; an open `retriever` takes the place of a recipe. Raises `RagError`
     for an unknown name or an unsupported option.
     """
     check_type("system", name, "a name such as 'reader'", str)
-    kind, _, model = name.partition(":")
-    row, options = system_kind(kind), options or Options()
-    if model and row.requires == _NOTHING:
-        raise RagError(f"system {kind!r} takes no model, found {model!r}")
-    if unknown := sorted(options.chosen().keys() - row.options):
-        others = [other for other, its in SYSTEMS.items() if unknown[0] in its.options]
-        raise RagError(f"system {kind!r} has no option {unknown[0]!r}; systems that have it: {', '.join(others)}")
+    options = options or Options()
+    row, model = checked_kind(name, options), name.partition(":")[2]
     if options.min_confidence is not None:
         check_type("min_confidence", options.min_confidence, "a number from 0 to 1", Real)
     if k is not None:

@@ -171,7 +171,12 @@ def show_hits(question: Question, hits: Sequence[Hit]) -> None:
     console = _console()
     console.print(f"{_clean(question.text)}: {counted(len(hits), 'passage')}", soft_wrap=True)
     for rank, hit in enumerate(hits, 1):
-        _show_passage(console, f"{rank}.", hit.passage, [], f", score {hit.score:.2f}")
+        _show_passage(console, f"{rank}.", hit.passage, [], f", score {_score(hit.score)}")
+
+
+def _score(score: float) -> str:
+    """A score with three significant digits; whole if it is larger."""
+    return f"{score:.0f}" if 1000 <= abs(score) < 1e15 else f"{score:#.3g}".removesuffix(".")
 
 
 def _show_passage(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 from autoais.answers import CitedAnswer
@@ -46,6 +47,10 @@ def ranked(passages: Sequence[Passage], scores: Sequence[float]) -> list[Hit]:
     return hits
 
 
+def _is_offset(value: object) -> bool:
+    return value is None or isinstance(value, int | Integral)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An answer to a question: clean text, its sentences with citations, and the passages that were shown.
@@ -85,6 +90,11 @@ class Answer:
                 if citation.passage not in shown:
                     raise CitationError(
                         f"answer {self.question.id!r} cites passage {citation.passage!r}, which was not retrieved"
+                    )
+                if not (_is_offset(citation.start) and _is_offset(citation.end)):
+                    raise CitationError(
+                        f"answer {self.question.id!r} cites {citation.passage!r} from {citation.start!r:.40} to "
+                        f"{citation.end!r:.40}, which should be two integers: Citation(id, start, end, quote)"
                     )
                 start, stop = (-1, -1) if citation.start is None or citation.end is None else citation.span
                 there = shown[citation.passage][start:stop] if start >= 0 else ""

@@ -188,6 +188,9 @@ def test_rag_lists_and_uses_what_a_package_adds(rag: Command, extras: Path, tmp_
     asked = ("ask", "Which town lies on the river?", "--index", index)
     answered = rag(*asked, "--system", "first-sentence", "--recipe", "alphabetical", **on(extras))
     assert answered.stdout.startswith("Bexley lies on the river too [1].")
+    wrong = rag(*asked, "--recipe", "alphabetica", **on(extras))
+    assert "no recipe called 'alphabetica'; there are: " in wrong.stderr
+    assert ", alphabetical, a+b" in wrong.stderr
     (tmp_path / "letters.toml").write_text('name = "letters"\nkind = "dense"\nencoder = "letters:x"\n')
     built = rag("index", "build", "--to", index, "--recipe", tmp_path / "letters.toml", **on(extras))
     assert built.returncode == 0, built.stderr

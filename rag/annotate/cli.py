@@ -45,7 +45,7 @@ def init(
         Path | None, typer.Option(help="Items to judge instead (items.jsonl), such as captions of tables.")
     ] = None,
     scheme: Annotated[str, typer.Option(help="Questions; see `rag annotate schemes`.")] = "ais",
-    annotators: Annotated[int, typer.Option(help="People per item; an odd number.")] = 5,
+    annotators: Annotated[int, typer.Option(help="People per item; an even number can tie.")] = 5,
     kind: Annotated[str, typer.Option(help="Kind of the answers: qa or summarization.")] = "qa",
     training: Annotated[
         Path | None, typer.Option(help="Items of the training round (jsonl, with expected verdicts).")
@@ -75,6 +75,7 @@ def init(
     from rag.annotate.schemes import KINDS
     from rag.annotate.settings import settings_of
     from rag.errors import UsageError
+    from rag.terminal import note
 
     if kind not in KINDS:
         raise UsageError(f"--kind should be one of {', '.join(KINDS)}, found {kind!r}")
@@ -96,6 +97,8 @@ def init(
     made.close()
     for pool, n in sorted(made.pools.items()):
         typer.echo(f"{n:,} {'item' if n == 1 else 'items'}: {_POOLS[pool]}")
+    if annotators % 2 == 0:
+        note(f"note: {annotators} people can tie; an admin decides ties, which have no label until then")
     typer.echo(f"Next: edit {study / 'study.toml'}, then `rag annotate invite {study} NAME`.")
 
 
@@ -206,7 +209,7 @@ def _show(found: "Progress") -> None:
 
     console = new_console()
     finished = f"{found.finished:,} of {counted(found.total, 'item')} finished"
-    console.print(f"{finished}, {counted(found.ratings, 'verdict')}, {counted(found.ties, 'tie')}")
+    console.print(f"{finished}, {counted(found.ratings, 'verdict')}, {counted(found.ties, 'tie')} of finished items")
     shares = (f"{counted(items, 'item')} with {counted(n, 'rating')}" for n, items in found.items.items())
     console.print(", ".join(shares))
     for question, alpha in found.alpha.items():

@@ -20,7 +20,7 @@ from autoais.ratings.convert import convert_ratings
 from rag.annotate.guidelines import note_guidelines, noted_guidelines
 from rag.annotate.queries import UNDO, VERDICT
 from rag.annotate.ratings import standing, utc
-from rag.annotate.review import progress_in
+from rag.annotate.review import count_ties, progress_in
 from rag.annotate.store import MADE_OF, fact, items, pairs, people, presses
 from rag.annotate.study import Study
 from rag.annotate.triage import estimate, read_triage
@@ -95,7 +95,9 @@ def _export(study: Study, out: Path, without: Collection[str]) -> dict[str, Any]
         if open_items := total - manifest["finished"]:
             manifest["notes"].append(f"items of the study that are not finished: {open_items} of {total}")
         if manifest["ties"]:
-            manifest["notes"].append(f"ties, without a label until an admin decides them: {manifest['ties']}")
+            manifest["notes"].append(
+                f"ties, without a label until an admin or more people decide them: {manifest['ties']}"
+            )
         if len(manifest["guidelines"]) > 1:
             parts = " and ".join(str(one["presses"]) for one in manifest["guidelines"])
             manifest["notes"].append(f"the guidelines changed during the study; presses under each version: {parts}")
@@ -230,7 +232,7 @@ def _manifest(study: Study, connection: "sa.Connection", without: Collection[str
         "finished": done.finished,
         "presses": dict(sorted(pairs(connection, kinds).items())),
         "flags": dict(done.flags),
-        "ties": done.ties,
+        "ties": count_ties(study, connection, without),
         "alpha": round_floats(dict(done.alpha)),
         "people": [
             {"id": one.id, "role": one.role, "done": one.done, "flagged": one.flagged, "blocked": one.blocked}

@@ -163,6 +163,15 @@ def _tied(study: Study, item: str, verdicts: Sequence[Rating]) -> Iterator[tuple
             yield name, Counter(one.value for one in _counted(verdicts) if one.question == name)
 
 
+def count_ties(study: Study, connection: "sa.Connection", without: Collection[str] = ()) -> int:
+    """Return the number of ties over all ratings that stand, also of unfinished items; `without` as in `progress_in`.
+
+    These are the labels that an export leaves undecided.
+    """
+    found = standing(connection, study.scheme, without)
+    return sum(1 for item, _, verdicts in found for _ in _tied(study, item, verdicts))
+
+
 def ties(study: Study) -> list[Tie]:
     """Return the ties of finished items that nobody has adjudicated, in the order of the study."""
     found = []

@@ -40,11 +40,6 @@ class Settings:
         scheme_of(self.scheme)
         if self.database and not self.database.startswith(("postgresql://", "postgres://")):
             raise UsageError(f"database should be empty or a URL such as {_URL}, found {self.database!r:.60}")
-        if self.annotators % 2 == 0:
-            raise UsageError(
-                f"annotators should be odd, found {self.annotators}: an even number of people can tie; "
-                f"use {self.annotators + 1}"
-            )
 
 
 _URL = "postgresql://user@host/name"
@@ -62,7 +57,7 @@ _CHOICES = {"reasons": ("off", "optional", "required"), "evidence": ("off", "opt
 _COMMENTS = {
     "title": "What annotators see at the top of each page.",
     "scheme": "The questions; `rag annotate schemes` lists them. Fixed by `rag annotate init`.",
-    "annotators": "People per item; an odd number, so that a yes and a no cannot be equally frequent.",
+    "annotators": "People per item. An even number can tie, and so can an odd one after flags; an admin decides ties.",
     "seed": "The order of the items and the places of gold items follow from it.",
     "lease_minutes": "An item that someone opened goes to another person after so many minutes without a verdict.",
     "reasons": "Written justifications of verdicts: off, optional or required.",

@@ -100,7 +100,7 @@ class Progress:
     ratings: int
     people: tuple[PersonProgress, ...]
     alpha: Mapping[str, float | None]
-    ties: int
+    ties: int  # of finished items
 
 
 @dataclass(frozen=True, slots=True)

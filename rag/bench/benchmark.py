@@ -22,20 +22,27 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class DataFile:
     """A file of a benchmark: below the data folder, or (`shipped`) beside its TOML.
 
-    `sha256` is None if it ships, and if the file was not at hand when the benchmark was written (`"unknown"`).
+    `sha256` is None if it ships, and if the benchmark does not say it (`"unknown"`, or left out).
     """
 
     file: str
     sha256: str | None = None
     shipped: bool = False
 
+    def path(self, data: Path | None, home: Path) -> Path:
+        """Return the path of the file, which may be missing."""
+        return inside(home if self.shipped else _data(data), self.file, links=not self.shipped)
+
     def check(self, data: Path | None, home: Path) -> Path:
         """Return the path of the file; raises `RagError` if it is missing or has another checksum."""
-        path = inside(home if self.shipped else _data(data), self.file, links=not self.shipped)
+        path = self.path(data, home)
         if not path.is_file():
             raise RagError(f"{path} is missing; name the folder of the data")
         if self.sha256 is not None and (found := sha256_file(path)) != self.sha256:
-            raise RagError(f"{path} is another version: sha256 {found[:12]}..., expected {self.sha256[:12]}...")
+            raise RagError(
+                f"{path} is another version: its sha256 is {found}, the setting sha256 of the benchmark is "
+                f"{self.sha256[:12]}...; change or leave out the setting if this file is meant"
+            )
         return path
 
 
@@ -76,9 +83,10 @@ class Benchmark:
     `task` is `answer` (search a corpus) or `given` (the passages come with each question). `corpora` has one entry, or
     one per collection that questions name in their field `collection`, or none if the passages are given with texts.
     `right` is the rule by which an answer counts as right (`rag.bench.outcomes.is_right`); None if the benchmark cannot
-    say. `k` is the depth for every system (None: the system's own). `count` is the number of questions, `part` the
-    value of their field `part` (None: all). `gold` is a file of the same questions with gold passages of this corpus.
-    `other_corpora` names further corpora that may be searched instead: paths below the data folder.
+    say. `k` is the depth for every system (None: the system's own). `count` is the number of questions (None: it is not
+    checked), `part` the value of their field `part` (None: all). `gold` is a file of the same questions with gold
+    passages of this corpus. `other_corpora` names further corpora that may be searched instead: paths below the data
+    folder.
     Every report of a result must state `closed_pool`.
     `home` is the folder of the TOML, `sha256` its checksum.
     """
@@ -91,7 +99,7 @@ class Benchmark:
     closed_pool: bool
     right: str | None
     k: int | None
-    count: int
+    count: int | None
     questions: DataFile
     part: str | None
     gold: DataFile | None
@@ -110,6 +118,14 @@ class Benchmark:
         """Whether anything of it lies in a data folder."""
         shipped = [self.questions.shipped, *(one.shipped for one in self.corpora.values())]
         return self.gold is not None or not all(shipped)
+
+    def corpus_of(self, collection: str | None) -> str | None:
+        """The name of the corpus that a question's collection is searched in; None if it names none of several."""
+        if collection in self.corpora:
+            return collection
+        if "" in self.corpora or not self.corpora:
+            return ""
+        return next(iter(self.corpora)) if collection is None and len(self.corpora) == 1 else None
 
     def other_corpus(self, name: str | Path, data: Path | None) -> Path:
         """Return the path of another corpus: one of `other_corpora` by name, or a path as it is.
@@ -208,7 +224,7 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
         raise table.error("name", "letters, digits, dots, dashes and underscores", name)
     questions = table.table("questions")
     questions.only("file", "sha256", "shipped", "part", "count")
-    count = questions.integer("count", 1, 10**9)
+    count = questions.integer("count", 1, 10**9) if "count" in questions.row else None
     gold = table.table("gold") if "gold" in table.row else None
     if gold is not None:
         gold.only("file", "sha256", "shipped")
@@ -218,7 +234,7 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
         description=table.line("description"),
         licence=table.line("licence"),
         task=table.one_of("task", TASKS, "answer"),
-        closed_pool=table.flag("closed_pool"),
+        closed_pool="closed_pool" in table.row and table.flag("closed_pool"),
         right=table.one_of("right", RIGHT) if "right" in table.row else None,
         k=table.integer("k", 1, _MOST_HITS) if "k" in table.row else None,
         count=count,
@@ -234,7 +250,7 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
 
 def _file(table: Table) -> DataFile:
     shipped = "shipped" in table.row and table.flag("shipped")
-    known = not shipped and table.row.get("sha256") != "unknown"
+    known = not shipped and table.row.get("sha256", "unknown") != "unknown"
     return DataFile(table.path("file"), table.checksum() if known else None, shipped)
 
 
@@ -275,7 +291,8 @@ def _corpus(table: Table) -> Corpus:
     if "folder" in table.row:
         return Corpus(table.path("folder"), format=form)
     index = table.line("index") if "index" in table.row else None
-    return Corpus(table.path("file"), table.checksum(), form, index=index)
+    known = table.row.get("sha256", "unknown") != "unknown"
+    return Corpus(table.path("file"), table.checksum() if known else None, form, index=index)
 
 
 def _data(data: Path | None) -> Path:

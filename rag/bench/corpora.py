@@ -1,16 +1,17 @@
 """The indexes of a benchmark's corpora, opened when they are needed and built where they are missing."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from autoais.corpora import find_passages
+from autoais.corpora import find_passages, read_passages
 from autoais.io.provenance import sha256_file
 from rag.api import add_recipe, build_index
-from rag.bench.benchmark import Benchmark
+from rag.bench.benchmark import Benchmark, Corpus
+from rag.bench.predictions import by_text
 from rag.bench.tables import inside
-from rag.errors import RagError
+from rag.errors import FormatError, RagError
 from rag.index.index import Index
 from rag.index.manifest import MANIFEST
 from rag.index.open import open_index
@@ -53,7 +54,7 @@ class Corpora:
 
     def name_of(self, collection: str | None) -> str:
         """The corpus that a question's collection is searched in."""
-        return collection if collection is not None and collection in self._benchmark.corpora else ""
+        return self._benchmark.corpus_of(collection) or ""
 
     def open(self, name: str) -> Index:
         """Return the index of a corpus; builds it if it is missing."""
@@ -114,16 +115,37 @@ class Corpora:
 
         Reads the corpus file where there is no index of it, which takes less than building one.
         """
-        source = self._source()
-        if source is not None and source.is_file() and not self._is_built(""):
-            if self._corpus is None:
-                self._benchmark.corpora[""].check(self._data, self._benchmark.home)
+        source = self._read_source()
+        if source is not None:
             return find_passages([source], wanted, Counter())
         found: dict[str, Passage] = {}
         for each in self._benchmark.corpora:
             store = self.open(each).store
             found |= {key: passage for key in sorted(wanted) if (passage := store.get(key)) is not None}
         return found
+
+    def find_texts(self, wanted: set[str]) -> Mapping[str, Passage]:
+        """Return the first passage with each of these texts (`folded`), those that the corpora have; reads them all."""
+        source = self._read_source()
+        if source is not None:
+            return by_text(self._passages_of(source), wanted)
+        return by_text((one for each in self._benchmark.corpora for one in self.open(each).store.scan()), wanted)
+
+    def _read_source(self) -> Path | None:
+        """The corpus file, checked, if there is no index of it."""
+        source = self._source()
+        if source is None or not source.is_file() or self._is_built(""):
+            return None
+        if self._corpus is None:
+            self._benchmark.corpora[""].check(self._data, self._benchmark.home)
+        return source
+
+    @staticmethod
+    def _passages_of(source: Path) -> Iterator[Passage]:
+        for _, passage in read_passages(source, empty=True):
+            if isinstance(passage, FormatError):
+                raise passage
+            yield passage
 
     def lacking(self, wanted: Iterable[tuple[str | None, str]]) -> list[str]:
         """Return the ids that the corpus of their collection lacks, sorted, from (collection, id) of each.
@@ -146,4 +168,12 @@ class Corpora:
         if self._corpus is not None:
             digest = sha256_file(self._corpus) if self._corpus.is_file() else None
             return {"": {"path": self._corpus.name, "sha256": digest}}
-        return {name: {"path": one.path, "sha256": one.sha256} for name, one in sorted(self._benchmark.corpora.items())}
+        corpora = sorted(self._benchmark.corpora.items())
+        return {name: {"path": one.path, "sha256": one.sha256 or self._sha256_of(one)} for name, one in corpora}
+
+    def _sha256_of(self, corpus: Corpus) -> str | None:
+        """The checksum of a corpus file of which the benchmark does not say it; None for a folder."""
+        if corpus.shipped or self._data is None:
+            return None
+        path = inside(self._data, corpus.path)
+        return sha256_file(path) if path.is_file() else None

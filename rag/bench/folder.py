@@ -22,6 +22,7 @@ from rag.bench.results import check_label
 from rag.config import DEFAULT_SYSTEM
 from rag.errors import FormatError, RagError, UserError
 from rag.specs import SystemSpec, distinct, safe
+from rag.systems import is_own
 
 STAGES = ("retrieve", "answer", "judge", "measure")
 RUN, QUESTIONS, CACHE, LOCK = "run.json", "questions.jsonl", "judgements.cache", ".lock"
@@ -30,6 +31,7 @@ ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS = (
 )  # fmt: skip
 _OURS = {LOCK, QUESTIONS, "index"}  # what a run that was killed at its start leaves
 _SETTLED_BY = {"judge": "judge", "metrics": "judge", "human": "measure", "price": "measure"}  # setting -> its stage
+_SOURCES = ("systems", "predictions")  # the settings that say where answers come from
 _OBJECT: Schema = {"type": "object"}
 _RECORD: Schema = record_schema(
     {
@@ -38,7 +40,15 @@ _RECORD: Schema = record_schema(
         "answers": {"type": "object", "additionalProperties": _OBJECT},
         "retrieval": {"type": "object", "additionalProperties": _OBJECT},
         "indexes": _OBJECT, "stages": {"type": "object", "additionalProperties": _OBJECT},
-    }
+    },
+    {
+        "set_aside": record_schema(
+            {
+                "systems": {"type": "object", "additionalProperties": STRING},
+                "answers": {"type": "object", "additionalProperties": _OBJECT},
+            }
+        )
+    },
 )  # fmt: skip
 _HITS = re.compile(r"retrieval/[\w@+-][\w.@+-]*\.jsonl", re.ASCII)
 _FIGURE = re.compile(r"figures/[\w-]+\.(svg|png)", re.ASCII)
@@ -84,7 +94,8 @@ def open_run(folder: str | Path) -> BenchRun:
     record = read_json(path)
     for fault in faults(record, _RECORD):
         raise FormatError(f"{path}: not the record of a benchmark run: {fault}")
-    for label in [*record["systems"], *record["answers"]]:
+    aside = record.get("set_aside", {})
+    for label in [*record["systems"], *record["answers"], *aside.get("systems", ()), *aside.get("answers", ())]:
         check_label(label, path)
     for name in record["retrieval"]:
         if not _HITS.fullmatch(name):
@@ -97,7 +108,8 @@ class RunFolder:
 
     `settings` are the caller's choices, `record` is `run.json`. Either a new run starts, or the one in the folder goes
     on, if it was started with the same `fixed` facts (benchmark, data, versions) and the same settings; a setting may
-    change if the `stage` that it belongs to, or an earlier one, is run again.
+    change if the `stage` that it belongs to, or an earlier one, is run again. With `resume`, the systems and files of
+    answers may be others (`has_other_systems`); those no longer named are `set_aside` in the record, with their files.
     Raises `RagError` if the folder holds a run and neither `stage` nor `resume` is set, or something else than a run.
     """
 
@@ -112,6 +124,7 @@ class RunFolder:
         resume: bool,
     ) -> None:
         self.path, self._stage, self._resume = path, stage, resume
+        self.has_other_systems = False
         if (path / RUN).exists():
             self.record = self._continued(given, fixed)
         else:
@@ -130,18 +143,30 @@ class RunFolder:
         judge = before.get("judge")
         if given.get("judge") is None and isinstance(judge, str) and judge.partition(":")[0] not in JUDGES:
             raise RagError(f"{self.path}: its judge is {judge!r}, whose code would run; name it with --judge")
+        if given.get("systems") is None:
+            for one in record["answers"].values():
+                if is_own(name := str(one.get("spec", "")).partition(",")[0]):
+                    raise RagError(f"{self.path}: its system is {name!r}, whose code would run; name it with --system")
         settings = before | {name: value for name, value in given.items() if value is not None}
         changed = [name for name in settings if settings[name] != before.get(name) and not self._may_change(name)]
         changed += [name for name, value in fixed.items() if record.get(name) != value]
         if changed:
+            ways = "name a new folder to start again"
+            if set(changed) <= set(_SOURCES):
+                ways = f"--resume adds and drops them, or {ways}"
             raise RagError(
-                f"{self.path} cannot be continued: it was started with other {', '.join(sorted(changed))}; "
-                "name a new folder to start again"
+                f"{self.path} cannot be continued: it was started with other {', '.join(sorted(changed))}; {ways}"
             )
-        return record | {"settings": settings}
+        self.has_other_systems = any(settings[name] != before.get(name) for name in _SOURCES)
+        return (_with_sources(record, settings) if self.has_other_systems else record) | {"settings": settings}
 
     def _may_change(self, setting: str) -> bool:
-        """Whether the stage that is run alone is the one that a setting belongs to, or an earlier one."""
+        """Whether the stage that is run alone is the one that a setting belongs to, or an earlier one.
+
+        The systems may change where the run goes on.
+        """
+        if setting in _SOURCES:
+            return self._resume
         stage = _SETTLED_BY.get(setting)
         if self._stage is None or self._resume or stage is None:
             return False
@@ -163,7 +188,7 @@ class RunFolder:
             **fixed,
             "settings": settings,
             "questions": {"n": len(asked), "sha256": sha256_file(self.path / QUESTIONS)},
-            "systems": {label: one.get("spec") or one["predictions"] for label, one in answers.items()},
+            "systems": _named(answers),
             "answers": answers,
             "retrieval": {},
             "indexes": {},
@@ -205,6 +230,8 @@ class RunFolder:
                 continue
             for name, one in files.items():
                 path = self.path / name
+                if name.partition("/")[0] in self.record.get("set_aside", {}).get("answers", {}):
+                    continue
                 if not path.is_file() or sha256_file(path) != one["sha256"]:
                     what = "was changed after the run wrote it" if path.is_file() else "is missing"
                     raise RagError(f"{path} {what}: make it again with --stage {stage}")
@@ -252,23 +279,61 @@ def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _answers(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the answers of each label come from: a system (`spec`) or a file (`predictions`)."""
+def _answers(settings: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Where the answers of each label come from: a system (`spec`) or a file (`predictions`).
+
+    Those of `known` labels keep them, with all that is recorded of them.
+    """
     specs = [SystemSpec.parse(one) for one in settings["systems"]]
-    files = settings["predictions"]
-    names = [spec.label for spec in specs] + [safe(Path(one).stem).replace("@", "-") for one in files]
-    labels = distinct(names, [*_OURS, RUN, CACHE, "retrieval"])
-    sources = [{"spec": str(spec)} for spec in specs] + [{"predictions": path} for path in files]
-    return dict(zip(labels, sources, strict=True))
+    sources = [{"spec": str(one)} for one in specs] + [{"predictions": one} for one in settings["predictions"]]
+    names = [one.label for one in specs] + [safe(Path(one).stem).replace("@", "-") for one in settings["predictions"]]
+    known = dict(known or {})
+    taken, found = [*_OURS, RUN, CACHE, "retrieval", *known], {}
+    for name, source in zip(names, sources, strict=True):
+        label = next((one for one, its in known.items() if its.items() >= source.items()), None)
+        if label is None:
+            (label,) = distinct([name], taken)
+            taken.append(label)
+        found[label] = known.pop(label, source)
+    return found
+
+
+def _named(answers: Mapping[str, Any]) -> dict[str, str]:
+    """The name of each system or file that has not answered yet."""
+    return {label: one.get("spec") or one["predictions"] for label, one in answers.items()}
+
+
+def _with_sources(record: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with the systems and files of answers that the settings name; the others are set aside."""
+    check_distinct(map(Path, settings["predictions"]))
+    aside = record.get("set_aside", {"systems": {}, "answers": {}})
+    answers, systems = aside["answers"] | record["answers"], aside["systems"] | record["systems"]
+    now = _answers(settings, answers)
+    left = {
+        "answers": {label: one for label, one in answers.items() if label not in now},
+        "systems": {label: one for label, one in systems.items() if label not in now},
+    }
+    named = {label: systems.get(label, name) for label, name in _named(now).items()}
+    return {**record, "answers": now, "systems": named, "set_aside": left}
 
 
 def fixed_facts(
-    benchmark: Benchmark, questions: Iterable[BenchQuestion], corpus: Mapping[str, Any], *, other_corpus: bool
+    benchmark: Benchmark,
+    questions: Sequence[BenchQuestion],
+    data: Path | None,
+    corpus: Mapping[str, Any],
+    *,
+    other_corpus: bool,
 ) -> dict[str, Any]:
     """Return the facts that must match to continue a run: benchmark, data and versions.
 
-    `corpus` says what is searched; `other_corpus` that it takes the place of the benchmark's.
+    `data` is the data folder, `corpus` says what is searched; `other_corpus` that it takes the place of the
+    benchmark's.
     """
+    asked = benchmark.questions
+    digest = asked.sha256
+    if digest is None and not asked.shipped:  # the benchmark does not say it
+        digest = sha256_file(asked.path(data, benchmark.home))
     return {
         "benchmark": {
             "name": benchmark.name,
@@ -280,11 +345,11 @@ def fixed_facts(
             "task": benchmark.task,
             "right": benchmark.right,
             "k": benchmark.k,
-            "questions": benchmark.count,
+            "questions": len(questions),
             "without_gold": without_gold((one.answerable, one.question.gold) for one in questions),
         },
         "data": {
-            "questions": {"file": benchmark.questions.file, "sha256": benchmark.questions.sha256},
+            "questions": {"file": asked.file, "sha256": digest},
             "corpus": corpus,
         },
         "versions": versions(),

@@ -1,10 +1,10 @@
 """Answers of other people's systems, joined with the questions of a benchmark."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from autoais import formats
 from autoais.answers import CitedAnswer
@@ -18,13 +18,23 @@ DID_NOT_FIT = {
     "missing": "questions without an answer, which count as wrong",
     "not_in_corpus": "cited passages that are not in the corpus",
     "other_text": "passages with another text in the corpus, which is the one judged",
+    "other_id": "passages under another id in the corpus, found by their text",
 }
 """What `Joined` counts, for people."""
 
 _LISTED = 1000  # examples that the record names
 
-Texts = Callable[[set[str]], Mapping[str, Passage]]
-"""Returns the passages of the corpus with these ids, those that it has."""
+
+class Passages(Protocol):
+    """Looks up the passages of a corpus."""
+
+    def find(self, wanted: set[str]) -> Mapping[str, Passage]:
+        """Return the passages with these ids, those that the corpus has."""
+        ...
+
+    def find_texts(self, wanted: set[str]) -> Mapping[str, Passage]:
+        """Return the first passage with each of these texts (`folded`), those that the corpus has."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +43,9 @@ class Joined:
 
     `record` counts, with examples: `unknown` questions, which are discarded; `duplicates`, of which the last answer
     counts; `missing` answers, which count as wrong; `not_in_corpus`, cited passage ids that the corpus does not have;
-    `other_text`, those that it has with another text, which the judge reads instead of the file's. `not_asked` are
-    answers to questions of the benchmark that are not in the sample.
+    `other_text`, those that it has with another text, which the judge reads instead of the file's; `other_id`, those
+    whose id it lacks and whose text it has, which are that passage. `not_asked` are answers to questions of the
+    benchmark that are not in the sample.
     """
 
     system: str
@@ -43,37 +54,64 @@ class Joined:
     notes: Counter[str] = field(default_factory=Counter)
 
 
-def given_texts(asked: Sequence[BenchQuestion]) -> Texts:
-    """Return the look-up of the passages that come with questions, for a benchmark without a corpus."""
-    known = {passage.id: passage for one in asked for passage in one.passages}
-    return lambda wanted: {key: known[key] for key in sorted(wanted & known.keys())}
+class GivenPassages:
+    """The passages that come with questions, for a benchmark without a corpus."""
+
+    def __init__(self, asked: Sequence[BenchQuestion]) -> None:
+        self._known = {passage.id: passage for one in asked for passage in one.passages}
+
+    def find(self, wanted: set[str]) -> Mapping[str, Passage]:
+        """Return the passages with these ids."""
+        return {key: self._known[key] for key in sorted(wanted & self._known.keys())}
+
+    def find_texts(self, wanted: set[str]) -> Mapping[str, Passage]:
+        """Return the first passage with each of these texts."""
+        return by_text(self._known.values(), wanted)
 
 
-def join_predictions(path: Path, asked: Sequence[BenchQuestion], others: Iterable[str], texts: Texts | None) -> Joined:
+def folded(text: str) -> str:
+    """Return a text with its white space as single spaces."""
+    return " ".join(text.split())
+
+
+def by_text(passages: Iterable[Passage], wanted: set[str]) -> dict[str, Passage]:
+    """Return the first passage with each of these texts (`folded`); stops where all are found."""
+    found: dict[str, Passage] = {}
+    for passage in passages:
+        if len(found) == len(wanted):
+            break
+        if (text := folded(passage.text)) in wanted:
+            found.setdefault(text, passage)
+    return found
+
+
+def join_predictions(
+    path: Path, asked: Sequence[BenchQuestion], others: Iterable[str], corpus: Passages | None
+) -> Joined:
     """Read answers in any format of `autoais schema`, matched by the text of the question (white space aside).
 
-    `others` are the texts of the benchmark's questions that this run does not ask. `texts` looks up passages of the
-    corpus; None leaves the file's own. Raises `RagError` if no answer belongs to the benchmark.
+    `others` are the texts of the benchmark's questions that this run does not ask. `corpus` looks up passages;
+    None leaves the file's own. Raises `RagError` if no answer belongs to the benchmark.
     """
     name = formats.detect(path)
     notes: formats.Notes = Counter()
     by_text: dict[str, list[Question]] = {}
     by_id = {one.question.id: one.question for one in asked}
     for one in asked:
-        by_text.setdefault(_key(one.question.text), []).append(one.question)
-    elsewhere = set(map(_key, others))
+        by_text.setdefault(folded(one.question.text), []).append(one.question)
+    elsewhere = set(map(folded, others))
     found: dict[str, CitedAnswer] = {}
     unknown: list[str] = []
     duplicates: list[str] = []
     not_asked = 0
     for answer in formats.read(path, name, notes=notes):
-        matches = by_text.get(_key(answer.question), [])
+        matches = by_text.get(folded(answer.question), [])
         if not answer.question.strip() and answer.id in by_id:
             matches = [by_id[answer.id]]
         if len(matches) > 1 and answer.id in {question.id for question in matches}:
             matches = [by_id[answer.id]]
         if not matches:
-            if _key(answer.question) in elsewhere:
+            if folded(answer.question) in elsewhere:
                 not_asked += 1
             else:
                 unknown.append(answer.question or answer.id)
@@ -95,15 +133,11 @@ def join_predictions(path: Path, asked: Sequence[BenchQuestion], others: Iterabl
         "not_asked": not_asked,
     }
     answers = [found[one.question.id] for one in asked if one.question.id in found]
-    if texts is not None:
-        answers, about = _with_texts(answers, texts)
+    if corpus is not None:
+        answers, about = _of_corpus(answers, corpus)
         record |= about
     named = {str(answer.extra.get("system")) for answer in answers if answer.extra.get("system")}
     return Joined(named.pop() if len(named) == 1 else path.stem, answers, record, notes)
-
-
-def _key(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _counted(found: Sequence[str]) -> dict[str, Any]:
@@ -121,20 +155,54 @@ def _of_benchmark(answer: CitedAnswer, question: Question) -> CitedAnswer:
     )
 
 
-def _with_texts(answers: Sequence[CitedAnswer], texts: Texts) -> tuple[list[CitedAnswer], dict[str, Any]]:
-    """The answers with the corpus's texts, and the ids that the corpus does not have, or has with another text."""
-    wanted = {key for answer in answers for key in answer.passages}
-    known = texts(wanted)
-    cited = {key for answer in answers for sentence in answer.sentences for key in sentence.cites}
+def _of_corpus(answers: Sequence[CitedAnswer], corpus: Passages) -> tuple[list[CitedAnswer], dict[str, Any]]:
+    """The answers with the passages of the corpus, and those that it does not have or has otherwise.
+
+    A passage whose id it lacks is the one with the same text, or else has no text: it supports nothing.
+    """
+    known = dict(corpus.find({key for answer in answers for key in answer.passages}))
+    texts = {folded(one.text) for answer in answers for key, one in answer.passages.items() if key not in known} - {""}
+    elsewhere = corpus.find_texts(texts) if texts else {}
     other = {
         key
         for answer in answers
         for key, passage in answer.passages.items()
-        if key in known and passage.text.strip() and _key(passage.text) != _key(known[key].text)
+        if key in known and passage.text.strip() and folded(passage.text) != folded(known[key].text)
     }
+    renamed = [_renamed(answer, known, elsewhere) for answer in answers]
+    known |= {passage.id: passage for passage in elsewhere.values()}
     filled = [
-        replace(answer, passages={key: known.get(key, passage) for key, passage in answer.passages.items()})
-        for answer in answers
+        replace(answer, passages={key: known.get(key, Passage(key)) for key in answer.passages}) for answer in renamed
     ]
-    about = {"not_in_corpus": _counted(sorted(cited - known.keys())), "other_text": _counted(sorted(other))}
+    cited = {key for answer in filled for sentence in answer.sentences for key in sentence.cites}
+    about = {
+        "not_in_corpus": _counted(sorted(cited - known.keys())),
+        "other_text": _counted(sorted(other)),
+        "other_id": _counted(sorted({passage.id for passage in elsewhere.values()})),
+    }
     return filled, about
+
+
+def _renamed(answer: CitedAnswer, known: Mapping[str, Passage], elsewhere: Mapping[str, Passage]) -> CitedAnswer:
+    """The answer with the corpus's ids of passages that are not `known`, and that it has `elsewhere`, by text."""
+    ids = {
+        key: elsewhere[text].id
+        for key, passage in answer.passages.items()
+        if key not in known and (text := folded(passage.text)) in elsewhere
+    }
+    if not ids:
+        return answer
+    sentences = tuple(
+        replace(
+            one,
+            citations=tuple(replace(cited, passage=ids.get(cited.passage, cited.passage)) for cited in one.citations),
+        )
+        for one in answer.sentences
+    )
+    return replace(
+        answer,
+        sentences=sentences,
+        passages={ids.get(key, key): passage for key, passage in answer.passages.items()},
+        ranking=tuple(dict.fromkeys(ids.get(key, key) for key in answer.ranking)),
+        scores={ids.get(key, key): score for key, score in answer.scores.items()},
+    )

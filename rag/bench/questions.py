@@ -140,15 +140,18 @@ def questions_of(benchmark: Benchmark, data: Path | None, *, gold: bool = True) 
     another version, and if a question fits no corpus.
     """
     found = read_bench_questions(benchmark.questions.check(data, benchmark.home), benchmark.part)
-    if len(found) != benchmark.count:
+    if benchmark.count is not None and len(found) != benchmark.count:
         raise RagError(f"{benchmark.id}: {len(found):,} questions, expected {benchmark.count:,}; is `count` right?")
     if gold and benchmark.gold is not None:
         known = {q.text: q for q in read_questions(benchmark.gold.check(data, benchmark.home))}
         found = [_with_gold(one, known.get(one.question.text)) for one in found]
     found = [one if gold and one.answerable else replace(one, question=replace(one.question, gold=())) for one in found]
     for one in found:
-        if benchmark.corpora and "" not in benchmark.corpora and one.collection not in benchmark.corpora:
-            raise RagError(f"{benchmark.id}: question {one.question.id!r} names no corpus: {one.collection!r}")
+        if benchmark.corpus_of(one.collection) is None:
+            raise RagError(
+                f"{benchmark.id}: question {one.question.id!r} names no corpus: 'collection' should be one of "
+                f"{', '.join(benchmark.corpora)}, found {one.collection!r:.60}"
+            )
         if benchmark.task == "given" and not one.passages:
             raise RagError(f"{benchmark.id}: question {one.question.id!r} comes without passages")
     return found

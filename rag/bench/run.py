@@ -22,8 +22,11 @@ from rag.bench.folder import LOCK, STAGES, BenchRun, RunFolder, fixed_facts
 from rag.bench.human import HumanLabels
 from rag.bench.predictions import join_predictions
 from rag.bench.questions import questions_of
+from rag.bench.retrieval import OF_THE_QUESTION
 from rag.bench.stages import Stages
 from rag.errors import RagError, UsageError, check_list, check_type
+from rag.llms.prompts import Prompt
+from rag.retrievers import parts_of
 from rag.specs import SystemSpec
 
 
@@ -57,7 +60,8 @@ def run_benchmark(
     or one of its `other_corpora` by name. `metrics` are citation metrics, `human` a file of labelled answers of these
     systems, `price` (input, output) is per million tokens. `limit` draws a sample by `seed`. `stage` runs one stage
     alone, again if it is done; later ones are then out of date and removed, and so is a report in `out`. `resume`
-    continues a stopped run, which ends with the same files; what is not given is taken from it. `concurrency` is the
+    continues a stopped run, which ends with the same files; what is not given is taken from it. It may name other
+    `systems` or `predictions`: answers that are there stay, and the run is of those named now. `concurrency` is the
     number of questions asked at once, or `auto`: as many as make a model server faster, and one of a system that asks
     none. The workers of `engine` answer and judge (`autoais.engines`), with the same results. Raises `RagError` if
     `out` holds a run and neither is set, or another process is writing it.
@@ -79,8 +83,9 @@ def run_benchmark(
         if limit < 1:
             raise RagError(f"limit must be at least 1, not {limit}")
     opened = benchmark if isinstance(benchmark, Benchmark) else read_benchmark(benchmark)
+    specs = [_spec(one) for one in systems]
     given = {
-        "systems": [str(SystemSpec.parse(one)) for one in systems] or None,
+        "systems": [str(one) for one in specs] or None,
         "predictions": [str(one) for one in predictions] or None,
         "judge": judge.name if isinstance(judge, Judge) else judge,
         "metrics": None if metrics is None else list(choose_metrics(_listed(metrics))),
@@ -103,7 +108,7 @@ def run_benchmark(
             questions = questions_of(opened, root, gold=corpus is None)
             for path in map(Path, predictions if stage in (None, *STAGES[:2]) else ()):
                 join_predictions(path, questions, (), None)  # tells a broken file before any system has answered
-            fixed = fixed_facts(opened, questions, corpora.source_record(), other_corpus=corpus is not None)
+            fixed = fixed_facts(opened, questions, root, corpora.source_record(), other_corpus=corpus is not None)
             started = RunFolder(folder, given, fixed, questions, stage=stage, resume=resume)
             stages = Stages(started, opened, questions, corpora, opened_judge, people, concurrency, show, engine)
             found = _run(started, stages, corpora, stage, again=stage is not None and not resume)
@@ -137,6 +142,16 @@ def _checked(
     return judge, people
 
 
+def _spec(text: str) -> SystemSpec:
+    """Read a system; raises `RagError` if it, an option, its recipe or its prompt is unknown."""
+    spec = SystemSpec.parse(text)
+    if spec.recipe is not None and spec.recipe not in OF_THE_QUESTION:
+        list(parts_of(spec.recipe))
+    if spec.options.prompt is not None:
+        Prompt.read(spec.options.prompt)
+    return spec
+
+
 def _listed(names: str | Sequence[str]) -> str:
     return names if isinstance(names, str) else ",".join(names) or "none"
 
@@ -144,11 +159,15 @@ def _listed(names: str | Sequence[str]) -> str:
 def _run(run: RunFolder, stages: Stages, corpora: Corpora, only: str | None, *, again: bool) -> BenchRun:
     """Run the stages that are left, or one alone; `again` drops what it and later ones have written."""
     run.check()
+    if run.has_other_systems:
+        run.record["reruns"].append(command())
+        run.remove_report()
     if only is not None and again:
         dropped = STAGES[STAGES.index(only) :]
+        listed = [name for stage in dropped for name in run.record["stages"].get(stage, ())]  # also those set aside
         if run.forget(dropped):
             run.record["reruns"].append(command())
-        run.remove(name for stage in dropped for _, files, _ in stages.work(stage) for name in files)
+        run.remove([*listed, *(name for stage in dropped for _, files, _ in stages.work(stage) for name in files)])
         run.remove_report()
     run.write()
     for stage in [only] if only else STAGES:

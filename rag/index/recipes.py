@@ -62,6 +62,10 @@ class Recipe:
         return value
 
 
+_WITH_SETTINGS = frozenset({"choice", "database", "dense", "fusion", "remote", "rerank", "shards"})
+"""Kinds of ours that are no recipe by themselves, as they need settings."""
+
+
 def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
     """Read a recipe that ships with rag by name, your own by path (`.toml`), or several fused by rank (`a+b`).
 
@@ -84,8 +88,10 @@ def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
     elif name in kinds:
         return Recipe(name, name, {})
     else:
+        listed = kinds if isinstance(kinds, Iterable) else ()
+        installed = [one for one in listed if one not in known and one not in _WITH_SETTINGS]
         others = "a+b, which fuses two, and remote:URL, a server"
-        raise RagError(f"no recipe called {name!r}; there are: {', '.join(known)}, {others}")
+        raise RagError(f"no recipe called {name!r}; there are: {', '.join([*known, *installed])}, {others}")
     try:
         return replace(Recipe.of(tomllib.loads(text)), home=home)
     except KeyError as error:

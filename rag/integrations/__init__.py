@@ -6,6 +6,8 @@ their id, title, section, page, rank and score as metadata; those of answers als
 """
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,20 @@ from rag.index.index import Index
 from rag.retrievers import Retriever
 from rag.systems import System
 from rag.types import Answer, Hit
+
+
+@contextmanager
+def needed(package: str, module: str) -> Iterator[None]:
+    """Name the way out where a module of the framework, a package of PyPI, is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        name = error.name or ""
+        if name != module and not name.startswith(f"{module}."):
+            raise
+        message = f"{package} is not installed, which this module of rag.integrations needs: pip install {package}"
+        raise ModuleNotFoundError(message, name=name) from None
+
 
 Source = AnyIndex | Client
 """An index, or a server: a `Client` or its address, `http://host:8000/index`."""

@@ -2,20 +2,22 @@
 
 from typing import Any
 
-from haystack import Document, component, default_from_dict, default_to_dict
-from haystack.dataclasses import GeneratedAnswer
-
 from rag.integrations import (
     Searcher,
     Source,
     answer_metadata,
     answer_text,
     cited_passages,
+    needed,
     open_source,
     passage_metadata,
     source_name,
 )
 from rag.types import Hit
+
+with needed("haystack-ai", "haystack"):
+    from haystack import Document, component, default_from_dict, default_to_dict
+    from haystack.dataclasses import GeneratedAnswer
 
 
 @component

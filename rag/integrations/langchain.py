@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
-from langchain_core.documents import Document
-from langchain_core.messages import AIMessage
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig, RunnableSerializable
-from pydantic import ConfigDict, PrivateAttr
-
-from rag.integrations import Searcher, answer_metadata, cited_passages, open_source, passage_metadata
+from rag.integrations import Searcher, answer_metadata, cited_passages, needed, open_source, passage_metadata
 from rag.systems import System
 from rag.types import Answer
+
+with needed("langchain-core", "langchain_core"):
+    from langchain_core.callbacks import CallbackManagerForRetrieverRun
+    from langchain_core.documents import Document
+    from langchain_core.messages import AIMessage
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import RunnableConfig, RunnableSerializable
+    from pydantic import ConfigDict, PrivateAttr
 
 
 class PassageRetriever(BaseRetriever):  # type: ignore[misc, unused-ignore]  # without the package it is Any

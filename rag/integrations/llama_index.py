@@ -3,21 +3,23 @@
 import asyncio
 from typing import Any
 
-from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.base.response.schema import Response
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-
 from rag.integrations import (
     Searcher,
     Source,
     answer_metadata,
     answer_text,
     cited_passages,
+    needed,
     open_source,
     passage_metadata,
 )
 from rag.types import Hit
+
+with needed("llama-index-core", "llama_index"):
+    from llama_index.core.base.base_query_engine import BaseQueryEngine
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.base.response.schema import Response
+    from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 _FOR_MODELS = ("title", "section", "page")  # the metadata that LlamaIndex may put before a text in prompts
 

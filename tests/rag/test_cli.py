@@ -16,7 +16,7 @@ from rich.console import Console
 from rag.answering import Journal
 from rag.index.manifest import FORMAT_VERSION
 from rag.index.open import open_index
-from rag.terminal import show_answer
+from rag.terminal import show_answer, show_hits
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from tests.commands import ROOT, stop
 from tests.conftest import Command, one_line_error
@@ -378,3 +378,11 @@ def test_help_and_version_load_no_engine(rag: Command, autoais: Command) -> None
     assert result.stdout.splitlines()[-1] == "heavy: []"
     assert rag("--version").stdout.startswith("attributed-rag ")
     assert autoais("--version").stdout == rag("--version").stdout
+
+
+@pytest.mark.parametrize(
+    ("score", "shown"), [(0.00123, "0.00123"), (-0.5, "-0.500"), (12.345, "12.3"), (123.4, "123"), (54321.0, "54321")]
+)
+def test_scores_have_three_significant_digits(score: float, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    show_hits(Question("q", "Where?"), [Hit(Passage("a", "Town", "Here."), score)])
+    assert f", score {shown}\n" in capsys.readouterr().out

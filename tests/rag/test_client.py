@@ -17,7 +17,15 @@ from autoais.answers import to_row
 from autoais.types import Judgement, Span, Verdict
 from rag.client import Client, ServedSystem
 from rag.conversation import Turn
-from rag.errors import BusyError, NotFoundError, QuestionError, RagError, TimeLimitError, UsageError
+from rag.errors import (
+    AuthenticationError,
+    BusyError,
+    NotFoundError,
+    QuestionError,
+    RagError,
+    TimeLimitError,
+    UsageError,
+)
 from rag.types import Answer, Passage, Question
 from tests.conftest import Command, one_line_error
 
@@ -265,7 +273,12 @@ def test_the_key_does_not_travel_where_others_can_read_it(monkeypatch: pytest.Mo
     [
         (400, "QuestionError", QuestionError, "^it cannot be searched$"),
         (400, "UsageError", RagError, "it cannot be searched$"),
-        (401, "KeyError", RagError, "it cannot be searched; set RAG_REMOTE_KEY to a key that the server knows$"),
+        (
+            401,
+            "AuthenticationError",
+            AuthenticationError,
+            "; set RAG_REMOTE_KEY to a key that the server knows$",
+        ),
         (404, "NotFoundError", NotFoundError, "it cannot be searched$"),
         (503, "BusyError", BusyError, "it cannot be searched; try again in 2 s$"),
         (504, "TimeLimitError", TimeLimitError, "it cannot be searched$"),
@@ -280,6 +293,18 @@ def test_what_the_server_refuses(
         client.ask(QUESTION)
     assert error is QuestionError or str(told.value).startswith(f"{server.url}: ")
     assert type(told.value) is error
+
+
+def test_a_busy_server_says_once_when_to_try_again(client: Client, server: Scripted) -> None:
+    error = {"type": "BusyError", "message": "too many requests; try again in 7 seconds"}
+    server.says({"error": error}, 429, Retry_After="7")
+    with pytest.raises(BusyError, match=r"too many requests; try again in 7 seconds$") as told:
+        client.ask(QUESTION)
+    assert told.value.retry_after == 7
+    server.says({"error": error}, 503)
+    with pytest.raises(BusyError) as told:
+        client.ask(QUESTION)
+    assert told.value.retry_after is None
 
 
 def test_an_error_in_a_stream(client: Client, server: Scripted) -> None:

@@ -140,7 +140,7 @@ def test_what_cannot_be_built_is_refused_before_anything_is_written(made: Path, 
 
 def test_other_sources_and_an_empty_shard_are_named(made: Path, source: Path, tmp_path: Path) -> None:
     other = write_corpus(tmp_path / "other.jsonl", ROWS[:60])
-    with pytest.raises(IndexingError, match="was built from other sources or with other options; --replace"):
+    with pytest.raises(IndexingError, match="was built from other sources or with other options; replace=True"):
         package.build_shards(other, made.parent, 3, recipes=STATIC)
     few = write_corpus(tmp_path / "few.jsonl", ROWS[:2])
     with pytest.raises(IndexingError, match=r"-of-009\.index: part \d/9 of the corpus holds no passages: choose fewer"):

@@ -30,6 +30,7 @@ def build(*sentences: CitedSentence, **fields: Any) -> Answer:  # noqa: ANN401
         ([said(0, 17, Citation("y", -5, 17, "horn."))], "quotes 'horn.'"),
         ([said(0, 17, Citation("y", None, None, "Paul"))], "quotes 'Paul'"),
         ([said(0, 17, Citation("y"))], "quotes ''"),
+        ([said(0, 17, Citation("y", (0, 5), "q"))], r"cites 'y' from \(0, 5\) to 'q', which should be two integers"),  # type: ignore[arg-type]
         ([said(0, 99)], "does not fit"),
         ([said(5, 5)], "does not fit"),
         ([said(0, 17), said(10, 35)], "does not fit"),

@@ -755,6 +755,25 @@ def test_ties_are_adjudicated_by_an_admin(make_study: MakeStudy, tmp_path: Path)
     assert [(row["annotator"], row["value"]) for row in found if row["phase"] == "adjudication"] == [("boss", "no")]
 
 
+def test_an_export_counts_the_ties_that_leave_its_labels_undecided(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study(1, scheme="ais-direct", annotators=3)
+    vote(study, {"ada": "yes", "bob": "no"})
+    assert (study.progress().finished, study.progress().ties) == (0, 0)
+    manifest = study.export(tmp_path / "out")
+    assert manifest["ties"] == 1
+    assert "ties, without a label until an admin or more people decide them: 1" in manifest["notes"]
+    assert study.export(tmp_path / "out", without=["bob"])["ties"] == 0
+
+
+def test_two_people_tie_and_an_admin_decides(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study(1, scheme="ais-direct", annotators=2)
+    study.invite("boss", "admin")
+    vote(study, {"ada": "yes", "bob": "no"})
+    assert study.progress().ties == len(study.ties()) == 1
+    study.adjudicate("boss", "q0/0", "attributable", "yes", press=press())
+    assert (study.progress().ties, study.export(tmp_path / "out")["ties"]) == (0, 0)
+
+
 def test_a_tie_on_what_the_consensus_leaves_out_is_not_to_be_decided(make_study: MakeStudy) -> None:
     study = make_study(1, annotators=5)
     for person, values in {"ada": "yn", "bob": "yy", "cem": "n", "dee": "n", "eve": "n"}.items():

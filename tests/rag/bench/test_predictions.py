@@ -15,7 +15,7 @@ from rag.bench.compare import human_share
 from rag.bench.folder import BenchRun
 from rag.bench.results import read_run
 from rag.errors import RagError
-from tests.conftest import Command
+from tests.conftest import SHELF, Command
 from tests.rag.bench.test_run import QUESTIONS, ways, write_benchmark
 
 POLAND, CURIE, VISTULA = (row["question"] for row in QUESTIONS[:3])
@@ -82,6 +82,36 @@ def test_the_corpus_decides_what_a_passage_says(towns: Callable[..., BenchRun], 
     assert item.passages["b#2"].text.startswith("The Vistula is the longest")
     assert item.way == "right_unattributed"
     assert run.metrics("forged")["predictions"]["other_text"] == {"count": 1, "examples": ["b#2"]}
+
+
+def test_a_passage_that_the_file_invents_supports_nothing(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    invented = cited(VISTULA, "The Vistula is 2,000 miles long.", "made-up")
+    invented["passages"][0] |= {"title": "Vistula", "text": "The Vistula is 2,000 miles long."}
+    run = towns(predictions=[rows_of(tmp_path / "invented.jsonl", [invented])])
+    item = run.items("invented")[2]
+    assert item.way == "right_unattributed"
+    assert (item.passages["made-up"].title, item.passages["made-up"].text) == ("", "")
+    assert run.metrics("invented")["predictions"]["not_in_corpus"] == {"count": 1, "examples": ["made-up"]}
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_contexts_without_ids_are_found_in_the_corpus_by_their_text(
+    towns: Callable[..., BenchRun], tmp_path: Path, indexed: bool
+) -> None:
+    texts = {i: t for i, _, t in SHELF}
+    contexts = [f"  {texts['b#1'].replace(' ', chr(10), 1)}", texts["b#1"], "Krakow is older."]
+    rows = [
+        {"user_input": POLAND, "response": "Warsaw is the capital of Poland [2].", "retrieved_contexts": contexts},
+        {"user_input": CURIE, "response": "Krakow is older [1].", "retrieved_contexts": contexts[2:]},
+    ]
+    run = towns(predictions=[rows_of(tmp_path / "ragas.jsonl", rows)], systems=["extractive"] if indexed else [])
+    first, second, *_ = run.items("ragas")
+    assert first.cites == ["b#1"]
+    assert first.way == "right_attributed"
+    assert list(first.passages) == ["b#1", "doc 3"]
+    assert second.way == "wrong_unattributed"
+    told = run.metrics("ragas")["predictions"]
+    assert (told["other_id"]["examples"], told["not_in_corpus"]["examples"]) == (["b#1"], ["doc 1"])
 
 
 def test_own_and_others_answers_stand_side_by_side(towns: Callable[..., BenchRun], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,12 @@ import pytest
 from autoais.io.jsonl import dumps, read_objects
 from autoais.io.locks import file_lock
 from autoais.io.provenance import sha256_file
+from rag import resources
 from rag.answering import answer_file
 from rag.api import build_index
 from rag.bench import open_run, read_items, run_benchmark, write_report
 from rag.bench.folder import STAGES, BenchRun
+from rag.bench.results import read_run
 from rag.bench.terminal import show_run
 from rag.errors import FormatError, RagError, UsageError, UserError
 from rag.index.open import open_index
@@ -295,6 +297,43 @@ def test_a_finished_run_does_nothing_again(towns: Callable[..., BenchRun], tmp_p
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "RUN" / "extractive").iterdir()} == before
 
 
+def test_a_run_goes_on_with_more_or_fewer_systems(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    towns("whole", systems=["extractive", "reader"])
+    towns(systems=["extractive", "first-passage"])
+    answers = tmp_path / "RUN" / "extractive" / "answers.jsonl"
+    before = answers.stat().st_mtime_ns
+    with pytest.raises(RagError, match="with other systems; --resume adds and drops them"):
+        towns(stage="answer", systems=["reader"])
+    run = towns(resume=True, systems=["reader", "extractive"])
+    assert run.labels == ["reader", "extractive"]
+    assert answers.stat().st_mtime_ns == before
+    assert [one.label for one in read_run(tmp_path / "RUN").systems] == run.labels
+    assert ways(run, "reader") == ways(open_run(tmp_path / "whole"), "reader")
+    assert (tmp_path / "RUN" / "first-passage" / "answers.jsonl").exists()
+    towns(stage="judge", judge="minilm", systems=())
+    again = towns(resume=True, systems=["first-passage"], judge=None)
+    assert again.labels == ["first-passage"]
+    assert again.metrics("first-passage")["judge"] == again.metrics("first-passage")["provenance"]["judge"]["name"]
+    assert "minilm" in again.metrics("first-passage")["judge"]
+    assert len(again.record["reruns"]) == 3
+
+
+def test_systems_of_the_same_short_name_keep_their_files(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    paths = [tmp_path / folder / "mine.toml" for folder in ("a", "b")]
+    for path, recipe in zip(paths, ("bm25", "shortlist"), strict=True):
+        path.parent.mkdir()
+        path.write_text(resources.folder("indexes").joinpath(f"{recipe}.toml").read_text("utf-8"), "utf-8")
+    first, second = (f"extractive,recipe={path}" for path in paths)
+    run = towns(systems=[first, second])
+    assert run.labels == ["extractive-mine", "extractive-mine-2"]
+    told = run.metrics("extractive-mine-2")["system"]
+    run = towns(resume=True, systems=[second])
+    assert run.labels == ["extractive-mine-2"]
+    run = towns(resume=True, systems=[second, f"{first},k=2", first])
+    assert run.labels == ["extractive-mine-2", "extractive-mine-k2", "extractive-mine"]
+    assert run.metrics("extractive-mine-2")["system"] == told
+
+
 def test_stages_run_one_by_one(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
     towns("whole")
     with pytest.raises(RagError, match="holds no run yet: start with the stage retrieve"):
@@ -324,6 +363,10 @@ def test_a_stage_that_runs_again_drops_those_after_it(towns: Callable[..., Bench
     ("options", "said"),
     [
         ({"judge": "lexica"}, "no judge called 'lexica'"),
+        ({"systems": ["extractive,min_confidence=0.2"]}, "system 'extractive' has no option 'min_confidence'"),
+        ({"systems": ["reader,recipe=nope"]}, "no recipe called 'nope'"),
+        ({"systems": ["reader", "openai:x,prompt=nope"]}, "no prompt called 'nope'"),
+        ({"systems": ["nowhere_at_all:Mine"]}, "no module called 'nowhere_at_all'"),
         ({"human": "absent.jsonl"}, "absent.jsonl"),
         ({"predictions": ["absent.jsonl"]}, "absent.jsonl: no such file"),
     ],
@@ -448,8 +491,57 @@ def test_a_question_is_asked_of_its_collection(tmp_path: Path) -> None:
     assert run.metrics("extractive")["metrics"]["right@60"]["value"] == 0.5
     assert set(run.record["indexes"]) == {"red", "blue"}
     stray = write_benchmark(tmp_path, [rows[0] | {"collection": "green"}], corpus=corpora)
-    with pytest.raises(RagError, match="question 'red' names no corpus: 'green'"):
+    with pytest.raises(
+        RagError, match="question 'red' names no corpus: 'collection' should be one of red, blue, found 'green'"
+    ):
         run_benchmark(stray, tmp_path / "other", tmp_path / "data")
+
+
+OWN_DATA = """
+name = "mine"
+version = 1
+description = "Mine"
+licence = "ours"
+right = "answer_in_text"
+[questions]
+file = "questions.jsonl"
+{corpus}
+"""
+
+
+@pytest.mark.parametrize("corpus", ['[corpus]\nfolder = "docs"', '[corpora.docs]\nfolder = "docs"', "file"])
+def test_a_benchmark_over_ones_own_data_needs_no_checksums(tmp_path: Path, corpus: str) -> None:
+    write_benchmark(tmp_path, QUESTIONS[:2])
+    data, benchmark = tmp_path / "data", tmp_path / "mine.toml"
+    (data / "docs").mkdir()
+    (data / "docs" / "poland.md").write_text("# Poland\n\nWarsaw is the capital of Poland.\n", "utf-8")
+    searched = '[corpus]\nfile = "shelf.jsonl"' if corpus == "file" else corpus
+    benchmark.write_text(OWN_DATA.format(corpus=searched), "utf-8")
+    run = run_benchmark(benchmark, tmp_path / "RUN", data, systems=["extractive"], judge="lexical")
+    assert ways(run)["1"] == "right_attributed"
+    told = run.record
+    assert (told["benchmark"]["questions"], told["benchmark"]["closed_pool"]) == (2, False)
+    assert told["data"]["questions"]["sha256"] == sha256_file(data / "questions.jsonl")
+    digests = [one["sha256"] for one in told["data"]["corpus"].values()]
+    assert digests == [sha256_file(data / "shelf.jsonl") if corpus == "file" else None]
+    with (data / "questions.jsonl").open("a") as file:
+        file.write(dumps(QUESTIONS[2]) + "\n")
+    with pytest.raises(RagError, match="was started with other benchmark, data"):
+        run_benchmark(benchmark, tmp_path / "RUN", data, resume=True)
+
+
+def test_a_question_of_several_corpora_has_to_name_one(tmp_path: Path) -> None:
+    benchmark = write_benchmark(tmp_path, QUESTIONS[:1], corpus='[corpora.a]\nfolder = "a"\n[corpora.b]\nfolder = "b"')
+    with pytest.raises(RagError, match="'1' names no corpus: 'collection' should be one of a, b, found None"):
+        run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")
+
+
+def test_another_version_of_a_file_names_the_setting(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    file = tmp_path / "data" / "questions.jsonl"
+    file.write_text(file.read_text("utf-8") + "\n", "utf-8")
+    said = f"is another version: its sha256 is {sha256_file(file)}, the setting sha256 of the benchmark is .* leave out"
+    with pytest.raises(RagError, match=said):
+        towns()
 
 
 def test_retrieval_is_measured_over_the_questions_that_can_be_answered(tmp_path: Path) -> None:
@@ -617,6 +709,73 @@ def test_the_folder_of_a_run_names_no_code_to_run(tmp_path: Path, monkeypatch: p
     with pytest.raises(RagError, match="its judge is 'evil:Judge', whose code would run; name it with --judge"):
         run_benchmark("handbook", out, stage="judge")
     assert not marker.exists()
+
+
+OWN = """
+import rag
+
+
+class Mine(rag.System):
+    name = "mine.v1"
+
+    def __init__(self, settings):
+        self.retriever, self.k = settings.retriever, settings.k
+
+    def respond(self, question):
+        (hits,) = self.retriever.search([question.text], self.k)
+        text = hits[0].passage.text.split(".")[0] + " [1]." if hits else ""
+        return rag.cited_answer(question, text, hits, self.name)
+
+
+class Broken(Mine):
+    def __init__(self, settings):
+        raise ValueError("no key")
+
+
+class Half(rag.System):
+    name = "half"
+
+
+bare, number = Mine.respond, 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A module in the current folder, with a system of one's own."""
+    (tmp_path / "own_rag.py").write_text(OWN, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    yield "own_rag"
+    sys.modules.pop("own_rag", None)
+
+
+def test_a_system_of_ones_own_is_run(towns: Callable[..., BenchRun], tmp_path: Path, rag: Command, own: str) -> None:
+    run = towns(systems=["extractive", f"{own}:Mine", f"{own}:Mine,k=1,recipe=gold"])
+    assert run.labels == ["extractive", "own_rag-Mine", "own_rag-Mine-gold-k1"]
+    assert run.metrics("own_rag-Mine")["system"] == "mine.v1"
+    assert ways(run, "own_rag-Mine")["1"] == "right_attributed"
+    with pytest.raises(RagError, match="its system is 'own_rag:Mine', whose code would run; name it with --system"):
+        towns(resume=True, systems=())
+    said = rag("ask", "What is the capital of Poland?", "--system", f"{own}:Mine", "--index", tmp_path / "RUN/index")
+    assert "Warsaw is the capital of Poland [1]." in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("own_rag:None", "no system called|has no 'None'; it has: rag, Mine"),
+        ("own_rag:number", "'own_rag:number' should be a subclass of rag.System, found int"),
+        ("own_rag:Broken", "'own_rag:Broken' cannot be opened: ValueError: no key"),
+        ("own_rag:Half", "'own_rag:Half' cannot be opened: TypeError: "),
+        ("own_rag:Mine,seed=1", "'own_rag:Mine' has no option 'seed'"),
+    ],
+)
+def test_a_system_of_ones_own_that_cannot_be_used_is_one_line(
+    towns: Callable[..., BenchRun], own: str, name: str, said: str
+) -> None:
+    assert own
+    with pytest.raises(RagError, match=said):
+        towns(systems=[name])
 
 
 @pytest.mark.parametrize("command", ["bench run", "bench judges", "collect build", "collect import", "collect report"])

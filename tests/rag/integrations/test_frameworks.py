@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
@@ -26,6 +27,25 @@ def needed(module: str, package: str) -> ModuleType:
     if find_spec(package) is None:
         pytest.skip(f"needs {package}: make integrations")
     return import_module(module)
+
+
+@pytest.mark.parametrize(
+    ("module", "framework", "package"),
+    [
+        ("langchain", "langchain_core", "langchain-core"),
+        ("llama_index", "llama_index", "llama-index-core"),
+        ("haystack", "haystack", "haystack-ai"),
+    ],
+)
+def test_a_framework_that_is_missing_is_named_with_the_command(
+    module: str, framework: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [one for one in sys.modules if one.partition(".")[0] == framework]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, f"rag.integrations.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, framework, None)
+    with pytest.raises(ModuleNotFoundError, match=f"^{package} is not installed, .*: pip install {package}$"):
+        import_module(f"rag.integrations.{module}")
 
 
 @pytest.fixture
