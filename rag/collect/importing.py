@@ -67,7 +67,7 @@ def import_collection(
     if empty := [answer for answer in answers if not (answer.sentences or answer.abstained)]:
         raise RagError(
             f"{path}: {len(empty):,} of {len(answers):,} answers have no sentences, {empty[0].id!r:.60} first; "
-            "give each its `sentences` with citations, or set `abstained` (ALCE's format takes a text with markers)"
+            "give each its `sentences`, or leave them out and mark citations in its `output`, or set `abstained`"
         )
     name = name or folder.resolve().name
     answers = [replace(answer, extra={**answer.extra, "dataset": name}) for answer in answers]

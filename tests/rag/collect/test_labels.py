@@ -135,6 +135,7 @@ def test_what_cannot_be_imported(tmp_path: Path, rag: Command) -> None:
         "id": "q/1",
         "question": "Who?",
         "output": "Ada did it [1].",
+        "sentences": [],
         "passages": [{"id": "p", "text": "Ada did it."}],
     }
     one_line_error(
