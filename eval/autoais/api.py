@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from autoais.io.provenance import judge_record, provenance
 from autoais.judged import JudgedAnswer
 from autoais.judges import DEFAULT, open_judge
 from autoais.judges.imported import check_name
+from autoais.questions import question_of
 from autoais.questions import read_questions as questions_of
 from autoais.ratings import RELAXED, STRICT, Rating, check_annotators, distinct, read_expected, read_ratings
 from autoais.runs import MEASURES, Qrels, Run, as_qrels, as_run, evaluate, open_measures
@@ -32,6 +34,8 @@ def _silent(line: str) -> None:
     pass
 
 
+_QUESTIONS = "a file or a list of Questions or rows (dicts)"
+Questions = str | Path | Iterable[Question | Mapping[str, Any]]
 Ratings = str | Path | Sequence[str | Path] | Iterable[Rating]
 
 
@@ -139,7 +143,7 @@ def score(
     *,
     judge: str | Judge = DEFAULT,
     calibration: str | Path | None = None,
-    questions: str | Path | Iterable[Question] | None = None,
+    questions: Questions | None = None,
     corpus: Sequence[str | Path] = (),
     metrics: str | Sequence[str] = DEFAULT_METRICS,
     format: str | None = None,  # noqa: A002  (named as the command's option)
@@ -153,8 +157,9 @@ def score(
     """Judge every sentence against the passages it cites, and compute the metrics.
 
     `answers` is a file in any format of `autoais schema`, or a list of `CitedAnswer`, of `rag.Answer`, or of rows of
-    `answers.jsonl` (dicts). `calibration` is a file of `autoais calibrate` for the judge. `questions` is the whole
-    benchmark; unanswered questions count as not attributable. `corpus` supplies the texts of passages known by id only;
+    `answers.jsonl` (dicts), or of those of another JSON `format`. `calibration` is a file of `autoais calibrate` for
+    the judge. `questions` is the whole benchmark, a file, or a list of questions or their rows (dicts); unanswered
+    questions count as not attributable. `corpus` supplies the texts of passages known by id only;
     `skip_bad` skips its broken lines. `metrics` names citation metrics (alce, hagrid, liu, trec). With
     `compat="google-2023"`, predictions of Attributed QA are scored as its released script does. `cache` is a file that
     keeps judgements. `alce_splitter` is nltk (the default, where installed) or sentencex, for ALCE's strict metrics;
@@ -201,7 +206,7 @@ def score_into(
     measures: Measures,
     *,
     calibration: str | Path | None = None,
-    questions: str | Path | Iterable[Question] | None = None,
+    questions: Questions | None = None,
     corpus: Sequence[str | Path] = (),
     format: str | None = None,  # noqa: A002
     compat: str | None = None,
@@ -211,6 +216,23 @@ def score_into(
     log: Callable[[str], None] = _silent,
 ) -> Scored:
     """Score answers as `score` does, streaming; each judgement goes into `out`, a list or a file written at the end."""
+    if format is not None and not isinstance(answers, str | Path):
+        with TemporaryDirectory() as folder:
+            return score_into(
+                out,
+                _as_file(answers, Path(folder)),
+                judge,
+                measures,
+                calibration=calibration,
+                questions=questions,
+                corpus=corpus,
+                format=format,
+                compat=compat,
+                cache=cache,
+                skip_bad=skip_bad,
+                keep_answers=keep_answers,
+                log=log,
+            )
     benchmark = _benchmark(questions)
     corpora = _files("corpus", corpus)
     inputs: dict[str, Path] = {}
@@ -218,8 +240,8 @@ def score_into(
     if isinstance(answers, str | Path):
         inputs["answers"] = given = Path(answers)
         name = format or formats.detect(given)
-    elif corpora or format is not None:
-        raise UsageError("corpus and format are for files of answers")
+    elif corpora:
+        raise UsageError("corpus is for files of answers, and for rows with a format")
     else:
         given, name = _listed(answers), formats.ANSWERS.name
     if isinstance(questions, str | Path):
@@ -282,12 +304,27 @@ def _listed(answers: Iterable[object]) -> Iterator[CitedAnswer]:
         raise UserError("answers: there are none in the list")
 
 
-def _benchmark(questions: str | Path | Iterable[Question] | None) -> list[Question] | None:
+def _benchmark(questions: Questions | None) -> list[Question] | None:
     if questions is None:
         return None
     if isinstance(questions, str | Path):
         return list(questions_of(Path(questions)))
-    return list(tuple_of(Question, "questions", questions, "a file or a list of Questions"))
+    check_list("questions", questions, _QUESTIONS)
+    asked = [
+        question_of(one, f"questions[{place}]", place + 1) if isinstance(one, Mapping) else one
+        for place, one in enumerate(questions)
+    ]
+    return list(tuple_of(Question, "questions", asked, _QUESTIONS))
+
+
+def _as_file(rows: Iterable[object], folder: Path) -> Path:
+    """Write rows in a format other than ours to a file in the folder, as its reader takes files."""
+    check_list("answers", rows, "a file or a list of rows")
+    file = folder / "answers.jsonl"
+    file.write_text(
+        "".join(f"{dumps(row)}\n" for row in tuple_of(dict, "answers", rows, "a list of rows (dicts)")), "utf-8"
+    )
+    return file
 
 
 def evaluate_run(
@@ -422,7 +459,7 @@ def convert(
     *,
     format: str | None = None,  # noqa: A002  (named as in `score`)
     corpus: Sequence[str | Path] = (),
-    questions: str | Path | Iterable[Question] | None = None,
+    questions: Questions | None = None,
     skip_bad: bool = False,
 ) -> Conversion:
     """Write the answers of a file in another format (`autoais convert`).

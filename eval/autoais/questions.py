@@ -2,8 +2,9 @@
 
 import ast
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from autoais.errors import FormatError, unreadable
 from autoais.io.files import allow_long_cells
@@ -27,17 +28,26 @@ def read_questions(path: Path) -> Iterator[Question]:
             continue
         where = f"{path}:{number}"
         parse = parse or _sniff(line)
-        question = parse(line, where, number)
-        if not question.text.strip():
-            raise FormatError(f"{where}: the question is empty")
-        if not _encodable(question):
-            raise FormatError(f"{where}: a lone surrogate, which is not a character")
+        question = _checked(parse(line, where, number), where)
         if question.id in seen:
             raise FormatError(f"{where}: id {question.id!r} occurs twice")
         seen.add(question.id)
         yield question
     if not seen:
         raise FormatError(f"{path}: holds no questions")
+
+
+def question_of(row: Mapping[str, Any], where: str, number: int) -> Question:
+    """The question of a row of jsonl; raises `FormatError` as `read_questions`."""
+    return _checked(_of_row(row, where, number), where)
+
+
+def _checked(question: Question, where: str) -> Question:
+    if not question.text.strip():
+        raise FormatError(f"{where}: the question is empty")
+    if not _encodable(question):
+        raise FormatError(f"{where}: a lone surrogate, which is not a character")
+    return question
 
 
 def _encodable(question: Question) -> bool:
@@ -65,7 +75,10 @@ def _sniff(line: bytes) -> Callable[[bytes, str, int], Question]:
 
 
 def _json(line: bytes, where: str, number: int) -> Question:
-    row = parse_object(line, where)
+    return _of_row(parse_object(line, where), where, number)
+
+
+def _of_row(row: Mapping[str, Any], where: str, number: int) -> Question:
     if "qid" in row and "nuggets" in row and "question" not in row:
         from autoais.formats.nuggetizer import bank_of
 

@@ -66,6 +66,22 @@ def test_score_takes_rows_records_and_files_alike(tmp_path: Path) -> None:
     assert "short answers" in (reports[0].metrics["em"].reason or "")
 
 
+def test_rows_of_other_formats_and_questions_as_rows_are_scored() -> None:
+    ragas = {
+        "user_input": "What is the capital of Poland?",
+        "response": "It is Warsaw [1].",
+        "retrieved_contexts": [WARSAW.text],
+    }
+    asked = [{"id": "1", "question": ROW["question"]}, {"id": "2", "question": UNCITED["question"]}]
+    report = autoais.score([ragas], judge=Strict(), format="ragas", questions=asked)
+    assert (report.metrics["autoais"].value, report.metrics["autoais"].n) == (0.5, 2)
+    assert report.record["format"] == "ragas"
+    with pytest.raises(autoais.UserError, match=r"questions\[1\].*empty"):
+        autoais.score([ROW], judge=Strict(), questions=[asked[0], {"question": " "}])
+    with pytest.raises(autoais.UserError, match="corpus is for files"):
+        autoais.score([ROW], judge=Strict(), corpus=["corpus.jsonl"])
+
+
 def test_questions_are_the_benchmark_and_the_cache_is_read(tmp_path: Path) -> None:
     questions = tmp_path / "q.jsonl"
     asked = [{"id": "1", "question": ROW["question"], "answers": ["Warsaw"]}, {"id": "3", "question": "Who?"}]
@@ -242,7 +258,7 @@ def test_what_is_no_run_is_one_line(run: object, qrels: object, says: str) -> No
         (lambda: untyped.score([ROW], judge="lexical", metrics=None), "metrics should be names"),
         (
             lambda: untyped.score([ROW], judge="lexical", questions=["Who?"]),
-            "questions should be a file or a list of Questions, found str in it",
+            r"questions should be a file or a list of Questions or rows \(dicts\), found str in it",
         ),
         (lambda: untyped.open_judge(None), "judge should be a name such as 'minilm', found NoneType"),
         (lambda: untyped.open_judge("lexical").support(None, ["x"]), "claim should be a string, found NoneType"),
