@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Unpack
 
@@ -28,6 +29,8 @@ from rag.errors import (
 )
 from rag.generators.follow_up import Turn, standalone
 from rag.index.index import Index
+from rag.index.manifest import read_manifest
+from rag.index.open import open_index
 from rag.index.postings import BM25
 from rag.index.recipes import read_recipe, walk_recipes
 from rag.index.statistics import Statistics
@@ -183,6 +186,7 @@ class Service:
         self._kinds = {name: SystemSpec.parse(text) for name, text in named.items()}
         self._opened = {name: _Opened(index) for name, index in indexes.items()}
         self._models: dict[str, RetrieveThenRead] = {}
+        self._unopened: dict[str, Path] = {}  # builds that could not be opened, by the name of the index
         self._elsewhere: dict[str, Retriever] = {}  # by recipe; they search none of our indexes
         self._lock = threading.RLock()
         self.judge_name = judge
@@ -410,6 +414,26 @@ class Service:
         with self._lock:
             self._opened = {**self._opened, name: _Opened(index)}
 
+    def reopen(self) -> list[str]:
+        """Open the indexes again whose folders have been updated, and return their names.
+
+        One that cannot be opened is logged once, and the old one stays.
+        """
+        names = []
+        for name, index in self.indexes.items():
+            build = _current_build(index)
+            if build is None or build in (index.build, self._unopened.get(name)):
+                continue
+            try:
+                self.replace(name, open_index(build.parent))
+            except RagError as error:
+                self._unopened[name] = build
+                _log.warning("%s: the changed index is not served: %s", name, error)
+            else:
+                names.append(name)
+                _log.info("%s: the changed index is served", name)
+        return names
+
     # --- for an event loop --------------------------------------------------------------------------------------------
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -575,6 +599,15 @@ def _chosen(what: str, name: str | None, served: Mapping[str, object]) -> str:
     if name not in served:
         raise NotFoundError(f"no {what} called {name[:100]!r}; there are: {', '.join(served)}")
     return name
+
+
+def _current_build(index: Index) -> Path | None:
+    """The build that the manifest names where an index was opened; None for one in memory and one that is gone."""
+    if index.build is None:
+        return None
+    with suppress(RagError, OSError):
+        return index.build.parent / str(read_manifest(index.build.parent)["build"])
+    return None
 
 
 def _check_recipe(recipe: str) -> None:

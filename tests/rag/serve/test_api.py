@@ -18,10 +18,11 @@ pytest.importorskip("mcp")
 from starlette.testclient import TestClient
 
 from autoais.answers import read_answers
-from rag.api import build_index
+from rag.api import add_to_index, build_index
 from rag.errors import UsageError
 from rag.index.index import Index
 from rag.serve import Limits, Service, create_app
+from rag.serve import app as serving
 from rag.serve.keys import Keys
 from rag.serve.schemas import AnswerResponse, IndexesResponse, JudgeResponse, SearchResponse
 from rag.types import Hit
@@ -288,6 +289,23 @@ def test_a_fault_says_nothing_about_itself(client: TestClient, monkeypatch: pyte
     assert response.status_code == 500
     assert "secret" not in response.text
     assert told(response)["error"]["type"] == "InternalError"
+
+
+def test_an_index_that_is_updated_meanwhile_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "_REOPEN_S", 0.05)
+    index = make_index(tmp_path)
+    assert index.build is not None
+    with TestClient(create_app(Service({"town": index}, ["extractive"])), base_url="http://localhost") as client:
+        (tmp_path / "more").mkdir()
+        (tmp_path / "more" / "tower.md").write_text("# Tower\n\nThe tower of Verden is 62 metres high.\n", "utf-8")
+        add_to_index(index.build.parent, tmp_path / "more")
+        asked = {"query": "tower of Verden"}
+        for _ in range(200):
+            hits = client.post("/v1/search", json=asked).json()["hits"]
+            if hits and hits[0]["id"] == "more/tower.md#1":
+                break
+            time.sleep(0.05)
+        assert hits[0]["id"] == "more/tower.md#1"
 
 
 def test_hits_and_checksum_are_of_the_same_index(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """The service without any web: what it answers, what it refuses, and how many it serves at once."""
 
 import asyncio
+import json
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -193,6 +195,28 @@ def test_an_updated_index_takes_the_place_of_the_old_one(tmp_path: Path) -> None
     assert asked.system == "short"
     assert "62" in asked.answer.text
     assert "62" not in old.ask("How high is the tower of Verden?").text  # what runs goes on with the old one
+    service.close()
+
+
+def test_a_changed_index_is_opened_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    index = make_index(tmp_path)
+    service = Service({"town": index, "handbook": open_index(None)}, ["extractive"])
+    assert service.reopen() == []
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "tower.md").write_text("# Tower\n\nThe tower of Verden is 62 metres high.\n", "utf-8")
+    assert index.build is not None
+    home = index.build.parent
+    add_to_index(home, tmp_path / "more")
+    assert service.reopen() == ["town"]
+    assert "62" in service.ask("How high is the tower of Verden?").answer.text
+    assert service.reopen() == []
+    manifest = json.loads((home / "manifest.json").read_text())
+    (home / "manifest.json").write_text(json.dumps(manifest | {"build": ".rag-build-gone"}))
+    assert (service.reopen(), service.reopen()) == ([], [])
+    assert caplog.text.count("the changed index is not served") == 1
+    shutil.rmtree(home)
+    assert service.reopen() == []
+    assert "62" in service.ask("How high is the tower of Verden?").answer.text
     service.close()
 
 
