@@ -26,12 +26,10 @@ def is_import_path(name: str) -> bool:
 def import_judge(name: str) -> type[Judge]:
     """Import a module and return its class; `name` is `package.module:Class`.
 
-    The module is looked up as in any import and then in the current folder, so that no file of the current folder takes
-    the place of an installed module. Raises `UserError` if the module cannot be imported, or what it has by that name
-    is no judge.
+    Raises `UserError` if the module cannot be imported, or what it has by that name is no judge.
     """
-    path, _, wanted = name.partition(":")
-    module = _module(name, path)
+    wanted = name.partition(":")[2]
+    module = import_module("judge", name)
     found = getattr(module, wanted, None)
     if found is None:
         raise UserError(f"judge {name!r}: {_where(module)} has no {wanted!r}; {_judges(module)}")
@@ -87,7 +85,13 @@ def check_name(judge: str, called: object) -> None:
         raise UserError(f"{judge}: its name should be a line of text, found {called!r:.60}")
 
 
-def _module(name: str, path: str) -> ModuleType:
+def import_module(what: str, name: str) -> ModuleType:
+    """Import the module of `package.module:Class`; `what`, such as "judge", stands before it in errors.
+
+    The module is looked up as in any import and then in the current folder, so that no file of the current folder takes
+    the place of an installed module. Raises `UserError` if it cannot be imported.
+    """
+    path = name.partition(":")[0]
     if path in sys.modules:  # also __main__, the running script, which cannot be imported
         return sys.modules[path]
     here = str(Path.cwd())
@@ -101,11 +105,11 @@ def _module(name: str, path: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name and (path == error.name or path.startswith(f"{error.name}.")):
             raise UserError(
-                f"judge {name!r}: no module called {error.name!r} is installed or in the current folder"
+                f"{what} {name!r}: no module called {error.name!r} is installed or in the current folder"
             ) from error
-        raise UserError(f"judge {name!r}: {path} cannot be imported: {_what(error)}") from error
+        raise UserError(f"{what} {name!r}: {path} cannot be imported: {_what(error)}") from error
     except (Exception, SystemExit) as error:  # a script without a main guard may exit
-        raise UserError(f"judge {name!r}: {path} cannot be imported: {_what(error)}") from error
+        raise UserError(f"{what} {name!r}: {path} cannot be imported: {_what(error)}") from error
     finally:
         if added and here in sys.path:  # later imports of the program do not look here
             sys.path.remove(here)
