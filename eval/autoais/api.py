@@ -216,45 +216,31 @@ def score_into(
     log: Callable[[str], None] = _silent,
 ) -> Scored:
     """Score answers as `score` does, streaming; each judgement goes into `out`, a list or a file written at the end."""
-    if format is not None and not isinstance(answers, str | Path):
-        with TemporaryDirectory() as folder:
-            return score_into(
-                out,
-                _as_file(answers, Path(folder)),
-                judge,
-                measures,
-                calibration=calibration,
-                questions=questions,
-                corpus=corpus,
-                format=format,
-                compat=compat,
-                cache=cache,
-                skip_bad=skip_bad,
-                keep_answers=keep_answers,
-                log=log,
-            )
-    benchmark = _benchmark(questions)
-    corpora = _files("corpus", corpus)
-    inputs: dict[str, Path] = {}
-    given: Path | Iterable[CitedAnswer]
-    if isinstance(answers, str | Path):
-        inputs["answers"] = given = Path(answers)
-        name = format or formats.detect(given)
-    elif corpora:
-        raise UsageError("corpus is for files of answers, and for rows with a format")
-    else:
-        given, name = _listed(answers), formats.ANSWERS.name
-    if isinstance(questions, str | Path):
-        inputs["questions"] = Path(questions)
-    inputs |= {f"corpus{number}": path for number, path in enumerate(corpora, 1)}
-    if calibration is not None:
-        inputs["calibration"] = as_path("calibration", calibration)
-    measures = replace(measures, as_2023=check_mode(compat, name))
-    how = Scoring(name, benchmark, corpora, measures, skip_bad, keep_answers)
-    with _cached_and_calibrated(judge, calibration, cache, log) as asked:
-        run, notes = score_answers(given, asked, how, out)
-    mode = compat or "default"
-    how_made = provenance(inputs) | {"judge": judge_record(judge), "mode": mode}
+    with ExitStack() as stack:
+        if format is not None and not isinstance(answers, str | Path):
+            answers = _as_file(answers, Path(stack.enter_context(TemporaryDirectory())))
+        benchmark = _benchmark(questions)
+        corpora = _files("corpus", corpus)
+        inputs: dict[str, Path] = {}
+        given: Path | Iterable[CitedAnswer]
+        if isinstance(answers, str | Path):
+            inputs["answers"] = given = Path(answers)
+            name = format or formats.detect(given)
+        elif corpora:
+            raise UsageError("corpus is for files of answers, and for rows with a format")
+        else:
+            given, name = _listed(answers), formats.ANSWERS.name
+        if isinstance(questions, str | Path):
+            inputs["questions"] = Path(questions)
+        inputs |= {f"corpus{number}": path for number, path in enumerate(corpora, 1)}
+        if calibration is not None:
+            inputs["calibration"] = as_path("calibration", calibration)
+        measures = replace(measures, as_2023=check_mode(compat, name))
+        how = Scoring(name, benchmark, corpora, measures, skip_bad, keep_answers)
+        with _cached_and_calibrated(judge, calibration, cache, log) as asked:
+            run, notes = score_answers(given, asked, how, out)
+        mode = compat or "default"
+        how_made = provenance(inputs) | {"judge": judge_record(judge), "mode": mode}
     report = run.report()
     record = {"format": name, "mode": mode, **report, "notes": dict(notes), "provenance": how_made}
     return Scored(run, report["metrics"], round_floats(record))
