@@ -343,6 +343,8 @@ def search(
             typer.echo(dumps(search_record(topic, hits)))
         else:
             show_hits(topic, hits)
+    if query is not None and not as_json and not _is_given(call, "recipe"):
+        note("searched by bm25; --recipe default searches as rag ask does")
     if not any_hits:
         raise typer.Exit(NOTHING_FOUND)
 
