@@ -39,7 +39,6 @@ from rag.web.security import allowed_hosts, middleware
 from rag.web.server import serve
 
 _ORIGIN = re.compile(r"https?://(?:[^/?#\s\[\]]+|\[[0-9a-fA-F:.]+\](?::\d+)?)")
-_REOPEN_S = 2.0  # seconds between two looks for updated indexes
 MAX_BODY = 4 << 20  # characters of 100 pieces of evidence, and room for escapes
 
 
@@ -79,7 +78,7 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None, None]:
-        reopening = asyncio.create_task(_reopen(service))
+        reopening = asyncio.create_task(service.follow())
         async with mcp_running():
             yield
         reopening.cancel()
@@ -113,13 +112,6 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
     spoken = openai.routes(service, base_url=base_url, cite=options.get("cite", "markers"))
     app.router.routes.extend([*spoken, *mcp_routes, *sign_in.routes(), *shown])
     return app
-
-
-async def _reopen(service: Service) -> None:
-    """Serve indexes that are updated meanwhile."""
-    while True:
-        await asyncio.sleep(_REOPEN_S)
-        await asyncio.to_thread(service.reopen)
 
 
 def serve_indexes(

@@ -356,8 +356,10 @@ def serve_stdio(service: Service, base_url: str | None = None) -> None:
     server = make_server(service, base_url)
 
     async def serve() -> None:
-        async with stdio_server() as (reading, writing):
+        async with stdio_server() as (reading, writing), anyio.create_task_group() as beside:
+            beside.start_soon(service.follow)
             await server.run(reading, writing, server.create_initialization_options())
+            beside.cancel_scope.cancel()
 
     anyio.run(serve)
 

@@ -1,5 +1,6 @@
 """Answers questions over opened indexes for many callers at once, within limits; there is no web in it."""
 
+import asyncio
 import logging
 import os
 import re
@@ -48,6 +49,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNSERVED = ("lucene", "reference", *DATABASES)  # start a JVM, read all passages into memory, or speak to a database
 _MOST_FUSED = 4
+_REOPEN_S = 2.0  # seconds between two looks for updated indexes
 _PATIENCE = 10.0  # seconds without any reply after which another machine is taken to hang
 _log = logging.getLogger(__name__)
 
@@ -435,6 +437,12 @@ class Service:
         return names
 
     # --- for an event loop --------------------------------------------------------------------------------------------
+
+    async def follow(self) -> None:
+        """Open indexes again that are updated meanwhile (`reopen`), until it is cancelled."""
+        while True:
+            await asyncio.sleep(_REOPEN_S)
+            await asyncio.to_thread(self.reopen)
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function in a worker thread: `await service.run(service.ask, "When ...?")`.

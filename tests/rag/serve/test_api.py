@@ -22,7 +22,7 @@ from rag.api import add_to_index, build_index
 from rag.errors import UsageError
 from rag.index.index import Index
 from rag.serve import Limits, Service, create_app
-from rag.serve import app as serving
+from rag.serve import service as serving
 from rag.serve.keys import Keys
 from rag.serve.schemas import AnswerResponse, IndexesResponse, JudgeResponse, SearchResponse
 from rag.types import Hit
