@@ -125,10 +125,20 @@ def _base(measured: float, disk: int, some: Sequence[Passage], rows: int, corpus
     began = time.perf_counter()
     with _indexed(((str(n), one) for n, one in enumerate(some[:fewer])), folder):
         short = time.perf_counter() - began
-    each = max(0.0, measured - short) / max(1, len(some) - fewer)
+    each = _growth((fewer, short), (len(some), measured))
     seconds = measured + each * (rows - len(some))
     why = _guessed(short, measured, some, rows)
     return Step(BASE_RECIPE, seconds, round(disk * rows / len(some)), estimate(corpus).memory, 0, why)
+
+
+def _growth(few: tuple[int, float], many: tuple[int, float]) -> float:
+    """Seconds a passage from two runs on so many passages, which took so many seconds: their difference.
+
+    It is at least a tenth of the mean of the second run: on a busy machine a long run may take no longer than a short
+    one, and a million passages would take no time.
+    """
+    (fewer, short), (more, long) = few, many
+    return max(0.1 * long / more, (long - short) / max(1, more - fewer))
 
 
 def _guessed(first: float, last: float, some: Sequence[Passage], rows: int) -> str:
@@ -175,8 +185,7 @@ def _seconds_each(
     while count < len(some) and (len(measured) == 1 or measured[-1][1] <= _ENOUGH_S):
         count = min(len(some), count * _GROWS)
         measured.append((count, run(count, str(count))))
-    (fewer, short), (more, long) = measured[-2:]
-    return max(0.0, long - short) / (more - fewer), _guessed(measured[0][1], long, some, rows)
+    return _growth(*measured[-2:]), _guessed(measured[0][1], measured[-1][1], some, rows)
 
 
 @contextmanager

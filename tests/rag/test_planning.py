@@ -80,6 +80,13 @@ def test_what_is_done_once_does_not_grow(towns: Path, monkeypatch: pytest.Monkey
     assert step.why == "the sample is small: it took 10.00 s, its first part alone 9.00 s; the time for more is a guess"
 
 
+def test_more_passages_take_longer_whatever_a_busy_machine_says(towns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 10.0, 0.0, 11.0])  # the first 64 of 1,000 take longer than all
+    monkeypatch.setattr(planning, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    (step,) = plan(Corpus([towns]), passages=1_000_000, recipes=[]).steps
+    assert step.seconds == pytest.approx(10 + 999_000 * 0.001)
+
+
 def test_a_sample_that_is_too_small_to_tell_the_time_is_named(
     tmp_path: Path, rag: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
