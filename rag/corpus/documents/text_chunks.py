@@ -133,7 +133,7 @@ def _pattern(line: str) -> str:
 
 
 def _counted_lines(lines: Sequence[str]) -> set[int]:
-    """Lines between empty ones that differ in a number alone, which counts the pages, and others that stand next them.
+    """Lines between empty ones that differ only in a number, which counts the pages, and others next to these.
 
     The pages are about equally long.
     """
@@ -150,11 +150,11 @@ def _counted_lines(lines: Sequence[str]) -> set[int]:
     footers = {place for places in alike.values() if _count_pages(lines, places) for place in places}
     if not footers:
         return set()
-    single = {*alone}
+    others = {*alone} - footers
     near: dict[str, list[int]] = {}
     for before, after in pairwise(filled):
         for place, other in ((before, after), (after, before)):
-            if other in footers and place in single - footers:
+            if other in footers and place in others:
                 near.setdefault(_pattern(lines[place]), []).append(place)
     return footers | {place for places in near.values() if 2 * len(places) >= len(footers) for place in places}
 

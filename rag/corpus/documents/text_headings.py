@@ -1,6 +1,7 @@
 """Titles and headings of plain text."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -225,12 +226,13 @@ def below_numbers(chunks: Sequence[Chunk], base: int) -> dict[int, int]:
             numbered[place] = 2 + number[1].count(".") - ("." in number[1] and number[1][0].isalpha())
         elif chunk.lines[0].isupper() and not CHAPTER.match(chunk.lines[0]):
             capitals.append(place)
-    if len(numbered) < 2 or any(0 < place < min(numbered) for place in capitals):
+    if len(numbered) < 2 or any(0 < place < next(iter(numbered)) for place in capitals):
         return {}
+    places = [*numbered]
     return {
-        place: 1 + numbered[max(before for before in numbered if before < place)]
+        place: 1 + numbered[places[bisect_left(places, place) - 1]]
         for place in capitals
-        if min(numbered) < place < max(numbered)
+        if places[0] < place < places[-1]
     }
 
 
