@@ -1,4 +1,5 @@
-"""Writes `docs/results.md`: all systems side by side, from benchmark runs (`make results`: hours).
+"""Writes `docs/results.md`: all systems side by side, from benchmark runs (`make results`: hours), and what
+`scripts/own_documents.py` measured over documents.
 
     python -m scripts.make_results references QUESTIONS --out FILE    # reference answers, as predictions
     python -m scripts.make_results collect RUN... --out eval/results/systems/NAME.json
@@ -10,8 +11,9 @@ scores the answers by a second judge, and draws `docs/results/NAME.svg`.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +32,7 @@ from rag.reader import Reader
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "systems"
+MEASURED = ROOT / "eval" / "results" / "own-documents"
 PAGE = ROOT / "docs" / "results.md"
 FIGURES = ROOT / "docs" / "results"
 
@@ -148,6 +151,36 @@ PARTS = [
         "them in view. An answer is right if its first 120 words hold all nuggets. No language model took part.",
     ),
 ]
+SETS = {  # name of a result in eval/results/own-documents -> what its questions ask about
+    "fresh-2": "documentation of eight packages; nothing was trained on them, one rule was dropped because of them",
+    "fresh": "documentation of eight others; nothing was trained on them, on half of them nothing was chosen",
+    "kept": "documentation of ten others, the kept third of the questions; nothing was chosen on this third",
+    "everyday": "invented papers of eight organisations; nothing was chosen on them",
+    "what-is": '"What is X?" about the collections of the two `fresh` sets; rules for definitions came from them',
+    "dev": "the other two thirds of the questions of `kept`; constants were chosen on them",
+    "validation": "documentation of eight further packages; constants and when it refuses were chosen on them",
+    "everyday-dev": "invented papers of four more organisations; weights and constants were chosen on them",
+}
+BASELINES = {
+    "first hit": "the first BM25 hit, whole",
+    "first three hits": "the first three BM25 hits, cut at 120 words",
+    "reader,min_confidence=0": "`reader`, never refusing",
+    "reader,recipe=shortlist": "`reader` over the recipe `shortlist`, without vectors",
+    "first-passage,recipe=hybrid-reranked": "the first hit of `hybrid-reranked`, whole",
+}
+SUMMARY = {  # the sets of the table in README.md and docs/handbook/benchmarks.md
+    "fresh-2": "documentation of eight packages (`fresh-2`)",
+    "fresh": "documentation of eight others (`fresh`)",
+    "kept": "documentation of ten others (`kept`)",
+    "everyday": "invented papers of eight organisations (`everyday`)",
+}
+FIGURES_OF_DOCUMENTS = {
+    "right@60": "right in 60 words",
+    "right@120": "in 120 words",
+    "hits_hold": "the hits hold it",
+    "answerable_refused": "answerable refused",
+    "unanswerable_refused": "unanswerable refused",
+}
 _READER = re.compile(r"reader@\w+/\d+")
 SECOND = "lexical"  # a judge that is a part of no system
 FURTHER = {
@@ -223,8 +256,13 @@ def _by_second_judge(one: SystemRun) -> dict[str, Any]:
 
 @app.command()
 def page() -> None:
-    """Write the page."""
+    """Write the page, and the table that README.md and the handbook have of it."""
     write_atomic(PAGE, lines())
+    first, *rest = summary_table()
+    for path in (ROOT / "README.md", ROOT / "docs" / "handbook" / "benchmarks.md"):
+        before, _, after = path.read_text("utf-8").partition(f"{first}\n")
+        kept = dropwhile(lambda line: line.startswith("|"), after.splitlines())
+        write_atomic(path, [*before.splitlines(), first, *rest, *kept])
 
 
 def lines() -> Iterator[str]:
@@ -243,6 +281,63 @@ def lines() -> Iterator[str]:
     )
     for part in PARTS:
         yield from _part(part)
+    yield from _measured()
+
+
+def _measured() -> Iterator[str]:
+    """The tables of the sets of questions about documents, by the first words of the answers."""
+    yield from ("", "## Right answers about documents, every set of questions", "")
+    yield (
+        "An answer is right if its first 60 or 120 words hold all nuggets. Each set has the baselines beside the "
+        "reader, and its last column says how many of the sentences are fragments. The "
+        "handbook's page [Benchmarks](handbook/benchmarks.md#documents-of-ones-own) says how the questions were made."
+    )
+    for name, about in SETS.items():
+        report = json.loads((MEASURED / f"{name}.json").read_text("utf-8"))
+        some = next(iter(report["systems"].values()))
+        yield from ("", f"### `{name}`", "")
+        without = f" and {some['unanswerable']} without" if some["unanswerable"] else ""
+        yield (
+            f"{some['answerable']} questions with an answer{without}: {about} "
+            f"(`eval/results/own-documents/{name}.json`)."
+        )
+        yield from ("", f"| system | {' | '.join(FIGURES_OF_DOCUMENTS.values())} | fragments |")
+        yield f"|---|{'---:|' * (len(FIGURES_OF_DOCUMENTS) + 1)}"
+        for system, found in report["systems"].items():
+            cells = [measured_cell(found.get(figure)) for figure in FIGURES_OF_DOCUMENTS]
+            cells.append("" if found["fragments"] is None else f"{100 * found['fragments']:.1f}")
+            yield f"| {BASELINES.get(system, f'`{system}`')} | {' | '.join(cells)} |"
+        if earlier := _other_readers(one["system"] for one in report["systems"].values()):
+            yield from ("", _not_shipped(earlier))
+
+
+def summary_table() -> Iterator[str]:
+    """The table of README.md and the handbook: systems over documents, right in 60 and 120 words."""
+    yield (
+        "| right in 60, 120 words; questions about | with an answer, without | `reader` | the first hit of "
+        "`hybrid-reranked`, whole | the first BM25 hit, whole | `reader` refuses of both |"
+    )
+    yield "|---|---|---|---|---|---|"
+    for name, about in SUMMARY.items():
+        systems = json.loads((MEASURED / f"{name}.json").read_text("utf-8"))["systems"]
+        reader = systems["reader"]
+        cells = [f"{reader['answerable']}, {reader['unanswerable']}"]
+        for system in ("reader", "first-passage,recipe=hybrid-reranked", "first hit"):
+            cells.append(_shares(systems[system], "right@60", "right@120"))
+        cells.append(_shares(reader, "answerable_refused", "unanswerable_refused"))
+        yield f"| {about} | {' | '.join(cells)} |"
+
+
+def _shares(found: Mapping[str, Any], *names: str) -> str:
+    return f"{', '.join(format(100 * found[name]['value'], '.0f') for name in names)} %"
+
+
+def measured_cell(found: Mapping[str, Any] | None) -> str:
+    """A share as whole per cent, with its interval; empty where the set has no such questions."""
+    if found is None:
+        return ""
+    low, high = found["interval95"]
+    return f"{100 * found['value']:.0f} ({100 * low:.0f} to {100 * high:.0f})"
 
 
 def _part(part: Part) -> Iterator[str]:
@@ -262,9 +357,8 @@ def _part(part: Part) -> Iterator[str]:
         f"n = {group['n']:,}; judge `{group['judge']}`; measured {' and '.join(days)}. The commands, checksums and "
         f"versions are in `eval/results/systems/{part.name}.json`."
     )
-    if earlier := _earlier_readers(group):
-        yield ""
-        yield f"The reader of these runs is not the one that ships now, but an earlier one: `{'`, `'.join(earlier)}`."
+    if earlier := _other_readers(one["system"] for one in group["systems"]):
+        yield from ("", _not_shipped(earlier))
     if "second_judge" in group:
         yield from ("", *further_table(group))
     yield from ("", "| system | what it is |", "|---|---|")
@@ -272,10 +366,13 @@ def _part(part: Part) -> Iterator[str]:
         yield f"| `{one['label']}` | {_about(one['label'])} |"
 
 
-def _earlier_readers(group: Mapping[str, Any]) -> list[str]:
-    """The readers in the names of the systems, other than the one that ships."""
-    named = {name for one in group["systems"] for name in _READER.findall(one["system"])}
-    return sorted(named - {Reader().name})
+def _other_readers(systems: Iterable[str]) -> list[str]:
+    """The readers in the names of systems, other than the one that ships."""
+    return sorted({name for system in systems for name in _READER.findall(system)} - {Reader().name})
+
+
+def _not_shipped(readers: Sequence[str]) -> str:
+    return f"The reader of these runs is not the one that ships now, but an earlier one: `{'`, `'.join(readers)}`."
 
 
 def further_table(group: Mapping[str, Any]) -> Iterator[str]:
