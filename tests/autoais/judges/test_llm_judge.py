@@ -1,6 +1,6 @@
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from autoais.models.chat import ChatClient, estimated_tokens
 from autoais.testing import check_judge
 from autoais.types import Attribution, Judge, Judgement, Verdict
 from tests.autoais.test_scoring import row, write
-from tests.chat_server import ChatServer, running
+from tests.chat_server import ChatServer
 from tests.conftest import Command, one_line_error
 
 P = Verdict.PARTIALLY_ATTRIBUTABLE
@@ -30,13 +30,6 @@ PAIR = Attribution("It is on the Vistula.", ("Warsaw lies on the Vistula.",), "W
 
 def labels(style: str) -> dict[str, Verdict]:
     return dict(Prompt.read("support.v1" if style == "support" else f"attrscore-{style}.v1").labels)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    pytest.importorskip("httpx")
-    with running() as server:
-        yield server
 
 
 def opened(base_url: str, *, prompt: str = "attrscore-nli.v1", timeout: float = 5, **options: Any) -> Judge:  # noqa: ANN401
