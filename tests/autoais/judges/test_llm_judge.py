@@ -52,7 +52,7 @@ DEFINED = (
     "information to validate the claim, and Contradictory means the claim contradicts the information presented in "
     "the reference."
 )
-GOLDEN = {  # spec C2: instruction, the two words of the input template, labels
+GOLDEN = {  # of AttrScore: instruction, the two words of the input template, labels
     "attribution-no-definition": (
         OPTIONS, "Claim", "Reference", {"Attributable": A, "Extrapolatory": E, "Contradictory": C},
     ),
@@ -219,7 +219,7 @@ def test_a_reply_is_read_with_its_negations(style: str, reply: str, verdict: Ver
 
 @pytest.mark.parametrize(
     ("style", "reply", "verdict"),
-    [  # spec C3
+    [
         ("fact-checking", "Not Enough Information", U),
         ("summarization", "Not enough information", U),
         ("attribution-with-definition", "not attributable", A),
