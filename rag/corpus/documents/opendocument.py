@@ -38,7 +38,7 @@ def odt_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, lis
     return html_blocks(with_header_rows(page), dropped, where=where)
 
 
-def ods_blocks(data: bytes, where: str) -> tuple[str, list[Block]]:
+def ods_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
     """The blocks of a workbook: a row of a table is a block, a sheet a section."""
     blocks: list[Block] = []
     cells = 0
