@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +18,13 @@ from autoais.questions import read_questions
 from rag.errors import RagError, check_type
 from rag.index.index import Index
 from rag.llms import Price, cost
+from rag.progress import Count
 from rag.systems import System, answer_each
 from rag.types import Question
 
 if TYPE_CHECKING:
     from rag.attribution.post_hoc import PostHoc
     from rag.attribution.revise import Reviser
-
-Progress = Callable[[int, int], None]
-"""Called with the number of rows done and the total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ def answer_file(
     concurrency: int | str = AUTO,
     resume: bool = False,
     retry_failed: bool = False,
-    progress: Progress | None = None,
+    progress: Count | None = None,
 ) -> AnswerRun:
     """Answer every question of a file; each answer is appended to `out` (`answers.jsonl`) when it is complete.
 
@@ -104,7 +102,7 @@ def attribute_file(
     reviser: "Reviser | None" = None,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: Count | None = None,
 ) -> AttributionRun:
     """Add citations to the answers of a file, in any format that `autoais` reads, and write them to `out`.
 

@@ -14,6 +14,7 @@ from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.errors import IndexingError, RagError, UsageError, check_list, check_type
 from rag.index.index import Index
 from rag.index.rebuild import Changes
+from rag.progress import Count, Progress, no_progress
 from rag.retrievers import Retriever
 from rag.systems import Options, System
 from rag.types import Answer, Hit, Question
@@ -28,9 +29,6 @@ AnyIndex = Index | str | Path | None
 
 AnyRecipe = str | Path | Retriever
 """The name of a recipe, its .toml file, or an open retriever."""
-
-Progress = Callable[[str, int, int], None]
-"""Called with the name of the step, the amount done and the total (bytes of a corpus, files, pages or passages)."""
 
 
 def _silent(line: str) -> None:
@@ -177,12 +175,12 @@ def build_shards(
     at_once = processes or (1 if engine else os.cpu_count()) or 1
     made = jobs([Path(source) for source in listed], Path(to), shards, options, replace=replace)
     text = recipe_of(made, named[-1] if named else "bm25")
-    report = _counted("building shards", progress) or (lambda done, total: None)
-    report(0, shards)
+    report = progress or no_progress
+    report("building shards", 0, shards)
     try:
         with closing(run(made, min(at_once, shards), log)) as built:
             for done, _ in enumerate(built, 1):
-                report(done, shards)
+                report("building shards", done, shards)
     except KeyboardInterrupt:
         log("stopped; run the same command again to resume")
         raise
@@ -462,14 +460,14 @@ def _folder(folder: str | Path) -> Path:
     return Path(folder)
 
 
-def _indexed(corpus: "Corpus", progress: Progress | None) -> "Callable[[Corpus, int], None]":
+def _indexed(corpus: "Corpus", progress: Progress | None) -> Callable[[int], None] | None:
     if progress is None:
-        return lambda reading, passages: None
+        return None
     total = corpus.bytes_total  # walks all folders, so once
-    return lambda reading, passages: progress("indexing", reading.bytes_read, total)
+    return lambda read: progress("indexing", read, total)
 
 
-def _counted(step: str, progress: Progress | None) -> Callable[[int, int], None] | None:
+def _counted(step: str, progress: Progress | None) -> Count | None:
     return None if progress is None else lambda done, total: progress(step, done, total)
 
 

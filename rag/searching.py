@@ -6,11 +6,9 @@ from typing import Any
 
 from autoais.io.jsonl import round_floats, write_atomic
 from rag.errors import QuestionError, RagError
+from rag.progress import Count
 from rag.retrievers import Retriever
 from rag.types import Hit, Question
-
-Progress = Callable[[int, int], None]
-"""Called with the number of topics done and the total."""
 
 
 def search_each(
@@ -29,7 +27,7 @@ def search_each(
 
 
 def write_run(
-    out: Path, found: Iterator[tuple[Question, list[Hit]]], tag: str, total: int, progress: Progress | None = None
+    out: Path, found: Iterator[tuple[Question, list[Hit]]], tag: str, total: int, progress: Count | None = None
 ) -> None:
     """Write a TREC run atomically; raises `RagError` for an id that the format cannot hold."""
 

@@ -311,9 +311,12 @@ def _cited(kind: str) -> Callable[[Settings], System]:
 # A prompt that allows refusals makes small models refuse: Qwen2.5-Coder 1.5B refused 18 of 25 questions with
 # `hagrid-few-shot.v1`, and none of 200 with this prompt (eval/results/open-nq-pool/repair*.json).
 DEFAULT_PROMPT = "hagrid.v1"
-_CITED = "an answer by a language model, with every citation checked"
 _MODEL_OPTIONS = frozenset({"context", "temperature", "seed"})
-_CITED_OPTIONS = _MODEL_OPTIONS | {"prompt", "revise"}
+
+
+def _cited_kind(kind: str, requires: str) -> SystemKind:
+    what = "an answer by a language model, with every citation checked"
+    return SystemKind(what, requires, "default-llm", 5, _cited(kind), _MODEL_OPTIONS | {"prompt", "revise"})
 
 
 def _closed_book(settings: Settings) -> System:
@@ -369,13 +372,9 @@ SYSTEMS: Registry[SystemKind] = Registry(
         ),
         "extractive": SystemKind("the one to three sentences that answer best", _NOTHING, "bm25", 10, _extractive),
         "first-passage": SystemKind("the first passage, whole: a baseline", _NOTHING, "bm25", 1, _first_passage),
-        "openai": SystemKind(
-            _CITED, "openai:<model>, a server (OPENAI_BASE_URL)", "default-llm", 5, _cited("openai"), _CITED_OPTIONS
-        ),
-        "gguf": SystemKind(_CITED, "gguf:<file>, the extra gguf", "default-llm", 5, _cited("gguf"), _CITED_OPTIONS),
-        "hf": SystemKind(
-            _CITED, "hf:<name or folder>, the extra models", "default-llm", 5, _cited("hf"), _CITED_OPTIONS
-        ),
+        "openai": _cited_kind("openai", "openai:<model>, a server (OPENAI_BASE_URL)"),
+        "gguf": _cited_kind("gguf", "gguf:<file>, the extra gguf"),
+        "hf": _cited_kind("hf", "hf:<name or folder>, the extra models"),
         "closed-book": SystemKind(
             "what a model remembers, without sources",
             "closed-book:<model>",
@@ -423,7 +422,7 @@ def system_kind(name: str) -> SystemKind:
     if kind in SYSTEMS:
         return SYSTEMS[kind]
     if kind in LANGUAGE_MODELS:
-        return SystemKind(_CITED, f"{kind}:<model>", "default-llm", 5, _cited(kind), _CITED_OPTIONS)
+        return _cited_kind(kind, f"{kind}:<model>")
     if is_own(name):
         return _own_kind(name)
     if kind not in GENERATORS:

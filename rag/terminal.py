@@ -218,9 +218,8 @@ def _heading(label: str, passage: Passage) -> Text:
 
 def show_evaluation(result: dict[str, Any]) -> None:
     """Print the result of `rag.evaluation.evaluate_files`: one table per run, then the notes."""
-    from rich.table import Table
 
-    from autoais.terminal import clean, new_console
+    from autoais.terminal import clean, new_console, new_table
 
     console = new_console()
     console.print(f"{counted(result['topics'], 'topic')}, {result['relevant']:,} relevant {result['level']}")
@@ -228,9 +227,7 @@ def show_evaluation(result: dict[str, Any]) -> None:
     for run in result["runs"]:
         against = baseline is not None and run["run"] != baseline
         columns = ("difference", "95 % interval", "p", "better", "worse") if against else ()
-        table = Table("measure", "value", "95 % interval", "n", *columns, box=None, pad_edge=False)
-        for column in table.columns[1:]:
-            column.justify = "right"
+        table = new_table("measure", "value", "95 % interval", "n", *columns)
         for name, mean in run["measures"].items():
             cells = [f"{mean['value']:.4f}", "[{:.4f}, {:.4f}]".format(*mean["interval95"]), str(mean["n"])]
             if against:
@@ -263,12 +260,10 @@ def show_systems(systems: Mapping[str, "SystemKind"]) -> None:
 
 def show_plan(plan: "Plan", price: float | None) -> None:
     """Print what each step of a plan takes, and all together; `price` is that of an hour of this machine."""
-    from rich.table import Table
+    from autoais.terminal import new_table
 
     console = _console()
-    table = Table("step", "time", "disk", "memory to build", "memory to search", box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = new_table("step", "time", "disk", "memory to build", "memory to search")
     for step in plan.steps:
         sizes = (step.disk, step.memory, step.resident)
         table.add_row(step.name, duration(step.seconds), *map(megabytes, sizes))

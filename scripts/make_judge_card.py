@@ -15,7 +15,6 @@
 """
 
 import json
-import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import mean
@@ -24,6 +23,7 @@ from typing import Any
 from autoais.io.jsonl import write_atomic
 from autoais.judges.minilm import SHIPPED, MiniLMJudge
 from autoais.metrics.intervals import clopper_pearson
+from scripts.cards import base, files, paragraph
 
 RESULTS = Path(__file__).parents[1] / "eval" / "results" / "minilm"
 LEXICAL = RESULTS.parent / "lexical"
@@ -57,30 +57,21 @@ def lines() -> Iterator[str]:
             shipped = MiniLMJudge().name
             raise SystemExit(f"error: the results are for {measured['judge']}, but {shipped} ships; measure again")
     words, shared = (json.loads((LEXICAL / f"{name}.json").read_text("utf-8")) for name in ("meta", "shared-words"))
-    return card(record, bench, decided, meta, words, shared, partial, spans, classes)
+    yield from head(record, bench, meta, words)
+    yield from training_data(record)
+    yield from agreement(record, meta, words, shared)
+    yield from minimal_pairs(bench["minimal_pairs"])
+    yield from rules(decided)
+    yield from marks(spans)
+    yield from partial_support(partial)
+    yield from three_way(classes)
+    yield from attempts(bench["minimal_pairs"]["sentence"], meta, record["left_out"], shared)
+    yield from timing(bench)
+    yield from files(record)
 
 
-def card(
-    record: Sets,
-    bench: Sets,
-    decided: Sets,
-    meta: Sets,
-    words: Sets,
-    shared: Sets,
-    partial: Sets,
-    spans: Sets,
-    classes: Sets,
-) -> Iterator[str]:
-    """The lines of the card.
-
-    `meta` are the judge's figures on AttributionBench, `words` and `shared` those of the judge `lexical` there and on
-    the sets with shared words, `partial` both judges' figures on labels with partial support, `decided` counts of what
-    the rules decide, `spans` what other texts turn and what is marked, `classes` how well `three_way` does.
-    """
-    left_out = record["left_out"]
-    speed, passages, agreement = bench["speed"], bench["passages"], bench["agreement"]
-    network = "the network before rounding" if agreement["before_rounding"] else "the same weights in float32"
-    kept, reworded = bench["minimal_pairs"]["sentence"], bench["minimal_pairs"]["reworded"]
+def head(record: Sets, bench: Sets, meta: Sets, words: Sets) -> Iterator[str]:
+    """What the judge is; `meta` are its figures on AttributionBench, `words` those of the judge `lexical`."""
     size = (SHIPPED / "model.onnx").stat().st_size / 1e6
     weights = json.loads((SHIPPED / "calibration.json").read_text("utf-8"))["weights"]
     yield from (f"# {bench['judge']}", "")
@@ -98,10 +89,10 @@ def card(
     )
     yield ""
     yield from paragraph(
-        f"""- A cross-encoder of {speed["parameters"] / 1e6:.0f} million parameters with int8 weights ({size:.0f} MB):
-        the first two layers of all-MiniLM-L6-v2, which read claim and evidence separately; its other four layers
-        unchanged, for word similarities; and trained copies of these four, which read both sides jointly. It needs
-        only onnxruntime and tokenizers."""
+        f"""- A cross-encoder of {bench["speed"]["parameters"] / 1e6:.0f} million parameters with int8 weights
+        ({size:.0f} MB): the first two layers of all-MiniLM-L6-v2, which read claim and evidence separately; its other
+        four layers unchanged, for word similarities; and trained copies of these four, which read both sides jointly.
+        It needs only onnxruntime and tokenizers."""
     )
     yield from paragraph(
         f"""- A logistic regression on five features: the pair's logit, the cosine of both sides, the IDF-weighted
@@ -111,14 +102,11 @@ def card(
             ", ".join(f"{name} {weight:.2f}" for name, weight in weights.items())
         }."""
     )
-    yield from paragraph(
-        f"""- Base weights: sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0), SHA-256
-        `{record["base"]["sha256"]}`."""
-    )
-    yield from paragraph(
-        f"""- Recipe: `eval/recipes/{record["recipe"]["file"]}`, SHA-256 `{record["recipe"]["sha256"]}`;
-        reproduce it with `autoais train`."""
-    )
+    yield from base(record, "autoais train")
+
+
+def training_data(record: Sets) -> Iterator[str]:
+    """The section on the training data."""
     yield from (
         "",
         "## Training data",
@@ -139,6 +127,10 @@ def card(
         AttributedQA, AttributionBench or NoMIRACL was used for training; the threshold was chosen on
         AttributionBench dev."""
     )
+
+
+def agreement(record: Sets, meta: Sets, words: Sets, shared: Sets) -> Iterator[str]:
+    """The section on agreement; `words` and `shared` are figures of the judge `lexical`."""
     yield from ("", "## Agreement with human labels", "")
     yield from paragraph(
         """AttributionBench dev and 500 claims of its test split, by this judge and by `lexical`, which counts shared
@@ -167,7 +159,7 @@ def card(
         by the reading of all texts together; no scores of single rows were kept, so there are no intervals for
         these. `lexical` learns nothing (`eval/results/lexical/shared-words.json`):"""
     )
-    yield from table({"sets": left_out}, shared)
+    yield from table({"sets": record["left_out"]}, shared)
     yield ""
     yield from paragraph(
         """In ROC-AUC the two are level on WiCE, and on Q2-WoW the figure of the judge lies within the interval of
@@ -180,6 +172,11 @@ def card(
     yield from paragraph(
         "The threshold is for answers over retrieved passages; `autoais calibrate` fits one to your own labels."
     )
+
+
+def minimal_pairs(found: Sets) -> Iterator[str]:
+    """The paragraph on sentences with one fact changed."""
+    kept, reworded = found["sentence"], found["reworded"]
     yield ""
     yield from paragraph(
         f"""Minimal pairs: of {kept["pairs"]} first sentences of Wikipedia passages, {_of_pairs(kept, "stay")} are
@@ -188,11 +185,12 @@ def card(
         figures are {_of_pairs(reworded, "stay")} and {_of_pairs(reworded, "turn")}. All are simulated from passages of
         the training corpus that the calibration was not fitted to."""
     )
-    yield from rules(decided)
-    yield from marks(spans)
-    yield from partial_support(partial)
-    yield from three_way(classes)
-    yield from attempts(kept, meta, left_out, shared)
+
+
+def timing(bench: Sets) -> Iterator[str]:
+    """The section on speed."""
+    speed, passages, agreement = bench["speed"], bench["passages"], bench["agreement"]
+    network = "the network before rounding" if agreement["before_rounding"] else "the same weights in float32"
     yield from ("", "## Speed", "")
     yield from paragraph(
         f"""One core of this processor judges {speed["pairs_per_second_and_core"]:.0f} pairs of {speed["tokens"]:.0f}
@@ -205,8 +203,6 @@ def card(
         {100 * agreement["within_0.01"]:.1f} % of {agreement["pairs"]} pairs (mean difference
         {agreement["mean"]:.4f}, maximum {agreement["highest"]:.4f}). Source: `eval/results/minilm/bench.json`."""
     )
-    yield from ("", "## Files", "")
-    yield from (f"- `{name}`: SHA-256 `{digest}`" for name, digest in record["files"].items())
 
 
 def three_way(classes: Sets) -> Iterator[str]:
@@ -395,14 +391,6 @@ def percent(interval: list[float]) -> str:
 def ends(figure: dict[str, Any]) -> str:
     """The interval of a figure."""
     return f"[{figure['interval95'][0]:.3f}, {figure['interval95'][1]:.3f}]"
-
-
-def paragraph(text: str) -> Iterator[str]:
-    """The wrapped lines of a paragraph or list item; continuation lines of an item are indented."""
-    item = text.startswith("- ")
-    yield from textwrap.wrap(
-        " ".join(text.split()), 118, subsequent_indent="  " if item else "", break_on_hyphens=False
-    )
 
 
 def table(judge: Sets, words: Sets) -> Iterator[str]:

@@ -21,7 +21,7 @@ from rag.encoders.static import Static
 from rag.reader import SHIPPED as READER
 from rag.reader import Reader
 from scripts.bench.abstention import REFUSED
-from scripts.make_judge_card import paragraph
+from scripts.cards import base, files, paragraph
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "retrieval"
@@ -78,7 +78,7 @@ def reader_card() -> Iterator[str]:
         and text, with shared words marked; relevance is read from the first token, the short answer is a span (the
         first token stands for none, as in SQuAD 2.0), and each token says whether it belongs to the answer."""
     )
-    yield from base(record)
+    yield from base(record, "rag train")
     yield from paragraph(
         f"""- Training continued from the reader before it (`git show b2542cf3:rag/data/reader/model.onnx`, SHA-256
         `{record["start"]["sha256"]}`; its recipe is `eval/recipes/reader.toml`), which a larger network taught:
@@ -170,7 +170,7 @@ def static_card() -> Iterator[str]:
         """- Initialised with all-MiniLM-L6-v2's vector of each single word piece, reduced to principal components and
         weighted by smooth inverse frequency (as in model2vec), then trained with in-batch contrastive loss."""
     )
-    yield from base(record)
+    yield from base(record, "rag train")
     yield from ("", "## Training data", "")
     taught = record["taught"]
     yield from paragraph(
@@ -186,18 +186,6 @@ def static_card() -> Iterator[str]:
         100 and less among the first five, which a reranker can correct."""
     )
     yield from files(record)
-
-
-def base(record: dict[str, Any]) -> Iterator[str]:
-    """The base weights and the recipe."""
-    yield from paragraph(
-        f"""- Base weights: sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0), SHA-256
-        `{record["base"]["sha256"]}`."""
-    )
-    yield from paragraph(
-        f"""- Recipe: `eval/recipes/{record["recipe"]["file"]}`, SHA-256 `{record["recipe"]["sha256"]}`;
-        reproduce it with `rag train`."""
-    )
 
 
 def answers(name: str) -> Iterator[str]:
@@ -312,12 +300,6 @@ def measured(results: Path, recipes: Sequence[str], name: str) -> Iterator[str]:
             names = ("Success@1", "Success@5", "Success@20", "Success@100", "nDCG@10")
             cells = " | ".join(_percent(found["metrics"][measure]) for measure in names)
             yield f"| {each} | {found['questions']} | `{one}` | {cells} |"
-
-
-def files(record: dict[str, Any]) -> Iterator[str]:
-    """The lines with the files and their checksums."""
-    yield from ("", "## Files", "")
-    yield from (f"- `{name}`: SHA-256 `{digest}`" for name, digest in record["files"].items())
 
 
 def _percent(metric: Mapping[str, Any]) -> str:

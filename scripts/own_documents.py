@@ -69,9 +69,9 @@ app = typer.Typer(add_completion=False)
 Answering = Callable[[Question], Answer]
 
 
-def first_hits(index: Index, recipe: str, count: int, words: int = 10_000) -> Answering:
-    """A baseline: the first hits, each cut at so many words."""
-    retriever = rag.open_retriever(recipe, index)
+def first_hits(index: Index, count: int, words: int = 10_000) -> Answering:
+    """A baseline: the first hits of BM25, each cut at so many words."""
+    retriever = rag.open_retriever("bm25", index)
 
     def answer(question: Question) -> Answer:
         (hits,) = retriever.search([question.text], count)
@@ -82,9 +82,9 @@ def first_hits(index: Index, recipe: str, count: int, words: int = 10_000) -> An
 
 
 def systems(index: Index, names: Sequence[str]) -> Iterator[tuple[str, Answering]]:
-    """The baselines over BM25, then the systems."""
-    yield "first hit", first_hits(index, "bm25", 1)
-    yield "first three hits", first_hits(index, "bm25", 3, WORDS[-1] // 3)
+    """The baselines, then the systems."""
+    yield "first hit", first_hits(index, 1)
+    yield "first three hits", first_hits(index, 3, WORDS[-1] // 3)
     for name in names:
         spec = SystemSpec.parse(name)
         yield name, open_system(spec.name, index, spec.options, k=spec.k, recipe=spec.recipe).ask
@@ -284,7 +284,7 @@ def identifiers(
             rag.build_index([folder.resolve()], to=place, skip_bad=True)
         index = rag.open_index(place)
         readers = {recipe: open_system("reader", index, recipe=recipe) for recipe in found}
-        retrievers = {recipe: rag.open_retriever(recipe, index) for recipe in found}
+        retrievers = {recipe: rag.open_retriever("bm25", index) for recipe in found}
         for name, passage in sorted(_named_once(index).items(), key=lambda one: _shuffled(one[0]))[:most]:
             question = Question(name, f"What does {name} do?")
             for recipe, rows in found.items():
@@ -338,7 +338,7 @@ def hits(
             rag.build_index([folder.resolve()], to=place, skip_bad=True)
         index = rag.open_index(place)
         for recipe in recipes:
-            retriever = rag.open_retriever(recipe, index)
+            retriever = rag.open_retriever("bm25", index)
             for row in asked.get(folder.name, ()):
                 (listed,) = retriever.search([row["question"]], READ)
                 texts = ["\n\n".join(hit.passage.text for hit in listed[:k]) for k in _FIRST]

@@ -252,14 +252,11 @@ def as_markdown(reports: Sequence[dict[str, Any]], built: Path) -> Iterator[str]
 
 def show(reports: Sequence[dict[str, Any]]) -> None:
     """Print a table with one row per recipe and set, and means in percent."""
-    from rich.table import Table
 
-    from autoais.terminal import new_console
+    from autoais.terminal import new_console, new_table
 
     names = (*MEASURES, *ANSWER_HITS)
-    table = Table("recipe", "set", "n", *names, "p50 ms", "p95 ms", "q/s", "peak MiB", box=None, pad_edge=False)
-    for column in table.columns[2:]:
-        column.justify = "right"
+    table = new_table("recipe", "set", "n", *names, "p50 ms", "p95 ms", "q/s", "peak MiB", words=2)
     for one in reports:
         for name, found in one["sets"].items():
             means = (found["metrics"].get(measure) for measure in names)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.chat_server import ChatServer, running
 from tests.commands import Command as Command
 from tests.commands import Result, as_process, in_process
 
@@ -109,6 +110,14 @@ def shared_data() -> Path:
     if not data.is_dir():
         pytest.skip(f"needs the real data in {data} (set RAG_DATA)")
     return data
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
+    """A server with OpenAI's chat completions, which a test scripts."""
+    pytest.importorskip("httpx")
+    with running() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

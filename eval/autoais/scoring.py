@@ -74,8 +74,7 @@ class Summary:
     - `citation_recall`, `citation_precision`, `citation_f1` (alce): ALCE's rules, normalised, means over questions; a
       question without an answer scores 0. With `_strict`: the values of ALCE's script, for answers whose output is
       known; it leaves out answers without sentences (`left_out`) and counts undecided as no (`undecided_as_no`), with
-      no value if no claim with evidence was decided. `splitter` names what
-      split the sentences: ALCE uses NLTK.
+      no value if no claim with evidence was decided. `splitter` names what split the sentences: ALCE uses NLTK.
     - `str_em`, `str_hit`, `qampari_*`, `claims_nli`, `rougeLsum`, `mauve` (alce): `metrics.alce_answers`, for answers
       that come with ALCE's references.
     - `hagrid`, `hagrid_sentences`: every citation supports the sentence by itself. Sentences are those of the file:
@@ -95,9 +94,8 @@ class Summary:
     (`CitedAnswer.whole_context`); they are absent if no other answer cites anything. The report counts such answers as
     `without_citations`, if there are any.
 
-    Every question counts, so a refusal counts as no (spec I1, I3). `refusals`, in the report where a question without
-    an answer (`answerable` is false) was refused, counts those, and has `attributed_answers`: `autoais` over the
-    answers given.
+    Every question counts, so a refusal counts as no. `refusals`, in the report where a question without an answer
+    (`answerable` is false) was refused, counts those, and has `attributed_answers`: `autoais` over the answers given.
 
     The report counts the sentences that a cited passage has word for word (`quoted`), and those of them that the judge
     finds not attributable: its errors, but where a passage says something else in other sentences.

@@ -92,7 +92,7 @@ def _show_metrics(console: "Console", metrics: dict[str, Any]) -> None:
 
     Where undecided items count as no in the value itself, their number says so.
     """
-    table = _table("metric", "value", "95 % interval", "n", "undecided", "floor")
+    table = new_table("metric", "value", "95 % interval", "n", "undecided", "floor")
     absent: dict[str, list[str]] = {}
     for name, metric in metrics.items():
         if metric["value"] is None:
@@ -128,7 +128,7 @@ def _show_human(human: dict[str, Any], judge: str) -> None:
         f"{how_many(data['citations'], 'citations')}, {data['citations_per_answer']:.1f} per answer"
     )
     if human["labels"]:
-        table = _table("label", "total", "yes", "no", "yes %", "95 % interval")
+        table = new_table("label", "total", "yes", "no", "yes %", "95 % interval")
         for name, one in human["labels"].items():
             low, high = one["interval95"]
             counts = (str(one[key]) for key in ("n", "yes", "no"))
@@ -148,7 +148,7 @@ def _show_human(human: dict[str, Any], judge: str) -> None:
         console.print(
             f"{judge} against people on {levels['n']} levels of support, macro-F1 {levels['macro']['value']:.3f}"
         )
-        table = _table("human label", *(f"judge: {level}" for level in levels["classes"]))
+        table = new_table("human label", *(f"judge: {level}" for level in levels["classes"]))
         for level, counts in zip(levels["classes"], levels["confusion"], strict=True):
             table.add_row(level, *map(str, counts))
         console.print(table)
@@ -167,7 +167,7 @@ def p_equals(p: float) -> str:
 def show_comparison(result: dict[str, Any]) -> None:
     """Print the result of `comparison.compare_files`."""
     console = new_console()
-    table = _table("", "attributable", "95 % interval", "n", "undecided", "floor")
+    table = new_table("", "attributable", "95 % interval", "n", "undecided", "floor")
     for side in ("a", "b"):
         rate = result[side]
         ends = rate["interval95"]
@@ -191,7 +191,7 @@ def show_comparison(result: dict[str, Any]) -> None:
         p = test.get("reason") or f"p {p_equals(test['p'])}"
         console.print(f"McNemar, {test['variant']}: {p}")
     if result["metrics"]:
-        table = _table("metric (undecided as no)", "A", "B", "A - B", "95 % interval", "n", "p", "p (Holm)", "test")
+        table = new_table("metric (undecided as no)", "A", "B", "A - B", "95 % interval", "n", "p", "p (Holm)", "test")
         for name, one in result["metrics"].items():
             low, high = one["interval95"]
             cells = [f"{one['a']:.3f}", f"{one['b']:.3f}", f"{one['value']:+.3f}", f"[{low:+.3f}, {high:+.3f}]"]
@@ -209,7 +209,7 @@ def show_comparison(result: dict[str, Any]) -> None:
 def show_ais(one: dict[str, Any]) -> None:
     """Print the result of `ais_report.report` for one file."""
     console = new_console()
-    table = _table("model", "n", "Flag %", "Int %", "AIS %", "95 % interval", "AIS of unflagged %")
+    table = new_table("model", "n", "Flag %", "Int %", "AIS %", "95 % interval", "AIS of unflagged %")
     for model in one["models"]:
         rates = [model[name] for name in ("flagged", "interpretable", "ais", "ais_of_unflagged")]
         percent = ["-" if rate["value"] is None else f"{100 * rate['value']:.1f}" for rate in rates]
@@ -233,7 +233,7 @@ def show_ais(one: dict[str, Any]) -> None:
 def _show_beside_paper(console: "Console", paper: dict[str, Any]) -> None:
     """Print the cells of the paper's table, each with what the release gives, and why some cannot match."""
     missing = {one["model"]: one for one in paper["incomplete"]}
-    table = _table("model", "rows missing", "Flag %", "Int %", "AIS %")
+    table = new_table("model", "rows missing", "Flag %", "Int %", "AIS %")
     rows: dict[str, dict[str, str]] = {}
     for cell in paper["cells"]:
         both = cell["printed"] if cell["status"] == "match" else f"{cell['printed']} / {cell['released']}"
@@ -278,7 +278,9 @@ def show_other_tables(other: dict[str, Any]) -> None:
     )
     console.print(f"Table 7: {other['table_7']['match']} of {other['table_7']['cells']} values match")
     console.print("Table 15, correct against the experts (50 outputs)", style="bold")
-    table = _table("variant", "both", "original only", "variant only", "neither", "p printed", "p exact", "p corrected")
+    table = new_table(
+        "variant", "both", "original only", "variant only", "neither", "p printed", "p exact", "p corrected"
+    )
     for row in other["table_15"]:
         counts = (str(row[name]) for name in ("both", "only_original", "only_variant", "neither"))
         table.add_row(row["variant"], *counts, row["printed"], f"{row['exact']:.3f}", f"{row['corrected']:.3f}")
@@ -287,11 +289,12 @@ def show_other_tables(other: dict[str, Any]) -> None:
         console.print(f"Table {number}, {why}")
 
 
-def _table(first: str, *others: str) -> "Table":
+def new_table(*heads: str, words: int = 1) -> "Table":
+    """Return a table without lines; the columns after the first `words` hold numbers."""
     from rich.table import Table
 
-    table = Table(first, *others, box=None, pad_edge=False)
-    for column in table.columns[1:]:
+    table = Table(*heads, box=None, pad_edge=False)
+    for column in table.columns[words:]:
         column.justify = "right"
     return table
 

@@ -202,9 +202,8 @@ def progress(study: StudyArgument, as_json: JsonOption = False) -> None:
 
 
 def _show(found: "Progress") -> None:
-    from rich.table import Table
 
-    from autoais.terminal import new_console
+    from autoais.terminal import new_console, new_table
     from rag.terminal import counted
 
     console = new_console()
@@ -215,9 +214,8 @@ def _show(found: "Progress") -> None:
     for question, alpha in found.alpha.items():
         console.print(f"{question}: alpha {_number(alpha)}")
     heads = ("person", "done", "flags", "s/item", "gold right", "audits right", "agreement", "state")
-    table = Table(*heads, box=None, pad_edge=False)
-    for column in table.columns[1:-1]:
-        column.justify = "right"
+    table = new_table(*heads)
+    table.columns[-1].justify = "left"
     for one in found.people:
         state = "revoked" if one.revoked else one.blocked or ("" if one.passed else "in training")
         gold = f"{_number(one.gold_right)} of {one.gold}" if one.gold else "-"

@@ -76,12 +76,23 @@ class _Tally:
         self._counts: defaultdict[str, list[Counter[str]]] = defaultdict(list)
 
     def add(self, study: Study, item: str, is_open: bool, verdicts: list[Rating], gold: Set[tuple[str, str]]) -> None:
+        """Count the verdicts on an item; `gold` are the (item, person) of gold items that are finished."""
+        self._add_gold(study, item, [one for one in verdicts if (item, one.annotator) in gold])
+        self._add_work(verdicts)
+        self._add_pairs(verdicts)
+        self._add_audits(verdicts)
+        self.ties += 0 if is_open else sum(1 for _ in _tied(study, item, verdicts))
+
+    def _add_gold(self, study: Study, item: str, verdicts: Iterable[Rating]) -> None:
         by_person: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for one in verdicts:
-            if one.phase == "gold" and (item, one.annotator) in gold:  # finished
+            if one.phase == "gold":
                 by_person[one.annotator][one.question] = one.value
         for person, given in by_person.items():
             self._gold[person].append(item_is_right(study.item(item), given, study.scheme))
+
+    def _add_work(self, verdicts: Iterable[Rating]) -> None:
+        """Count ratings and flags, and the seconds that each person took."""
         seconds: defaultdict[str, float] = defaultdict(float)
         for one in verdicts:
             if one.phase in ("study", "gold") and one.seconds is not None:
@@ -92,6 +103,9 @@ class _Tally:
                 self.ratings += 1
         for person, total in seconds.items():
             self._seconds[person].append(total)
+
+    def _add_pairs(self, verdicts: Iterable[Rating]) -> None:
+        """Count the values of each question, and whether each two people agree."""
         questions: defaultdict[str, list[Rating]] = defaultdict(list)
         for one in _counted(verdicts):
             questions[one.question].append(one)
@@ -100,15 +114,17 @@ class _Tally:
             for one, other in combinations(rated, 2):
                 self._pairs[one.annotator].append(one.value == other.value)
                 self._pairs[other.annotator].append(one.value == other.value)
+
+    def _add_audits(self, verdicts: Sequence[Rating]) -> None:
+        """Count the tasks that were audited; as in `autoais agreement`, one is right if all that was audited is."""
         checks = [one for one in cut(verdicts) if one.phase == "audit"]
-        right: dict[str, bool] = {}  # of a task, as in `autoais agreement` and the AIS paper: all that was audited
+        right: dict[str, bool] = {}
         for one in cut(_counted(verdicts)):
             for check in checks:
                 if check.question == one.question:
                     right[one.annotator] = right.get(one.annotator, True) and one.value == check.value
         for name, was_right in right.items():
             self._audits[name].append(was_right)
-        self.ties += 0 if is_open else sum(1 for _ in _tied(study, item, verdicts))
 
     def person(self, row: "sa.Row[Any]") -> PersonProgress:
         name = str(row.id)

@@ -1,7 +1,7 @@
 """The indexes of a benchmark's corpora, opened when they are needed and built where they are missing."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,9 @@ from rag.index.index import Index
 from rag.index.manifest import MANIFEST
 from rag.index.open import open_index
 from rag.index.parts import recipes_of
+from rag.progress import Progress
 from rag.retrievers import Retriever, open_retriever, parts_of
 from rag.types import Passage
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, the number of questions (or bytes of a corpus) done, and the total."""
 
 
 class Corpora:

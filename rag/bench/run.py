@@ -17,7 +17,7 @@ from autoais.models.pace import AUTO, Pace
 from autoais.scoring import choose_metrics
 from autoais.types import Judge
 from rag.bench.benchmark import Benchmark, read_benchmark
-from rag.bench.corpora import Corpora, Progress
+from rag.bench.corpora import Corpora
 from rag.bench.folder import LOCK, STAGES, BenchRun, RunFolder, fixed_facts
 from rag.bench.human import HumanLabels
 from rag.bench.predictions import join_predictions
@@ -26,6 +26,7 @@ from rag.bench.retrieval import OF_THE_QUESTION
 from rag.bench.stages import Stages
 from rag.errors import RagError, UsageError, check_list, check_type
 from rag.llms.prompts import Prompt
+from rag.progress import Progress, no_progress
 from rag.retrievers import parts_of
 from rag.specs import SystemSpec
 
@@ -103,7 +104,7 @@ def run_benchmark(
         with file_lock(folder / LOCK, busy), _swept(folder, made=made):
             root = None if data is None else Path(data)
             searched = None if corpus is None else opened.other_corpus(corpus, root)
-            show = progress or (lambda what, done, total: None)
+            show = progress or no_progress
             corpora = Corpora(opened, root, folder / "index" if index is None else Path(index), searched, show)
             questions = questions_of(opened, root, gold=corpus is None)
             for path in map(Path, predictions if stage in (None, *STAGES[:2]) else ()):

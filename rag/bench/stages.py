@@ -23,7 +23,7 @@ from rag.answering import Journal, pending
 from rag.bench import metrics as measures
 from rag.bench.answering import OpenAnswering
 from rag.bench.benchmark import Benchmark
-from rag.bench.corpora import Corpora, Progress
+from rag.bench.corpora import Corpora
 from rag.bench.folder import ANSWERS, CACHE, ITEMS, JUDGEMENTS, METRICS, SCORE, RunFolder, read_json
 from rag.bench.human import HumanLabels
 from rag.bench.items import Item, write_items
@@ -32,6 +32,7 @@ from rag.bench.predictions import GivenPassages, join_predictions
 from rag.bench.questions import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, search_file
 from rag.errors import RagError
+from rag.progress import Progress
 from rag.retrievers import Retriever, parts_of
 from rag.specs import SystemSpec, distinct, safe
 from rag.systems import in_order

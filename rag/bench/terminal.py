@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from autoais.terminal import clean, how_many, new_console, p_value
+from autoais.terminal import clean, how_many, new_console, new_table, p_value
 from rag.bench.benchmark import Benchmark, LabelSet
 from rag.bench.predictions import DID_NOT_FIT
 from rag.terminal import counted, note, step_bars
@@ -94,16 +94,13 @@ def show_run(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> None:
 
     The column after a system is the number of questions, answers, sentences or citations that a rate is over.
     """
-    from rich.table import Table
 
     record, console = run.record["benchmark"], new_console()
     pool = ", a closed pool" if record["closed_pool"] else ""
     title = f"{record['name']}.v{record['version']}: {counted(run.record['questions']['n'], 'question')}{pool}"
     console.print(clean(f"{title}, judged by {measured[0]['judge']}"))
     console.print()
-    table = Table("", *(head for one in measured for head in (clean(one["label"]), "n")), box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = new_table("", *(head for one in measured for head in (clean(one["label"]), "n")))
     for way in measured[0]["ways"]:
         told = ((one["ways"][way], one["n"]) for one in measured)
         cells = ((_value(found, "share"), f"{found['count']:,}/{n:,}") for found, n in told)
@@ -204,7 +201,6 @@ _NAMED = 3  # pairs that a line names
 
 def show_comparison(group: Mapping[str, Any]) -> None:
     """Print the systems of one group of `compare_runs`: letters, smallest differences, wins and losses."""
-    from rich.table import Table
 
     from autoais.comparison import CONTRADICTION
     from rag.bench.compare import disagreeing
@@ -212,9 +208,7 @@ def show_comparison(group: Mapping[str, Any]) -> None:
     console = new_console()
     console.print(clean(group["name"]))
     systems = list(group["systems"])
-    table = Table("metric", *map(clean, systems), "n", "detectable", box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = new_table("metric", *map(clean, systems), "n", "detectable")
     for name, metric in group["metrics"].items():
         smallest = [pair["smallest_difference"] for pair in metric["pairs"] if pair["smallest_difference"]]
         cells = [
@@ -270,7 +264,6 @@ def show_reproductions(found: Sequence["Reproduction"], others: Sequence[Mapping
 
 def show_reproduced(result: "Reproduced") -> None:
     """Print the values of one reproduction, or why it was skipped."""
-    from rich.table import Table
 
     console = new_console()
     console.print(clean(f"{result.reproduction.name}: {result.reproduction.reproduces}"))
@@ -280,9 +273,8 @@ def show_reproduced(result: "Reproduced") -> None:
     for number, step in enumerate(result.reproduction.steps, 1):
         if step.expected:
             console.print(clean(f"$ {step.line}"))
-            table = Table("value", "expected", "found", "difference", "", box=None, pad_edge=False)
-            for column in table.columns[1:4]:
-                column.justify = "right"
+            table = new_table("value", "expected", "found", "difference", "")
+            table.columns[-1].justify = "left"
             for one in (value for value in result.values if value.step == number):
                 found = "" if one.found is None else _short(one.found)
                 difference = "" if one.difference is None else f"{one.difference:+.6g}"

@@ -39,11 +39,12 @@ from rag.collect.folder import (
     write_manifest,
     writing,
 )
-from rag.collect.quotes import KINDS, Progress, QuoteSource, find_quotes
+from rag.collect.quotes import KINDS, QuoteSource, find_quotes
 from rag.errors import RagError, check_list, check_type
 from rag.index.open import open_index
 from rag.llms import cost
 from rag.llms.prompts import Prompt
+from rag.progress import Progress, no_progress
 from rag.specs import SystemSpec, distinct
 from rag.systems import DEFAULT_PROMPT, RetrieveThenRead, System, answer_or_abstain, in_order, open_system
 from rag.types import Hit, Passage
@@ -179,7 +180,7 @@ def build_collection(
         "versions": versions(),
     }
     with writing(folder):
-        build = _Build(folder, source, variants, fixed, progress or (lambda what, done, total: None))
+        build = _Build(folder, source, variants, fixed, progress or no_progress)
         build.begin(resume=resume or retry_failed)
         if planned:
             planned(build.plan())

@@ -22,6 +22,13 @@ TextLicenceOption = Annotated[str | None, typer.Option(help="Licence of question
 LanguageOption = Annotated[
     str | None, typer.Option(help="Language of questions and answers, for the card, such as en.")
 ]
+AnswersFormatOption = Annotated[
+    str | None, typer.Option("--format", help="A format of `autoais schema` (default: detected).")
+]
+CorpusOption = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Corpus with the texts of passages known by id; repeatable."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the manifest as JSON.")]
 
 
@@ -125,13 +132,8 @@ def build(
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Answers: HAGRID, ALCE, TREC RAG, Verifiability, ...")],
     out: OutArgument,
-    kind: Annotated[
-        str | None, typer.Option("--format", help="A format of `autoais schema` (default: detected).")
-    ] = None,
-    corpus: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Corpus with the texts of passages known by id; repeatable."),
-    ] = None,
+    kind: AnswersFormatOption = None,
+    corpus: CorpusOption = None,
     dev: Annotated[float, typer.Option(min=0, max=1, help="Share of the questions in the development part.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
     name: NameOption = None,
@@ -180,13 +182,8 @@ def pack(
 def report(
     source: Annotated[Path, typer.Argument(metavar="COLLECTION|FILE", help="A collection, or answers in any format.")],
     out: Annotated[Path | None, typer.Option(help="Folder of the report (default: COLLECTION/report).")] = None,
-    kind: Annotated[
-        str | None, typer.Option("--format", help="A format of `autoais schema` (default: detected).")
-    ] = None,
-    corpus: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Corpus with the texts of passages known by id; repeatable."),
-    ] = None,
+    kind: AnswersFormatOption = None,
+    corpus: CorpusOption = None,
     judge: Annotated[
         str, typer.Option(help="Judge to compare with people, as for `autoais score`; none leaves that out.")
     ] = DEFAULT_JUDGE,

@@ -1,7 +1,7 @@
 """The quotes of a collection's questions: given with them, judged relevant by people, or retrieved."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,13 @@ from rag.bench.questions import BenchQuestion, read_bench_questions, sample
 from rag.errors import QuestionError, RagError
 from rag.index.index import Index
 from rag.index.open import open_index
+from rag.progress import Progress
 from rag.retrievers import open_retriever
 from rag.types import Passage
 
 KINDS = ("given", "gold", "retrieved")
 RECIPE, K = "default-llm", 5  # of retrieved quotes
 _EXAMPLES = 20
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, the number of items done, and the total."""
 
 
 @dataclass(frozen=True, slots=True)

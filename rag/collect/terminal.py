@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from autoais.terminal import clean, how_many, new_console
+from autoais.terminal import clean, how_many, new_console, new_table
 from rag.collect.statistics import labelled_by
 from rag.terminal import counted, note
 
@@ -36,11 +36,8 @@ def show_collection(collection: "Collection") -> None:
 
 
 def _show_sizes(console: "Console", parts: Mapping[str, Any]) -> None:
-    from rich.table import Table
 
-    table = Table("", *parts, box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = new_table("", *parts)
     for name in _TABLE2:
         cells = [part[name] for part in parts.values()]
         table.add_row(
@@ -51,13 +48,10 @@ def _show_sizes(console: "Console", parts: Mapping[str, Any]) -> None:
 
 
 def _show_labels(console: "Console", parts: Mapping[str, Any]) -> None:
-    from rich.table import Table
 
     if not parts:
         return
-    table = Table("part", "label", "total", "yes", "no", "yes %", "95 % interval", box=None, pad_edge=False)
-    for column in table.columns[2:]:
-        column.justify = "right"
+    table = new_table("part", "label", "total", "yes", "no", "yes %", "95 % interval", words=2)
     for part, labels in parts.items():
         for name, one in labels.items():
             if name == "support":

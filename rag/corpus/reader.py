@@ -19,6 +19,7 @@ from rag.types import Passage
 # Where Sphinx keeps styles, scripts and fonts, with their licences, and patterns of pages.
 _NO_TEXT = frozenset(["_static", "_templates"])
 _EXAMPLES = 3  # of files that are no documents, by kind
+_REASONS = 20  # why items cannot be read
 _PACKINGS = frozenset([".gz", ".bz2", ".xz", ".zst"])
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the estimate before a build
 
@@ -149,8 +150,11 @@ class Corpus:
         """Count a broken item, or raise it."""
         if not self.skip_bad:
             raise FormatError(f"{error} (--skip-bad skips broken items)") from error
+        self._skipped(error)
+
+    def _skipped(self, error: FormatError) -> None:
         self.bad += 1
-        if len(self.reasons) < 20:
+        if len(self.reasons) < _REASONS:
             self.reasons.append(str(error))
 
     def _document(self, file: SourceFile) -> Iterator[tuple[str, Passage]]:
@@ -184,10 +188,8 @@ class Corpus:
         """Count a document that cannot be read, or raise the error."""
         if self.strict:
             raise error
-        self.bad += 1
+        self._skipped(error)
         self.bytes_read += _size(file.path)
-        if len(self.reasons) < 20:
-            self.reasons.append(str(error))
 
     def _twins(self, files: Iterable[SourceFile]) -> Twins:
         paths = {file.name: file.path for file in files}

@@ -23,6 +23,7 @@ from rag.corpus.sources import LARGEST
 from rag.corpus.urls import host_of, key_of, normalized
 from rag.errors import FormatError, IndexingError, UserError
 from rag.network import AGENT, Reply, RequestError, get
+from rag.progress import Count
 
 PAGES = "pages.jsonl"
 _LARGEST_ROBOTS = 1 << 20
@@ -34,9 +35,6 @@ _IN_VAIN = 10  # failures in a row, after which the server is left alone
 _NAMED = 20  # failures
 _TEMPORARY = ".page-"
 _NO_CHARSETS = ("utf-8", "idna", "punycode")  # nothing to do, or meant for names of hosts
-
-Progress = Callable[[int, int], None]
-"""Called with the number of pages asked for and their total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ def mirror(
     *,
     wanted: Callable[[str], bool] = lambda _: True,
     others: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
+    progress: Count | None = None,
 ) -> Report:
     """Bring the mirror of a URL in a folder up to date, or make it.
 
@@ -126,7 +124,7 @@ class _Mirror:
         folder: Path,
         wanted: Callable[[str], bool],
         others: Mapping[str, str],
-        progress: Progress | None,
+        progress: Count | None,
     ) -> None:
         self._url, self._folder, self._wanted, self._progress = url, folder, wanted, progress
         self._host = host_of(url)

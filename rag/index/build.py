@@ -25,8 +25,6 @@ from rag.types import Passage
 
 _BATCH = 1000
 
-Progress = Callable[[Corpus, int], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -42,8 +40,10 @@ def estimate(corpus: Corpus) -> Estimate:
     return Estimate(memory=HEAP_BYTES + 100_000_000, disk=int(corpus.bytes_unpacked * 1.45 / parts))
 
 
-def build(corpus: Corpus, to: Path, progress: Progress | None = None, *, replace: bool = False) -> dict[str, Any]:
-    """Build an index in the folder `to` and return its manifest.
+def build(
+    corpus: Corpus, to: Path, progress: Callable[[int], None] | None = None, *, replace: bool = False
+) -> dict[str, Any]:
+    """Build an index in the folder `to` and return its manifest; `progress` is called with the bytes read.
 
     With `replace`, an existing index stays in use until the new manifest replaces the old one atomically, so a build
     that is stopped, killed or out of disk loses nothing. Raises `IndexingError` (an index that is there already, a
@@ -110,7 +110,7 @@ def _share(work: Path) -> None:
             path.chmod(mode)
 
 
-def _build(corpus: Corpus, to: Path, work: Path, progress: Progress | None) -> dict[str, Any]:
+def _build(corpus: Corpus, to: Path, work: Path, progress: Callable[[int], None] | None) -> dict[str, Any]:
     records, counts = _fill(corpus, work, progress)
     write_files(work, records)
     manifest = {
@@ -126,13 +126,15 @@ def _build(corpus: Corpus, to: Path, work: Path, progress: Progress | None) -> d
     return manifest
 
 
-def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[list[FileRecord], dict[str, int]]:
+def _fill(
+    corpus: Corpus, work: Path, progress: Callable[[int], None] | None
+) -> tuple[list[FileRecord], dict[str, int]]:
     store = PassageStore.create(work / PASSAGES)
     postings = BM25Writer(work / POSTINGS, HEAP_BYTES, shard=corpus.shard is not None)
     empty = "the corpus holds no passages"
     if corpus.shard is not None:
         empty = f"part {corpus.shard} of the corpus holds no passages: choose fewer shards"
-    writer = PassageWriter(store, postings, corpus.refuse, lambda rows: progress and progress(corpus, rows), empty)
+    writer = PassageWriter(store, postings, corpus.refuse, lambda _: progress and progress(corpus.bytes_read), empty)
     records = []
     numbers = {id(source): number for number, source in enumerate(corpus.described)}
     with writer:

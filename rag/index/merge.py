@@ -28,9 +28,7 @@ from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer
 from rag.index.update import overlap
 from rag.index.web import copied
-
-Progress = Callable[[str, int, int], None]
-"""Called with the name of the step, the number of passages done and their total."""
+from rag.progress import Progress, no_progress
 
 MergeParts = Callable[[Sequence[tuple[Index, Sequence[int]]], Index], Mapping[str, str]]
 """Brings the parts of indexes, given with rows that are left out, into the merged one; says why others are left out."""
@@ -143,7 +141,7 @@ def merge(
     It is complete or not there, as with `rag.index.build.build`. Raises `IndexingError` for an id that two indexes
     have, before anything is written.
     """
-    report = progress or (lambda step, done, total: None)
+    report = progress or no_progress
     _check_ids(merger, report)
     with building(to, replace=replace) as work:
         roots = [_taken(root, to) for root in merger.roots]

@@ -35,10 +35,8 @@ from rag.index.parts import recipes_of
 from rag.index.passages import PASSAGES, PassageStore, Store
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer, update_postings
 from rag.index.rows import RowEditor
+from rag.progress import Count
 from rag.types import Passage
-
-Progress = Callable[[int, int], None]
-"""Called with the number of files read and their total; before that, with those of pages that are fetched."""
 
 CarryParts = Callable[[Index, Index, Sequence[int]], list[str]]
 """Brings the parts of the old index into the new one, given the rows that changed; returns those that it left out."""
@@ -76,7 +74,7 @@ def change(
     index: Path,
     make_plan: Callable[[list[Root], list[FileRecord]], Plan],
     carry: CarryParts | None,
-    progress: Progress | None,
+    progress: Count | None,
 ) -> Changes:
     """Change an index as a plan of its sources and files says, under its lock, and remove what is no longer used."""
     read_manifest(index)  # before the lock, which would make the folder
@@ -105,7 +103,7 @@ def _rebuild(
     plan: Plan,
     work: Work,
     carry: CarryParts | None,
-    progress: Progress | None,
+    progress: Count | None,
 ) -> Changes:
     old = open_build(index, manifest)
     assert old.build is not None

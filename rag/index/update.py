@@ -15,8 +15,9 @@ from rag.corpus.urls import is_url, key_of
 from rag.errors import IndexingError
 from rag.index.compare import Plan
 from rag.index.files import FileRecord, Root
-from rag.index.rebuild import CarryParts, Changes, Progress, change
+from rag.index.rebuild import CarryParts, Changes, change
 from rag.index.web import Fetching, check_sources, fetch_sources, forbidden, refresh
+from rag.progress import Count
 
 
 def update(
@@ -29,7 +30,7 @@ def update(
     restore: bool = False,
     allow_network: bool = False,
     carry: CarryParts | None = None,
-    progress: Progress | None = None,
+    progress: Count | None = None,
 ) -> Changes:
     """Read the changed and new files of the sources, all by default, and remove the passages of deleted ones.
 
@@ -53,7 +54,7 @@ def update(
 
 
 def _refreshed(
-    web: Sequence[Root], roots: Sequence[Root], progress: Progress | None, *, allow_network: bool
+    web: Sequence[Root], roots: Sequence[Root], progress: Count | None, *, allow_network: bool
 ) -> Iterator[str]:
     """Fetch the pages of web sources, if that is allowed; yields what to tell people."""
     if web and (reason := forbidden(allow_network=allow_network)):
@@ -75,7 +76,7 @@ def add(
     strict: bool = False,
     allow_network: bool = False,
     carry: CarryParts | None = None,
-    progress: Progress | None = None,
+    progress: Count | None = None,
 ) -> Changes:
     """Add the passages of further sources, also of URLs with `allow_network`; to a shard, its part of them.
 
@@ -116,7 +117,7 @@ def add(
 
 
 def remove(
-    index: Path, targets: Sequence[str | Path], *, carry: CarryParts | None = None, progress: Progress | None = None
+    index: Path, targets: Sequence[str | Path], *, carry: CarryParts | None = None, progress: Count | None = None
 ) -> Changes:
     """Remove sources, or files by globs on their names or paths, which updates will then leave out too.
 

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,9 +17,7 @@ from rag.index.build import check_new
 from rag.index.files import Root
 from rag.index.folder import LOCK, claimed
 from rag.index.manifest import MANIFEST, WEB
-
-Progress = Callable[[int, int], None]
-"""Called with the number of pages asked for and their total."""
+from rag.progress import Count
 
 
 @dataclass(slots=True)
@@ -38,7 +36,7 @@ class Fetching:
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
     strict: bool = False
-    progress: Progress | None = None
+    progress: Count | None = None
 
 
 def forbidden(*, allow_network: bool) -> str:
@@ -92,7 +90,7 @@ def fetch_sources(index: Path, sources: Sequence[str | Path], roots: Sequence[Ro
     return found
 
 
-def refresh(root: Root, roots: Sequence[Root], progress: Progress | None = None) -> list[str]:
+def refresh(root: Root, roots: Sequence[Root], progress: Count | None = None) -> list[str]:
     """Bring the mirror of a source up to date; returns what to tell people.
 
     Raises `IndexingError` for a folder that cannot be written or was tampered with, and if the source is strict, for a

@@ -1,7 +1,7 @@
 """What the templates show of an answer: its sentences, their citations and verdicts, and the passages."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -165,24 +165,17 @@ def view_answer(
     if numbers is not None:
         listed = sorted(((numbers[passage.id], passage) for _, passage in listed), key=lambda one: one[0])
     number = {passage.id: n for n, passage in listed}
-    spans: dict[str, list[tuple[int, int, int]]] = {passage.id: [] for _, passage in listed}
-    for n, sentence in enumerate(answer.sentences):
-        for citation in sentence.citations:
-            spans[citation.passage].append((*citation.span, n))
-    cited = {identifier for identifier, found in spans.items() if found}
-    for n, one in enumerate(checks or ()):
-        if one.nearest is not None:
-            spans[one.nearest.passage].append((*one.nearest.span, n))
+    spans = _spans(answer, checks or ())
+    cited = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
     passages = []
     for n, passage in listed:
-        near = passage.id in cited or bool(spans[passage.id]) or (answer.abstained and n <= _NEAREST)
-        found = look(passage.id) if near else None
+        found = look(passage.id) if passage.id in spans or (answer.abstained and n <= _NEAREST) else None
         passages.append(
             PassageView(
                 panel=f"{place}-p{n}",
                 number=n,
                 passage=passage,
-                pieces=marked(passage.text, spans[passage.id]),
+                pieces=marked(passage.text, spans.get(passage.id, ())),
                 href=urls[passage.id],
                 source="" if found is None else found.source,
                 url="" if found is None else found.url,
@@ -198,26 +191,11 @@ def view_answer(
         one = panels[citation.passage]
         return Cite(number[citation.passage], one.href, one.panel, one.title)
 
-    sentences, end = [], 0
-    for n, sentence in enumerate(answer.sentences):
-        check = checks[n] if checks is not None else None
-        unsupported = () if check is None else tuple((start, stop, n) for start, stop in check.unsupported)
-        gap = answer.text[end : sentence.start]
-        end = sentence.end or end
-        sentences.append(
-            SentenceView(
-                number=n,
-                lead=gap.strip() + " " if gap.strip() else "",
-                apart=n > 0 and gap.count("\n") > 1,
-                pieces=marked(sentence.text, unsupported),
-                cites=tuple({one.passage: cite(one) for one in sentence.citations}.values()),
-                verdict=None if check is None else _verdict(check, cite, bool(sentence.citations)),
-            )
-        )
+    end = next((sentence.end for sentence in reversed(answer.sentences) if sentence.end), 0)
     tokens = answer.trace.get("tokens")
     return AnswerView(
         place=place,
-        sentences=tuple(sentences),
+        sentences=tuple(_sentences(answer, checks, cite)),
         tail=answer.text[end:].strip(),
         passages=tuple(passages),
         abstained=answer.abstained or not answer.sentences,
@@ -226,6 +204,37 @@ def view_answer(
         tokens=(tokens["read"], tokens["written"]) if tokens else None,
         unresolved=sum(one.is_citation for one in answer.unresolved),
     )
+
+
+def _spans(answer: Answer, checks: Sequence[SentenceCheck]) -> dict[str, list[tuple[int, int, int]]]:
+    """What each passage has for which sentence: the cited spans, and those that a check found nearest."""
+    spans: dict[str, list[tuple[int, int, int]]] = {}
+    for n, sentence in enumerate(answer.sentences):
+        for citation in sentence.citations:
+            spans.setdefault(citation.passage, []).append((*citation.span, n))
+    for n, one in enumerate(checks):
+        if one.nearest is not None:
+            spans.setdefault(one.nearest.passage, []).append((*one.nearest.span, n))
+    return spans
+
+
+def _sentences(
+    answer: Answer, checks: Sequence[SentenceCheck] | None, cite: Callable[[Citation], Cite]
+) -> Iterator[SentenceView]:
+    end = 0
+    for n, sentence in enumerate(answer.sentences):
+        check = checks[n] if checks is not None else None
+        unsupported = () if check is None else tuple((start, stop, n) for start, stop in check.unsupported)
+        gap = answer.text[end : sentence.start]
+        end = sentence.end or end
+        yield SentenceView(
+            number=n,
+            lead=gap.strip() + " " if gap.strip() else "",
+            apart=n > 0 and gap.count("\n") > 1,
+            pieces=marked(sentence.text, unsupported),
+            cites=tuple({one.passage: cite(one) for one in sentence.citations}.values()),
+            verdict=None if check is None else _verdict(check, cite, bool(sentence.citations)),
+        )
 
 
 def _verdict(check: SentenceCheck, cite: Callable[[Citation], Cite], cites: bool) -> VerdictView:

@@ -116,12 +116,11 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _in_process(command: str, *arguments: object, env: dict[str, str] | None = None) -> dict[str, Any]:
+def _in_process(command: str, *arguments: object) -> dict[str, Any]:
     told = subprocess.run(
         [sys.executable, "-m", "scripts.bench.documents", command, *map(str, arguments)],
         check=True,
         capture_output=True,
-        env={**os.environ, **(env or {})},
     )
     found: dict[str, Any] = json.loads(told.stdout)
     return found

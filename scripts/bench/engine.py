@@ -2,8 +2,8 @@
 
     python -m scripts.bench.engine ../shared/data --out eval/results/engine.json
 
-Takes about five minutes, and 2 GB of disk in a temporary folder. The bars come from the first issue. Other work on the
-machine disturbs the timings, so runs alternate and medians are compared.
+Takes about five minutes, and 2 GB of disk in a temporary folder. Other work on the machine disturbs the timings, so
+runs alternate and medians are compared.
 """
 
 import os

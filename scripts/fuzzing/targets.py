@@ -551,7 +551,7 @@ def _http(case: Case) -> None:
             f"http://127.0.0.1:{server.port}/v1", "sk-key", concurrency=2, timeout=0.4, retries=1, backoff=0.0
         )
         request = chat.Request(
-            "m", (("user", mutated_text(seeds.QUESTION, (), case.rng)[:5000]),), schema={}, stop=("\nQ",)
+            "m", (("user", mutated_text(seeds.QUESTION, case.rng)[:5000]),), schema={}, stop=("\nQ",)
         )
         heard: list[str] = []
         began = time.monotonic()

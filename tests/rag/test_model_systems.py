@@ -26,20 +26,13 @@ from rag.retrievers import open_retriever
 from rag.systems import Options, RetrieveThenRead, answer_each, in_order, open_system
 from rag.testing import ScriptedModel, check_system
 from rag.types import Answer, Question
-from tests.chat_server import ChatServer, running
+from tests.chat_server import ChatServer
 from tests.commands import ROOT, stop
 from tests.conftest import Command, one_line_error
 from tests.gguf import write_gguf
 
 ASKED = ["What is the capital of Poland?", "When was Curie born?", "Which river is the longest?", "the", "東京"]
 QUESTIONS = [Question(str(n), text) for n, text in enumerate(ASKED)]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    pytest.importorskip("httpx")
-    with running() as server:
-        yield server
 
 
 def scripted(shelf: Path, *says: str | ModelError) -> RetrieveThenRead:

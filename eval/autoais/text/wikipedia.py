@@ -53,10 +53,10 @@ def _section_2023(title: str, headings: str) -> str | None:
     return headings[len(title) + 2 :] if len(headings) > len(title) else None
 
 
-def parse_shown(text: str, id: str = "") -> Passage | None:  # noqa: A002
+def parse_shown(text: str) -> Passage | None:
     """Return the passage of a text in the form of `shown`, or None if it has another form."""
     match = _SHOWN.match(text)
     if match is None:
         return None
     title, section, body = match.groups()
-    return Passage(id, title, body, section or "")
+    return Passage("", title, body, section or "")

@@ -16,13 +16,13 @@ from autoais.judges import open_judge
 from autoais.metrics.rates import Rate
 from autoais.types import Judge
 from rag.collect.folder import ANSWERS, MANIFEST, Collection, locked, open_collection
-from rag.collect.quotes import Progress
 from rag.collect.report.analyses import Analyses, Similarity, open_similarity
 from rag.collect.report.figures import figures
 from rag.collect.report.page import page
 from rag.collect.statistics import Statistics
 from rag.config import DEFAULT_JUDGE
 from rag.errors import RagError, check_type
+from rag.progress import Progress, no_progress
 
 VERSION = 2
 NONE = "none"
@@ -64,7 +64,7 @@ def report_collection(
     opened_judge = open_judge(judge) if isinstance(judge, str) and judge != NONE else judge
     measured = open_similarity(similarity)
     texts = [Path(one) for one in corpus]
-    show = progress or (lambda what, done, total: None)
+    show = progress or no_progress
     with ExitStack() as locks:
         if path.is_dir():
             open_collection(path)  # before the locks, which would create folders

@@ -9,8 +9,7 @@ from itertools import dropwhile, islice
 
 from autoais.io.files import allow_long_cells
 from rag.corpus.documents.blocks import Block, row, squeezed
-from rag.corpus.documents.office import MOST_CELLS
-from rag.errors import FormatError
+from rag.corpus.documents.grids import check_cells
 
 _SIGNS = ",;\t|"
 _NAMED = re.compile(r"sep=([^\w\"\r\n ])[ \t]*\r?\n", re.IGNORECASE)  # as Excel has it
@@ -40,8 +39,7 @@ def delimited_blocks(text: str, where: str) -> list[Block] | None:
         cells = 0
         for line in _read(text, sign):
             cells += len(line)
-            if cells > MOST_CELLS:
-                raise FormatError(f"{where}: refused, as it has more than {MOST_CELLS:,} cells")
+            check_cells(cells, where)
             rows.append([squeezed(cell) for cell in line])
     except csv.Error:
         return None
@@ -65,8 +63,7 @@ def colon_blocks(text: str, where: str) -> list[Block] | None:
     odd = sum(_NO_CELLS.search(line) is not None or not _LETTERS.search(line) for line in said)
     if odd > 0.1 * len(said):
         return None
-    if (colons + 1) * len(said) > MOST_CELLS:
-        raise FormatError(f"{where}: refused, as it has more than {MOST_CELLS:,} cells")
+    check_cells((colons + 1) * len(said), where)
     names: Sequence[str] = ()
     blocks: list[Block | None] = []
     for line in lines:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 from rag.corpus.documents.blocks import Block
 from rag.errors import FormatError
@@ -120,48 +121,6 @@ def _pdf(source: Source) -> tuple[str, list[Block]]:
     return pdf_blocks(read_pages(source.data, source.where), source.dropped)
 
 
-def _notebook(source: Source) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.notebook import notebook_blocks
-
-    return notebook_blocks(source.data, source.where, source.dropped)
-
-
-def _epub(source: Source) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.epub import epub_blocks
-
-    return epub_blocks(source.data, source.where, source.dropped)
-
-
-def _docx(source: Source) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.office import docx_blocks
-
-    return docx_blocks(source.data, source.where, source.dropped)
-
-
-def _pptx(source: Source) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.office import pptx_blocks
-
-    return pptx_blocks(source.data, source.where, source.dropped)
-
-
-def _xlsx(source: Source) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.office import xlsx_blocks
-
-    return xlsx_blocks(source.data, source.where, source.dropped)
-
-
-def _odt(source: Source) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.opendocument import odt_blocks
-
-    return odt_blocks(source.data, source.where, source.dropped)
-
-
-def _ods(source: Source) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.opendocument import ods_blocks
-
-    return ods_blocks(source.data, source.where)
-
-
 def _calendar(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.calendars import calendar_blocks
     from rag.corpus.documents.encodings import decoded
@@ -183,36 +142,41 @@ def _is_table(head: bytes) -> bool:
     return is_table(head)
 
 
-def _mail(source: Source) -> tuple[str, list[Block]]:
-    from rag.corpus.documents.mail import mail_blocks
+def _of_bytes(module: str, name: str) -> Callable[[Source], tuple[str, list[Block]]]:
+    """The function of a module here that reads the bytes of a file by itself."""
 
-    return mail_blocks(source.data, source.where, source.dropped)
+    def read(source: Source) -> tuple[str, list[Block]]:
+        blocks = getattr(import_module(f"rag.corpus.documents.{module}"), name)
+        found: tuple[str, list[Block]] = blocks(source.data, source.where, source.dropped)
+        return found
+
+    return read
 
 
 READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".1": _man,
     ".csv": _table,
     ".docbook": _docbook,
-    ".docx": _docx,
-    ".eml": _mail,
-    ".epub": _epub,
+    ".docx": _of_bytes("office", "docx_blocks"),
+    ".eml": _of_bytes("mail", "mail_blocks"),
+    ".epub": _of_bytes("epub", "epub_blocks"),
     ".htm": _html,
     ".html": _html,
     ".ics": _calendar,
     ".info": _info,
-    ".ipynb": _notebook,
+    ".ipynb": _of_bytes("notebook", "notebook_blocks"),
     ".markdown": _markdown,
     ".md": _markdown,
-    ".ods": _ods,
-    ".odt": _odt,
+    ".ods": _of_bytes("opendocument", "ods_blocks"),
+    ".odt": _of_bytes("opendocument", "odt_blocks"),
     ".pdf": _pdf,
-    ".pptx": _pptx,
+    ".pptx": _of_bytes("office", "pptx_blocks"),
     ".rst": _rst,
     ".text": _text,
     ".tsv": _table,
     ".txt": _text,
     ".xhtml": _html,
-    ".xlsx": _xlsx,
+    ".xlsx": _of_bytes("office", "xlsx_blocks"),
     ".xml": _xml,
 }
 

@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rag.corpus.documents.blocks import Block, row
+from rag.errors import FormatError
 
+MOST_CELLS = 5_000_000
 _LONGEST_NAME = 60  # characters of the name of a column
 _SEEN = 20  # rows below the first that are looked at
 _REGULAR = 5  # rows below the names, that have nearly all cells
@@ -16,6 +18,12 @@ _DIGITS, _WORD = re.compile(r"\d[\d.,]*"), re.compile(r"[^\W\d_]+")
 _VALUE = re.compile(r"\S@\S|://|\d{5}|:$")  # in what stands in a table rather than names its columns
 
 Rows = Sequence[Sequence[str]]
+
+
+def check_cells(cells: int, where: str) -> None:
+    """Raise `FormatError` for a table that would take too much memory."""
+    if cells > MOST_CELLS:
+        raise FormatError(f"{where}: refused, as it has more than {MOST_CELLS:,} cells")
 
 
 def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) -> Iterator[Block]:

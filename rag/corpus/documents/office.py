@@ -13,7 +13,7 @@ from typing import Any
 from autoais.errors import first_line
 from rag.corpus.documents.archives import open_zip
 from rag.corpus.documents.blocks import Block, heading, item, squeezed, with_bare_headings
-from rag.corpus.documents.grids import are_names, grid_rows
+from rag.corpus.documents.grids import MOST_CELLS, are_names, check_cells, grid_rows
 from rag.corpus.documents.html import TITLE, html_blocks
 from rag.corpus.documents.titles import clean_heading
 from rag.errors import FormatError
@@ -35,7 +35,6 @@ _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\b[^>]*\bref="([A-Z]{1,3}\d{1,7}:[A-Z
 _LITERAL = re.compile(r'"[^"]*"|\\.')  # in a number format: 0"%" shows 5 as 5%
 _NAME_WORDS = 10  # of a slide
 _LONGEST_MERGED = 300  # characters of a cell that is repeated in the rows that it spans
-MOST_CELLS = 5_000_000
 
 
 @contextmanager
@@ -158,8 +157,7 @@ def xlsx_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
             sheet.reset_dimensions()  # some writers leave `A1` there, whatever the sheet holds
             for line in sheet.iter_rows():
                 cells += max(1, len(line))
-                if cells > MOST_CELLS:
-                    raise FormatError(f"{where}: refused, as it has more than {MOST_CELLS:,} cells")
+                check_cells(cells, where)
                 rows.append(_without_last([_cell(cell.value, cell) for cell in line]))
                 begins = not bold or bold[-1] or sum(map(bool, rows[-2])) < 2  # fonts take time
                 bold.append(begins and all(cell.font.b for cell in line if cell.value is not None))

@@ -9,9 +9,9 @@ from autoais.errors import first_line
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.archives import open_zip, read_member
 from rag.corpus.documents.blocks import Block, heading, squeezed
-from rag.corpus.documents.grids import grid_rows
+from rag.corpus.documents.grids import check_cells, grid_rows
 from rag.corpus.documents.html import TITLE, html_blocks
-from rag.corpus.documents.office import MOST_CELLS, with_header_rows
+from rag.corpus.documents.office import with_header_rows
 from rag.errors import FormatError
 
 _NAMESPACES = "urn:oasis:names:tc:opendocument:xmlns:"
@@ -38,7 +38,7 @@ def odt_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, lis
     return html_blocks(with_header_rows(page), dropped, where=where)
 
 
-def ods_blocks(data: bytes, where: str) -> tuple[str, list[Block]]:
+def ods_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
     """The blocks of a workbook: a row of a table is a block, a sheet a section."""
     blocks: list[Block] = []
     cells = 0
@@ -48,8 +48,7 @@ def ods_blocks(data: bytes, where: str) -> tuple[str, list[Block]]:
             row = _cells(line)
             times = _count(line, f"{_TABLE}number-rows-repeated") if row else 1
             cells += times * max(1, len(row))
-            if cells > MOST_CELLS:
-                raise FormatError(f"{where}: refused, as it has more than {MOST_CELLS:,} cells")
+            check_cells(cells, where)
             rows += [row] * times
         if found := [*grid_rows(rows)]:
             blocks += [heading(squeezed(table.get(f"{_TABLE}name") or ""), 2), *found]

@@ -1,9 +1,9 @@
 """Reads the lines of PDFs in a process of its own, as a broken file can hang or crash the library.
 
 Standard input has a line with the number of bytes, then the bytes of a file, again and again. For each file it writes
-JSON lines: the outline and the number of pages, then the lines of each page,
-then `null`; or an object with `error`. A line that wide gaps part, as in tables, ends with three numbers for
-each part: where it begins in the text, its left and its right. This file imports nothing of `rag`, so it starts fast.
+JSON lines: the outline and the number of pages, then the lines of each page, then `null`; or an object with `error`.
+A line that wide gaps part, as in tables, ends with three numbers for each part: where it begins in the text, its left
+and its right. This file imports nothing of `rag`, so it starts fast.
 """
 
 # ruff: noqa: ANN401  (the library has no types)
@@ -13,6 +13,7 @@ import gc
 import json
 import re
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 _MEMORY = 2 << 30  # bytes of address space; a bomb of compressed streams ends the process, not the machine
@@ -283,15 +284,18 @@ def _part(raw: Any, page: Any, lines: list[Row], starts: list[re.Match[str]], pl
             if len(written) != len(text):
                 cells[::3] = [len(_cleaned(written[:begin])) for begin in cells[::3]]
             lines[number] = (text, cells[1], right, y, size, look, cells)
-            for step in (-1, 1):
-                for near in (number + step, number + 2 * step):
-                    if not 0 <= near < len(lines) or abs(lines[near][3] - y) > 2.5 * abs(near - number) * max(
-                        size, usual
-                    ):
-                        break
-                    if near not in seen:
-                        seen.add(near)
-                        waiting.append(near)
+            beside = [near for near in _beside(lines, number, max(size, usual)) if near not in seen]
+            seen.update(beside)
+            waiting += beside
+
+
+def _beside(lines: list[Row], number: int, size: float) -> Iterator[int]:
+    """The two lines before a line and the two after it, up to one that is far from it."""
+    for step in (-1, 1):
+        for near in (number + step, number + 2 * step):
+            if not 0 <= near < len(lines) or abs(lines[near][3] - lines[number][3]) > 2.5 * abs(near - number) * size:
+                break
+            yield near
 
 
 _looks: dict[bytes, int] = {}  # by the name of a font

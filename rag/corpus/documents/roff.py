@@ -23,6 +23,7 @@ _ACCENTS = {
     "o": "\u030a",
     "v": "\u030c",
 }
+_ARGUMENT = re.compile(r'"((?:[^"]+|"")*)"?|((?:[^ \t\\]+|\\.?)+)', re.DOTALL)
 _ESCAPE = re.compile(
     r"""\\(?:
         (?P<comment>["\#].*)
@@ -95,27 +96,5 @@ def _character(name: str) -> str:
 
 
 def arguments(text: str) -> list[str]:
-    """The arguments of a macro: words, or several in double quotes."""
-    found, at = [], 0
-    while at < len(text):
-        if text[at] in " \t":
-            at += 1
-        elif text[at] == '"':
-            end = at + 1
-            part = []
-            while end < len(text):
-                if text[end] == '"':
-                    if text[end + 1 : end + 2] != '"':
-                        break
-                    end += 1
-                part.append(text[end])
-                end += 1
-            found.append("".join(part))
-            at = end + 1
-        else:
-            end = at
-            while end < len(text) and text[end] not in " \t":
-                end += 2 if text[end] == "\\" else 1
-            found.append(text[at:end])
-            at = end
-    return found
+    """The arguments of a macro: words, or several in double quotes, in which two are one."""
+    return [word or quoted.replace('""', '"') for quoted, word in _ARGUMENT.findall(text)]

@@ -164,10 +164,11 @@ def _learn(text: str) -> None:
             if own.option_spec:
                 lenient = type(kind, (own,), {"option_spec": _AnyOption(own.option_spec)})
                 directives.register_directive(name, lenient)
+    other, code = _directives()
     for name in found - {*en.directives, *directives._directives} | (CONTENTS - {"sectnum"}):
-        directives.register_directive(name, _other_directive())
+        directives.register_directive(name, other)
     for name in CODE:
-        directives.register_directive(name, _code_directive())
+        directives.register_directive(name, code)
     for name in {name.lower() for name in _ROLE.findall(text)} - {*en.roles, *roles._roles}:
         roles.register_local_role(name, _role)
     roles.register_local_role("", _default_role)
@@ -208,17 +209,19 @@ def _default_role(_: str, raw: str, text: str, *__: Any, **___: Any) -> tuple[li
     return [nodes.inline(raw, shown.replace("\0", ""))], []
 
 
-def _other_directive() -> Any:  # noqa: ANN401
+def _directives() -> tuple[Any, Any]:
+    """The directive for what docutils does not know, and the one for code."""
     from docutils import nodes
     from docutils.parsers.rst import Directive
 
-    class Other(Directive):  # type: ignore[misc,unused-ignore]
-        """A directive of Sphinx or another extension: its argument is a term, its content the definition."""
-
+    class Lenient(Directive):  # type: ignore[misc,unused-ignore]
         optional_arguments = 1
         final_argument_whitespace = True
         has_content = True
         option_spec = _AnyOption()
+
+    class Other(Lenient):
+        """A directive of Sphinx or another extension: its argument is a term, its content the definition."""
 
         def run(self) -> list[nodes.Node]:
             name = self.name.lower()
@@ -246,20 +249,8 @@ def _other_directive() -> Any:  # noqa: ANN401
             found, _ = self.state.inline_text(text, self.lineno)
             return nodes.paragraph("", "", *found)
 
-    return Other
-
-
-def _code_directive() -> Any:  # noqa: ANN401
-    from docutils import nodes
-    from docutils.parsers.rst import Directive
-
-    class Code(Directive):  # type: ignore[misc,unused-ignore]
+    class Code(Lenient):
         """Lines of code, whose first may stand where another directive has its argument."""
-
-        optional_arguments = 1
-        final_argument_whitespace = True
-        has_content = True
-        option_spec = _AnyOption()
 
         def run(self) -> list[nodes.Node]:
             lines = [*self.content]
@@ -273,7 +264,7 @@ def _code_directive() -> Any:  # noqa: ANN401
                 lines = [*below, "", *lines]
             return [nodes.literal_block("", "\n".join(lines))]
 
-    return Code
+    return Other, Code
 
 
 class _AnyOption(dict[str, Any]):

@@ -1,6 +1,6 @@
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from autoais.models.chat import ChatClient, estimated_tokens
 from autoais.testing import check_judge
 from autoais.types import Attribution, Judge, Judgement, Verdict
 from tests.autoais.test_scoring import row, write
-from tests.chat_server import ChatServer, running
+from tests.chat_server import ChatServer
 from tests.conftest import Command, one_line_error
 
 P = Verdict.PARTIALLY_ATTRIBUTABLE
@@ -30,13 +30,6 @@ PAIR = Attribution("It is on the Vistula.", ("Warsaw lies on the Vistula.",), "W
 
 def labels(style: str) -> dict[str, Verdict]:
     return dict(Prompt.read("support.v1" if style == "support" else f"attrscore-{style}.v1").labels)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    pytest.importorskip("httpx")
-    with running() as server:
-        yield server
 
 
 def opened(base_url: str, *, prompt: str = "attrscore-nli.v1", timeout: float = 5, **options: Any) -> Judge:  # noqa: ANN401
@@ -59,7 +52,7 @@ DEFINED = (
     "information to validate the claim, and Contradictory means the claim contradicts the information presented in "
     "the reference."
 )
-GOLDEN = {  # spec C2: instruction, the two words of the input template, labels
+GOLDEN = {  # of AttrScore: instruction, the two words of the input template, labels
     "attribution-no-definition": (
         OPTIONS, "Claim", "Reference", {"Attributable": A, "Extrapolatory": E, "Contradictory": C},
     ),
@@ -226,7 +219,7 @@ def test_a_reply_is_read_with_its_negations(style: str, reply: str, verdict: Ver
 
 @pytest.mark.parametrize(
     ("style", "reply", "verdict"),
-    [  # spec C3
+    [
         ("fact-checking", "Not Enough Information", U),
         ("summarization", "Not enough information", U),
         ("attribution-with-definition", "not attributable", A),

@@ -219,11 +219,6 @@ def _claims() -> tuple[NDArray[np.bool_], NDArray[np.bool_], Floats, NDArray[np.
     return truth, score > 0.2, np.round(1 / (1 + np.exp(-score)), 2), question
 
 
-def _f1(gained: Floats, items: Floats) -> float:
-    recall, precision = gained[::2].sum() / items[::2].sum(), gained[1::2].sum() / items[1::2].sum()
-    return float(2 * recall * precision / (recall + precision))
-
-
 FIGURES: dict[str, tuple[Callable[..., Estimate | None], Callable[..., float | None]]] = {
     "macro_f1": (lambda t, s, p, q: evaluate._macro_f1(t, s, q), lambda t, s, p: evaluate.macro_f1(t, s)),
     "balanced_accuracy": (

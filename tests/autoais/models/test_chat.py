@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,6 @@ from tests.chat_server import ChatServer, running
 
 KEY = "sk-not-for-your-eyes"
 SCHEMA = {"type": "object"}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    pytest.importorskip("httpx")
-    with running() as server:
-        yield server
 
 
 def client(base_url: str, *, timeout: float = 5, retries: int = 2, concurrency: int = 8) -> ChatClient:

@@ -64,7 +64,7 @@ def test_what_has_no_marks_stays_whole_under_compat() -> None:
 @pytest.mark.parametrize("contents", [contents for contents, *_ in GOLDEN if contents != "no marks"])
 def test_what_people_see_can_be_read_back(contents: str) -> None:
     passage = read(contents)
-    again = parse_shown(shown(passage), "x")
+    again = parse_shown(shown(passage))
     assert again is not None
     assert (again.title, again.section, again.text) == (passage.title, passage.section, passage.text)
     assert parse_shown("no marks") is None

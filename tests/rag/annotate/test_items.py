@@ -32,7 +32,6 @@ from rag.errors import FormatError, UsageError
 from tests.rag.annotate.made import make_items
 
 GOOD: dict[str, Any] = {"id": "a", "text": "Blue.", "query": "Colour?", "sources": [{"id": "p", "text": "It is blue."}]}
-TABLE = {"rows": [[{"text": "1998", "highlighted": True}]]}
 
 
 def write(path: Path, *rows: dict[str, Any]) -> Path:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,10 @@ from autoais.answers import read_answers
 from rag.collect import Collection, Plan, build_collection, open_collection
 from rag.collect.folder import LOCK, NEW, locked
 from rag.errors import RagError, UsageError
-from tests.chat_server import ChatServer, running
+from tests.chat_server import ChatServer
 from tests.commands import ROOT
 from tests.conftest import Command, one_line_error
 from tests.rag.collect.conftest import write_rows
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with running() as started:
-        yield started
 
 
 @pytest.fixture

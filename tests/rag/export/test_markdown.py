@@ -22,11 +22,6 @@ def shown(markdown: str) -> LexborHTMLParser:
     return LexborHTMLParser(f"<body>{GITHUB.render(markdown)}</body>")
 
 
-def words(page: LexborHTMLParser) -> list[str]:
-    assert page.body is not None
-    return page.body.text(separator=" ").split()
-
-
 def joined(text: str) -> str:
     """The characters without white space: Markdown shows one space for many."""
     return "".join(text.split())

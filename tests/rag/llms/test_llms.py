@@ -15,7 +15,7 @@ import pytest
 from autoais.errors import UserError
 from rag.llms import LANGUAGE_MODELS, Completion, LanguageModel, Message, ModelError, cut_at, in_pieces, open_model
 from rag.testing import ScriptedModel, check_language_model
-from tests.chat_server import ChatServer, running
+from tests.chat_server import ChatServer
 from tests.gguf import write_gguf
 
 ASKED = [Message("user", "What is the capital of Poland?")]
@@ -80,13 +80,6 @@ def test_pieces_hold_back_what_may_be_a_stop_and_end_with_who_reads_them() -> No
     assert next(reading) == "x"
     reading.close()  # type: ignore[attr-defined]
     assert ended.wait(5)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    pytest.importorskip("httpx")
-    with running() as server:
-        yield server
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A small service of our own texts, and a real server process around one."""
+"""A small index of our own texts, and a real server process around one."""
 
 import os
 import subprocess
@@ -10,7 +10,6 @@ from pathlib import Path
 
 from rag.api import build_index
 from rag.index.index import Index
-from rag.serve import Limits, Service
 
 BRIDGE = """# The Aller bridge
 
@@ -52,11 +51,6 @@ def documents(folder: Path) -> Path:
 def make_index(folder: Path) -> Index:
     """An index of the two documents."""
     return build_index(documents(folder / "documents"), folder / "town.index")
-
-
-def make_service(folder: Path, **limits: float) -> Service:
-    """A service over that index, by the name `town`."""
-    return Service({"town": make_index(folder)}, limits=Limits(**limits))  # type: ignore[arg-type]
 
 
 @dataclass

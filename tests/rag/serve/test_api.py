@@ -32,11 +32,6 @@ QUESTION = "When did the Aller bridge open?"
 KEY, OTHER = "k" * 20, "o" * 24
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    return make_index(tmp_path_factory.mktemp("served"))
-
-
 def client_of(index: Index, **options: Any) -> TestClient:  # noqa: ANN401
     limits = options.pop("limits", Limits(workers=2))
     app = create_app(Service({"town": index}, ["reader", "extractive"], limits=limits), **options)

@@ -24,14 +24,8 @@ from rag.index.index import Index
 from rag.serve import Limits, Service, create_app
 from scripts.browser import serving
 from tests.conftest import write_corpus
-from tests.rag.serve.served import make_index
 
 QUESTION = "When did the Aller bridge open?"
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    return make_index(tmp_path_factory.mktemp("served"))
 
 
 @contextmanager

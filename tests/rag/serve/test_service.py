@@ -25,11 +25,6 @@ QUESTION = "When did the Aller bridge open?"
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    return make_index(tmp_path_factory.mktemp("served"))
-
-
-@pytest.fixture(scope="module")
 def service(index: Index) -> Iterator[Service]:
     made = Service({"town": index}, ["reader", "extractive"], limits=Limits(workers=2))
     yield made
