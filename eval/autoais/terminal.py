@@ -47,7 +47,7 @@ def show_report(result: dict[str, Any]) -> None:
         counts = ", ".join(f"{count} {level}" for level, count in levels.items())
         console.print(f"support of all citations (trec): {counts}")
     if result["not_applicable"]:
-        what = "sentences without a claim (questions, instructions), not judged"
+        what = "sentences without a claim to verify (such as questions), not judged"
         console.print(how_many(result["not_applicable"], what))
     if (quoted := result["quoted"])["rejected"]:
         console.print(
@@ -261,18 +261,20 @@ def _show_beside_paper(console: "Console", paper: dict[str, Any]) -> None:
         if not one["together"]:
             console.print(f"  {one['model']}: each value can come out, but not all in one completion of the rows")
     cells, asked = (paper["agreement"][name] for name in ("cells", "asked"))
-    listed, of_asked = (
-        ", ".join(one["printed"] if one["status"] == "match" else f"{one['printed']} / {one['released']}" for one in part)
-        for part in (cells, asked)
-    )
-    console.print(f"Table 7, F1, pairwise agreement and alpha of Int, then of AIS: {listed}")
-    console.print(f"Table 7, AIS by those who found the output interpretable: {of_asked}")
+    console.print(f"Table 7, F1, pairwise agreement and alpha of Int, then of AIS: {_beside(cells)}")
+    console.print(f"Table 7, AIS by those who found the output interpretable: {_beside(asked)}")
     same, same_asked = (sum(one["status"] == "match" for one in part) for part in (cells, asked))
     if same < len(cells):
         console.print(
             f"{same} of {len(cells)} match, {same_asked} of {len(asked)} in the second line; the others differ: "
             f"{paper['agreement']['why']}"
         )
+
+
+def _beside(cells: list[dict[str, str]]) -> str:
+    return ", ".join(
+        one["printed"] if one["status"] == "match" else f"{one['printed']} / {one['released']}" for one in cells
+    )
 
 
 def show_other_tables(other: dict[str, Any]) -> None:

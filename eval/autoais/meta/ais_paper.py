@@ -197,10 +197,11 @@ def _agreement(agreement: Mapping[str, Any], table: PaperTable) -> dict[str, Any
 def other_tables(files: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """What belongs to no single file, for reports of `ais_report.report`; None if none is of the paper's release.
 
-    `cells` counts the cells of Tables 3 to 6 by status over all files; of those with "rows missing", `not_together`
-    are of a model whose values do not come out of one completion. `table_7` counts the matching values, and those of
-    AIS as rated by those who were asked (`asked_match` of `asked`). `table_15` has McNemar's test of each variant of the task against the original design, in both forms, from the counts that the
-    paper prints. `without_data` says why the release gives no values for the other tables.
+    `cells` counts the cells of Tables 3 to 6 by status over all files; of those with "rows missing", `not_together` are
+    of a model whose values do not come out of one completion. `table_7` counts the matching values, and those of AIS as
+    rated by those who were asked (`asked_match` of `asked`). `table_15` has McNemar's test of each variant of the task
+    against the original design, in both forms, from the counts that the paper prints. `without_data` says why the
+    release gives no values for the other tables.
     """
     statuses = Counter(cell["status"] for one in files if one["paper"] for cell in one["paper"]["cells"])
     if not statuses:

@@ -91,8 +91,7 @@ def report(ratings: Sequence[ReleasedRow]) -> dict[str, Any]:
             "interpretable": _agreement((r.interpretable, r.interpretable_agree, RATERS) for r in unflagged),
             "attributable": _agreement((r.attributable, r.attributable_agree, RATERS) for r in asked),
             "attributable_of_asked": _agreement(
-                (r.attributable, r.attributable_agree, r.interpretable_agree if _usable(r.interpretable_agree) else None)
-                for r in asked
+                (one.attributable, one.attributable_agree, _usable(one.interpretable_agree)) for one in asked
             ),
         },
     }
@@ -111,9 +110,9 @@ def _model(name: str, ratings: Sequence[ReleasedRow]) -> dict[str, Any]:
     }
 
 
-def _usable(agree: int | None) -> bool:
-    """Whether it can be the number of five annotators who gave the most frequent value."""
-    return agree is not None and RATERS < 2 * agree <= 2 * RATERS
+def _usable(agree: int | None) -> int | None:
+    """The number of annotators who agree; None if it cannot be that of five who gave the most frequent value."""
+    return agree if agree is not None and RATERS < 2 * agree <= 2 * RATERS else None
 
 
 def _agreement(labels: Iterable[tuple[bool, int | None, int | None]]) -> dict[str, Any]:

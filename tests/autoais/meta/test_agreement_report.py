@@ -116,6 +116,37 @@ def test_the_consensus_leaves_out_flagged_items_as_the_rates_do(tmp_path: Path, 
     assert "1 rating of 1 item by 1 annotator" in autoais("agreement", path.parent / "one.jsonl").stdout
 
 
+def test_support_is_a_question_of_statements_worth_verifying() -> None:
+    """Liu et al. 2023: what is not worth verifying has no label of support, whatever a minority said."""
+    first: dict[str, Any] = {"answer": "q", "sentence": 0}
+    second: dict[str, Any] = {"answer": "q", "sentence": 1}
+    study = [
+        *rate("q#0", "worthy", "yes yes no", **first),
+        *rate("q#0", "supported", "yes yes", **first),
+        *rate("q#0@p", "support", "full full partial", citation="p", **first),
+        *rate("q#1", "worthy", "no no yes", **second),
+        Rating("q#1", "c", "supported", "no", **second),
+        *rate("q#1@p", "support", "none none none", citation="p", **second),
+    ]
+    found = autoais.agreement(study)
+    worthy, supported, support = (found["questions"][name] for name in ("worthy", "supported", "support"))
+    assert (worthy["items"], "not_worthy" in worthy) == (2, False)
+    assert (supported["items"], supported["not_worthy"], supported["ratings"]) == (1, 1, 2)
+    assert (support["items"], support["not_worthy"]) == (1, 1)
+    assert support["consensus"]["full"]["value"] == 1.0
+    (row,) = found["ais"]
+    assert (row["ais"]["value"], row["ais"]["total"], row["flagged"]["total"]) == (1.0, 1, 2)
+    tied = [*study, Rating("q#1", "d", "worthy", "yes", **second)]
+    (row,) = autoais.agreement(tied)["ais"]
+    assert (row["ais"]["value"], row["ais"]["undecided"]) == (1.0, 1)
+
+
+def test_the_command_says_what_is_not_worth_verifying(tmp_path: Path, autoais: Command) -> None:
+    study = [*rate("q", "worthy", "no no yes"), Rating("q", "c", "supported", "no"), *rate("r", "supported", "yes yes")]
+    said = autoais("agreement", written(tmp_path / "r.jsonl", study)).stdout
+    assert "without 1 item that is not worth verifying, or tied" in said
+
+
 def test_two_adjudications_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     def decided(who: str, value: str) -> Rating:
         return Rating("i", who, "informative", value, phase="adjudication")
