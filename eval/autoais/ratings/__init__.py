@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.answers import CitedAnswer
-from autoais.errors import FormatError, UsageError, UserError, as_path, check_type
+from autoais.errors import AIS_REPORT, FormatError, UsageError, UserError, as_path, check_type
 from autoais.io.files import records
 from autoais.io.jsonl import dumps
 from autoais.io.schema import BOOLEAN, IDENTIFIER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, listed, record
@@ -179,7 +179,7 @@ def _read(path: Path) -> Iterator[tuple[Rating, str]]:
 
     for where, row in records(path, SCHEMA["required"]):
         if isinstance(row, FormatError):
-            raise row
+            raise FormatError(f"{row}; for majorities {AIS_REPORT}") if "INT & AIS" in str(row) else row
         if "press" in row and "kind" in row:
             raise FormatError(f"{where}: this is the log of presses; use ratings.jsonl beside it")
         if label_studio.is_task(row):
