@@ -29,8 +29,8 @@ app = typer.Typer(
 JudgeOption = Annotated[
     str,
     typer.Option(
-        help="Judge: minilm, lexical, hf[:<model>], llm:<model>, minilm:<folder>, human:<file with labels>, or your "
-        "own package.module:Class, whose code is run."
+        help="Judge: minilm, lexical, hf[:<model>], llm:<model>, minilm:<folder>, human:<file with labels>, "
+        "released:<Attributed QA's ratings>, or your own package.module:Class, whose code is run."
     ),
 ]
 JudgeOptions = Annotated[

@@ -84,6 +84,9 @@ def json_kind(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
+AIS_REPORT = "use `autoais ais-report FILE`"
+
+
 def field_names(names: Iterable[str]) -> str:
     """Return the names of fields in a file, sorted, on one printable line of at most 200 characters."""
     line = ", ".join(sorted(names))[:200]

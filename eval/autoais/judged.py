@@ -15,7 +15,18 @@ from autoais.metrics.alce_answers import scored_text
 from autoais.metrics.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
 from autoais.metrics.nuggets import nuggets_found
 from autoais.text.claims import applicable
-from autoais.types import NO_TEXT, NOT_JUDGED, UNSETTLED, Attribution, Judge, Judgement, Place, Question, Verdict
+from autoais.types import (
+    NO_TEXT,
+    NOT_JUDGED,
+    NOT_WORTHY,
+    UNSETTLED,
+    Attribution,
+    Judge,
+    Judgement,
+    Place,
+    Question,
+    Verdict,
+)
 
 NOT_APPLICABLE = "not_applicable"  # verdict of a sentence that claims nothing
 _BATCH = 256  # answers judged together: bounds memory, changes no result
@@ -25,7 +36,8 @@ _BATCH = 256  # answers judged together: bounds memory, changes no result
 class JudgedAnswer:
     """A question of the benchmark, its answer (None if missing) and a judged claim per sentence.
 
-    The claim is None for a sentence that claims nothing (a question, an instruction): it is not judged and not counted.
+    The claim is None for a sentence that claims nothing (a question, an instruction) or that people, as the judge, find
+    not worth verifying: it is not judged and not counted.
     `strict` holds the claims as ALCE's eval.py parses them from the output; None if the output is unknown. `nuggets`
     has a verdict per nugget of the question: whether the answer supports one of its phrases; None if undecided.
     `reference_claims` has a verdict per claim of ELI5's reference (ALCE): whether the answer supports it. `whole` is
@@ -104,7 +116,9 @@ class JudgedAnswer:
         for number, (sentence, claim) in enumerate(zip(sentences, self.claims, strict=True)):
             fields = {"sentence": number, "text": sentence.text, "cites": list(sentence.cites), **whole}
             if claim is None:
-                yield _row(self.question.id, judge, NOT_APPLICABLE, "a question or an instruction") | fields
+                claims_something = applicable(sentence.text, self.answer.short_answer if self.answer else None)
+                why = NOT_WORTHY if claims_something else "a question or an instruction"
+                yield _row(self.question.id, judge, NOT_APPLICABLE, why) | fields
                 continue
             union = claim.union
             # All citations of a sentence may be unresolved: their ids are not among the row's passages.
@@ -161,7 +175,7 @@ def judge_answers(
         listed = [claim for row in claims for claim in row if claim is not None]
         listed += [claim for row in as_alce for claim in row or ()]
         judged = iter(judge_claims(judge, listed, each=each))
-        rows = [tuple(None if claim is None else next(judged) for claim in row) for row in claims]
+        rows = [tuple(None if claim is None else _counted(next(judged)) for claim in row) for row in claims]
         nuggets = _nuggets(judge, asked, batch)
         supported = _reference_claims(judge, batch if strict else ())
         for question, answer, row, strictly, held in zip(asked, batch, rows, as_alce, nuggets, strict=True):
@@ -170,6 +184,11 @@ def judge_answers(
             yield JudgedAnswer(question, answer, row, as_judged, held, next(supported, ()), whole)
     for question in left.values():
         yield JudgedAnswer(question, None, (), None, (False,) * len(question.nuggets))
+
+
+def _counted(judged: JudgedClaim) -> JudgedClaim | None:
+    """The judged claim; None if people find it not worth verifying."""
+    return None if judged.union.reason == NOT_WORTHY else judged
 
 
 def whole_answer(answer: CitedAnswer) -> Attribution:

@@ -47,7 +47,7 @@ def show_report(result: dict[str, Any]) -> None:
         counts = ", ".join(f"{count} {level}" for level, count in levels.items())
         console.print(f"support of all citations (trec): {counts}")
     if result["not_applicable"]:
-        what = "sentences without a claim (questions, instructions), not judged"
+        what = "sentences without a claim to verify (such as questions), not judged"
         console.print(how_many(result["not_applicable"], what))
     if (quoted := result["quoted"])["rejected"]:
         console.print(
@@ -221,8 +221,10 @@ def show_ais(one: dict[str, Any]) -> None:
     for name, agreement in one["agreement"].items():
         values = [agreement[key] for key in ("krippendorff_alpha", "pairwise_agreement", "f1_to_majority")]
         alpha, pairs, f1 = ("-" if value is None else f"{value:.3f}" for value in values)
+        asked = "attributable, by those who found it interpretable"
         console.print(
-            f"{name}: alpha {alpha}, pairwise agreement {pairs}, F1 to majority {f1} "
+            f"{asked if name == 'attributable_of_asked' else name}: "
+            f"alpha {alpha}, pairwise agreement {pairs}, F1 to majority {f1} "
             f"({how_many(agreement['items'], 'items')}, {agreement['left_out']} without a usable count)"
         )
     if one["paper"] is not None:
@@ -258,14 +260,21 @@ def _show_beside_paper(console: "Console", paper: dict[str, Any]) -> None:
     for one in paper["incomplete"]:
         if not one["together"]:
             console.print(f"  {one['model']}: each value can come out, but not all in one completion of the rows")
-    cells = paper["agreement"]["cells"]
-    listed = ", ".join(
+    cells, asked = (paper["agreement"][name] for name in ("cells", "asked"))
+    console.print(f"Table 7, F1, pairwise agreement and alpha of Int, then of AIS: {_beside(cells)}")
+    console.print(f"Table 7, AIS by those who found the output interpretable: {_beside(asked)}")
+    same, same_asked = (sum(one["status"] == "match" for one in part) for part in (cells, asked))
+    if same < len(cells):
+        console.print(
+            f"{same} of {len(cells)} match, {same_asked} of {len(asked)} in the second line; the others differ: "
+            f"{paper['agreement']['why']}"
+        )
+
+
+def _beside(cells: list[dict[str, str]]) -> str:
+    return ", ".join(
         one["printed"] if one["status"] == "match" else f"{one['printed']} / {one['released']}" for one in cells
     )
-    console.print(f"Table 7, F1, pairwise agreement and alpha of Int, then of AIS: {listed}")
-    same = sum(one["status"] == "match" for one in cells)
-    if same < len(cells):
-        console.print(f"{same} of {len(cells)} match; the others differ: {paper['agreement']['why']}")
 
 
 def show_other_tables(other: dict[str, Any]) -> None:
@@ -276,7 +285,11 @@ def show_other_tables(other: dict[str, Any]) -> None:
         f"Tables 3 to 6: {match} of {match + missing + differ} cells match, rows that are missing from the release may "
         f"explain {missing} ({other['not_together']} of them not all at once), {differ} differ otherwise"
     )
-    console.print(f"Table 7: {other['table_7']['match']} of {other['table_7']['cells']} values match")
+    table_7 = other["table_7"]
+    console.print(
+        f"Table 7: {table_7['match']} of {table_7['cells']} values match, and {table_7['asked_match']} of "
+        f"{table_7['asked']} of AIS by those who found the output interpretable"
+    )
     console.print("Table 15, correct against the experts (50 outputs)", style="bold")
     table = new_table(
         "variant", "both", "original only", "variant only", "neither", "p printed", "p exact", "p corrected"

@@ -292,6 +292,7 @@ NO_TEXT = "no text is known for what was cited"
 NOT_JUDGED = "no person judged it against this evidence"
 SPLIT = "people are split"
 CONTRADICT = "labels of people contradict each other"
+NOT_WORTHY = "people find nothing in it to verify"
 UNSETTLED = frozenset({NOT_JUDGED, SPLIT, CONTRADICT})
 """Reasons of undecided judgements by people. An answer with such a part has no outcome, even where another is a no.
 

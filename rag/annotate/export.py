@@ -15,7 +15,7 @@ from autoais.answers import read_answers, write_answers
 from autoais.io.jsonl import dumps, parse_object, round_floats, write_atomic
 from autoais.io.locks import unused
 from autoais.io.provenance import sha256_file
-from autoais.ratings import Rating, consensus, cut, label_answers, write_ratings
+from autoais.ratings import Rating, consensus, cut, flagged_items, label_answers, write_ratings
 from autoais.ratings.convert import convert_ratings
 from rag.annotate.guidelines import note_guidelines, noted_guidelines
 from rag.annotate.queries import UNDO, VERDICT
@@ -200,19 +200,24 @@ def _write_answers(
 def _labels(study: Study, connection: "sa.Connection", without: Collection[str]) -> dict[str, bool]:
     """The consensus by item: attributable (or supported, or fully supporting), and interpretable if that is asked.
 
-    A rated item without a source is not attributable.
+    A rated item without a source is not attributable. A flagged item has no label, nor has a tie.
     """
     found: dict[str, dict[str, str | None]] = {}
-    for one in consensus(cut(ratings(study, connection, without))):
-        found.setdefault(one.item, {})[one.question] = one.value
+    given = list(ratings(study, connection, without))
+    flagged = flagged_items(given)
+    for one in consensus(cut(given)):
+        if one.adjudicated or one.item not in flagged:
+            found.setdefault(one.item, {})[one.question] = one.value
     labels = {}
     for item, values in found.items():
         decisive = next((values[name] for name in ("attributable", "supported", "support") if name in values), None)
         if values.get("interpretable") == "no":
             labels[item] = False
+        elif values.get("worthy") == "no" or None in (values.get("interpretable", ""), values.get("worthy", "")):
+            continue
         elif decisive is not None:
             labels[item] = decisive in ("yes", "full")
-        elif values.get("worthy") != "no" and not study.item(item).has_source:  # as in `label_answers`
+        elif not study.item(item).has_source:  # as in `label_answers`
             labels[item] = False
     return labels
 

@@ -1,5 +1,6 @@
 """Ratings of people: the file, the consensus and the labels that it gives the answers."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -205,6 +206,26 @@ def test_what_cannot_be_interpreted_is_not_attributable() -> None:
     assert labelled(rate("a/1", "interpretable", "no yes yes") + minority).attributable is True
 
 
+def test_what_is_not_worth_verifying_has_no_label_whatever_a_minority_said() -> None:
+    """Liu et al. 2023: the support of such a statement is null."""
+    place: dict[str, object] = {"answer": "a/1", "sentence": 0}
+    minority = rate("s", "supported", "yes", **place)
+    other = rate("t", "attributable", "no", answer="a/1", sentence=1)
+    for values, label in (("no no yes", None), ("no yes", None), ("no yes yes", True)):
+        one = labelled([*rate("s", "worthy", values, **place), *minority, *other])
+        assert (one.sentences[0].attributable, one.attributable) == (label, False if values != "no yes" else None)
+
+
+def test_a_flagged_item_has_no_label_but_of_an_adjudication() -> None:
+    ratings = [*rate("a/1", "attributable", "yes"), *(Rating("a/1", name, FLAG, "malformed") for name in "xy")]
+    notes: Counter[str] = Counter()
+    (one,) = label_answers([answer()], ratings, notes=notes)
+    assert (one.attributable, notes) == (None, {"ratings of flagged items, without a label": 1})
+    assert labelled(ratings[:-1]).attributable is True  # one rated it, and one flagged it
+    decided = Rating("a/1", "lead", "attributable", "no", phase="adjudication")
+    assert labelled([*ratings, decided]).attributable is False
+
+
 def uncited(ratings: Iterable[Rating], *citations: Citation) -> CitedAnswer:
     """The labels of an answer whose second sentence cites nothing."""
     sentences = (CitedSentence("One.", citations), CitedSentence("Two."))
@@ -228,7 +249,8 @@ def test_a_rated_sentence_that_cites_nothing_is_not_attributable(question: str, 
     ratings = rate("s", question, value, answer="a/1", sentence=1)
     assert [one.attributable for one in uncited(ratings, Citation("p1")).sentences] == [None, label]
     asked = rate("t", "attributable", "yes", answer="a/1", sentence=0)
-    assert uncited(asked + ratings, Citation("p1")).attributable is label  # the roll-up knows it
+    whole = uncited(asked + ratings, Citation("p1")).attributable  # what needs no source takes nothing from the others
+    assert whole is (True if question == "worthy" and value == "no" else label)
 
 
 def test_a_rated_answer_that_cites_nothing_is_not_attributable() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from autoais import answers as own
 from autoais.answers import CitedAnswer
-from autoais.errors import FormatError, UserError, field_names
+from autoais.errors import AIS_REPORT, FormatError, UserError, field_names
 from autoais.formats import aqa, trec
 from autoais.formats.base import Fault, Format, Notes, Row, unique_id
 from autoais.formats.contexts import ALL_CITED, NONE_CITED, has_markers, uncited
@@ -200,6 +200,8 @@ def _first_record(path: Path) -> Row:
 def _of_record(row: dict[str, Any], where: str) -> Format:
     fitting = [one for _, one in FORMATS.items() if all(mark in row for mark in one.required_fields)]
     if not fitting:
+        if "INT & AIS" in row:
+            raise FormatError(f"{where}: holds majorities of annotators as the AIS paper released them; {AIS_REPORT}")
         near = "".join(f"{one.name} also has {_missing(row, one)}; " for one in (_near(row) or _alike(row))[:_SHOWN])
         found = f"no known format has the fields {field_names(row)}" if row else "the record has no fields"
         raise FormatError(f"{where}: {found}; {near}{_LISTED}")

@@ -200,6 +200,8 @@ def _annotated(text: str, link: str, levels: dict[str, dict[str, Any]]) -> Citat
 
 def _annotations_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
     for answer in answers:
+        if unlabelled := sum(one.worthy is None and one.attributable is None for one in answer.sentences):
+            notes["sentences without a label, written as not worth verifying: the format has no null"] += unlabelled
         numbers = {key: f"[{n}]" for n, key in enumerate(answer.passages, 1)}
         given = answer.extra.get("citations")
         as_given = given is not None and not any(faults(given, _CITATIONS))  # an answers.jsonl may hold anything there

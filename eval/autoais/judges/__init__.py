@@ -19,22 +19,29 @@ JUDGES: Registry[Callable[..., Judge]] = Registry(
         "lexical": "autoais.judges.lexical:LexicalJudge",
         "minilm": "autoais.judges.minilm:MiniLMJudge",
         "human": "autoais.judges.human:HumanJudge",
+        "released": "autoais.judges.released:ReleasedJudge",
         "hf": "autoais.judges.hf:HfJudge",
         "llm": "autoais.judges.llm:LlmJudge",
     },
     kind=("a class of judges or a function that opens one", Callable),  # type: ignore[arg-type]  # for isinstance
 )
 DEFAULT = "minilm"
-_SYNTAX = {"minilm": "minilm[:<folder>]", "hf": "hf[:<model>]", "llm": "llm:<model>", "human": "human:<file>"}
+_SYNTAX = {
+    "minilm": "minilm[:<folder>]",
+    "hf": "hf[:<model>]",
+    "llm": "llm:<model>",
+    "human": "human:<file>",
+    "released": "released:<file>",
+}
 
 
 def open_judge(name: str = DEFAULT, **options: object) -> Judge:
     """Return the judge of that name.
 
     Names are `minilm` (the shipped model), `minilm:<folder>`, `lexical`, `llm:<model>`, `hf:<model>[@revision]` (hub
-    name or folder), `hf` (TRUE's T5), `human:<file>` (labels of people), those of installed packages, and
-    `package.module:Class` for a class of your own. The module of a class is imported, which runs its code: do not pass
-    a name that comes from somebody else.
+    name or folder), `hf` (TRUE's T5), `human:<file>` (labels of people), `released:<file>` (the AutoAIS in Attributed
+    QA's ratings), those of installed packages, and `package.module:Class` for a class of your own. The module of a
+    class is imported, which runs its code: do not pass a name that comes from somebody else.
 
     `options` are keyword arguments of the judge's class; an option that is None keeps its default. Raises `UserError`
     with a list of the known names or options if one is unknown.

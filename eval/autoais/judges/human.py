@@ -18,6 +18,7 @@ from autoais.types import (
     CONTRADICT,
     NO_TEXT,
     NOT_JUDGED,
+    NOT_WORTHY,
     SPLIT,
     Attribution,
     Judge,
@@ -38,6 +39,7 @@ _OPTION = re.compile(r",(answers|likert)=([^,]*)\Z")
 _EXACT_NO = (Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY)  # labels of claims have them, answers have not
 _Key = TypeVar("_Key", Attribution, PlacedPair)
 _UNKNOWN = Judgement(Verdict.UNDECIDED, None, NOT_JUDGED)
+_UNWORTHY = Judgement(Verdict.UNDECIDED, None, NOT_WORTHY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,13 @@ class _Labels:
     """What people said: of a pair of texts, wherever it stands, and of a pair at one place of one answer.
 
     `sentences` holds each sentence of the file with its citations: the places about which the file is the authority.
+    `unworthy` are those of them in which people find nothing to verify.
     """
 
     pairs: dict[Attribution, Judgement] = field(default_factory=dict)
     placed: dict[PlacedPair, Judgement] = field(default_factory=dict)
     sentences: set[tuple[str, int, str, str]] = field(default_factory=set)
+    unworthy: set[tuple[str, int, str, str]] = field(default_factory=set)
     wholes: dict[Attribution, Judgement] = field(default_factory=dict)
 
 
@@ -63,7 +67,8 @@ class HumanJudge(Judge):
     that contradict each other, are undecided. Texts must be those that people saw: where a file has none, the label
     counts if the scored answer has none either. Where the scored answer is one of the file (id, place and texts are
     the same), each of its citations has its own label (`of_place`), whatever else has the same text or none; otherwise
-    labels go by the texts.
+    labels go by the texts. There, a sentence that people find not worth verifying (Liu et al. 2023) is not judged and
+    not counted, as AIS is about statements on the world.
     """
 
     def __init__(self, model: str, *, answers: str | None = None, likert: int = RELAXED) -> None:
@@ -122,15 +127,18 @@ class HumanJudge(Judge):
     def of_place(self, place: Place, attribution: Attribution) -> Judgement | None:
         """What people said of this pair of this answer; None if that follows from its texts.
 
+        Of a sentence in which they find nothing to verify, the reason is `NOT_WORTHY`.
         Without a text, a passage is known by its id alone: one that nobody judged is undecided, and has no label of
         another passage without a text.
         """
+        sentence = (place.answer, place.sentence, attribution.claim, attribution.question)
+        if sentence in self._known.unworthy:
+            return _UNWORTHY
         if (found := self._known.placed.get((attribution, place))) is not None:
             texts = self._known.pairs.get(attribution)
             if found.verdict is Verdict.NOT_ATTRIBUTABLE and texts is not None and texts.verdict in _EXACT_NO:
                 return texts
             return found
-        sentence = (place.answer, place.sentence, attribution.claim, attribution.question)
         if nothing_to_judge(attribution) == NO_TEXT and sentence in self._known.sentences:
             self._unknown.add(hash((attribution, place)))
             return _UNKNOWN
@@ -184,7 +192,10 @@ def _add_answers(labels: _Labels, labelled: Sequence[CitedAnswer]) -> None:
             pair = whole_answer(answer)
             labels.wholes[pair] = labels.placed[pair, Place(answer.id)] = undecided
         for number, claim in _claims(answer):
-            labels.sentences.add((answer.id, number, claim.text, claim.question))
+            sentence = (answer.id, number, claim.text, claim.question)
+            labels.sentences.add(sentence)
+            if answer.sentences[number].worthy is False:
+                labels.unworthy.add(sentence)
             split = [cited for sentence, cited in places if sentence == number]
             if None in split or ((None, None) in places and len(answer.sentences) == 1):
                 _split(labels, claim.pair(range(len(claim.cited))))

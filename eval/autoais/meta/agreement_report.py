@@ -33,6 +33,7 @@ from autoais.ratings import (
     Rating,
     consensus,
     cut,
+    flagged_items,
     is_flagged,
     most_frequent,
     unflagged,
@@ -114,22 +115,31 @@ def _questions(ratings: Sequence[Rating], number: _Number, likert: int) -> dict[
     """The figures of each question, in the order of `VALUES`, then by name.
 
     Where people are asked whether a text is interpretable, its attributability is a question of interpretable items
-    only, as in the AIS paper, though others may have got that far with some annotators. The consensus is of items that
-    are not flagged, as are the paper's rates; agreement is over all that annotators rated.
+    only, as in the AIS paper, though others may have got that far with some annotators. Likewise, support is a question
+    of statements that people together find worth verifying (Liu et al. 2023), where they are asked that. The consensus
+    is of items that are not flagged, as are the paper's rates; agreement is over all that annotators rated.
     """
     kept = [one for one in unflagged(ratings) if one.question != FLAG]
-    flagged = {item for item, rated in _by_item(ratings).items() if is_flagged(rated)}
-    unclear = {one.item for one in consensus(kept) if one.question == "interpretable" and one.value != "yes"}
+    flagged = flagged_items(ratings)
+    before = [one for one in consensus(kept) if one.value != "yes"]
+    unclear = {one.item for one in before if one.question == "interpretable"}
+    unworthy = {(one.answer, one.sentence) for one in before if one.question == "worthy"}
     groups = defaultdict(list)
     for one in kept:
         groups[one.question].append(one)
     figures = {}
     for name in _known_first(groups):
-        clear = [one for one in groups[name] if name != "attributable" or one.item not in unclear]
-        if clear:
-            figures[name] = _question(clear, number, likert, flagged)
-            if len(clear) < len(groups[name]):
-                figures[name]["not_interpretable"] = len({one.item for one in groups[name]} & unclear)
+        out = {
+            one.item
+            for one in groups[name]
+            if (name == "attributable" and one.item in unclear)
+            or (name in ("supported", "support") and (one.rated, one.sentence) in unworthy)
+        }
+        asked = [one for one in groups[name] if one.item not in out]
+        if asked:
+            figures[name] = _question(asked, number, likert, flagged)
+            if out:
+                figures[name]["not_interpretable" if name == "attributable" else "not_worthy"] = len(out)
     return figures
 
 
@@ -246,12 +256,13 @@ def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int, *, 
     """Flagged over all items, interpretable over unflagged, attributable over interpretable ones.
 
     An item is flagged if more annotators flagged it than rated it. Items of which nobody was asked whether they are
-    interpretable count as interpretable. In a study `about_source`, those of which nobody was asked whether they are
-    attributable cite nothing, and are not attributable, unless they are not worth verifying, as in `label_answers`.
+    interpretable count as interpretable, and what people find not worth verifying is left out of the attributable ones
+    and their denominator. In a study `about_source`, those of which nobody was asked whether they are
+    attributable cite nothing, and are not attributable, as in `label_answers`.
     What is undecided are ties. `unit` says what the items are: answers, sentences, citations, or items for several.
     """
     items = _by_item(ratings)
-    flagged = {item for item, rated in items.items() if is_flagged(rated)}
+    flagged = flagged_items(ratings)
     decided = {(one.item, one.question): one.value for one in consensus(cut(ratings, likert))}
     is_asked = any(one.question == "interpretable" for one in ratings)
     left = [item for item in items if item not in flagged]
@@ -259,13 +270,16 @@ def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int, *, 
     uncited = {item for item, _ in decided} - {item for item, question in decided if question in _SUPPORTED}
     people = {item: len({one.annotator for one in rated}) for item, rated in items.items()}
     least = min(2, max(people.values(), default=0))  # one alone may not have come to the question yet
-    uncited = {
-        item for item in uncited if about_source and people[item] >= least and decided.get((item, "worthy")) != "no"
-    }
+    uncited = {item for item in uncited if about_source and people[item] >= least}
+    worthy = {item: decided.get((item, "worthy"), "yes") for item in left}
     supported = {
-        item: _yes(decided.get((item, "attributable"), decided.get((item, "supported"), "no")))
+        item: None
+        if worthy[item] is None and item not in uncited
+        else _yes(decided.get((item, "attributable"), decided.get((item, "supported"), "no")))
         for item in left
-        if clear[item] and (item in uncited or any((item, question) in decided for question in _SUPPORTED))
+        if clear[item]
+        and worthy[item] != "no"
+        and (item in uncited or any((item, question) in decided for question in _SUPPORTED))
     }
     kinds = {_kind(one) for one in ratings}
 

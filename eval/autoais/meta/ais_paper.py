@@ -14,6 +14,7 @@ STATUSES = ("match", "rows missing", "differs")
 RATES = ("flagged", "interpretable", "ais")  # the columns Flag, Int and AIS
 AGREEMENT = ("f1_to_majority", "pairwise_agreement", "krippendorff_alpha")  # the columns F1, PA and alpha
 _NOT_ALL = "the reason is not known; the release has majority labels and counts of agreement, not the single ratings"
+_ASKED = "attributable_of_asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,25 +177,31 @@ def _counts(model: Mapping[str, Any]) -> _Counts:
 
 
 def _agreement(agreement: Mapping[str, Any], table: PaperTable) -> dict[str, Any]:
-    """The row of Table 7; values are compared at its two decimals."""
-    cells = []
-    for (part, name), printed in zip(
-        product(("interpretable", "attributable"), AGREEMENT), table.agreement, strict=True
-    ):
+    """The row of Table 7; values are compared at its two decimals. `asked` has AIS as rated by those who were asked."""
+
+    def cell(part: str, name: str, printed: str) -> dict[str, str]:
         value = agreement[part][name]
         released = "-" if value is None else f"{value:.2f}"
         status = "match" if released == printed else "differs"
-        cells.append({"part": part, "figure": name, "printed": printed, "released": released, "status": status})
-    return {"table": 7, "cells": cells, "why": _NOT_ALL}
+        return {"part": part, "figure": name, "printed": printed, "released": released, "status": status}
+
+    places = product(("interpretable", "attributable"), AGREEMENT)
+    return {
+        "table": 7,
+        "cells": [cell(*place, printed) for place, printed in zip(places, table.agreement, strict=True)],
+        "asked": [cell(_ASKED, *one) for one in zip(AGREEMENT, table.agreement[len(AGREEMENT) :], strict=True)],
+        "why": _NOT_ALL,
+    }
 
 
 def other_tables(files: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """What belongs to no single file, for reports of `ais_report.report`; None if none is of the paper's release.
 
-    `cells` counts the cells of Tables 3 to 6 by status over all files; of those with "rows missing", `not_together`
-    are of a model whose values do not come out of one completion. `table_7` counts the matching values. `table_15` has
-    McNemar's test of each variant of the task against the original design, in both forms, from the counts that the
-    paper prints. `without_data` says why the release gives no values for the other tables.
+    `cells` counts the cells of Tables 3 to 6 by status over all files; of those with "rows missing", `not_together` are
+    of a model whose values do not come out of one completion. `table_7` counts the matching values, and those of AIS as
+    rated by those who were asked (`asked_match` of `asked`). `table_15` has McNemar's test of each variant of the task
+    against the original design, in both forms, from the counts that the paper prints. `without_data` says why the
+    release gives no values for the other tables.
     """
     statuses = Counter(cell["status"] for one in files if one["paper"] for cell in one["paper"]["cells"])
     if not statuses:
@@ -220,11 +227,18 @@ def other_tables(files: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     not_together = sum(
         cell["status"] == "rows missing" and cell["model"] in apart for paper in papers for cell in paper["cells"]
     )
-    agreement = [cell["status"] for paper in papers for cell in paper["agreement"]["cells"]]
+    agreement, asked = (
+        [cell["status"] for paper in papers for cell in paper["agreement"][name]] for name in ("cells", "asked")
+    )
     return {
         "cells": cells,
         "table_15": found,
         "not_together": not_together,
-        "table_7": {"match": agreement.count("match"), "cells": len(agreement)},
+        "table_7": {
+            "match": agreement.count("match"),
+            "cells": len(agreement),
+            "asked_match": asked.count("match"),
+            "asked": len(asked),
+        },
         "without_data": {str(number): why for number, why in WITHOUT_DATA.items()},
     }

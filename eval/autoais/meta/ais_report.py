@@ -77,6 +77,10 @@ def report(ratings: Sequence[ReleasedRow]) -> dict[str, Any]:
 
     Denominators as in the paper: flagged over all items, interpretable over unflagged items, attributable over
     interpretable items; `ais_of_unflagged` is over unflagged items. `paper` is `ais_paper.beside_paper`.
+
+    Who finds an output unclear is not asked about its source. The agreement `attributable` takes all annotators who are
+    not counted as agreeing for some who disagreed, those who were not asked too; `attributable_of_asked` is of those
+    who were: as many as found the output interpretable.
     """
     models = dict.fromkeys(rating.model for rating in ratings)
     unflagged = [rating for rating in ratings if not rating.flagged]
@@ -84,8 +88,11 @@ def report(ratings: Sequence[ReleasedRow]) -> dict[str, Any]:
     found = {
         "models": [_model(name, [rating for rating in ratings if rating.model == name]) for name in models],
         "agreement": {
-            "interpretable": _agreement((r.interpretable, r.interpretable_agree) for r in unflagged),
-            "attributable": _agreement((r.attributable, r.attributable_agree) for r in asked),
+            "interpretable": _agreement((r.interpretable, r.interpretable_agree, RATERS) for r in unflagged),
+            "attributable": _agreement((r.attributable, r.attributable_agree, RATERS) for r in asked),
+            "attributable_of_asked": _agreement(
+                (one.attributable, one.attributable_agree, _usable(one.interpretable_agree)) for one in asked
+            ),
         },
     }
     return found | {"paper": ais_paper.beside_paper(found)}
@@ -103,13 +110,21 @@ def _model(name: str, ratings: Sequence[ReleasedRow]) -> dict[str, Any]:
     }
 
 
-def _agreement(labels: Iterable[tuple[bool, int | None]]) -> dict[str, Any]:
-    """Agreement from single ratings, rebuilt from majority labels and counts; impossible counts are left out."""
+def _usable(agree: int | None) -> int | None:
+    """The number of annotators who agree; None if it cannot be that of five who gave the most frequent value."""
+    return agree if agree is not None and RATERS < 2 * agree <= 2 * RATERS else None
+
+
+def _agreement(labels: Iterable[tuple[bool, int | None, int | None]]) -> dict[str, Any]:
+    """Agreement from single ratings, rebuilt from majority labels, the number who agree and that of annotators.
+
+    Impossible numbers are left out. Two of four are a tie.
+    """
     listed = list(labels)
     items = [
-        (agree, RATERS - agree) if label else (RATERS - agree, agree)
-        for label, agree in listed
-        if agree is not None and RATERS < 2 * agree <= 2 * RATERS
+        (agree, raters - agree) if label else (raters - agree, agree)
+        for label, agree, raters in listed
+        if agree is not None and raters is not None and raters <= 2 * agree <= 2 * raters
     ]
     return {
         "items": len(items),

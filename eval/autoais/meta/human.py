@@ -23,12 +23,12 @@ class HumanSummary:
     `data`: counts of questions, answers, quotes (passages) and citations, as in HAGRID's Table 2 (Kamalloo et al.
     2023); of the answers to one question, the one with the most quotes counts them. `labels`: answers and sentences
     labelled informative or attributable, over those labelled at all, as in HAGRID's Table 3 (an answer is informative
-    if any sentence is, attributable if all are), and citations by level of support. `metrics`: citation recall,
-    precision and F1 over verification-worthy statements (Liu et al. 2023), pooled and averaged over responses, and the
-    means of fluency and perceived utility (1 to 5). Intervals are over questions. `agreement`: Cohen's kappa and
-    macro-F1 of the judge over labelled sentences (against all their citations together) and over labelled single
-    citations (full support is a yes); items that cite passages without a text are left out. `levels`: the judge's
-    levels of support beside people's, if the judge says partial.
+    if any sentence is, attributable if all are that are worth verifying), and citations by level of support. `metrics`:
+    citation recall, precision and F1 over verification-worthy statements (Liu et al. 2023), pooled and averaged over
+    responses, and the means of fluency and perceived utility (1 to 5). Intervals are over questions. `agreement`:
+    Cohen's kappa and macro-F1 of the judge over labelled sentences (against all their citations together) and over
+    labelled single citations (full support is a yes); items that cite passages without a text are left out. `levels`:
+    the judge's levels of support beside people's, if the judge says partial.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,8 @@ class HumanSummary:
         attributable = [sentence.attributable for sentence in answer.sentences]
         self._label("informative_sentences", informative, question)
         self._label("attributable_sentences", attributable, question)
-        rolled_up = (answer_informative(informative), answer_attributable(attributable))
+        asked = (sentence.attributable for sentence in answer.sentences if sentence.worthy is not False)
+        rolled_up = (answer_informative(informative), answer_attributable(asked))
         for name, given, rolled in zip(
             ("informative", "attributable"), (answer.informative, answer.attributable), rolled_up, strict=True
         ):

@@ -233,6 +233,8 @@ def _show_question(console: "Console", name: str, one: dict[str, Any]) -> None:
     )
     if "not_interpretable" in one:
         _line(console, f"  without {how_many(one['not_interpretable'], 'items that are')} not interpretable, or tied")
+    if "not_worthy" in one:
+        _line(console, f"  without {how_many(one['not_worthy'], 'items that are')} not worth verifying, or tied")
     if "reason" in one:
         _line(console, f"  no figures, because there are {one['reason']}")
         return

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.answers import CitedAnswer
-from autoais.errors import FormatError, UsageError, UserError, as_path, check_type
+from autoais.errors import AIS_REPORT, FormatError, UsageError, UserError, as_path, check_type
 from autoais.io.files import records
 from autoais.io.jsonl import dumps
 from autoais.io.schema import BOOLEAN, IDENTIFIER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, listed, record
@@ -179,7 +179,7 @@ def _read(path: Path) -> Iterator[tuple[Rating, str]]:
 
     for where, row in records(path, SCHEMA["required"]):
         if isinstance(row, FormatError):
-            raise row
+            raise FormatError(f"{row}; for majorities {AIS_REPORT}") if "INT & AIS" in str(row) else row
         if "press" in row and "kind" in row:
             raise FormatError(f"{where}: this is the log of presses; use ratings.jsonl beside it")
         if label_studio.is_task(row):
@@ -353,6 +353,14 @@ def is_flagged(ratings: Iterable[Rating]) -> bool:
     return len(by) > len({one.annotator for one in study} - by)
 
 
+def flagged_items(ratings: Iterable[Rating]) -> set[str]:
+    """Return the items that more annotators flagged than rated (`is_flagged`)."""
+    items: dict[str, list[Rating]] = {}
+    for one in ratings:
+        items.setdefault(one.item, []).append(one)
+    return {item for item, rated in items.items() if is_flagged(rated)}
+
+
 def most_frequent(counts: Mapping[str, int]) -> str | None:
     """Return the value with the highest count; None for a tie, or if there are no values."""
     highest = max(counts.values(), default=0)
@@ -410,20 +418,25 @@ def label_answers(
 
     If one of the annotators of an answer is simulated, `extra` says so (`simulated_labels`).
 
-    Labels that the answers had are dropped: what nobody rated, or where people tie, has none; `extra` lists the ties on
-    support (`TIES`). `attributable` is False if people could not interpret the text (they were not asked then), and
-    True from `likert` on for values from 1 to 5. `supported` is the same label under Liu et al.'s name. A text that
-    people rated and that cites nothing is not attributable, as AIS is about identified sources; people are not asked,
-    but if they were, what they say counts. It has no such label if it is not worth verifying. An answer that was rated
-    by sentence gets HAGRID's roll-up: informative if any sentence is, attributable if all are. A citation has the label
-    `support` only. `notes` counts the ratings of other questions, which give no label, and the ties. Raises `UserError`
-    for a rating of an answer, sentence or citation that is not there.
+    Labels that the answers had are dropped: what nobody rated, what is flagged (`is_flagged`) and not adjudicated, or
+    where people tie, has none; `extra` lists the ties on support (`TIES`). `attributable` is False if people could not
+    interpret the text (they were not asked then), and True from `likert` on for values from 1 to 5. `supported` is the
+    same label under Liu et al.'s name. A text that people rated and that cites nothing is not attributable, as AIS is
+    about identified sources; people are not asked, but if they were, what they say counts. What is not worth verifying
+    has no such label, whatever a minority said of its support. An answer that was rated by sentence gets HAGRID's
+    roll-up: informative if any sentence is, attributable if all that are worth verifying are. A citation has the label
+    `support` only. `notes` counts the ratings of other questions and of flagged items, which give no label, and the
+    ties. Raises `UserError` for a rating of an answer, sentence or citation that is not there.
     """
     notes = Counter() if notes is None else notes
     labels: dict[str, _Labels] = {}
     given = list(ratings)
     simulated = {one.rated for one in given if one.annotator.startswith(SIMULATED)}
+    flagged = flagged_items(given)
     for one in consensus(cut(given, likert)):
+        if one.item in flagged and not one.adjudicated:
+            notes["ratings of flagged items, without a label"] += sum(one.counts.values())
+            continue
         if one.question not in (_TEXT_LABELS if one.citation is None else ("support",)):
             kind = "citations" if one.citation is not None else "answers" if one.sentence is None else "sentences"
             count = sum(one.counts.values()) or 1  # an adjudication alone
@@ -479,7 +492,7 @@ def _labelled(answer: CitedAnswer, labels: _Labels) -> CitedAnswer:
     if "informative" not in whole:
         informative = answer_informative(one.informative for one in sentences)
     if attributable is None and not whole.keys() & {"interpretable", "attributable", "supported"}:
-        attributable = answer_attributable(one.attributable for one in sentences)
+        attributable = answer_attributable(one.attributable for one in sentences if one.worthy is not False)
     return replace(answer, sentences=sentences, informative=informative, attributable=attributable)
 
 
@@ -504,11 +517,16 @@ def _yes(value: str | None) -> bool | None:
 
 
 def _attributable(labels: Mapping[str, str | None], *, cites: bool) -> bool | None:
-    """An uninterpretable text is not attributable, whatever a minority that could read it said (INT & AIS)."""
+    """An uninterpretable text is not attributable, whatever a minority that could read it said (INT & AIS).
+
+    The support of a text that is not worth verifying is not asked (Liu et al. 2023).
+    """
     if labels.get("interpretable") == "no":
         return False
+    if labels.get("worthy") == "no":
+        return None
     if not cites and labels.keys() & BEFORE and not labels.keys() & {"attributable", "supported"}:
-        return None if labels.get("worthy") == "no" else False
-    if "interpretable" in labels and labels["interpretable"] is None:
+        return False
+    if None in (labels.get("interpretable", ""), labels.get("worthy", "")):
         return None
     return _yes(labels.get("attributable", labels.get("supported")))

@@ -286,6 +286,12 @@ def test_formats_that_are_read_whole_are_written_as_they_were(tmp_path: Path, na
 def test_liu_annotations_are_written_as_they_were(tmp_path: Path) -> None:
     (written,) = formats.write(formats.read(sample(tmp_path, "liu-annotations")), "liu-annotations")
     assert json.loads(written) == SAMPLES["liu-annotations"][0]
+    notes = formats.Notes()
+    answer = CitedAnswer("1", "Why?", (CitedSentence("One."), CitedSentence("Two.", attributable=False)), {})
+    (written,) = formats.write([answer], "liu-annotations", notes)
+    annotated = json.loads(written)["annotation"]["statement_to_annotation"]
+    assert [one["statement_is_verification_worthy"] for one in annotated.values()] == [False, True]
+    assert sum(count for what, count in notes.items() if "not worth verifying" in what) == 1
 
 
 @pytest.mark.parametrize("source", [name for name in KINDS if formats.FORMATS[name].read])

@@ -15,6 +15,7 @@ from autoais.errors import UserError
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.judges import open_judge
 from autoais.ratings import Rating, write_ratings
+from autoais.ratings.convert import convert_ratings
 from autoais.testing import SUPPORTED, UNRELATED, check_judge
 from autoais.types import CONTRADICT, NOT_JUDGED, SPLIT, Attribution, Citation, CitedSentence, Passage, Support, Verdict
 from tests.autoais.formats.test_formats import sample
@@ -322,6 +323,31 @@ def test_a_tie_is_no_more_decided_beside_a_no_than_beside_a_yes(tmp_path: Path, 
         for name in ("autoais", "hagrid"):
             one = report.metrics[name]
             assert (one.value, one.n, one.undecided) == (0.5, 2, 2), (judge, name)
+
+
+def test_what_people_find_not_worth_verifying_is_not_judged_and_not_counted(tmp_path: Path) -> None:
+    """Spec D3, by hand: recall 2/3, precision 3/4; the fourth statement is not worthy, though it cites a passage."""
+    texts = {0: "One is so.", 1: "Two is so.", 2: "Three is so.", 3: "Glad to help.", 4: "Bye."}
+    cites = {0: ("p1", "p2"), 1: ("p1", "p2"), 2: (), 3: ("p1",), 4: ()}
+    rated = [answer("1", *(sentence(texts[n], *cites[n]) for n in texts))]
+    answers, ratings, labelled = (tmp_path / name for name in ("a.jsonl", "r.jsonl", "l.jsonl"))
+    file_of(answers, rated)
+    values: list[tuple[int, str | None, str, str]] = [(n, None, "worthy", "yes" if n < 3 else "no") for n in texts]
+    values += [(0, None, "supported", "yes"), (1, None, "supported", "yes"), (0, "p1", "support", "full")]
+    values += [(0, "p2", "support", "partial"), (1, "p1", "support", "partial"), (1, "p2", "support", "partial")]
+    rows = [Rating(f"1#{n}{p}", "ada", q, v, answer="1", sentence=n, citation=p) for n, p, q, v in values]
+    write_atomic(ratings, write_ratings(rows))
+    write_atomic(labelled, convert_ratings(ratings, "answers", answers=answers))
+    for judge in (f"human:{ratings},answers={answers}", f"human:{labelled}"):
+        report = score(answers, judge=judge, metrics="liu")
+        for name in ("sentences", "liu_recall"):
+            found = report.metrics[name]
+            assert [found.value, found.floor] == pytest.approx([2 / 3, 2 / 3], abs=1e-5)
+        assert (report.metrics["liu_precision"].value, report.metrics["liu_precision"].n) == (0.75, 4)
+        assert (report.metrics["autoais"].value, report.metrics["autoais"].undecided) == (0.0, 0)
+        reasons = [(row["verdict"], row["reason"]) for row in report.judgements[3:]]
+        assert reasons == [("not_applicable", "people find nothing in it to verify")] * 2
+    assert score(answers, judge="lexical").metrics["sentences"].n == 5  # no judge but people knows
 
 
 def test_two_systems_are_compared_by_people(tmp_path: Path, autoais: Command) -> None:

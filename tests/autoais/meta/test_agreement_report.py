@@ -14,7 +14,9 @@ import autoais
 from autoais.errors import UserError
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.meta.ais_report import read_release as read_csv
+from autoais.meta.ais_report import report as ais_report
 from autoais.ratings import FLAG, Rating, write_ratings
+from autoais.ratings.convert import convert_ratings
 from tests.autoais.meta.test_ais_report import AGREEMENT, GOLDEN
 from tests.conftest import Command, one_line_error
 
@@ -114,6 +116,65 @@ def test_the_consensus_leaves_out_flagged_items_as_the_rates_do(tmp_path: Path, 
     assert "consensus of 1 item without a tie (1 tie), without 1 flagged item: yes 100.0%" in said
     (path.parent / "one.jsonl").write_text(path.read_text().partition("\n")[0])
     assert "1 rating of 1 item by 1 annotator" in autoais("agreement", path.parent / "one.jsonl").stdout
+
+
+def test_support_is_a_question_of_statements_worth_verifying() -> None:
+    """Liu et al. 2023: what is not worth verifying has no label of support, whatever a minority said."""
+    first: dict[str, Any] = {"answer": "q", "sentence": 0}
+    second: dict[str, Any] = {"answer": "q", "sentence": 1}
+    study = [
+        *rate("q#0", "worthy", "yes yes no", **first),
+        *rate("q#0", "supported", "yes yes", **first),
+        *rate("q#0@p", "support", "full full partial", citation="p", **first),
+        *rate("q#1", "worthy", "no no yes", **second),
+        Rating("q#1", "c", "supported", "no", **second),
+        *rate("q#1@p", "support", "none none none", citation="p", **second),
+    ]
+    found = autoais.agreement(study)
+    worthy, supported, support = (found["questions"][name] for name in ("worthy", "supported", "support"))
+    assert (worthy["items"], "not_worthy" in worthy) == (2, False)
+    assert (supported["items"], supported["not_worthy"], supported["ratings"]) == (1, 1, 2)
+    assert (support["items"], support["not_worthy"]) == (1, 1)
+    assert support["consensus"]["full"]["value"] == 1.0
+    (row,) = found["ais"]
+    assert (row["ais"]["value"], row["ais"]["total"], row["flagged"]["total"]) == (1.0, 1, 2)
+    tied = [*study, Rating("q#1", "d", "worthy", "yes", **second)]
+    (row,) = autoais.agreement(tied)["ais"]
+    assert (row["ais"]["value"], row["ais"]["undecided"]) == (1.0, 1)
+
+
+def test_the_command_says_what_is_not_worth_verifying(tmp_path: Path, autoais: Command) -> None:
+    study = [*rate("q", "worthy", "no no yes"), Rating("q", "c", "supported", "no"), *rate("r", "supported", "yes yes")]
+    said = autoais("agreement", written(tmp_path / "r.jsonl", study)).stdout
+    assert "without 1 item that is not worth verifying, or tied" in said
+
+
+def test_a_study_has_the_same_agreement_in_the_papers_format(tmp_path: Path) -> None:
+    """In the CSV of the release, those who found an output unclear are not among the raters of its support."""
+    both = {
+        "1": ("yes yes yes yes yes", "yes yes yes yes no"),
+        "2": ("yes yes yes no no", "yes yes yes"),
+        "3": ("no no no yes yes", "- - - yes no"),
+        "4": ("yes yes yes yes no", "no no yes yes"),
+        "5": ("yes yes yes yes yes", "no no no yes yes"),
+        "6": ("yes yes yes no no", "no no yes"),
+    }
+    study = [
+        one
+        for item, values in both.items()
+        for question, said in zip(("interpretable", "attributable"), values, strict=True)
+        for one in rate(item, question, said, system="s")
+    ]
+    answers = tmp_path / "answers.jsonl"
+    cited: dict[str, Any] = {"sentences": [{"text": "So.", "citations": [{"passage": "p"}]}]}
+    passages = [{"id": "p", "text": "So it is."}]
+    write_atomic(answers, (dumps({"id": one, "question": "Why?", **cited, "passages": passages}) for one in both))
+    table = tmp_path / "ais.csv"
+    write_atomic(table, convert_ratings(study, "ais-csv", answers=answers))
+    found, questions = ais_report(read_csv(table))["agreement"], autoais.agreement(study)["questions"]
+    for name, part in (("interpretable", "interpretable"), ("attributable", "attributable_of_asked")):
+        for figure in ("krippendorff_alpha", "pairwise_agreement", "f1_to_majority"):
+            assert questions[name]["agreement"][figure]["value"] == pytest.approx(found[part][figure], abs=1e-6)
 
 
 def test_two_adjudications_that_contradict_each_other_are_refused(tmp_path: Path) -> None:

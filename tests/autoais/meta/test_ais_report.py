@@ -28,6 +28,18 @@ def test_denominators_leave_out_flagged_and_uninterpretable_items(tmp_path: Path
     assert agreement["attributable"]["left_out"] == 1  # two of five are no majority
 
 
+def test_who_finds_an_output_unclear_is_not_counted_as_rating_its_support(tmp_path: Path) -> None:
+    """Rashkin et al. 2023: a no to the first question ends the item for its annotator."""
+    rows = ["1,m,1,1,0,3,3", "2,m,1,0,0,4,2", "3,m,1,1,0,5,4", "4,m,1,0,0,4,5", "5,m,1,1,0,2,2", "6,m,1,0,0,3,1"]
+    agreement = report(read_release(write(tmp_path / "x.csv", *rows)))["agreement"]
+    asked = agreement["attributable_of_asked"]
+    assert (asked["items"], asked["left_out"]) == (3, 3)  # five of four, two of five, and one of three who agrees
+    # 3 of 3, 2 of 4 and 4 of 5: the pairs that agree are 3 of 3, 2 of 6 and 6 of 10.
+    assert asked["pairwise_agreement"] == pytest.approx((1 + 1 / 3 + 6 / 10) / 3)
+    # Taken as five: 3 of 5 and 4 of 5 are a majority, and so is 5 of 5.
+    assert agreement["attributable"]["pairwise_agreement"] == pytest.approx((4 / 10 + 6 / 10 + 1) / 3)
+
+
 @pytest.mark.parametrize(
     ("row", "says"),
     [
@@ -68,6 +80,8 @@ def test_the_command_prints_a_table_or_json_and_one_line_on_other_files(tmp_path
     one_line_error(autoais("ais-report", other), "o.csv:1", "columns model-name, INT")
     one_line_error(autoais("ais-report", tmp_path / "gone.csv"), "cannot be read")
     one_line_error(autoais("ais-report", path, path), "ann_x.csv is named twice")
+    for command in ("agreement", "score", "meta"):
+        one_line_error(autoais(command, path), "use `autoais ais-report FILE`")
 
 
 # Counts and rates of spec E9, recomputed from the release: n, flagged, INT, INT & AIS
@@ -100,6 +114,15 @@ AGREEMENT = {
 }
 
 
+# The same of AIS, where the raters of an item are those who found it interpretable
+OF_ASKED = {
+    "cnn_dm": (709, 0.685, 0.925, 0.915),
+    "qrecc": (1004, 0.757, 0.899, 0.930),
+    "wow": (872, 0.794, 0.897, 0.944),
+    "totto": (1078, 0.782, 0.935, 0.937),
+}
+
+
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_papers_tables_come_out_of_the_release(shared_data: Path, name: str) -> None:
     result = report(read_release(shared_data / f"ais/ann_{name}.csv"))
@@ -111,7 +134,8 @@ def test_the_papers_tables_come_out_of_the_release(shared_data: Path, name: str)
         for model in result["models"]
     }  # fmt: skip
     assert found == GOLDEN[name]
-    for part, golden in zip(("interpretable", "attributable"), AGREEMENT[name], strict=True):
+    parts = ("interpretable", "attributable", "attributable_of_asked")
+    for part, golden in zip(parts, (*AGREEMENT[name], OF_ASKED[name]), strict=True):
         agreement = result["agreement"][part]
         values = [agreement[key] for key in ("krippendorff_alpha", "pairwise_agreement", "f1_to_majority")]
         assert (agreement["items"], *(round(value, 3) for value in values)) == golden
@@ -210,11 +234,22 @@ BY_ROUNDING_TWICE = {
 }
 
 
+# Of AIS, if those who found the output unclear are not counted: the protocol of the paper.
+VERIFIABLE_OF_ASKED = {
+    "qrecc": {"f1_to_majority", "krippendorff_alpha"},
+    "wow": {"krippendorff_alpha"},
+    "cnn_dm": {"f1_to_majority", "krippendorff_alpha"},
+    "totto": set(),
+}
+
+
 @pytest.mark.parametrize("name", VERIFIABLE)
 def test_the_verifiable_cells_of_table_7_match(shared_data: Path, name: str) -> None:
     result = report(read_release(shared_data / f"ais/ann_{name}.csv"))
     cells = {(cell["part"], cell["figure"]): cell for cell in result["paper"]["agreement"]["cells"]}
     assert {key for key, cell in cells.items() if cell["status"] == "match"} == VERIFIABLE[name]
+    asked = result["paper"]["agreement"]["asked"]
+    assert {cell["figure"] for cell in asked if cell["status"] == "match"} == VERIFIABLE_OF_ASKED[name]
     if name in BY_ROUNDING_TWICE:
         part, figure, value, printed = BY_ROUNDING_TWICE[name]
         assert (round(result["agreement"][part][figure], 3), cells[part, figure]["printed"]) == (value, printed)

@@ -241,6 +241,20 @@ def test_a_rated_item_without_a_source_counts_as_not_attributable(make_study: Ma
     assert json.loads((tmp_path / "out" / "triage.json").read_text("utf-8"))["labelled"] == 3
 
 
+def test_an_item_that_most_flagged_gives_the_estimate_no_label(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study(4, annotators=3, judge=Sure(), sampled=1.0)
+    for person in ("ada", "bob", "eve"):
+        study.invite(person)
+        while (work := study.next(person)) is not None:
+            if person != "ada" and work.item.text.split()[2] == "0":
+                study.flag(person, work.item.id, "malformed", press=press())
+                continue
+            answer(study, person, work, "yes")
+            study.verdict(person, work.item.id, "attributable", "yes", press=press())
+    study.export(tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "triage.json").read_text("utf-8"))["labelled"] == 3
+
+
 def test_the_estimate_corrects_a_judge_that_is_wrong() -> None:
     class Blind(Judge):
         name = "blind"
