@@ -113,6 +113,22 @@ def _is_docbook(head: bytes) -> bool:
     return is_docbook(head)
 
 
+def _mallard(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.mallard import mallard_blocks
+
+    if not _is_mallard(source.data[:HEAD]):
+        raise FormatError(
+            f"{source.where}: not a page of Mallard: it lacks the namespace http://projectmallard.org/1.0/"
+        )
+    return mallard_blocks(source.data, source.where, source.name, source.dropped)
+
+
+def _is_mallard(head: bytes) -> bool:
+    from rag.corpus.documents.mallard import is_mallard
+
+    return is_mallard(head)
+
+
 def _pdf(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.pdf import pdf_blocks
     from rag.corpus.documents.pdf_pages import read_pages
@@ -154,6 +170,12 @@ def _odt(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.opendocument import odt_blocks
 
     return odt_blocks(source.data, source.where, source.dropped)
+
+
+def _odp(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.opendocument import odp_blocks
+
+    return odp_blocks(source.data, source.where, source.dropped)
 
 
 def _ods(source: Source) -> tuple[str, list[Block]]:
@@ -203,8 +225,10 @@ READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".ipynb": _notebook,
     ".markdown": _markdown,
     ".md": _markdown,
+    ".odp": _odp,
     ".ods": _ods,
     ".odt": _odt,
+    ".page": _mallard,
     ".pdf": _pdf,
     ".pptx": _pptx,
     ".rst": _rst,
@@ -220,6 +244,7 @@ CHECKED: dict[str, Callable[[bytes], bool]] = {
     ".1": _is_man_page,
     ".csv": _is_table,
     ".info": _is_info,
+    ".page": _is_mallard,
     ".tsv": _is_table,
     ".xml": _is_docbook,
 }
