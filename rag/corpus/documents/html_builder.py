@@ -18,6 +18,9 @@ CALLOUT = re.compile(
 _CAPTION_WORDS = 12  # a longer caption of a figure says something by itself
 _PERSON = re.compile(r"[A-Z]\w+\.? (?:[A-Z][\w.-]* )*[A-Z][\w-]+, \w")  # "Jane Smith, head teacher"
 _BAR = re.compile(r"(?<=\S) [|>»/·•→\\] (?=\S)")
+_RELATED = re.compile(
+    r"(?:related|more|further|other) (?:topics|articles|links|pages|information|reading)\W?|see also\W?", re.IGNORECASE
+)
 BREAK = "\x1e"  # ends a line, where a page says so; a space for all who do not ask
 _PARAGRAPH = re.compile(rf"{BREAK}\s*{BREAK}[\s{BREAK}]*")
 _FACT_WORDS = 12  # in a line that is a fact
@@ -49,6 +52,7 @@ class BlockBuilder:
     mark: str | None = None  # of the list item whose text is next
     term: str = ""  # that the next text defines
     terms: list[str] = field(default_factory=list)
+    related: int | None = None  # how many blocks stand above the last links to related pages
     index_next: bool = False  # the next list or table is an index
 
     def finish(self) -> list[Block]:
@@ -132,6 +136,8 @@ class BlockBuilder:
             self.dropped[nav.BOILERPLATE] += 1
         elif self.linked and (self._bar(text) or nav.is_navigation(text)):
             self.dropped[nav.NAVIGATION] += 1
+        elif self._is_related(text):
+            self.dropped[nav.NAVIGATION] += 1
         elif self._is_contents(text):
             self.dropped[nav.CONTENTS] += 1
         elif nav.announces_index(text):
@@ -154,6 +160,18 @@ class BlockBuilder:
     def _is_contents(self, text: str) -> bool:
         """Whether a text is a line of a table of contents, which has its title above it: prices may look the same."""
         return nav.is_contents_line(text) and bool(self.blocks) and nav.names_contents(self.blocks[-1].text)
+
+    def _is_related(self, text: str) -> bool:
+        """Whether a paragraph is a link below `Related topics`, which goes with the first one, or below such a link."""
+        if self.lists or self.linked < len(text):
+            return False
+        if self.related == len(self.blocks):
+            return True
+        if not self.blocks or not _RELATED.fullmatch(self.blocks[-1].text):
+            return False
+        self.blocks.pop()
+        self.related = len(self.blocks)
+        return True
 
     def _bar(self, text: str) -> bool:
         """A row of links: `Modules | Directives | FAQ` or `Home > Manual > Modules`."""
