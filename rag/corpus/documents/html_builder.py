@@ -134,9 +134,7 @@ class BlockBuilder:
         self.index_next = False
         if nav.is_boilerplate(text):
             self.dropped[nav.BOILERPLATE] += 1
-        elif self.linked and (self._bar(text) or nav.is_navigation(text)):
-            self.dropped[nav.NAVIGATION] += 1
-        elif self._is_related(text):
+        elif (self.linked and (self._bar(text) or nav.is_navigation(text))) or self._is_related(text):
             self.dropped[nav.NAVIGATION] += 1
         elif self._is_contents(text):
             self.dropped[nav.CONTENTS] += 1

@@ -27,7 +27,7 @@ _STYLES = frozenset(["advanced", "bug", "important", "tip", "warning"])  # of no
 
 def is_mallard(head: bytes) -> bool:
     """Whether the beginning of a file is that of a page of Mallard."""
-    return _NAMESPACE in head
+    return _NAMESPACE in head.replace(b"\0", b"")  # also in UTF-16
 
 
 def mallard_blocks(data: bytes, where: str, name: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
