@@ -10,6 +10,7 @@ from rag.corpus.documents.text_chunks import Chunk
 from rag.corpus.documents.text_lines import GAP, RULE, indent_of
 
 _LONG, _FEWEST, _WORDS = 20, 3, 12  # lines of long contents, of them that stand below, and words of each
+_AGAIN = 5  # lines of contents without a title, all of which stand in the long ones above
 _NAME_WORDS = 4  # of a line that ends as sentences do and may be none
 
 
@@ -89,7 +90,7 @@ def _ends_of_long(chunks: Sequence[Chunk], beginnings: Beginnings) -> dict[int, 
         while titled and said and firsts[len(said) - 1] < len(said) - 1:
             said.pop()
         below = (beginnings.stand_below(line, first + len(said) - 1) for line in said)
-        if len(said) >= _LONG and (not titled or sum(below) >= _FEWEST):
+        if len(said) >= (_LONG if titled else _AGAIN) and (not titled or sum(below) >= _FEWEST):
             ends[place] = first + len(said)
             known.update(said)
         place = max(end, place + 1)
