@@ -33,10 +33,19 @@ def is_mallard(head: bytes) -> bool:
 def mallard_blocks(data: bytes, where: str, name: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a page."""
     root = parsed(decoded(data, where, markup=True), where)
+    _name_links(root)
     title = _title(root)
     page = "".join(_content(root, 1, dropped))
     _, blocks = html_blocks(f"<!DOCTYPE html><body>{page}</body>", dropped, name, where)
     return title, blocks
+
+
+def _name_links(root: ET.Element) -> None:
+    """Give links without a text that of the title that they lead to in the page."""
+    titles = {f"#{node.get('id')}": node.find("title") for node in root.iter() if node.get("id")}
+    for link in root.iter("link"):
+        if (title := titles.get(link.get("xref", ""))) is not None and not _said(link).strip():
+            link.text = _text(title)
 
 
 def _title(node: ET.Element) -> str:

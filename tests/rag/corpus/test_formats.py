@@ -913,7 +913,7 @@ MALLARD = """<?xml version="1.0"?>
 <info><credit><name>Ed Moss</name></credit><desc>How cars come on board.</desc></info>
 <title>Load a <em>ferry</em></title>
 <comment><cite>Ed</cite><p>To do.</p></comment>
-<p>See <link xref="bell"/> and press <keyseq><key>Ctrl</key><key>L</key></keyseq><media type="image" src="k.png"/>.</p>
+<p>See <link xref="bell"/>, <link xref="#decks"/> and press <keyseq><key>Ctrl</key><key>L</key></keyseq><media type="image" src="k.png"/>.</p>
 <steps><title>To load it:</title><item><p>Choose <guiseq><gui>File</gui><gui>Load</gui></guiseq>.</p></item>
 <item><p>Write:</p><code>load all
 <input>now</input></code></item></steps>
@@ -934,7 +934,7 @@ def test_a_page_of_mallard(tmp_path: Path) -> None:
     (passage,) = read(tmp_path, "load.page", MALLARD)
     assert (passage.title, passage.section) == ("Load a ferry", "")
     assert passage.text.split("\n\n") == [
-        "See bell and press Ctrl+L.",
+        "See bell, Decks and press Ctrl+L.",
         "To load it:",
         "1. Choose File -> Load.",
         "2. Write:",

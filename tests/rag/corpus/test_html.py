@@ -525,3 +525,14 @@ def test_a_table_with_names_of_columns_may_have_long_cells() -> None:
     head, cell = "<tr><th>Key</th><th>Meaning</th></tr>", f"<p>{LONG * 4}</p><p>Down</p>"
     rows = f"<tr><td>A</td><td>Up</td></tr><tr><td>B</td><td>{cell}</td></tr>"
     assert texts(f"<table>{head}{rows}</table>") == ["Key: A | Meaning: Up", f"Key: B | Meaning: {LONG * 4} Down"]
+
+
+def test_long_runs_of_paragraphs_that_are_links_are_navigation() -> None:
+    links = "".join(
+        f'<p><a href="{name}.html">About {name}</a></p>' for name in ("cats", "dogs", "cows", "hens", "bees")
+    )
+    dropped = Counter[str]()
+    (passage,) = read(f"<h1>Animals</h1><p>{LONG}</p>{links}<p>The end.</p>", dropped)
+    assert passage.text == f"{LONG}\n\nThe end."
+    assert dropped == {nav.NAVIGATION: 5}
+    assert len(texts(f"<p>Pages that help:</p>{links}")) == 6
