@@ -913,7 +913,8 @@ MALLARD = """<?xml version="1.0"?>
 <info><credit><name>Ed Moss</name></credit><desc>How cars come on board.</desc></info>
 <title>Load a <em>ferry</em></title>
 <comment><cite>Ed</cite><p>To do.</p></comment>
-<p>See <link xref="bell"/>, <link xref="#decks"/> and press <keyseq><key>Ctrl</key><key>L</key></keyseq><media type="image" src="k.png"/>.</p>
+<p>See <link xref="bell"/>, <link xref="#decks"/> and press
+<keyseq><key>Ctrl</key><key>L</key></keyseq><media type="image" src="k.png"/>.</p>
 <steps><title>To load it:</title><item><p>Choose <guiseq><gui>File</gui><gui>Load</gui></guiseq>.</p></item>
 <item><p>Write:</p><code>load all
 <input>now</input></code></item></steps>
