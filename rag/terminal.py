@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag.planning import Plan
     from rag.systems import SystemKind
 
-_KINDS = 6  # of files that are not read, the most frequent
+_KINDS = 12  # of files that are not read, the most frequent
 _EXAMPLES = 3  # of files that are not read
 _SPAN = "bold green"
 _FILE_STEPS = ("fetching", "reading")  # of an index that changes, which count files or pages

@@ -20,6 +20,7 @@ _TYPES = {
     "application/docbook+xml": ".docbook",
     "application/epub+zip": ".epub",
     "application/x-ipynb+json": ".ipynb",
+    "application/vnd.oasis.opendocument.presentation": ".odp",
     "application/vnd.oasis.opendocument.text": ".odt",
     "application/vnd.oasis.opendocument.spreadsheet": ".ods",
     "text/calendar": ".ics",

@@ -294,9 +294,12 @@ def _size(path: Path) -> int:
 def sniff(source: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> str:
     """Detect the format of a source from its first lines, or its suffix; raises `FormatError` if it is unknown."""
     if source.is_dir():
-        if next(_walk(source, include, exclude), None) is None:
+        folder = _Folder(source, include, exclude)
+        if next(iter(folder), None) is None:
             chosen = " that --include and --exclude choose" if include or exclude else ""
-            raise IndexingError(f"{source} holds no documents ({', '.join(sorted(SUFFIXES))}){chosen}")
+            others = [f"{count:,} {kind}" for kind, count in folder.unread.most_common(_EXAMPLES)]
+            only = f", only {', '.join(others)}" if others else ""
+            raise IndexingError(f"{source} holds no documents ({', '.join(sorted(SUFFIXES))}){chosen}{only}")
         return DOCUMENTS
     if is_document(source):
         return DOCUMENTS

@@ -2,25 +2,31 @@
 
 from collections.abc import Sequence
 
-from autoais.text.sentences import sentence_spans
+from rag.generators.units import CODE, units
 from rag.types import Answer, Citation, CitedSentence, Hit, Question
 
 
 class FirstPassage:
-    """Quotes every sentence of the first hit and cites it; any other system should be right more often."""
+    """Quotes every unit of the first hit and cites it; any other system should be right more often.
 
-    name = "first-passage.v1"
+    Lines of the passage stay lines.
+    """
+
+    name = "first-passage.v2"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote the first hit; abstain if there is none."""
         text, sentences = "", []
         for hit in hits[:1]:
-            for start, end in sentence_spans(hit.passage.text):
-                quote = hit.passage.text[start:end]
-                text += " " if text else ""
+            passage, before = hit.passage, None
+            for unit in units(passage.text):
+                if before is not None:
+                    text += "\n" if "\n" in passage.text[before.end : unit.start] else " "
+                quote = passage.text[unit.start : unit.end]
                 at = len(text)
-                text += " ".join(quote.split())
-                citation = Citation(hit.passage.id, start, end, quote, "copied")
+                text += quote if unit.kind == CODE else " ".join(quote.split())
+                citation = Citation(passage.id, unit.start, unit.end, quote, "copied")
                 sentences.append(CitedSentence(text[at:], (citation,), at, len(text)))
+                before = unit
         reason = None if sentences else "no passage was found"
         return Answer(question, text, tuple(sentences), tuple(hits), self.name, abstained=not sentences, reason=reason)

@@ -520,7 +520,11 @@ def _written(quoted: _Quoted) -> tuple[str, tuple[CitedSentence, ...]]:
 
 
 def _runs_on(before: tuple[_Read, Unit], after: tuple[_Read, Unit]) -> bool:
-    """Whether a unit continues the line before it: both are sentences, with no line break between them."""
+    """Whether a unit continues the line before it: no line break stands between them.
+
+    Of two passages, only sentences that begin no entry run on.
+    """
     (one, first), (other, second) = before, after
-    apart = one is other and "\n" in one.text[first.end : second.start]
-    return first.kind == second.kind == SENTENCE and not apart
+    if one is other:
+        return "\n" not in one.text[first.end : second.start]
+    return first.kind == second.kind == SENTENCE and second.entry != 0

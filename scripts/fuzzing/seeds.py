@@ -229,6 +229,13 @@ END:VEVENT
 END:VCALENDAR
 """
 
+MALLARD = f"""<page xmlns="http://projectmallard.org/1.0/" id="mill"><info><desc>A mill.</desc></info><title>Mill</title>
+<p>{MILL} <keyseq><key>A</key><key>B</key></keyseq> <link xref="#water"/></p><steps><item><p>Go.</p><code>mill
+</code></item></steps><note style="tip"><title>So</title><p>It is.</p></note><choose><when test="a"><p>No.</p></when>
+<else><p>Yes.</p></else></choose><section id="water"><title>Water</title><terms><item><title>-v</title><p>{CANAL}</p></item>
+</terms><table><thead><tr><td><p>Year</p></td><td colspan="2"><p>Length</p></td></tr></thead></table></section></page>
+"""
+
 DOCUMENTS: Seeds = (
     ("a.md", MARKDOWN.encode()),
     ("a.html", HTML.encode()),
@@ -237,6 +244,7 @@ DOCUMENTS: Seeds = (
     ("b.1", MDOC.encode()),
     ("a.docbook", DOCBOOK.encode()),
     ("a.xml", DOCBOOK.encode()),
+    ("a.page", MALLARD.encode()),
     ("a.info", INFO.encode()),
     ("a.txt", TEXT.encode()),
     ("a.ipynb", json.dumps(NOTEBOOK).encode()),
@@ -271,6 +279,11 @@ _CONTENT = (
     f'<t:table t:name="Mill"><t:table-row t:number-rows-repeated="3">{_CELL}</t:table-row></t:table></o:spreadsheet></o:c>'
 )
 _PAGE = "<html xmlns='http://www.w3.org/1999/xhtml'><head><title>{0}</title></head><body><h1>{0}</h1><p>{1}</p></body></html>"
+_SLIDES = (
+    f'<o:c xmlns:o="{_ODF}office:1.0" xmlns:x="{_ODF}text:1.0" xmlns:d="{_ODF}drawing:1.0" xmlns:p="{_ODF}presentation:1.0">'
+    f'<o:presentation><d:page><d:frame p:class="title"><x:p>Mill</x:p></d:frame><d:frame><x:p>{MILL}</x:p></d:frame></d:page>'
+    f"<d:page><d:frame><x:p>{CANAL}</x:p></d:frame></d:page></o:presentation></o:c>"
+)
 _EPUB = {
     "mimetype": "application/epub+zip",
     "META-INF/container.xml": '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
@@ -314,6 +327,7 @@ def archives() -> Seeds:
         ("a.epub", zipped({name: text.encode() for name, text in _EPUB.items()})),
         ("a.odt", zipped({"content.xml": _CONTENT.encode()})),
         ("a.ods", zipped({"content.xml": _CONTENT.encode()})),
+        ("a.odp", zipped({"content.xml": _SLIDES.encode()})),
         ("a.xlsx", _same(table.getvalue())),
         ("a.pptx", _same(show.getvalue())),
     )

@@ -6,6 +6,7 @@ import pytest
 
 from autoais.text.folding import normalize_answer
 from rag.errors import RagError, UsageError
+from rag.generators.first_passage import FirstPassage
 from rag.generators.passage_reader import PassageReader
 from rag.index.open import open_index
 from rag.llms import LANGUAGE_MODELS
@@ -31,6 +32,19 @@ def test_the_baseline_quotes_the_first_passage_whole(shelf: Path) -> None:
     assert answer.text == first.text
     assert len(answer.sentences) > 1
     assert {citation.passage for one in answer.sentences for citation in one.citations} == {first.id}
+
+
+def test_the_baseline_keeps_lines_and_numbers_of_lists() -> None:
+    text = "It is simple:\n\n1. Open the door. Wait.\n\n2. Go in.\n\n    key --turn\n    key --pull"
+    answer = FirstPassage().generate(Question("q", "How?"), [Hit(Passage("p", "Doors", text), 1.0)])
+    assert answer.text == text.replace("\n\n", "\n")
+    assert [one.text for one in answer.sentences] == [
+        "It is simple:",
+        "1. Open the door.",
+        "Wait.",
+        "2. Go in.",
+        "    key --turn\n    key --pull",
+    ]
 
 
 def test_one_question_is_not_taken_for_a_list_of_letters(shelf: Path) -> None:

@@ -51,13 +51,14 @@ def is_docbook(head: bytes) -> bool:
 
 def docbook_blocks(data: bytes, where: str, name: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a document."""
-    root = _parsed(decoded(data, where, markup=True), where)
+    root = parsed(decoded(data, where, markup=True), where)
     title, page = page_of(root, titles_of(root), dropped)
     _, blocks = html_blocks(page, dropped, name, where)
     return title, blocks
 
 
-def _parsed(text: str, where: str) -> ET.Element:
+def parsed(text: str, where: str) -> ET.Element:
+    """The elements of XML, with entities as text; raises `FormatError` if it is broken or nested too deep."""
     data = text.encode("utf-8", "replace")
     try:
         start, entities = _prolog(data)

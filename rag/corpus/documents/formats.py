@@ -114,6 +114,22 @@ def _is_docbook(head: bytes) -> bool:
     return is_docbook(head)
 
 
+def _mallard(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.mallard import mallard_blocks
+
+    if not _is_mallard(source.data[:HEAD]):
+        raise FormatError(
+            f"{source.where}: not a page of Mallard: it lacks the namespace http://projectmallard.org/1.0/"
+        )
+    return mallard_blocks(source.data, source.where, source.name, source.dropped)
+
+
+def _is_mallard(head: bytes) -> bool:
+    from rag.corpus.documents.mallard import is_mallard
+
+    return is_mallard(head)
+
+
 def _pdf(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.pdf import pdf_blocks
     from rag.corpus.documents.pdf_pages import read_pages
@@ -167,8 +183,10 @@ READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".ipynb": _of_bytes("notebook", "notebook_blocks"),
     ".markdown": _markdown,
     ".md": _markdown,
+    ".odp": _of_bytes("opendocument", "odp_blocks"),
     ".ods": _of_bytes("opendocument", "ods_blocks"),
     ".odt": _of_bytes("opendocument", "odt_blocks"),
+    ".page": _mallard,
     ".pdf": _pdf,
     ".pptx": _of_bytes("office", "pptx_blocks"),
     ".rst": _rst,
@@ -184,6 +202,7 @@ CHECKED: dict[str, Callable[[bytes], bool]] = {
     ".1": _is_man_page,
     ".csv": _is_table,
     ".info": _is_info,
+    ".page": _is_mallard,
     ".tsv": _is_table,
     ".xml": _is_docbook,
 }

@@ -55,6 +55,9 @@ _SWALLOWS = re.compile(
 _EMPTY = re.compile(r"<([a-z][\w:-]*+)([^<>]*)/>")
 _XHTML = 'xmlns="http://www.w3.org/1999/xhtml"'
 _MARK = re.compile(r"\s*(?:yes|no|none|true|false|partly|partial|included|not included|[✓✔✗✘])\s*", re.IGNORECASE)
+_NOTES = r"aside[epub\:type~=footnote], aside[role=doc-footnote], aside[epub\:type~=endnote], aside[role=doc-endnote]"
+_NOTE_MARKS = r'sup > a[href*="#"], a[href*="#"] > sup, a[epub\:type~=noteref], a[role=doc-noteref]'
+_NOTE_MARK = re.compile(r"\s*[\[(]?(?:\d{1,4}|[a-z]|[*†‡§¶]{1,3})[\])]?\s*")
 _WORDS = re.compile(r"\w+")
 _BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 
@@ -89,6 +92,7 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
         dropped[why] += 1
         return "", []
     _take_buttons(tree.body)
+    _choose_words(tree.body)
     for node in tree.body.css("td > img[alt]"):
         mark = node.attributes["alt"] or ""
         if _MARK.fullmatch(mark) and node.parent is not None and not node.parent.text().strip():
@@ -104,6 +108,7 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     for node in tree.body.css(_MENUS):
         dropped[nav.CONTENTS] += 1
         node.decompose()
+    _take_notes(tree.body, dropped)
     for link in tree.body.css(_DETAILS):
         if link.text() == "More...":
             link.decompose()
@@ -134,6 +139,26 @@ def _take_buttons(body: "LexborNode") -> None:
             button.unwrap()
         else:
             button.decompose()
+
+
+def _choose_words(body: "LexborNode") -> None:
+    """Show the last of words that are all hidden until a script chooses one: `Command` or `Ctrl`."""
+    for last in body.css("span > span[hidden]:last-child"):
+        above = last.parent
+        words = [*above.iter(include_text=True)] if above is not None else []
+        said = [one for one in words if one.tag != "-text" or one.text().strip()]
+        if len(said) > 1 and all(one.tag == "span" and "hidden" in one.attributes for one in said):
+            del last.attrs["hidden"]
+
+
+def _take_notes(body: "LexborNode", dropped: Counter[str]) -> None:
+    """Remove footnotes of books, which are counted, and the numbers in the text that lead to notes."""
+    for note in body.css(_NOTES):
+        dropped["footnote"] += 1
+        note.decompose()
+    for mark in body.css(_NOTE_MARKS):
+        if _NOTE_MARK.fullmatch(mark.text()):
+            mark.decompose()
 
 
 def _part_from_heading(line_end: "LexborNode") -> None:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
@@ -15,9 +16,13 @@ CALLOUT = re.compile(
     r"(?:note|notes|tip|warning|caution|important|hint|danger|attention|error|info|see also|todo|remark)\W?",
     re.IGNORECASE,
 )
+_LINKS, _ANNOUNCED = 5, 15  # paragraphs that are links: a list of pages, unless a colon stands above so many
 _CAPTION_WORDS = 12  # a longer caption of a figure says something by itself
 _PERSON = re.compile(r"[A-Z]\w+\.? (?:[A-Z][\w.-]* )*[A-Z][\w-]+, \w")  # "Jane Smith, head teacher"
 _BAR = re.compile(r"(?<=\S) [|>»/·•→\\] (?=\S)")
+_RELATED = re.compile(
+    r"(?:related|more|further|other) (?:topics|articles|links|pages|information|reading)\W?|see also\W?", re.IGNORECASE
+)
 BREAK = "\x1e"  # ends a line, where a page says so; a space for all who do not ask
 _PARAGRAPH = re.compile(rf"{BREAK}\s*{BREAK}[\s{BREAK}]*")
 _FACT_WORDS = 12  # in a line that is a fact
@@ -49,12 +54,23 @@ class BlockBuilder:
     mark: str | None = None  # of the list item whose text is next
     term: str = ""  # that the next text defines
     terms: list[str] = field(default_factory=list)
+    links: list[Block] = field(default_factory=list)  # paragraphs that are a link
+    related: int | None = None  # how many blocks stand above the last links to related pages
     index_next: bool = False  # the next list or table is an index
 
     def finish(self) -> list[Block]:
-        """The blocks of the whole page."""
+        """The blocks of the whole page, without long runs of paragraphs that are links, as lists of links go too."""
         self._flush()
-        return self.blocks
+        only = {id(block) for block in self.links}
+        kept: list[Block] = []
+        for linked, run in groupby(self.blocks, lambda block: id(block) in only):
+            blocks = [*run]
+            announced = len(blocks) <= _ANNOUNCED and bool(kept) and kept[-1].text.endswith(":")
+            if not linked or len(blocks) < _LINKS or announced or nav.are_facts([block.text for block in blocks]):
+                kept += blocks
+            else:
+                self.dropped[nav.NAVIGATION] += len(blocks)
+        return kept
 
     def _code(self, text: str) -> None:
         if is_prose(text):
@@ -130,7 +146,7 @@ class BlockBuilder:
         self.index_next = False
         if nav.is_boilerplate(text):
             self.dropped[nav.BOILERPLATE] += 1
-        elif self.linked and (self._bar(text) or nav.is_navigation(text)):
+        elif (self.linked and (self._bar(text) or nav.is_navigation(text))) or self._is_related(text):
             self.dropped[nav.NAVIGATION] += 1
         elif self._is_contents(text):
             self.dropped[nav.CONTENTS] += 1
@@ -150,10 +166,24 @@ class BlockBuilder:
             self.term = text.rstrip(":")
         else:
             self.blocks.append(Block(text))
+            if self.linked >= len(text):
+                self.links.append(self.blocks[-1])
 
     def _is_contents(self, text: str) -> bool:
         """Whether a text is a line of a table of contents, which has its title above it: prices may look the same."""
         return nav.is_contents_line(text) and bool(self.blocks) and nav.names_contents(self.blocks[-1].text)
+
+    def _is_related(self, text: str) -> bool:
+        """Whether a paragraph is a link below `Related topics`, which goes with the first one, or below such a link."""
+        if self.lists or self.linked < len(text):
+            return False
+        if self.related == len(self.blocks):
+            return True
+        if not self.blocks or not _RELATED.fullmatch(self.blocks[-1].text):
+            return False
+        self.blocks.pop()
+        self.related = len(self.blocks)
+        return True
 
     def _bar(self, text: str) -> bool:
         """A row of links: `Modules | Directives | FAQ` or `Home > Manual > Modules`."""

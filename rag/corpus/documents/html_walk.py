@@ -208,6 +208,9 @@ class Page(BlockBuilder):
             return False
         if tag == "body" or _is_prose(node):
             return False
+        if tag == "aside" and nav.names_contents(squeezed(node.text())):  # which a script fills
+            self.dropped[nav.NAVIGATION] += 1
+            return True
         if tag == "dl" and self._is_index(node):
             self.dropped[nav.CONTENTS] += 1
             return True

@@ -19,6 +19,7 @@ _PAIRS = frozenset(["BR", "RB", "BI", "IB", "RI", "IR"])
 _LONGEST = 300  # characters of a string that a page defines; strings may be made of strings
 _TAG_WORDS = 20  # of a line that is a tag without a macro that says so
 _SENTENCE_ENDS = (".", ":", ";", ",", "!", "?")
+_SYNTAX = re.compile(r"[\[\]<>{}|]")
 _MARKS = frozenset(["•", "-", "*", "o", "–", "—", "·"])
 
 
@@ -54,6 +55,7 @@ class _Page:
     lists: list[str] = field(default_factory=list)  # kinds of the open lists of mdoc
     numbers: list[int] = field(default_factory=list)
     mark: str | None = None
+    alone: Block | None = None  # the last paragraph of a single line
     tight: bool = False  # mdoc prints no spaces between words
     glued: list[str] = field(default_factory=list)  # what it has printed so
     strings: dict[str, str] = field(default_factory=dict)
@@ -160,7 +162,8 @@ class _Page:
         text = squeezed(plain(" ".join(arguments(rest or next(lines, "")))))
         self.synopsis = text.casefold() == "synopsis"
         if text:
-            self.blocks.append(heading(text.capitalize() if text.isupper() else text, 2 if name[1] in "Hh" else 3))
+            words = text.isupper() and not _SYNTAX.search(text)  # and no call, such as `RPC INFO [NAME]`
+            self.blocks.append(heading(text.capitalize() if words else text, 2 if name[1] in "Hh" else 3))
 
     def paragraph(self, rest: str = "") -> None:
         """A new paragraph."""
@@ -171,12 +174,12 @@ class _Page:
 
     def indent(self, rest: str = "") -> None:
         """What follows is indented; a short line before it is its tag, as asciidoctor and DocBook write them."""
-        if self.literal is None and self.mark is None and not self.tags and len(self.text) == 1:
-            line = squeezed(self.text[0])
-            if len(line.split()) <= _TAG_WORDS and (line.endswith("...") or not line.endswith(_SENTENCE_ENDS)):
-                self.text, self.tags = [], [line]
-                return
         self.paragraph()
+        if self.alone is not None and self.blocks and self.blocks[-1] is self.alone:
+            line = self.alone.text
+            if len(line.split()) <= _TAG_WORDS and (line.endswith("...") or not line.endswith(_SENTENCE_ENDS)):
+                self.blocks.pop()
+                self.tags = [line]
 
     def tagged(self, rest: str = "") -> None:
         """The next line is a tag, and what follows explains it."""
@@ -260,8 +263,11 @@ class _Page:
     def _end(self, *, keep: bool = False) -> None:
         """End the paragraph; its tag stays for what follows with `keep`, or else is a text of its own."""
         self._loosen()
+        single = len(self.text) == 1
         text, self.text = squeezed(" ".join(self.text)), []
         tags = ", ".join(tag for tag in self.tags if tag)
+        if self.mark is None and not tags and text.startswith("• "):  # as DocBook draws items on a terminal
+            text, self.mark = text[2:], "-"
         if text:
             depth = max(0, sum(kind in ("-bullet", "-dash", "-enum", "-hyphen") for kind in self.lists) - 1)
             if self.mark is not None:
@@ -270,6 +276,7 @@ class _Page:
                 self.blocks.append(entry(tags, text))
             else:
                 self.blocks.append(Block(text))
+                self.alone = self.blocks[-1] if single else None
             self.tags, self.mark = [], None
         elif tags and not keep:
             self.blocks.append(Block(tags, Kind.LEAD))

@@ -33,6 +33,7 @@ _TAG = re.compile(r"<[^>]*>")
 _BOLD = re.compile(r"\s*(?:<p>\s*<strong>(?:(?!</strong>).)*</strong>\s*</p>\s*)+", re.DOTALL)
 _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\b[^>]*\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 _LITERAL = re.compile(r'"[^"]*"|\\.')  # in a number format: 0"%" shows 5 as 5%
+_MONEY = re.compile(r"(?<=\[\$)[£€$¥₹]|[£€¥₹]|(?<!\[)\$")  # `[$€-407]`, `"£"`, `$`, but not `[$-409]`, a language
 _NAME_WORDS = 10  # of a slide
 _LONGEST_MERGED = 300  # characters of a cell that is repeated in the rows that it spans
 
@@ -111,7 +112,8 @@ def _slide(slide: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
                 else:
                     yield block
         elif getattr(shape, "has_table", False) and shape.has_table:
-            yield from grid_rows([[squeezed(cell.text) for cell in line.cells] for line in shape.table.rows], number)
+            rows = [[squeezed(cell.text) for cell in line.cells] for line in shape.table.rows]
+            yield from grid_rows(rows, number, [bool(shape.table.first_row), *[False] * (len(rows) - 1)])
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
         for text in frame.text.splitlines():
             if squeezed(text):
@@ -206,8 +208,11 @@ def _cell(value: Any, cell: Any) -> str:  # noqa: ANN401
         return value.isoformat(" ").removesuffix(" 00:00:00")
     if isinstance(value, date | time):
         return value.isoformat()
-    if isinstance(value, int | float) and not isinstance(value, bool) and "%" in _LITERAL.sub("", cell.number_format):
-        return f"{100 * value:.12g}%"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if "%" in _LITERAL.sub("", cell.number_format):
+            return f"{100 * value:.12g}%"
+        if sign := _MONEY.search(cell.number_format):
+            return f"{sign[0]}{value:.2f}".removesuffix(".00")
     if isinstance(value, float):
         return f"{value:.12g}"
     return squeezed(str(value))

@@ -1,21 +1,27 @@
-"""Blocks from OpenDocument files: texts (.odt) by way of HTML, and tables (.ods) row by row."""
+"""Blocks from OpenDocument files: texts (.odt) and slides (.odp) by way of HTML, and tables (.ods) row by row."""
 
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 
 from autoais.errors import first_line
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.archives import open_zip, read_member
-from rag.corpus.documents.blocks import Block, heading, squeezed
+from rag.corpus.documents.blocks import Block, heading, squeezed, with_bare_headings
 from rag.corpus.documents.grids import check_cells, grid_rows
 from rag.corpus.documents.html import TITLE, html_blocks
 from rag.corpus.documents.office import with_header_rows
+from rag.corpus.documents.titles import clean_heading
 from rag.errors import FormatError
 
 _NAMESPACES = "urn:oasis:names:tc:opendocument:xmlns:"
-_OFFICE, _TEXT, _TABLE, _STYLE = (f"{{{_NAMESPACES}{part}:1.0}}" for part in ("office", "text", "table", "style"))
+_OFFICE, _TEXT, _TABLE, _STYLE, _DRAW = (
+    f"{{{_NAMESPACES}{part}:1.0}}" for part in ("office", "text", "table", "style", "drawing")
+)
+_CLASS = f"{{{_NAMESPACES}presentation:1.0}}class"
+_REPEATED = frozenset(["date-time", "footer", "header", "page-number"])  # frames that all slides have
 _TAGS = {
     f"{_TEXT}p": "p",
     f"{_TEXT}list": "ul",
@@ -36,6 +42,25 @@ def odt_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, lis
     root = _content(data, where)
     page = "".join(_html(root, _styles(root), dropped))
     return html_blocks(with_header_rows(page), dropped, where=where)
+
+
+def odp_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
+    """The title ("" if there is none) and the blocks of a presentation; slides are pages."""
+    root = _content(data, where)
+    styles = _styles(root)
+    found: list[Block] = []
+    for number, slide in enumerate(root.iterfind(f".//{_OFFICE}presentation/{_DRAW}page"), 1):
+        frames = [*slide.iter(f"{_DRAW}frame")]
+        named = next((frame for frame in frames if frame.get(_CLASS) == "title"), frames[0] if frames else None)
+        name = clean_heading(" ".join(named.itertext())) if named is not None else ""
+        if name or number > 1:
+            found.append(heading(name or f"Slide {number}", 2, number))  # not of the slide before
+        for frame in frames:
+            if frame is not named and frame.get(_CLASS) not in _REPEATED:
+                _, blocks = html_blocks(with_header_rows("".join(_html(frame, styles, dropped))), dropped, where=where)
+                found += (replace(block, level=block.level and 3, page=number) for block in blocks)
+    title = found[0].text if found and found[0].level else ""
+    return title, [*with_bare_headings(found, lambda text: text != title)]
 
 
 def ods_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:

@@ -19,6 +19,7 @@ _TO_PAGE = re.compile(
 _FIRST_PAGE = re.compile(r"(\d{1,4})(?:[,–-]\s*\d{1,4})*\s*$")
 _BEHIND_COMMA = re.compile(r",\s*\d{1,4}\s*$")
 _IN_ORDER = 0.65  # of the lines of a list of contents or an index that are in order
+_SOME = 4  # lines below a list of contents that are text
 _GAP = 1.3  # line heights between a header and the text
 _ROUNDS = 3  # lines of a header
 
@@ -83,12 +84,12 @@ def without_lists(pages: Sequence[list[Line]], dropped: Counter[str]) -> list[li
     texts = ((number, line.text) for number, lines in enumerate(pages) for line in lines)
     beginnings = Beginnings((number, text) for number, text in texts if not nav.is_contents_line(text))
     kept: list[list[Line]] = []
-    inside = False  # whether the page before has one
+    inside = False  # whether the page before has one, or its title at the end
     for number, lines in enumerate(pages):
-        titled = inside or any(nav.names_contents(line.text) for line in lines)
-        kept.append(_without_list(lines, number, beginnings, titled=titled))
+        titled = any(nav.names_contents(line.text) for line in lines)
+        kept.append(_without_list(lines, number, beginnings, titled=inside or titled))
         dropped[nav.CONTENTS] += len(lines) - len(kept[-1])
-        inside = len(kept[-1]) < len(lines)
+        inside = titled or len(kept[-1]) < len(lines)
     return kept
 
 
@@ -101,23 +102,43 @@ def _without_list(lines: list[Line], number: int, beginnings: Beginnings, *, tit
     def are_named(names: Sequence[str]) -> bool:
         return titled or 2 * sum(beginnings.stand_below(name, number) for name in names) >= len(names)
 
+    ends = [(line.text, end) for line in lines if (end := _page_at_end(line.text)) is not None]
+    most = len(lines) >= 8 and len(ends) > 0.6 * len(lines)
+    if most and titled and 2 * sum(_leads_to(text, end) for text, end in ends) > len(ends):
+        return _around(lines)  # the pages of an index are in no order
     dotted = [line.text for line in lines if nav.is_contents_line(line.text)]
     if dotted and not (nav.are_contents(dotted) and are_named([*map(nav.named_by, dotted)])):
         return lines
-    ends = [(line.text, end) for line in lines if (end := _page_at_end(line.text)) is not None]
     pages = [text for text, _ in ends]
     if len(dotted) > 0.2 * len(lines):
-        return []
-    most = len(lines) >= 8 and len(pages) > 0.6 * len(lines)
+        return _around(lines)
     if most and (_behind_commas(pages) or (_in_order(pages) and are_named([text[:end] for text, end in ends]))):
-        return []
-    return [line for line in lines if not nav.is_contents_line(line.text)] if dotted else lines
+        return _around(lines)
+    goes_on = titled and not any(nav.names_contents(line.text) for line in lines)
+    listed = (
+        next((at for at, line in enumerate(lines) if _page_at_end(line.text) is None), len(lines)) if goes_on else 0
+    )
+    return [line for line in lines[listed:] if not nav.is_contents_line(line.text)] if dotted or listed else lines
+
+
+def _around(lines: list[Line]) -> list[Line]:
+    """What stands above the title of a list, such as an abstract, and several lines below it, without page numbers."""
+    listed = [at for at, line in enumerate(lines) if _page_at_end(line.text) is not None]
+    title = next((at for at, line in enumerate(lines) if nav.names_contents(line.text)), 0)
+    below = lines[max(listed, default=len(lines)) + 1 :]
+    return [*lines[:title], *(below if len(below) >= _SOME else [])]
 
 
 def _page_at_end(text: str) -> int | None:
     """Where the number of a page begins that a line ends in."""
-    found = _TO_PAGE.search(text, max(0, len(text) - 24)) if text[-1] in "0123456789ivxlc" else None
+    last = text.rstrip(" ,")  # others may follow in the next line
+    found = _TO_PAGE.search(last, max(0, len(last) - 24)) if last[-1:] in tuple("0123456789ivxlc") else None
     return found.start() if found else None
+
+
+def _leads_to(text: str, end: int) -> bool:
+    """Whether dots or a comma stand before the page that a line ends in, or other pages."""
+    return text[:end].rstrip()[-1:] in (".", ",") or text[end:].lstrip()[:1] in (".", ",")
 
 
 def _behind_commas(texts: Sequence[str]) -> bool:

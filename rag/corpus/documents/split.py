@@ -14,6 +14,7 @@ _WHOLE = 150  # words; a shorter section stays one passage
 _SMALL = 60  # words; a part is joined with others of its section if it is shorter
 _TINY = 30  # words; a section is joined with the next one if it is shorter
 _LONGEST_WORD = 100  # characters
+_TITLE_WORDS = 10  # of an item above paragraphs
 _WORD = re.compile(r"\S+")
 _STATEMENT = re.compile(r"\s(?:.*\d|.*[.!?]$)")  # a heading of several words that says something by itself
 
@@ -128,9 +129,12 @@ def _units(blocks: Iterable[Block]) -> list[_Unit]:
     """Group each block with those that it introduces, and cut what is longer than a passage."""
     units: list[_Unit] = []
     open_ended = False
+    before: Kind | None = None
+    titled = False  # the last block is an item by itself that may be the title of a paragraph
     for block in blocks:
         for piece in _pieces(block):
             words = _words(piece)
+            open_ended = open_ended or (titled and piece.kind is Kind.TEXT)
             together = units and (open_ended or _belongs(piece, units[-1].blocks[-1]))
             if together and units[-1].words + words <= _LONGEST:
                 units[-1] = _Unit((*units[-1].blocks, piece), units[-1].words + words)
@@ -141,7 +145,14 @@ def _units(blocks: Iterable[Block]) -> list[_Unit]:
             else:
                 units.append(_Unit((piece,), words))
             open_ended = introduces(piece)
+            titled = before is not Kind.ITEM and _may_be_title(piece)
+            before = piece.kind
     return _runs(units)
+
+
+def _may_be_title(block: Block) -> bool:
+    """Whether an item is a few words that are no sentence: what it is about may stand in paragraphs below it."""
+    return block.kind is Kind.ITEM and _words(block) <= _TITLE_WORDS and block.text[-1] not in ".!?;,"
 
 
 def _belongs(block: Block, before: Block) -> bool:

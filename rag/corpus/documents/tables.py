@@ -35,10 +35,12 @@ def is_layout(table: "LexborNode") -> bool:
     if len(lines) == 1 and any(_is_menu(cell) for cell in lines[0].iter()):
         return True
     widest = 0
+    headed = False  # columns that have names are those of a table
     for line in lines:
         cells = [cell for cell in line.iter() if cell.tag in ("td", "th")]
+        headed = headed or (len(cells) > 1 and all(cell.tag == "th" for cell in cells))
         widest = max(widest, sum(bool(squeezed(cell.text())) for cell in cells))
-        if any(len(cell.css("p")) > 1 and len(cell.text().split()) > 60 for cell in cells):
+        if not headed and any(len(cell.css("p")) > 1 and len(cell.text().split()) > 60 for cell in cells):
             return True
     return widest < 2
 

@@ -21,6 +21,7 @@ from rag.corpus.documents.text_contents import without_contents
 from rag.corpus.documents.text_headings import (
     below_numbers,
     first_heading,
+    is_step,
     underlined,
     with_centred,
     with_series,
@@ -85,7 +86,7 @@ def _plain(text: str, dropped: Counter[str]) -> Iterator[Block]:
         if place in nested:
             yield heading(squeezed(lines[0]), min(nested[place], 6))
             chunk = replace(chunk, lines=lines[1:])
-        for block in rows or _blocks(chunk, base, width, rules):
+        for block in rows or _blocks(chunk, base, width, rules, is_step(chunks, place)):
             above = block.level or above
             yield block
     yield from _taken(waiting)
@@ -98,8 +99,8 @@ def _taken(waiting: list[str]) -> list[Block]:
     return [block] if block else []
 
 
-def _blocks(chunk: Chunk, base: int, width: int, rules: list[tuple[str, bool]]) -> Iterator[Block]:
-    """The blocks of a chunk that is no code."""
+def _blocks(chunk: Chunk, base: int, width: int, rules: list[tuple[str, bool]], is_step: bool) -> Iterator[Block]:
+    """The blocks of a chunk that is no code; a step of counted ones has no heading."""
     lines = [*chunk.lines]
     if not lines:
         return
@@ -113,7 +114,8 @@ def _blocks(chunk: Chunk, base: int, width: int, rules: list[tuple[str, bool]]) 
         yield from dotted(lines)
         return
     level = 2 + bool(rules)
-    yield from first_heading(lines, base, level)
+    if not is_step:
+        yield from first_heading(lines, base, level)
     if depths := outline(lines):
         yield from (item(squeezed(line), depth, "-") for line, depth in zip(lines, depths, strict=True))
         return

@@ -21,6 +21,7 @@ from rag.corpus.documents.text_lines import (
     wordy,
 )
 
+_ANSWER_LINES = 200  # between a question and the next one, at most
 ASKED = re.compile(r"\s*(?:Q|Question)(?: ?\d[\d.]*)?\s?[:.)]\s+(?=\S)")
 TOLD = re.compile(r"\s*(?:A|Answer)(?: ?\d[\d.]*)?\s?[:.)]\s+(?=\S)")
 _WIKI = re.compile(r"(={2,6}) +([^\s=](?:.*[^\s=])?) +\1")
@@ -191,9 +192,13 @@ def _is_page_edge(chunk: Chunk, dropped: Counter[str]) -> bool:
 
 
 def with_questions(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """The chunks, with each question of "Q: ... A: ..." as a heading, if there are two or more with their answers."""
+    """The chunks, with each question of "Q: ... A: ..." as a heading, if there are two or more with their answers.
+
+    A few in a long text, such as jokes in a dictionary, are no headings of what stands below them.
+    """
     lines = [line for chunk in chunks for line in chunk.lines]
-    if min(sum(map(bool, map(mark.match, lines))) for mark in (ASKED, TOLD)) < 2:
+    asked, told = (sum(map(bool, map(mark.match, lines))) for mark in (ASKED, TOLD))
+    if min(asked, told) < max(2, len(lines) / _ANSWER_LINES):
         return [*chunks]
     found = []
     for chunk in chunks:

@@ -36,6 +36,9 @@ _PART = re.compile(  # "CHAPTER 1. The Storm.", "Chapter IV" of a book
 )
 _PARTS = ("volume", "book", "part", "act")  # what is parted in chapters and the like
 _COUNTED = re.compile(r"\s*(\d{1,3})\.\s+([A-Z].*?)\.?")  # "11. Patents."
+_CLOSING = "\"'”’»)]}"
+_SENTENCES = re.compile(r"[^\W\d_]{3}[.!?][\"'”’»)\]}]* +[\"'“‘«(\[{]*[^\W\d_a-z]")  # an end and a beginning
+_STEP = re.compile(r"\s*(\d{1,2})[.)]\s")
 _SMALL = frozenset("a an and as at by for from in into is nor not of on or per the this to with your".split())
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
 _SIDE = 8  # spaces before a line in the middle, at least
@@ -294,6 +297,25 @@ def first_heading(lines: list[str], base: int, level: int) -> Iterator[Block]:
         del lines[:count]
 
 
+def is_step(chunks: Sequence[Chunk], place: int) -> bool:
+    """Whether a chunk is one of counted paragraphs: the next number stands directly below, or the last one above."""
+    number = _number_of(chunks, place)
+    if number is None:
+        return False
+    near = ((place - 1, number - 1), (place + 1, number + 1))
+    return any(_number_of(chunks, other) == wanted and _is_said(chunks[other]) for other, wanted in near)
+
+
+def _number_of(chunks: Sequence[Chunk], place: int) -> int | None:
+    found = _STEP.match(chunks[place].lines[0]) if 0 <= place < len(chunks) and chunks[place].lines else None
+    return int(found[1]) if found else None
+
+
+def _is_said(chunk: Chunk) -> bool:
+    """Whether a chunk ends as a sentence does."""
+    return chunk.lines[-1].rstrip(f" {_CLOSING}")[-1:] in (".", "!", "?") and any(map(wordy, chunk.lines))
+
+
 def _heading_lines(lines: Sequence[str], base: int) -> int:
     """How many of the first lines are a heading: one, or two of a numbered one that goes on."""
     if len(lines) == 1 and CHAPTER.match(lines[0]) and len(lines[0].split()) <= _NUMBERED_WORDS:
@@ -313,10 +335,17 @@ def _heading_lines(lines: Sequence[str], base: int) -> int:
 
 def _is_heading(line: str, base: int, longest: int = 10, ends: str = ".,;:!?") -> bool:
     text = line.strip()
-    if len(text.split()) > longest or text[-1] in ends or indent_of(line) > base or not text[0].isalnum():
+    if (
+        len(text.split()) > longest
+        or text.rstrip(_CLOSING)[-1:] in ends
+        or indent_of(line) > base
+        or not text[0].isalnum()
+    ):
         return False
     number = NUMBERED.match(line)
     said = text if number is None else line[number.end() :]
+    if number is not None and "." not in number[1] and _SENTENCES.search(said):
+        return False
     letters = [c for c in said if c.isalpha()]
     if len(letters) < 0.6 * len(said.replace(" ", "")):
         return False

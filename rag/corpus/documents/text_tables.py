@@ -13,6 +13,12 @@ _VALUE = re.compile(r"((?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*[^\s.]\S*(?: [€£$]
 _GRID_RULE = re.compile(r"(?=.*[-=]{2})[-+|=: ]+")
 _NAMES = re.compile(r"\s*[^\W\d_](?:[^\W\d_]|[ .()/%&'-])*")  # of columns
 _DIGITS = re.compile(r"\d+")
+_BOXES = {
+    **dict.fromkeys(map(ord, "─━═╌┄"), "-"),
+    **dict.fromkeys(map(ord, "│┃║╎┆"), "|"),
+    **dict.fromkeys([*range(0x250C, 0x254C), *range(0x2552, 0x256D)], "+"),
+}  # what draws boxes, as signs of a keyboard
+_NAME_WORDS = 12  # of the name of a column
 _ROWS, _PART = 10, 100  # of a long table, at least; words of its parts
 
 
@@ -36,7 +42,7 @@ def dotted(lines: Sequence[str]) -> Iterator[Block]:
 
 def drawn_table(lines: Sequence[str]) -> list[Block]:
     """The rows of a table that is drawn with `|` between its cells, which some stand between lines; else none."""
-    said = [line.strip() for line in lines]
+    said = [line.strip().translate(_BOXES) for line in lines]
     if len(said) < 3 or not all(line[0] in "|+" and line[-1] in "|+" for line in said):
         return []
     table: list[list[list[str]]] = [[]]  # the lines between rules, in cells
@@ -59,7 +65,8 @@ def drawn_table(lines: Sequence[str]) -> list[Block]:
         ]
     names, others = parts[0][-1], [cells for part in parts[1:] for cells in part]
     alike = all(len(part) == 1 for part in parts) and not any("=" in line for line in ruled)  # also the first row
-    if alike and not are_names(names, others, bold=False):
+    long = any(len(name.split()) > _NAME_WORDS for name in names)
+    if long or (alike and not are_names(names, others, bold=False)):
         return [block for part in parts for cells in part if (block := row(cells))]
     return [block for cells in others if (block := row(cells, names))]
 

@@ -10,7 +10,7 @@ import pytest
 from rag.corpus.documents import load_document, read_document
 from rag.corpus.documents import navigation as nav
 from rag.corpus.reader import Corpus
-from rag.errors import FormatError
+from rag.errors import FormatError, IndexingError
 from rag.types import Passage
 
 LONG = "This paragraph has more than twelve words, so that it stands as a passage by itself."
@@ -171,9 +171,11 @@ def test_texts_with_well_known_names_need_no_suffix(tmp_path: Path, name: str) -
 
 
 def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
-    (tmp_path / "n.odp").write_text(LONG)
-    with pytest.raises(FormatError, match=r"n\.odp: not a known type of document"):
-        list(Corpus([tmp_path / "n.odp"], "documents").read())
+    (tmp_path / "n.key").write_text(LONG)
+    with pytest.raises(FormatError, match=r"n\.key: not a known type of document"):
+        list(Corpus([tmp_path / "n.key"], "documents").read())
+    with pytest.raises(IndexingError, match=r"holds no documents \(\.1, .*\), only 1 \.key$"):
+        list(Corpus([tmp_path]).read())
 
 
 def test_html_may_nest_deeper_than_python_recurses(tmp_path: Path) -> None:

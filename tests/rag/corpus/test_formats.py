@@ -589,6 +589,53 @@ stop Harbour
     ]
 
 
+def test_terms_and_items_as_docbook_writes_them_in_manual_pages(tmp_path: Path) -> None:
+    page = r""".TH FERRY.CONF 5
+.SH "PARAMETERS"
+.PP
+Every line sets one of them\&.
+
+deck count (G)
+.PP
+.RS 4
+How many decks are open\&.
+.sp
+Default:
+\fIdeck count = 2\fR
+.RE
+
+bell (S)
+.PP
+.RS 4
+Which signals it gives:
+.sp
+.RS 4
+.ie n \{\
+\h'-04'\(bu\h'+03'\c
+.\}
+.el \{\
+.sp -1
+.IP \(bu 2.3
+.\}
+\fIlong\fR
+before it leaves
+.RE
+.RE
+.SS "LOAD <CARS> [CREW]"
+.PP
+Drives them on board\&.
+"""
+    first, second = read(tmp_path, "ferry.conf.5", page)
+    assert second.section == "Parameters, LOAD <CARS> [CREW]"
+    assert first.text.split("\n\n") == [
+        "Every line sets one of them.",
+        "deck count (G): How many decks are open.",
+        "Default: deck count = 2",
+        "bell (S): Which signals it gives:",
+        "- long before it leaves",
+    ]
+
+
 def test_a_manual_page_in_mdoc(tmp_path: Path) -> None:
     passages = read(tmp_path, "ssh.1", MDOC)
     assert {passage.title for passage in passages} == {"ssh(1)"}
@@ -801,7 +848,9 @@ def test_the_first_row_of_a_word_table_names_its_columns(tmp_path: Path, first: 
 
 
 _ODF = " ".join(
-    f'xmlns:{part}="urn:oasis:names:tc:opendocument:xmlns:{part}:1.0"' for part in ("office", "text", "table", "style")
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{part}:1.0"'
+    for name, part in [(part, part) for part in ("office", "text", "table", "style", "presentation")]
+    + [("draw", "drawing")]
 )
 
 
@@ -841,6 +890,78 @@ def test_an_opendocument_workbook(tmp_path: Path) -> None:
         read(tmp_path, "w.ods", opendocument(table_of([], many.format("<text:p>1</text:p>")), "spreadsheet"))
     nested = "<table:table>" * 5000 + "</table:table>" * 5000
     assert read(tmp_path, "w.ods", opendocument(nested, "spreadsheet")) == []
+
+
+def test_an_opendocument_presentation(tmp_path: Path) -> None:
+    def frame(said: str, name: str) -> str:
+        text = f"<draw:text-box><text:p>{said}</text:p></draw:text-box>" if said else ""
+        return f'<draw:frame presentation:class="{name}">{text}</draw:frame>'
+
+    slides = (
+        f"<draw:page>{frame('Ferries', 'title')}{frame('All about them', 'subtitle')}{frame('7', 'page-number')}"
+        f"</draw:page><draw:page><draw:frame>{table_of([['Deck', 'Size'], ['Upper', '20']])}</draw:frame>"
+        f"{frame('Decks', 'title')}<presentation:notes>{frame('Say it slowly.', 'notes')}</presentation:notes>"
+        f"</draw:page><draw:page>{frame('', 'outline')}</draw:page>"
+    )
+    first, *more = read(tmp_path, "f.odp", opendocument(slides, "presentation"))
+    assert (first.title, first.page, more) == ("Ferries", 1, [])
+    assert first.text == "All about them\n\nDecks:\n\nDeck: Upper | Size: 20\n\nSay it slowly.\n\nSlide 3"
+
+
+MALLARD = """<?xml version="1.0"?>
+<page xmlns="http://projectmallard.org/1.0/" xmlns:if="http://projectmallard.org/if/1.0/" type="topic" id="load">
+<info><credit><name>Ed Moss</name></credit><desc>How cars come on board.</desc></info>
+<title>Load a <em>ferry</em></title>
+<comment><cite>Ed</cite><p>To do.</p></comment>
+<p>See <link xref="bell"/>, <link xref="#decks"/> and press
+<keyseq><key>Ctrl</key><key>L</key></keyseq><media type="image" src="k.png"/>.</p>
+<steps><title>To load it:</title><item><p>Choose <guiseq><gui>File</gui><gui>Load</gui></guiseq>.</p></item>
+<item><p>Write:</p><code>load all
+<input>now</input></code></item></steps>
+<note style="tip"><p>Lorries come first.</p></note>
+<if:choose><if:when test="platform:old"><p>Ring a bell.</p></if:when>
+<if:else><p>Sound the horn.</p></if:else></if:choose>
+<p if:test="target:mobile">Tap it.</p>
+<section id="decks"><title>Decks</title>
+<terms><item><title>Upper</title><title>Top</title><p>Twenty cars.</p></item></terms>
+<table><thead><tr><td><p>Deck</p></td><td><p>Cars</p></td></tr></thead>
+<tr><td><p>Lower</p></td><td><p>30</p></td></tr></table>
+<list><item><p>Cars</p></item><item><p>Bicycles</p></item></list>
+</section></page>
+"""
+
+
+def test_a_page_of_mallard(tmp_path: Path) -> None:
+    (passage,) = read(tmp_path, "load.page", MALLARD)
+    assert (passage.title, passage.section) == ("Load a ferry", "")
+    assert passage.text.split("\n\n") == [
+        "See bell, Decks and press Ctrl+L.",
+        "To load it:",
+        "1. Choose File -> Load.",
+        "2. Write:",
+        "    load all\n    now",
+        "Tip: Lorries come first.",
+        "Sound the horn.",
+        "Decks:",
+        "Upper, Top: Twenty cars.",
+        "Deck: Lower | Cars: 30",
+        "- Cars",
+        "- Bicycles",
+    ]
+
+
+def test_pages_that_are_not_of_mallard_or_broken(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"a\.page: not a page of Mallard"):
+        read(tmp_path, "a.page", LONG)
+    with pytest.raises(FormatError, match=r"b\.page: broken XML"):
+        read(tmp_path, "b.page", MALLARD[:700])
+    with pytest.raises(FormatError, match=r"c\.page: its elements are nested more than"):
+        read(tmp_path, "c.page", MALLARD.replace("<info>", "<info>" * 200))
+    (tmp_path / "notes.page").write_text(LONG)
+    (tmp_path / "read.page").write_text(MALLARD)
+    corpus = Corpus([tmp_path])
+    assert len([*corpus.read()]) == 1
+    assert (corpus.bad, corpus.unread[".page"]) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -945,6 +1066,18 @@ def test_a_presentation(tmp_path: Path) -> None:
     assert (second.section, second.page) == ("Lakes", 2)
 
 
+def test_the_first_row_of_a_table_on_a_slide_names_its_columns(tmp_path: Path) -> None:
+    pptx: Any = pytest.importorskip("pptx")
+    file, show = io.BytesIO(), pptx.Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[6])
+    table = slide.shapes.add_table(2, 2, 0, 0, 9, 9).table
+    for place, text in enumerate(["Flag", "Meaning", "Red", "Nobody may sail"]):
+        table.cell(*divmod(place, 2)).text = text
+    show.save(file)
+    (passage,) = read(tmp_path, "s.pptx", file.getvalue())
+    assert passage.text == "Flag: Red | Meaning: Nobody may sail"
+
+
 def test_a_slide_without_a_title_is_not_part_of_the_one_before(tmp_path: Path) -> None:
     pptx: Any = pytest.importorskip("pptx")
     file, show = io.BytesIO(), pptx.Presentation()
@@ -988,17 +1121,20 @@ def test_cells_of_a_workbook_that_span_rows_and_shares(tmp_path: Path) -> None:
     openpyxl: Any = pytest.importorskip("openpyxl")
     file, workbook = io.BytesIO(), openpyxl.Workbook()
     sheet = workbook.active
-    for line in (["Day", "Who"], ["Monday", "Ann"], [None, "Bob"], ["Tuesday", "Cy"], ["Share", 0.25]):
+    for line in (["Day", "Who"], ["Monday", "Ann"], [None, "Bob"], ["Fee", 540], ["Cost", 4.5], ["Share", 0.25]):
         sheet.append(line)
     sheet.merge_cells("A2:A3")
     sheet["A1"].font = sheet["B1"].font = openpyxl.styles.Font(bold=True)
-    sheet["B5"].number_format = "0%"
+    sheet["B4"].number_format = '"£"#,##0.00'
+    sheet["B5"].number_format = "#,##0.00 [$€-407]"
+    sheet["B6"].number_format = "0%"
     workbook.save(file)
     (passage,) = read(tmp_path, "w.xlsx", file.getvalue())
     assert passage.text.split("\n\n") == [
         "Day: Monday | Who: Ann",
         "Day: Monday | Who: Bob",
-        "Day: Tuesday | Who: Cy",
+        "Day: Fee | Who: £540",
+        "Day: Cost | Who: €4.50",
         "Day: Share | Who: 25%",
     ]
 

@@ -494,3 +494,45 @@ def test_a_paragraph_in_bold_print_stays_with_what_it_stands_above() -> None:
     said = [passage.text for passage in read(page)]
     assert len(said) > 2
     assert all(text.startswith("Part") and text.endswith("itself.") for text in said)
+
+
+def test_of_words_that_a_script_chooses_from_the_last_is_kept() -> None:
+    keys = "<span><span hidden>Command</span><span hidden>Ctrl</span></span>"
+    assert texts(f"<p>Press {keys}+C.</p><p>Wait <span>here<span hidden>there</span></span>.</p>") == [
+        "Press Ctrl+C.",
+        "Wait here.",
+    ]
+
+
+def test_links_to_related_pages_and_labels_of_empty_contents_are_left_out() -> None:
+    dropped = Counter[str]()
+    links = "".join(f'<div><p><a href="{name}.html">About {name}</a></p></div>' for name in ("cats", "dogs"))
+    page = f"""<aside><label>Contents</label><div></div></aside><aside>Index 🔎</aside><h1>Cows</h1><p>{LONG}</p>
+      <p>See also</p><p>Ask <a href="a.html">Ann</a> too.</p><p>Related Topics</p>{links}<p>They eat grass.</p>"""
+    (passage,) = read(page, dropped)
+    assert passage.text.split("\n\n") == [LONG, "See also: Ask Ann too.", "They eat grass."]
+    assert dropped == {nav.NAVIGATION: 4}
+
+
+def test_marks_of_notes_are_no_digits_of_a_year() -> None:
+    page = """<html xmlns:epub="http://www.idpf.org/2007/ops"><p>Built in 1834.<sup><a href="#n1">1</a></sup>
+      It<a href="notes.xhtml#n2"><sup>[b]</sup></a> is 9 m<sup>2</sup> large.<a epub:type="noteref" href="#n3">*</a></p>
+      <aside id="n1" epub:type="footnote"><p>1 Letters.</p></aside>"""
+    assert texts(page) == ["Built in 1834. It is 9 m2 large."]
+
+
+def test_a_table_with_names_of_columns_may_have_long_cells() -> None:
+    head, cell = "<tr><th>Key</th><th>Meaning</th></tr>", f"<p>{LONG * 4}</p><p>Down</p>"
+    rows = f"<tr><td>A</td><td>Up</td></tr><tr><td>B</td><td>{cell}</td></tr>"
+    assert texts(f"<table>{head}{rows}</table>") == ["Key: A | Meaning: Up", f"Key: B | Meaning: {LONG * 4} Down"]
+
+
+def test_long_runs_of_paragraphs_that_are_links_are_navigation() -> None:
+    links = "".join(
+        f'<p><a href="{name}.html">About {name}</a></p>' for name in ("cats", "dogs", "cows", "hens", "bees")
+    )
+    dropped = Counter[str]()
+    (passage,) = read(f"<h1>Animals</h1><p>{LONG}</p>{links}<p>The end.</p>", dropped)
+    assert passage.text == f"{LONG}\n\nThe end."
+    assert dropped == {nav.NAVIGATION: 5}
+    assert len(texts(f"<p>Pages that help:</p>{links}")) == 6

@@ -145,6 +145,20 @@ def test_contents_and_indexes_are_dropped_and_counted(tmp_path: Path) -> None:
     assert [passage.text for passage in document.passages] == [LONG]
 
 
+def test_an_abstract_above_contents_is_kept_and_an_index_need_not_be_in_order(tmp_path: Path) -> None:
+    listed = [Print(f"Rivers {place} . . . . . . . . {place}", 500 - 12 * place) for place in range(20)]
+    first = [Print("This book is about water.", 700), Print("Contents", 600), *listed]
+    second = [Print("The last river 31", 700), *paragraph(LONG, 600)]
+    entries = [Print(f"river {place} . . . . . {900 - place},", 700 - 12 * place) for place in range(20)]
+    pages = [[Print("Index", 720), *entries], [Print(f"lake {place}, {place}", 700 - 12 * place) for place in range(9)]]
+    document = load(tmp_path, make_pdf([first, second, *pages]))
+    assert "\n\n".join(passage.text for passage in document.passages).split("\n\n") == [
+        "This book is about water.",
+        LONG,
+    ]
+    assert document.dropped[nav.CONTENTS] == 52
+
+
 @pytest.mark.parametrize(
     ("line", "text"),
     [

@@ -105,3 +105,9 @@ def test_the_page_of_a_passage_is_where_it_begins() -> None:
 def test_a_line_of_many_words_without_an_end_is_cut_between_words() -> None:
     words = [f"word{number}" for number in range(20_000)]
     assert [word for _, text in cut(Block(" ".join(words))) for word in text.split()] == words
+
+
+def test_an_item_that_is_the_title_of_a_paragraph_stays_with_it() -> None:
+    parts = [(item(f"Part {number}", 0, "-"), Block(sentences(70, f"w{number}"))) for number in range(4)]
+    found = cut(*(block for part in parts for block in part))
+    assert [text.split("\n\n")[::2] for _, text in found] == [["- Part 0", "- Part 1"], ["- Part 2", "- Part 3"]]

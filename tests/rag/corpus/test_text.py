@@ -37,6 +37,10 @@ def blocks(text: str) -> list[str]:
         ("WE MUST CLOSE THE BRIDGE\nUNTIL MAY.", ["WE MUST CLOSE THE BRIDGE UNTIL MAY."]),
         ("2.1 The bus\n\nIt is red.", ["### The bus", "It is red."]),
         ("3 The bus\n\nIt is red.", ["## The bus", "It is red."]),
+        ("1. Wait (or “Sit!”)\n\nIt is red.", ["1. Wait (or “Sit!”)", "It is red."]),
+        ("2. It waits. “Get in”\n\nIt is red.", ["2. It waits. “Get in”", "It is red."]),
+        ("1. The bus\n\n2. It is red all over.", ["1. The bus", "2. It is red all over."]),
+        ("┌────┬───┐\n│ Tea│ 2 │\n├────┼───┤\n│ Ale│ 3 │\n└────┴───┘", ["Tea | 2", "Ale | 3"]),
         ("1.2. Why is the bus red?\n\nIt is old.", ["### Why is the bus red?", "It is old."]),
         (
             "1.10. Why is the bus that goes down to the harbour in summer still painted\nred?\n\nIt is old.",
@@ -505,3 +509,26 @@ def test_terms_in_capitals_among_others() -> None:
     page = f"NAME\n    mill - grinds all of the corn\n\nDESCRIPTION\n    {LONG}\n\nExit status\n    {LONG}"
     assert blocks(page)[0] == "## NAME"
     assert blocks(f"MILLS\n    {LONG}\n\nFARMS\n    {LONG}") == ["## MILLS", LONG, "## FARMS", LONG]
+
+
+def test_long_contents_whose_lines_stand_apart_are_left_out() -> None:
+    names = [f"Word {letter}{other}" for letter in "abcde" for other in "fghij"]
+    chapters = ["Of words", "Of marks", "Of books"]
+    glossary = "\n\n".join(f":{name}: n.\n\nThis one is said of a bus that does not come." for name in names)
+    said = "\n\n".join(f"{name}\n\nThis chapter tells what {name[3:]} are." for name in chapters)
+    listed = "\n\n".join([*chapters, *names])
+    again = "\n\n".join(names[:5])
+    text = f"Table of Contents\n\n{listed}\n\n{said}\n\n{again}\n\n{glossary}"
+    dropped = Counter[str]()
+    found = [block.text for block in plain_blocks(text, dropped)]
+    assert found[0] == "Of words"
+    assert not {*names} & {*found}
+    assert dropped[nav.CONTENTS] == len(chapters) + len(names) + 5 + 1
+    assert sum(text.startswith("This chapter") for text in found) == len(chapters)
+
+
+def test_a_few_questions_in_a_long_text_are_no_headings_of_what_stands_below() -> None:
+    joke = "Q: Is the bus red?\n\nA: It is.\n\n"
+    text = joke + "The bus comes at nine every day of the week.\n\n" * 400 + joke
+    assert blocks(text)[0] == "Q: Is the bus red?"
+    assert blocks(joke * 2)[0] == "## Is the bus red?"

@@ -104,6 +104,13 @@ def test_lines_of_a_text_stay_lines() -> None:
     assert answered(Scripted(["June"]), text).text == text.replace("\n\n", "\n")
 
 
+def test_sentences_of_an_item_stay_in_its_line_and_an_entry_of_another_passage_begins_one() -> None:
+    text = "1. Ring twice. Wait.\n\n2. Go in."
+    assert answered(Scripted(["twice"]), text).text == "1. Ring twice. Wait.\n2. Go in."
+    found = answered(Scripted(["June", "winter"]), "The shed is open in June.", "Shed: It is closed in winter.").text
+    assert found == "The shed is open in June.\nShed: It is closed in winter."
+
+
 def test_a_sentence_is_quoted_and_cited() -> None:
     text = between("Wood is dear.")
     answer = answered(Scripted(["dear"]), text)
