@@ -10,6 +10,7 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block
 from rag.corpus.documents.html import html_blocks
 from rag.corpus.documents.markdown_tags import keep_placeholders
+from rag.corpus.documents.mkdocs import read_mkdocs
 from rag.corpus.documents.myst import expanded, read_myst
 from rag.corpus.documents.text_lines import DOTS, are_narrow
 from rag.corpus.documents.text_lists import marked
@@ -38,7 +39,7 @@ _LABEL = re.compile(
 
 
 def markdown_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
-    """The title and the blocks of a text in CommonMark, with tables, front matter, callouts and what MyST adds."""
+    """The title and the blocks of a text in CommonMark, with tables, front matter, callouts, MyST and MkDocs."""
     title = ""
     if front := _FRONT_MATTER.match(text) or _TOML.match(text):
         found = _TITLE.search(front[0])
@@ -56,6 +57,7 @@ def rendered(text: str, dropped: Counter[str]) -> str:
     reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     keep_placeholders(reader, text)
     read_myst(reader, text)
+    read_mkdocs(reader, text)
     known: dict[str, Any] = {}
     tokens = [*expanded(reader, reader.parse(text, known), known, dropped)]
     return str(reader.renderer.render([*_apart(reader, tokens, known)], reader.options, known))
