@@ -505,3 +505,23 @@ def test_terms_in_capitals_among_others() -> None:
     page = f"NAME\n    mill - grinds all of the corn\n\nDESCRIPTION\n    {LONG}\n\nExit status\n    {LONG}"
     assert blocks(page)[0] == "## NAME"
     assert blocks(f"MILLS\n    {LONG}\n\nFARMS\n    {LONG}") == ["## MILLS", LONG, "## FARMS", LONG]
+
+
+@pytest.mark.parametrize(
+    ("line", "heading"),
+    [
+        ("2.1.10", "2.1.10"),
+        ("v1.4 (2024-05-06)", "v1.4 (2024-05-06)"),
+        ("Version 2.0b1 - unreleased", "Version 2.0b1 - unreleased"),
+        ("1.9.2, 5 May 2024:", "1.9.2, 5 May 2024:"),
+        ("Version of 2.0", None),
+    ],
+)
+def test_versions_above_the_lists_of_a_change_log_are_headings(line: str, heading: str | None) -> None:
+    found = blocks(f"{line}\n * #12: The gate opens.\n * A wheel.\n\n{line}\n\n  The sluice is red.\n")
+    assert [block for block in found if block.startswith("#")] == ([f"## {heading}"] * 2 if heading else [])
+    assert not heading or [block.strip("- ") for block in found if not block.startswith("#")] == [
+        "#12: The gate opens.",
+        "A wheel.",
+        "The sluice is red.",
+    ]
