@@ -25,7 +25,7 @@ _ATTRIBUTE = r"""(?:[.#][\w:-]{1,80}|[\w:-]{1,80}=(?:"[^"\n]{0,200}"|'[^'\n]{0,2
 _ATTRIBUTES = re.compile(rf"\{{:?[ \t]*{_ATTRIBUTE}(?:[ \t]+{_ATTRIBUTE})*[ \t]*\}}")
 _AFTER = ")]`*>"  # what attributes stand behind in a line: a link, an image, code, emphasis; not `x_{i=1}` in formulas
 # A table of contents, an included file, a statement of Jinja or Liquid, a shortcode of Hugo: a line that says nothing.
-_SILENT = re.compile(r"\[TOC\]|;?-+8<-+(?:[ ].*)?|\{%[^{}]*%\}|\{\{[<%][^{}]*[%>]\}\}", re.IGNORECASE)
+_SILENT = re.compile(r"\[TOC\]|;?-+8<-+(?:[ ].*)?|\{[%!][^{}]*[%!]\}|\{\{[<%][^{}]*[%>]\}\}", re.IGNORECASE)
 _ICON = re.compile(r":(?:material|octicons|fontawesome|simple)-[\w-]{1,80}:")
 _KEYS = re.compile(r"\+\+([a-z][a-z0-9-]{1,20}(?:\+[a-z0-9-]{1,20})*)\+\+")
 
@@ -127,17 +127,23 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         reader.block.ruler.before("fence", f"mkdocs_{name}", rule, {"alt": others})
     for name, part in (("attributes", attributes), ("mark", mark), ("icon", icon), ("keys", keys)):
         reader.inline.ruler.before("backticks", f"mkdocs_{name}", part)
-    reader.core.ruler.after("block", "mkdocs_headings", _bare_headings)
+    reader.core.ruler.after("block", "mkdocs_tidy", _tidy)
 
 
-def _bare_headings(state: "StateCore") -> None:
-    """Leave out the attributes at the end of headings: `Rivers { #rivers }`."""
+def _tidy(state: "StateCore") -> None:
+    """Leave out attributes at the end of headings (`Rivers { #rivers }`), and code that only names another file."""
+    state.tokens = [token for token in state.tokens if token.type != "fence" or not _is_silent(token.content)]
     for opening, inline in zip(state.tokens, state.tokens[1:], strict=False):
         content = inline.content.rstrip()
         if opening.type == "heading_open" and content.endswith("}"):
             place = content.rfind("{")
             if _ATTRIBUTES.fullmatch(content, place):
                 inline.content = content[:place].rstrip()
+
+
+def _is_silent(code: str) -> bool:
+    lines = [line.strip() for line in code.splitlines()]
+    return any(lines) and all(_SILENT.fullmatch(line) for line in lines if line)
 
 
 def _goes_on(state: "StateBlock", line: int, end: int, indent: int) -> bool:

@@ -433,6 +433,10 @@ def test_attributes_icons_keys_and_lines_that_say_nothing(tmp_path: Path) -> Non
 
         {% include "end.md" %}
 
+        ```yaml
+        {% include mill.yaml %}
+        ```
+
         Keep x_{i=1}, i++ and {name} as they are, and `a :material-gate:` too.
         """)
     assert blocks(tmp_path, "gate.md", text) == [
