@@ -203,6 +203,7 @@ READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".ipynb": _notebook,
     ".markdown": _markdown,
     ".md": _markdown,
+    ".mdx": _markdown,
     ".ods": _ods,
     ".odt": _odt,
     ".pdf": _pdf,

@@ -360,6 +360,65 @@ def test_other_markdown_is_no_myst(tmp_path: Path, text: str, expected: list[str
     assert blocks(tmp_path, "r.md", text) == expected
 
 
+# --- MDX ----------------------------------------------------------------------------------------------------------
+
+
+def test_mdx_has_imports_comments_and_components(tmp_path: Path) -> None:
+    text = dedent("""\
+        ---
+        title: The mill
+        ---
+        import Tabs from "@theme/Tabs";
+        import {
+          Wheel,
+        } from "./wheel";
+
+        export const power = { high: 3 };
+
+        {/* Ask Ada
+        about this. */}
+
+        # Mill
+
+        <Tabs
+          groupId="os"
+          values={[{ label: "A", value: "a" }]}
+        >
+            <TabItem value="linux" label="Linux">
+
+            Run `mill`.
+
+            </TabItem>
+        <TabItem value="mac" label="macOS" default>
+
+        ```js
+        import mill from "mill";
+        ```
+
+        </TabItem>
+        </Tabs>
+
+        <Card title="Oil">Oil it.</Card> It is <Badge /> red.
+
+        <Wheel />
+
+        :::tip My tip
+        Sing.
+        :::
+        """)
+    (passage,) = read(tmp_path, "mill.mdx", text)
+    assert passage.title == "The mill"
+    assert passage.text.split("\n\n") == [
+        "Linux",
+        "Run mill.",
+        "macOS",
+        '    import mill from "mill";',
+        "Oil it. It is red.",
+        "Tip: My tip",
+        "Sing.",
+    ]
+
+
 # --- Python-Markdown and MkDocs -----------------------------------------------------------------------------------
 
 
