@@ -469,9 +469,16 @@ def _repeats(new: _Quoted, quoted: _Quoted) -> bool:
 
 
 def _spelled_out(short: _Read) -> str:
-    """The short answer; a path at its end is whole: `~/.box/box-0.7.conf` where the reader stops at `~/.box/box`."""
-    end = short.reading.end or 0
-    span = short.text[short.reading.start : end]
+    """The short answer; a path at its end is whole: `~/.box/box-0.7.conf` where the reader stops at `~/.box/box`.
+
+    It has both single quotes that stand around it, or none: `message` where the reader finds `message'`.
+    """
+    start, end = short.reading.start or 0, short.reading.end or 0
+    span = short.text[start:end]
+    if len(span) > 1 and span.endswith("'") and short.text[start - 1 : start] == "'":
+        return span[:-1]
+    if len(span) > 1 and span.startswith("'") and short.text[end : end + 1] == "'":
+        return span[1:]
     rest = _REST.match(short.text, end) if _PATH.search(span) else None
     return span if rest is None else span + rest.group()
 

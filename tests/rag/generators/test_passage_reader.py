@@ -300,6 +300,9 @@ def test_a_short_answer_has_no_bracket_or_quote_without_its_partner() -> None:
     named = 'The shed is called "the barn" by all, with a door of 7" and the name "old barn" on it.'
     assert answered(Scripted(["shed"], short='"the barn'), named).short_answer == "the barn"
     assert answered(Scripted(["shed"], short='"old barn"'), named).short_answer == '"old barn"'
+    quoted = between("The shed is called 'the barn' by all, also the boys' barn.")
+    for short, shown in (("barn'", "barn'"), ("the barn'", "the barn"), ("'the barn", "the barn"), ("boys'", "boys'")):
+        assert answered(Scripted(["shed"], short=short), quoted).short_answer == shown
     assert answered(Scripted(["shed"], short="(built in 1907)"), text).short_answer == "(built in 1907)"
     assert answered(Scripted(["shed"], short="The shed (built"), text).short_answer == "The shed"
     for whole in ("1) saw(it)", "(a) or (b)"):
