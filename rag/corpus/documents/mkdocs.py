@@ -1,7 +1,8 @@
 """What Python-Markdown and MkDocs add to Markdown: boxes, tabs, attributes, footnotes, definitions, icons and keys.
 
 A box begins with `!!! note "Title"` or, folded, `??? note`, a tab with `=== "Label"`; their text is indented by four
-spaces, which CommonMark takes for code. Footnotes and definitions are also those of GitHub, Pandoc, Hugo and Jekyll.
+spaces, which CommonMark takes for code. Or they stand between `/// note | Title` and `///`. Footnotes and definitions
+are also those of GitHub, Pandoc, Hugo and Jekyll.
 """
 
 import re
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 _BOX = re.compile(r"""(?:!!!|\?\?\?\+?)[ ]?([A-Za-z][\w-]*)?(?:[ ]+[A-Za-z][\w-]*)*(?:[ ]+(?:"(.*)"|'(.*)'))?[ ]*""")
 _TAB = re.compile(r"""===[+!]{0,2}[ ]+(?:"(.+)"|'(.+)')[ ]*""")
+_FENCED = re.compile(r"(/{3,})[ ]*([A-Za-z][\w-]*)(?:[ ]*\|(.*))?")
+_PLAIN = frozenset("html define caption details admonition tab".split())  # what has no title but its own
+_LONGEST = 500  # lines of such a box
+_OPTIONS = re.compile(r"(?:[ \t]*\n)*(?:[ ]{4}[\w-]+:.*(?:\n|\Z))+")  # of such a box
 _INDENT = 4  # of the text of a box, a tab, a footnote and a definition
 _FOOTNOTE = re.compile(r"\[\^([^\[\]\s]+)\]:[ \t]*")
 _FOOTNOTES = re.compile(r"^ {0,3}\[\^([^\[\]\s]+)\]:", re.MULTILINE)
@@ -55,6 +60,26 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         else:
             info = f"{{tab-item}} {tab[1] or tab[2]}" if tab is not None else ""
         _push(state, info, "", start, start + 1, end, inner)
+        return True
+
+    def fenced(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+        found = None if state.is_code_block(start) else _FENCED.fullmatch(first_line(state, start).rstrip())
+        if found is None:
+            return False
+        last = start + 1
+        while last < min(end, start + _LONGEST) and first_line(state, last).rstrip() != found[1]:
+            last += 1
+        if last == min(end, start + _LONGEST):
+            return False
+        if not silent:
+            title = "" if found[2] in _PLAIN else found[2].capitalize()
+            if found[3] and found[2] != "html":  # `/// html | div.wide` names an element
+                title = found[3].strip()
+            token = state.push("box", "", 0)
+            token.info = "{div}" if not title else f"{{{'tab-item' if found[2] == 'tab' else 'admonition'}}} {title}"
+            content = state.getLines(start + 1, last, state.sCount[start], False)
+            token.content = _OPTIONS.sub("", content, count=1) if _OPTIONS.match(content) else content
+            state.line = last + 1
         return True
 
     def footnote(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
@@ -123,7 +148,13 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         return True
 
     others = ["paragraph", "reference", "blockquote", "list"]
-    for name, rule in (("box", box), ("footnote", footnote), ("definition", definition), ("line", line)):
+    for name, rule in (
+        ("box", box),
+        ("fenced", fenced),
+        ("footnote", footnote),
+        ("definition", definition),
+        ("line", line),
+    ):
         reader.block.ruler.before("fence", f"mkdocs_{name}", rule, {"alt": others})
     for name, part in (("attributes", attributes), ("mark", mark), ("icon", icon), ("keys", keys)):
         reader.inline.ruler.before("backticks", f"mkdocs_{name}", part)

@@ -458,6 +458,27 @@ def test_boxes_and_tabs_of_mkdocs(tmp_path: Path) -> None:
             open mill
             ```
 
+        //// tab | Windows
+
+        Click it.
+
+        /// warning
+        Not twice.
+        ///
+
+        /// html | div.wide
+        Not thrice.
+        ///
+
+        ////
+
+        /// details | Why?
+            type: note
+
+        It is slow.
+        ///
+        /// is no box
+
         !!! note
         No text is indented here.
         """)
@@ -474,6 +495,11 @@ def test_boxes_and_tabs_of_mkdocs(tmp_path: Path) -> None:
         "Linux: Run mill.",
         "macOS:",
         "    open mill",
+        "Windows: Click it.",
+        "Warning: Not twice.",
+        "Not thrice.",
+        "Why?: It is slow.",
+        "/// is no box",
         "!!! note",
         "No text is indented here.",
     ]
