@@ -1,4 +1,4 @@
-"""What Python-Markdown and MkDocs add to Markdown: boxes, tabs, attributes, footnotes, definitions, icons and keys.
+"""What Python-Markdown and MkDocs add to Markdown: boxes, tabs, attributes, references, footnotes, definitions, icons.
 
 A box begins with `!!! note "Title"` or, folded, `??? note`, a tab with `=== "Label"`; their text is indented by four
 spaces, which CommonMark takes for code. Or they stand between `/// note | Title` and `///`. Footnotes and definitions
@@ -24,6 +24,10 @@ _INDENT = 4  # of the text of a box, a tab, a footnote and a definition
 _FOOTNOTE = re.compile(r"\[\^([^\[\]\s]+)\]:[ \t]*")
 _FOOTNOTES = re.compile(r"^ {0,3}\[\^([^\[\]\s]+)\]:", re.MULTILINE)
 _MARK = re.compile(r"\[\^([^\[\]\s]{1,80})\]")
+# [the wheel][mill.Wheel], [how to oil][oil-the-mill], [`Wheel`][]: headings and objects of other pages
+_REFERENCE = re.compile(
+    r"\[([^\[\]\n]{1,200})\]\[([A-Za-z_]\w{0,80}(?:[.:-]+\w{1,80}){1,20})\]|\[(`[^`\[\]\n]{1,200}`)\]\[\]"
+)
 _DEFINITION = re.compile(r":[ \t]+(?=\S)")
 _ABBREVIATION = re.compile(r"\*\[([^\[\]]+)\]:[ \t]*(.*)")
 _ATTRIBUTE = r"""(?:[.#][\w:-]{1,80}|[\w:-]{1,80}=(?:"[^"\n]{0,200}"|'[^'\n]{0,200}'|[^\s"'{}]{1,200}))"""
@@ -135,6 +139,20 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         state.pos = found.end()
         return True
 
+    def reference(state: "StateInline", silent: bool) -> bool:
+        found = _REFERENCE.match(state.src, state.pos, state.posMax)
+        if found is None or state.src[state.pos - 1 : state.pos].isalnum():  # a[i][j.k]
+            return False
+        if (found[2] or found[3]).upper() in state.env.get("references", ()):
+            return False
+        if not silent:
+            most, state.posMax = state.posMax, found.end(1 if found[1] else 3)
+            state.pos += 1
+            state.md.inline.tokenize(state)
+            state.posMax = most
+        state.pos = found.end()
+        return True
+
     def icon(state: "StateInline", silent: bool) -> bool:
         return state.src[state.pos] == ":" and _left_out(state, _ICON)
 
@@ -156,7 +174,13 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         ("line", line),
     ):
         reader.block.ruler.before("fence", f"mkdocs_{name}", rule, {"alt": others})
-    for name, part in (("attributes", attributes), ("mark", mark), ("icon", icon), ("keys", keys)):
+    for name, part in (
+        ("attributes", attributes),
+        ("mark", mark),
+        ("reference", reference),
+        ("icon", icon),
+        ("keys", keys),
+    ):
         reader.inline.ruler.before("backticks", f"mkdocs_{name}", part)
     reader.core.ruler.after("block", "mkdocs_tidy", _tidy)
 

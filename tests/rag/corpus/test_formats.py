@@ -522,11 +522,16 @@ def test_attributes_icons_keys_and_lines_that_say_nothing(tmp_path: Path) -> Non
         {% include mill.yaml %}
         ```
 
-        Keep x_{i=1}, i++ and {name} as they are, and `a :material-gate:` too.
+        See [how to *oil*][oil-the-gate], [`Gate`][], [it][gate.Gate] and [old][old-gate].
+
+        [old-gate]: https://example.org
+
+        Keep a[i][j.k], [x][y], x_{i=1}, i++ and {name} as they are, and `a :material-gate:` too.
         """)
     assert blocks(tmp_path, "gate.md", text) == [
         "Open the gate with Ctrl+C.",
-        "Keep x_{i=1}, i++ and {name} as they are, and a :material-gate: too.",
+        "See how to oil, Gate, it and old.",
+        "Keep a[i][j.k], [x][y], x_{i=1}, i++ and {name} as they are, and a :material-gate: too.",
     ]
 
 
