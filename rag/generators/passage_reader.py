@@ -414,7 +414,7 @@ def _stretch(one: _Read, best: int, words: int) -> Sequence[Unit]:
     # What the last unit announces did not fit; a number such as "3.2." belongs to what follows.
     while last > first and (one.units[last].leads or (_tiny(one.units[last]) and not _ends_list(one.units, last))):
         last -= 1
-    while first < best and _tiny(one.units[first]):
+    while first < best and _tiny(one.units[first]) and not one.units[first].leads:
         first += 1
     return one.units[first : last + 1]
 
@@ -527,7 +527,10 @@ def _written(quoted: _Quoted) -> tuple[str, tuple[CitedSentence, ...]]:
 
 
 def _runs_on(before: tuple[_Read, Unit], after: tuple[_Read, Unit]) -> bool:
-    """Whether a unit continues the line before it: both are sentences, with no line break between them."""
+    """Whether a unit continues the line before it: both are sentences, with no line break between them.
+
+    What introduces a list or code of another passage begins a line.
+    """
     (one, first), (other, second) = before, after
-    apart = one is other and "\n" in one.text[first.end : second.start]
+    apart = "\n" in one.text[first.end : second.start] if one is other else second.leads
     return first.kind == second.kind == SENTENCE and not apart

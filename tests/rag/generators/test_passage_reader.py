@@ -157,6 +157,14 @@ def test_code_keeps_its_lines_and_its_lead_in() -> None:
     assert answered(Scripted(["To build"]), text).text == answer.text
 
 
+def test_a_short_label_stays_above_what_it_introduces() -> None:
+    text = between("Fish:", "    set saw 1", "Linux (old):", "    saw=1")
+    assert answered(Scripted(["set"]), text).text.startswith("Fish:\n    set saw 1")
+    other = "Build the shed of wood. " + FILL
+    said = answered(Scripted(["wood", "set"], relevant="wood"), other, text).text
+    assert said.startswith("Build the shed of wood.\nFish:\n    set saw 1")
+
+
 def test_a_lead_in_whose_list_does_not_fit_is_left_out() -> None:
     text = between("Wood is dear.", "The steps to build the shed are:", "- " + "saw " * 130)
     assert answered(Scripted(["dear"]), text).text == "Wood is dear."
