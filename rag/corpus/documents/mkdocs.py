@@ -52,6 +52,8 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         line = first_line(state, start)
         tab = _TAB.fullmatch(line)
         found = _BOX.fullmatch(line) if tab is None else None
+        if found is not None and found.lastindex is None:  # "!!!" alone
+            found = None
         inner = state.sCount[start] + _INDENT
         if (tab is None and found is None) or not _goes_on(state, start + 1, end, inner):
             return False

@@ -481,6 +481,12 @@ def test_boxes_and_tabs_of_mkdocs(tmp_path: Path) -> None:
 
         !!! note
         No text is indented here.
+
+        What???
+
+        ???
+
+            mill --why
         """)
     (passage,) = read(tmp_path, "mill.md", text)
     assert passage.title == "Mill"
@@ -502,6 +508,8 @@ def test_boxes_and_tabs_of_mkdocs(tmp_path: Path) -> None:
         "/// is no box",
         "!!! note",
         "No text is indented here.",
+        "What???",
+        "    mill --why",
     ]
 
 
