@@ -414,7 +414,7 @@ def _stretch(one: _Read, best: int, words: int) -> Sequence[Unit]:
     # What the last unit announces did not fit; a number such as "3.2." belongs to what follows.
     while last > first and (one.units[last].leads or (_tiny(one.units[last]) and not _ends_list(one.units, last))):
         last -= 1
-    while first < best and _tiny(one.units[first]):
+    while first < best and _tiny(one.units[first]) and not one.units[first].leads:
         first += 1
     return one.units[first : last + 1]
 
@@ -469,9 +469,16 @@ def _repeats(new: _Quoted, quoted: _Quoted) -> bool:
 
 
 def _spelled_out(short: _Read) -> str:
-    """The short answer; a path at its end is whole: `~/.box/box-0.7.conf` where the reader stops at `~/.box/box`."""
-    end = short.reading.end or 0
-    span = short.text[short.reading.start : end]
+    """The short answer; a path at its end is whole: `~/.box/box-0.7.conf` where the reader stops at `~/.box/box`.
+
+    It has both single quotes that stand around it, or none: `message` where the reader finds `message'`.
+    """
+    start, end = short.reading.start or 0, short.reading.end or 0
+    span = short.text[start:end]
+    if len(span) > 1 and span.endswith("'") and short.text[start - 1 : start] == "'":
+        return span[:-1]
+    if len(span) > 1 and span.startswith("'") and short.text[end : end + 1] == "'":
+        return span[1:]
     rest = _REST.match(short.text, end) if _PATH.search(span) else None
     return span if rest is None else span + rest.group()
 
@@ -522,9 +529,9 @@ def _written(quoted: _Quoted) -> tuple[str, tuple[CitedSentence, ...]]:
 def _runs_on(before: tuple[_Read, Unit], after: tuple[_Read, Unit]) -> bool:
     """Whether a unit continues the line before it: no line break stands between them.
 
-    Of two passages, only sentences that begin no entry run on.
+    Of two passages, only sentences run on, unless the second begins an entry, or introduces a list or code.
     """
     (one, first), (other, second) = before, after
     if one is other:
         return "\n" not in one.text[first.end : second.start]
-    return first.kind == second.kind == SENTENCE and second.entry != 0
+    return first.kind == second.kind == SENTENCE and second.entry != 0 and not second.leads

@@ -183,6 +183,7 @@ READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".ipynb": _of_bytes("notebook", "notebook_blocks"),
     ".markdown": _markdown,
     ".md": _markdown,
+    ".mdx": _markdown,
     ".odp": _of_bytes("opendocument", "odp_blocks"),
     ".ods": _of_bytes("opendocument", "ods_blocks"),
     ".odt": _of_bytes("opendocument", "odt_blocks"),

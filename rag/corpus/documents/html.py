@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rag.corpus.documents import navigation as nav
-from rag.corpus.documents.blocks import Block, Kind
+from rag.corpus.documents.blocks import Block, Kind, squeezed
 from rag.corpus.documents.html_builder import BREAK
 from rag.corpus.documents.html_walk import Page
 from rag.corpus.documents.titles import page_title
@@ -91,6 +91,7 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     if (why := _no_text(tree)) is not None:
         dropped[why] += 1
         return "", []
+    tabs = _tab_labels(tree.body)
     _take_buttons(tree.body)
     _choose_words(tree.body)
     for node in tree.body.css("td > img[alt]"):
@@ -112,7 +113,7 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     for link in tree.body.css(_DETAILS):
         if link.text() == "More...":
             link.decompose()
-    page = Page(dropped, name=name)
+    page = Page(dropped, name=name, tabs=tabs)
     page.walk(_main(tree))
     blocks = page.finish()
     title, up = tree.css_first("title"), tree.css_first('link[rel="up"], link[rel="home"], link[rel="start"]')
@@ -121,6 +122,19 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
         return "", blocks
     found = page_title(title.text() if title is not None else "", page.headings, above)
     return found, list(_titled(blocks, found))
+
+
+def _tab_labels(body: "LexborNode") -> dict[str, str]:
+    """The labels of tabs that are no headings, by the ids of the tabs and of the panels that they show."""
+    labels: dict[str, str] = {}
+    for tab in body.css('[role="tab"]'):
+        above = tab.parent
+        if tab.css_first("h1, h2, h3, h4, h5, h6") is not None or (above is not None and above.tag in _HEADINGS):
+            continue
+        for name in (tab.attributes.get("id"), tab.attributes.get("aria-controls")):
+            if name:
+                labels[name] = squeezed(tab.text())
+    return labels
 
 
 def _take_buttons(body: "LexborNode") -> None:

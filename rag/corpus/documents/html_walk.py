@@ -4,7 +4,7 @@ It has a stack of its own, because pages can nest deeper than Python recurses.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -56,13 +56,17 @@ _QUERY = re.compile(r"[?#].*", re.DOTALL)
 
 @dataclass(slots=True)
 class Page(BlockBuilder):
-    """The blocks of the page called `name`."""
+    """The blocks of the page called `name`.
+
+    `tabs` are the labels of tabs by their ids, and by those of the panels that they show.
+    """
 
     name: str = ""
     depth: int = 0  # of lists and tables in one another
     root: "LexborNode | None" = None
     inside: bool | None = None  # whether questions stand inside of paragraphs, once that is known
     asked: Block | None = None  # the last heading that is a question
+    tabs: dict[str, str] = field(default_factory=dict)
 
     def walk(self, root: "LexborNode") -> None:
         """Read an element and all below it."""
@@ -124,8 +128,20 @@ class Page(BlockBuilder):
             self._caption(node.text(), figure=tag == "figcaption")
         elif tag in ("div", "tr") and self._special(node):
             pass
+        elif node.attributes.get("role") == "tab" and node.attributes.get("id") in self.tabs:
+            pass  # said above its panel
         else:
+            if label := self._tab_of(node):
+                self._undefined()
+                self.term = label
             self._enter(node, tag, stack)
+
+    def _tab_of(self, panel: "LexborNode") -> str:
+        """The label of the tab that shows an element; "" if none does."""
+        if panel.attributes.get("role") != "tabpanel":
+            return ""
+        names = (panel.attributes.get("aria-labelledby"), panel.attributes.get("id"))
+        return next((self.tabs[name] for name in names if name in self.tabs), "")
 
     def _special(self, node: "LexborNode") -> bool:
         """Whether a class says what an element is: Doxygen's code, declaration or title, DocBook's question or row."""

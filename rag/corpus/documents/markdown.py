@@ -10,6 +10,8 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block
 from rag.corpus.documents.html import html_blocks
 from rag.corpus.documents.markdown_tags import keep_placeholders
+from rag.corpus.documents.mdx import read_mdx
+from rag.corpus.documents.mkdocs import read_mkdocs
 from rag.corpus.documents.myst import expanded, read_myst
 from rag.corpus.documents.text_lines import DOTS, are_narrow
 from rag.corpus.documents.text_lists import marked
@@ -38,24 +40,27 @@ _LABEL = re.compile(
 
 
 def markdown_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
-    """The title and the blocks of a text in CommonMark, with tables, front matter, callouts and what MyST adds."""
+    """The title and the blocks of a text in CommonMark, with tables, front matter, callouts, MyST and MkDocs."""
     title = ""
     if front := _FRONT_MATTER.match(text) or _TOML.match(text):
         found = _TITLE.search(front[0])
         title = found[1].strip().strip("\"'") if found else ""
         text = text[front.end() :]
-    own, blocks = html_blocks(rendered(text, dropped), dropped, name)
+    own, blocks = html_blocks(rendered(text, dropped, mdx=name.lower().endswith(".mdx")), dropped, name)
     return title or own, blocks
 
 
-def rendered(text: str, dropped: Counter[str]) -> str:
-    """Markdown as HTML."""
+def rendered(text: str, dropped: Counter[str], *, mdx: bool = False) -> str:
+    """Markdown, or MDX, as HTML."""
     from markdown_it import MarkdownIt
 
     text = _GITHUB_CALLOUT.sub(lambda mark: f"{mark[1]}{mark[2].title()}\n{mark[1]}", text)
     reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     keep_placeholders(reader, text)
     read_myst(reader, text)
+    read_mkdocs(reader, text)
+    if mdx:
+        read_mdx(reader)
     known: dict[str, Any] = {}
     tokens = [*expanded(reader, reader.parse(text, known), known, dropped)]
     return str(reader.renderer.render([*_apart(reader, tokens, known)], reader.options, known))

@@ -123,9 +123,10 @@ def expanded(
         elif name in _FIGURES:
             yield from [_html("<figure><figcaption>"), *read(content), _html("</figcaption></figure>")]
         elif name in _NOTES or (name == "admonition" and argument):
-            title = argument if name == "admonition" else _TITLES.get(name, name.title())
-            text = content if name == "admonition" else f"{argument}\n\n{content}"
-            head = f'<div class="admonition"><p class="admonition-title">{escape(title)}</p>'
+            own = name == "admonition"
+            title = reader.renderInline(argument, known) if own else escape(_TITLES.get(name, name.title()))
+            text = content if own else f"{argument}\n\n{content}"
+            head = f'<div class="admonition"><p class="admonition-title">{title}</p>'
             yield from [_html(head), *read(text), _html("</div>")]
         elif argument and name not in _CONDITIONS:
             term = reader.renderInline(argument, known) if name in _PROSE else escape(argument)

@@ -26,6 +26,7 @@ from rag.corpus.documents.text_headings import (
     with_centred,
     with_series,
     with_titles,
+    with_versions,
 )
 from rag.corpus.documents.text_lines import are_lines, goes_on, hangs, unwrapped
 from rag.corpus.documents.text_lists import (
@@ -59,7 +60,7 @@ def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
 
 
 def _plain(text: str, dropped: Counter[str]) -> Iterator[Block]:
-    chunks = with_questions([*without_contents(chunks_of(text, dropped), dropped)])
+    chunks = with_versions(with_questions([*without_contents(chunks_of(text, dropped), dropped)]))
     base = usual_indent(chunks)
     width = usual_width(chunks)
     chunks = with_centred(with_series(chunks, base), base, width)

@@ -39,6 +39,11 @@ _COUNTED = re.compile(r"\s*(\d{1,3})\.\s+([A-Z].*?)\.?")  # "11. Patents."
 _CLOSING = "\"'”’»)]}"
 _SENTENCES = re.compile(r"[^\W\d_]{3}[.!?][\"'”’»)\]}]* +[\"'“‘«(\[{]*[^\W\d_a-z]")  # an end and a beginning
 _STEP = re.compile(r"\s*(\d{1,2})[.)]\s")
+_VERSION = re.compile(  # "2.1.10", "v1.4 (2024-05-06)", "Version 2.0b1 - unreleased", alone on its line
+    r"(?:(?:version|release)\s{1,3}v?|v)?\d{1,4}(?:\.\d{1,8}){1,4}[\w.+-]{0,12}"
+    r"(?:[ ,:(\[–—-]{1,5}(?:[\w ,./-]{0,24}\b(?:19|20)\d\d\b[\w ,./-]{0,12}|unreleased|in development)[)\]]?)?:?",
+    re.IGNORECASE,
+)
 _SMALL = frozenset("a an and as at by for from in into is nor not of on or per the this to with your".split())
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
 _SIDE = 8  # spaces before a line in the middle, at least
@@ -147,6 +152,30 @@ def with_series(chunks: Sequence[Chunk], base: int) -> list[Chunk]:
         for place, _, name in marks
     }
     return [titles.get(place, chunk) for place, chunk in enumerate(chunks)]
+
+
+def with_versions(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The chunks, with the numbers of versions as headings that stand above lists, if there are two or more."""
+    places = {place for place, chunk in enumerate(chunks) if _is_version(chunk, chunks[place + 1 : place + 2])}
+    if len(places) < 2:
+        return [*chunks]
+    found: list[Chunk] = []
+    for place, chunk in enumerate(chunks):
+        if place not in places:
+            found.append(chunk)
+            continue
+        first, *rest = chunk.lines
+        found.append(replace(chunk, lines=(first,), title=True, level=2))
+        if rest:
+            found.append(replace(chunk, lines=tuple(rest), indent=indent_of(rest[0])))
+    return found
+
+
+def _is_version(chunk: Chunk, following: Sequence[Chunk]) -> bool:
+    """Whether a chunk begins with the number of a version, and a list or indented lines follow."""
+    below = chunk.lines[1] if len(chunk.lines) > 1 else next((one.lines[0] for one in following), "")
+    listed = BULLET.match(below) is not None or indent_of(below) > chunk.indent
+    return listed and not (chunk.term or chunk.title) and _VERSION.fullmatch(chunk.lines[0].strip()) is not None
 
 
 def _value(number: str) -> int:

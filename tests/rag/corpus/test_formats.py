@@ -349,7 +349,7 @@ def test_roles_targets_and_comments_of_myst(tmp_path: Path) -> None:
         ("```{python}\n:x:\n```", ["    :x:"]),
         ("```{.python #mill}\np = 1\n```", ["    p = 1"]),
         ("% ls\n% make", ["% ls", "% make"]),
-        ("Set `a`{.x} and f(x)= 1.", ["Set a{.x} and f(x)= 1."]),
+        ("Set `a`{x} and f(x)= 1.", ["Set a{x} and f(x)= 1."]),
         ("::: {.callout-note}\nMind *it*.\n:::", ["Mind it."]),
         (":::tip[Faster]\nTurn it.\n:::", ["Tip: Faster", "Turn it."]),
         ("::: mill.wheel\n", ["::: mill.wheel"]),
@@ -358,6 +358,217 @@ def test_roles_targets_and_comments_of_myst(tmp_path: Path) -> None:
 )
 def test_other_markdown_is_no_myst(tmp_path: Path, text: str, expected: list[str]) -> None:
     assert blocks(tmp_path, "r.md", text) == expected
+
+
+# --- MDX ----------------------------------------------------------------------------------------------------------
+
+
+def test_mdx_has_imports_comments_and_components(tmp_path: Path) -> None:
+    text = dedent("""\
+        ---
+        title: The mill
+        ---
+        import Tabs from "@theme/Tabs";
+        import {
+          Wheel,
+        } from "./wheel";
+
+        export const power = { high: 3 };
+
+        {/* Ask Ada
+        about this. */}
+
+        # Mill
+
+        <Tabs
+          groupId="os"
+          values={[{ label: "A", value: "a" }]}
+        >
+            <TabItem value="linux" label="Linux">
+
+            Run `mill`.
+
+            </TabItem>
+        <TabItem value="mac" label="macOS" default>
+
+        ```js
+        import mill from "mill";
+        ```
+
+        </TabItem>
+        </Tabs>
+
+        <Card title="Oil">Oil it.</Card> It is <Badge /> red.
+
+        <Wheel />
+
+        :::tip My tip
+        Sing.
+        :::
+        """)
+    (passage,) = read(tmp_path, "mill.mdx", text)
+    assert passage.title == "The mill"
+    assert passage.text.split("\n\n") == [
+        "Linux",
+        "Run mill.",
+        "macOS",
+        '    import mill from "mill";',
+        "Oil it. It is red.",
+        "Tip: My tip",
+        "Sing.",
+    ]
+
+
+# --- Python-Markdown and MkDocs -----------------------------------------------------------------------------------
+
+
+def test_boxes_and_tabs_of_mkdocs(tmp_path: Path) -> None:
+    text = dedent("""\
+        # Mill { #mill .wide }
+
+        !!! note
+            Keep it **dry**.
+
+            ```sh
+            dry --all
+            ```
+
+        !!! warning inline end "Use `oil`"
+
+            Oil it weekly.
+
+        ??? question "May it stop?"
+            Only at night.
+
+        !!! tip ""
+            Sing.
+
+        1. Open it.
+
+            !!! danger
+                Mind your hand.
+
+        === "Linux"
+
+            Run `mill`.
+
+        === "macOS"
+
+            ```sh
+            open mill
+            ```
+
+        //// tab | Windows
+
+        Click it.
+
+        /// warning
+        Not twice.
+        ///
+
+        /// html | div.wide
+        Not thrice.
+        ///
+
+        ////
+
+        /// details | Why?
+            type: note
+
+        It is slow.
+        ///
+        /// is no box
+
+        !!! note
+        No text is indented here.
+
+        What???
+
+        ???
+
+            mill --why
+        """)
+    (passage,) = read(tmp_path, "mill.md", text)
+    assert passage.title == "Mill"
+    assert passage.text.split("\n\n") == [
+        "Note: Keep it dry.",
+        "    dry --all",
+        "Use oil: Oil it weekly.",
+        "May it stop?: Only at night.",
+        "Sing.",
+        "1. Open it.",
+        "Danger: Mind your hand.",
+        "Linux: Run mill.",
+        "macOS:",
+        "    open mill",
+        "Windows: Click it.",
+        "Warning: Not twice.",
+        "Not thrice.",
+        "Why?: It is slow.",
+        "/// is no box",
+        "!!! note",
+        "No text is indented here.",
+        "What???",
+        "    mill --why",
+    ]
+
+
+def test_attributes_icons_keys_and_lines_that_say_nothing(tmp_path: Path) -> None:
+    text = dedent("""\
+        [TOC]
+
+        Open the [gate](gate.md){ .button target="_blank" } :material-gate: with ++ctrl+c++.
+        {: .lead }
+
+        ![A gate](gate.png){ width=300 }
+
+        --8<-- "parts/gate.md"
+
+        {% include "end.md" %}
+
+        ```yaml
+        {% include mill.yaml %}
+        ```
+
+        See [how to *oil*][oil-the-gate], [`Gate`][], [it][gate.Gate] and [old][old-gate].
+
+        [old-gate]: https://example.org
+
+        Keep a[i][j.k], [x][y], x_{i=1}, i++ and {name} as they are, and `a :material-gate:` too.
+        """)
+    assert blocks(tmp_path, "gate.md", text) == [
+        "Open the gate with Ctrl+C.",
+        "See how to oil, Gate, it and old.",
+        "Keep a[i][j.k], [x][y], x_{i=1}, i++ and {name} as they are, and a :material-gate: too.",
+    ]
+
+
+def test_footnotes_definitions_and_abbreviations_of_markdown(tmp_path: Path) -> None:
+    text = dedent("""\
+        The mill[^1] grinds [^all].
+
+        Sluice
+        : A gate for water.
+        Weir
+        :   A low dam
+            in a river.
+        : A fence for fish.
+
+        *[RPM]: Rounds per minute
+
+        [^1]: Built
+
+            In two parts.
+        """)
+    assert blocks(tmp_path, "mill.md", text) == [
+        "The mill grinds [^all].",
+        "Sluice: A gate for water.",
+        "Weir: A low dam in a river.",
+        "A fence for fish.",
+        "RPM: Rounds per minute",
+        "Built",
+        "In two parts.",
+    ]
 
 
 # --- manual pages ------------------------------------------------------------------------------------------------

@@ -536,3 +536,24 @@ def test_long_runs_of_paragraphs_that_are_links_are_navigation() -> None:
     assert passage.text == f"{LONG}\n\nThe end."
     assert dropped == {nav.NAVIGATION: 5}
     assert len(texts(f"<p>Pages that help:</p>{links}")) == 6
+
+
+def test_the_label_of_a_tab_stands_above_what_it_shows() -> None:
+    page = """<p>Set the port:</p><div role="tablist"><button role="tab" id="a"><code>Bash</code></button>
+      <button role="tab" aria-controls="fish">Fish</button><div role="tab" id="c">Linux</div></div>
+      <div role="tabpanel" aria-labelledby="a"><pre>export PORT=1</pre></div>
+      <div role="tabpanel" id="fish"><p>Say:</p><pre>set -x PORT 1</pre></div>
+      <section role="tabpanel" aria-labelledby="c"><p>Run it.</p></section>
+      <div role="tabpanel" aria-labelledby="x"><p>Nobody names this.</p></div>"""
+    assert texts(page) == [
+        "Set the port:",
+        "Bash:",
+        "    export PORT=1",
+        "Fish: Say:",
+        "    set -x PORT 1",
+        "Linux: Run it.",
+        "Nobody names this.",
+    ]
+    asked = """<div role="tab" id="q"><h3>Are dogs allowed?</h3></div>
+      <div role="tabpanel" aria-labelledby="q"><p>No.</p></div>"""
+    assert [block.text for block in html_blocks(asked, Counter())[1]] == ["Are dogs allowed?", "No."]

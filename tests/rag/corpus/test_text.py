@@ -532,3 +532,23 @@ def test_a_few_questions_in_a_long_text_are_no_headings_of_what_stands_below() -
     text = joke + "The bus comes at nine every day of the week.\n\n" * 400 + joke
     assert blocks(text)[0] == "Q: Is the bus red?"
     assert blocks(joke * 2)[0] == "## Is the bus red?"
+
+
+@pytest.mark.parametrize(
+    ("line", "heading"),
+    [
+        ("2.1.10", "2.1.10"),
+        ("v1.4 (2024-05-06)", "v1.4 (2024-05-06)"),
+        ("Version 2.0b1 - unreleased", "Version 2.0b1 - unreleased"),
+        ("1.9.2, 5 May 2024:", "1.9.2, 5 May 2024:"),
+        ("Version of 2.0", None),
+    ],
+)
+def test_versions_above_the_lists_of_a_change_log_are_headings(line: str, heading: str | None) -> None:
+    found = blocks(f"{line}\n * #12: The gate opens.\n * A wheel.\n\n{line}\n\n  The sluice is red.\n")
+    assert [block for block in found if block.startswith("#")] == ([f"## {heading}"] * 2 if heading else [])
+    assert not heading or [block.strip("- ") for block in found if not block.startswith("#")] == [
+        "#12: The gate opens.",
+        "A wheel.",
+        "The sluice is red.",
+    ]

@@ -164,6 +164,14 @@ def test_code_keeps_its_lines_and_its_lead_in() -> None:
     assert answered(Scripted(["To build"]), text).text == answer.text
 
 
+def test_a_short_label_stays_above_what_it_introduces() -> None:
+    text = between("Fish:", "    set saw 1", "Linux (old):", "    saw=1")
+    assert answered(Scripted(["set"]), text).text.startswith("Fish:\n    set saw 1")
+    other = "Build the shed of wood. " + FILL
+    said = answered(Scripted(["wood", "set"], relevant="wood"), other, text).text
+    assert said.startswith("Build the shed of wood.\nFish:\n    set saw 1")
+
+
 def test_a_lead_in_whose_list_does_not_fit_is_left_out() -> None:
     text = between("Wood is dear.", "The steps to build the shed are:", "- " + "saw " * 130)
     assert answered(Scripted(["dear"]), text).text == "Wood is dear."
@@ -307,6 +315,9 @@ def test_a_short_answer_has_no_bracket_or_quote_without_its_partner() -> None:
     named = 'The shed is called "the barn" by all, with a door of 7" and the name "old barn" on it.'
     assert answered(Scripted(["shed"], short='"the barn'), named).short_answer == "the barn"
     assert answered(Scripted(["shed"], short='"old barn"'), named).short_answer == '"old barn"'
+    quoted = between("The shed is called 'the barn' by all, also the boys' barn.")
+    for short, shown in (("barn'", "barn'"), ("the barn'", "the barn"), ("'the barn", "the barn"), ("boys'", "boys'")):
+        assert answered(Scripted(["shed"], short=short), quoted).short_answer == shown
     assert answered(Scripted(["shed"], short="(built in 1907)"), text).short_answer == "(built in 1907)"
     assert answered(Scripted(["shed"], short="The shed (built"), text).short_answer == "The shed"
     for whole in ("1) saw(it)", "(a) or (b)"):
