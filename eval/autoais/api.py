@@ -242,7 +242,7 @@ def score_into(
         mode = compat or "default"
         how_made = provenance(inputs) | {"judge": judge_record(judge), "mode": mode}
     report = run.report()
-    record = {"format": name, "mode": mode, **report, "notes": dict(notes), "provenance": how_made}
+    record = {"format": name, "mode": mode, **report, "notes": notes.record(), "provenance": how_made}
     return Scored(run, report["metrics"], round_floats(record))
 
 
@@ -465,10 +465,10 @@ def convert(
     written = formats.write(count_losses(answers, wanted, lost), to, notes)
     first = next(written, None)
     if first is None:
-        why = "".join(f"; {count:,} {what}" for what, count in sorted(notes.items()))
+        why = "".join(f"; {count:,} {what}" for what, count in sorted(notes.by_text().items()))
         raise UserError(f"{path}: nothing in it can be written as {to}{why}; {out} was not changed")
     write_atomic(out, chain([first], written))
-    return Conversion(dict(notes), dict(lost))
+    return Conversion(notes.by_text(), dict(lost))
 
 
 def _files(what: str, given: Sequence[str | Path]) -> list[Path]:

@@ -160,7 +160,7 @@ def score(
         scored.record["human"] = {name: scored.record["human"][name] for name in ("data", "labels", "metrics")} | {
             "agreement": {}
         }
-    _say_notes(scored.record["notes"])
+    _say_notes({note["text"]: note["count"] for note in scored.record["notes"].values()})
     if (client := getattr(chosen, "client", None)) is not None:
         _say(f"{chosen.name}: {client.usage}")
     if (note := getattr(chosen, "note", None)) is not None:
@@ -465,7 +465,7 @@ def ratings(
     notes = formats.Notes()
     lines = convert_ratings(source, to, answers=answers, likert=likert, without=without or (), notes=notes)
     write_atomic(target, lines)
-    _say_notes(notes)
+    _say_notes(notes.by_text())
 
 
 @app.command()

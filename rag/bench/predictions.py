@@ -1,6 +1,5 @@
 """Answers of other people's systems, joined with the questions of a benchmark."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -51,7 +50,7 @@ class Joined:
     system: str
     answers: Sequence[CitedAnswer]
     record: Mapping[str, Any]
-    notes: Counter[str] = field(default_factory=Counter)
+    notes: formats.Notes = field(default_factory=formats.Notes)
 
 
 class GivenPassages:
@@ -94,7 +93,7 @@ def join_predictions(
     None leaves the file's own. Raises `RagError` if no answer belongs to the benchmark.
     """
     name = formats.detect(path)
-    notes: formats.Notes = Counter()
+    notes = formats.Notes()
     by_text: dict[str, list[Question]] = {}
     by_id = {one.question.id: one.question for one in asked}
     for one in asked:
@@ -123,7 +122,7 @@ def join_predictions(
     if not found and not not_asked:
         raise RagError(f"{path}: no answer has its question in the benchmark; do they belong together?")
     missing = [one.question.text for one in asked if one.question.id not in found]
-    repeated = notes.pop("rows with a repeated question, only the last one kept", 0)  # the reader of csv drops them
+    repeated = notes.pop("repeated_questions", 0)  # the reader of csv drops them
     record = {
         "format": name,
         "answers": len(found),

@@ -1,12 +1,12 @@
 """The quotes of a collection's questions: given with them, judged relevant by people, or retrieved."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from autoais.corpora import find_passages
+from autoais.io.notes import Notes
 from autoais.io.provenance import sha256_file
 from autoais.runs import read_qrels
 from rag.bench.questions import BenchQuestion, read_bench_questions, sample
@@ -166,7 +166,7 @@ def _texts(source: QuoteSource, wanted: set[str], record: dict[str, Any]) -> dic
         record["index"] = index_record(index)
         found = {key: one for key in sorted(wanted) if (one := index.store.get(key)) is not None}
     elif source.corpus is not None:
-        found = find_passages([source.corpus], wanted, Counter())
+        found = find_passages([source.corpus], wanted, Notes())
     else:
         raise RagError(f"{source.questions}: passages are known by id only; name their corpus (--corpus or --index)")
     return {key: one for key, one in found.items() if one.text.strip()}

@@ -322,7 +322,7 @@ def _distinct(path: Path, one: Format, notes: Notes) -> Iterator[CitedAnswer]:
             continue
         if marked is None:
             marked = any(map(has_markers, one.read(_checked(path, one), Notes())))
-        notes[NONE_CITED if marked else ALL_CITED] += 1
+        notes.tell(*NONE_CITED if marked else ALL_CITED)
         yield uncited(answer) if marked else answer
 
 

@@ -125,7 +125,7 @@ def _written(
                 {"name": one.name, "title": one.title, "text": one.text, "data": one.data} for one, _, _ in drawn
             ],
             "autoais": agreement,
-            "notes": dict(notes),
+            "notes": notes.by_text(),
             "provenance": provenance(inputs),
         }
     )

@@ -670,6 +670,17 @@ def test_times_below_a_tenth_of_a_second_keep_two_digits(
     ]  # fmt: skip
 
 
+def test_notes_are_shown_also_of_runs_that_have_counts_by_sentence(
+    towns: Callable[..., BenchRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = towns(limit=None)
+    notes = {"broken_lines": {"count": 2, "text": "broken lines, skipped"}, "lines without an id, left out": 1}
+    show_run(run, [run.metrics("extractive") | {"notes": notes}])
+    told = capsys.readouterr().err
+    assert "extractive: 2 broken lines, skipped" in told
+    assert "extractive: 1 line without an id, left out" in told
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_the_command_that_an_unfinished_run_advises_finishes_it(tmp_path: Path, rag: Command) -> None:
     out = tmp_path / "a run"
