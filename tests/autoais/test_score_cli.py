@@ -460,6 +460,13 @@ def test_a_file_without_answers_is_refused_and_abstentions_are_scored(tmp_path: 
     asked = [{"id": str(n), "question": "Who?", "answers": ["Ann"]} for n in range(3)]
     file = jsonl(tmp_path / "q.jsonl", asked)
     one_line_error(autoais("score", file, *LEX), "q.jsonl: none of its 3 rows has an answer; score takes answers")
+    checked = autoais("validate", file)
+    says = "no row of the file has an answer or says `abstained`: these are questions, which `score` cannot judge"
+    assert (checked.returncode, checked.stdout.splitlines()) == (
+        0, [f"{file}:1: warning: {says}", f"{file}: answers, 3 records, no faults"],
+    )  # fmt: skip
+    refused = jsonl(file.with_name("refused.jsonl"), [{"id": "a", "question": "?", "abstained": True}])
+    assert "questions" not in autoais("validate", refused).stdout
     with pytest.raises(UserError, match="answers: none of its 3 rows has an answer"):
         autoais_score(asked, judge="lexical")
     report = json.loads(

@@ -54,12 +54,16 @@ def labels_of(answer: CitedAnswer) -> Iterator[Labelled]:
 
 
 def _check_own(rows: Iterable[Row]) -> Iterator[Fault]:
+    first, answered = "", False
     for where, row in rows:
+        first = first or where
         try:
             answer = own.from_row(row, where)
         except FormatError as error:
+            answered = True  # or meant to
             yield Fault(where, str(error).removeprefix(f"{where}: "))
             continue
+        answered = answered or bool(answer.sentences) or answer.abstained or answer.short_answer is not None
         for bad in answer.unresolved_markers:
             if bad.reason == "unknown-id" and bad.sentence is not None:
                 name = f"sentences[{bad.sentence}].citations"
@@ -70,6 +74,9 @@ def _check_own(rows: Iterable[Row]) -> Iterator[Fault]:
         if sure is not None and (isinstance(sure, bool) or not isinstance(sure, int | float) or not 0 <= sure <= 1):
             found = f"{sure:.60}" if isinstance(sure, str) else f"{sure!r:.60}"
             yield Fault(where, f"field 'confidence' should be a number from 0 to 1 or null, found {found}")
+    if first and not answered:
+        says = "no row of the file has an answer or says `abstained`: these are questions, which `score` cannot judge"
+        yield Fault(first, says, warning=True)
 
 
 def _span_faults(answer: CitedAnswer, where: str) -> Iterator[Fault]:

@@ -818,7 +818,9 @@ def test_a_run_of_2024_may_have_a_field_metadata(tmp_path: Path) -> None:
 
 def test_a_fault_hides_no_id_that_comes_again(tmp_path: Path) -> None:
     bad = {"id": "1", "question": 3}
-    found = messages(lines(tmp_path / "a.jsonl", {"id": "1", "question": "?"}, bad, {"id": None, "question": "?"}))
+    found = messages(
+        lines(tmp_path / "a.jsonl", {"id": "1", "question": "?", "abstained": True}, bad, {"id": None, "question": "?"})
+    )
     assert any(message.startswith(":2: field 'id': '1' occurs twice (first at ") for message in found)
     assert len(found) == 3
 
