@@ -54,16 +54,12 @@ def labels_of(answer: CitedAnswer) -> Iterator[Labelled]:
 
 
 def _check_own(rows: Iterable[Row]) -> Iterator[Fault]:
-    first, answered = "", False
     for where, row in rows:
-        first = first or where
         try:
             answer = own.from_row(row, where)
         except FormatError as error:
-            answered = True  # or meant to
             yield Fault(where, str(error).removeprefix(f"{where}: "))
             continue
-        answered = answered or bool(answer.sentences) or answer.abstained or answer.short_answer is not None
         for bad in answer.unresolved_markers:
             if bad.reason == "unknown-id" and bad.sentence is not None:
                 name = f"sentences[{bad.sentence}].citations"
@@ -74,9 +70,6 @@ def _check_own(rows: Iterable[Row]) -> Iterator[Fault]:
         if sure is not None and (isinstance(sure, bool) or not isinstance(sure, int | float) or not 0 <= sure <= 1):
             found = f"{sure:.60}" if isinstance(sure, str) else f"{sure!r:.60}"
             yield Fault(where, f"field 'confidence' should be a number from 0 to 1 or null, found {found}")
-    if first and not answered:
-        says = "no row of the file has an answer or says `abstained`: these are questions, which `score` cannot judge"
-        yield Fault(first, says, warning=True)
 
 
 def _span_faults(answer: CitedAnswer, where: str) -> Iterator[Fault]:
@@ -95,6 +88,8 @@ def _span_faults(answer: CitedAnswer, where: str) -> Iterator[Fault]:
                 says = "with other white space than" if same else "and its 'quote' is not"
                 yield Fault(where, f"{cites}, {says} the text there: {span[:60]!r}", warning=same)
 
+
+_OF_ANSWERS = frozenset(["abstained", "answer", "output", "sentences", "short_answer"])
 
 ANSWERS = Format(
     name="answers",
@@ -375,10 +370,12 @@ def validate(
     of the format that they were checked against.
     """
     seen = Counter() if seen is None else seen
+    doubts: list[Fault] = []
     try:
         if name is None:
             name = detect(path)
-            yield from _doubts(path, name)
+            doubts = list(_doubts(path, name))
+            yield from doubts
     except FormatError as error:
         guessed = _guess(path)
         if guessed is None:
@@ -400,7 +397,10 @@ def validate(
     check_ids = one.ids()
     unknown = _Unknown()
 
+    answering = one is not ANSWERS or bool(doubts)  # or a row has a field of answers
+
     def rows() -> Iterator[Row]:
+        nonlocal answering
         empty = True
         try:
             for where, row in records(path, one.schema["required"] if one.csv else ()):
@@ -409,6 +409,7 @@ def validate(
                 if isinstance(row, FormatError):
                     waiting.append(_fault(row, path))
                     continue
+                answering = answering or not _OF_ANSWERS.isdisjoint(row)
                 found = [Fault(where, message) for message in faults(row, one.schema)]
                 waiting.extend(found)
                 waiting.extend(check_ids(where, row))
@@ -429,6 +430,9 @@ def validate(
         yield fault
     yield from waiting
     yield from unknown.faults()
+    if seen[one.name] and not answering:
+        says = "no row of the file has an answer or says `abstained`: these are questions, which `score` cannot judge"
+        yield Fault(str(path), says, warning=True)
     if official is not None:
         yield from trec.check_topics(answered, official, str(path))
 
