@@ -33,7 +33,7 @@ DEFAULT_METRICS = ("alce", "hagrid")
 _NEEDS = {"Success": "gold passages", "R": "gold passages", "answer_hit": "reference answers"}
 _NO_CITATIONS = "no answer has citations of its own: they are judged against all their contexts"
 _NO_SENTENCES = "no_sentences", "answers without sentences, not attributable (set `abstained` if intended)"
-_NO_TEXT = "no_text", "cited passages without a text, not attributable (--corpus FILE adds texts)"
+_NO_TEXT = "no_text", "cited passages without a text, not attributable (a corpus adds texts: --corpus FILE)"
 
 
 def choose_metrics(names: str) -> tuple[str, ...]:

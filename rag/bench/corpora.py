@@ -92,7 +92,7 @@ class Corpora:
         if self._corpus is None and wanted is not None and holds is not None and holds != wanted:
             raise RagError(
                 f"{place}: an index of other passages than {corpus.path} of {self._benchmark.id} "
-                f"({index.manifest['passages']:,}); name another index, or its corpus with --corpus"
+                f"({index.manifest['passages']:,}); name another index, or its corpus (--corpus)"
             )
         return index
 

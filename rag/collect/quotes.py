@@ -109,7 +109,9 @@ def _kind(source: QuoteSource, listed: Sequence[BenchQuestion], *, known: bool) 
             "or an index to search (--index)"
         )
     elif has_gold:
-        raise RagError(f"{source.questions}: the questions name gold passages; choose --quotes gold or retrieved")
+        raise RagError(
+            f"{source.questions}: the questions name gold passages; choose gold or retrieved quotes (--quotes)"
+        )
     else:
         kind = "retrieved"
     if kind == "given" and not any(one.passages for one in listed):
@@ -119,9 +121,9 @@ def _kind(source: QuoteSource, listed: Sequence[BenchQuestion], *, known: bool) 
     if kind == "retrieved" and source.index is None:
         raise RagError("retrieved quotes need an index (--index)")
     if kind == "retrieved" and (source.qrels is not None or source.corpus is not None):
-        raise RagError("retrieved quotes come from the index alone; leave out --qrels and --corpus")
+        raise RagError("retrieved quotes come from the index alone; leave out qrels and corpus (--qrels, --corpus)")
     if kind != "retrieved" and (source.recipe is not None or source.k is not None):
-        raise RagError(f"--recipe and --k are for retrieved quotes; these are {kind}")
+        raise RagError(f"recipe and k (--recipe, --k) are for retrieved quotes; these are {kind}")
     if source.k is not None and source.k < 1:
         raise RagError(f"k must be at least 1, not {source.k}")
     return kind

@@ -453,7 +453,7 @@ def test_with_some_texts_the_note_says_how_many_are_missing(tmp_path: Path, auto
     row = {"id": "1", "question": "Who?", "passages": passages, "sentences": sentences}
     result = autoais("score", jsonl(tmp_path / "a.jsonl", [row]), *LEX)
     assert result.returncode == 0
-    assert "1 cited passage without a text, not attributable (--corpus FILE adds texts)" in result.stderr
+    assert "1 cited passage without a text, not attributable (a corpus adds texts: --corpus FILE)" in result.stderr
 
 
 def test_a_file_without_answers_is_refused_and_abstentions_are_scored(tmp_path: Path, autoais: Command) -> None:
@@ -463,7 +463,7 @@ def test_a_file_without_answers_is_refused_and_abstentions_are_scored(tmp_path: 
     checked = autoais("validate", file)
     says = "no row of the file has an answer or says `abstained`: these are questions, which `score` cannot judge"
     assert (checked.returncode, checked.stdout.splitlines()) == (
-        0, [f"{file}:1: warning: {says}", f"{file}: answers, 3 records, no faults"],
+        0, [f"{file}: warning: {says}", f"{file}: answers, 3 records, no faults"],
     )  # fmt: skip
     refused = jsonl(file.with_name("refused.jsonl"), [{"id": "a", "question": "?", "abstained": True}])
     assert "questions" not in autoais("validate", refused).stdout

@@ -390,7 +390,7 @@ def validate(
         return
     one = by_name(name)
     if topics is not None and name not in trec.REFERENCES:
-        raise UserError(f"{path}: --questions is for {' and '.join(trec.REFERENCES)}, this is {name}")
+        raise UserError(f"{path}: topics (--questions) are for {' and '.join(trec.REFERENCES)}, this is {name}")
     official = None if topics is None else {topic.id: topic.text for topic in topics}
     waiting: list[Fault] = []
     answered: list[trec.Answered] = []  # for `topics` only
@@ -500,7 +500,7 @@ def _doubts(path: Path, name: str) -> Iterator[Fault]:
     near = _nearest(row)
     if near is not None and (missing := _missing(row, near)):
         checked = f"checked as {name}, yet most fields are those of {near.name}, which also has {missing}"
-        yield Fault(where, f"{checked}; choose another with --format", warning=True)
+        yield Fault(where, f"{checked}; choose another format (--format)", warning=True)
 
 
 def _broken(path: Path) -> list[FormatError]:

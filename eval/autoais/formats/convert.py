@@ -114,7 +114,7 @@ def count_textless(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[Cit
     """Yield the answers; count in `notes` the passages that are written without a text."""
     for answer in answers:
         if missing := len(missing_texts([answer])):
-            notes["passages without a text, written empty (--corpus FILE adds texts)"] += missing
+            notes["passages without a text, written empty (a corpus adds texts: --corpus FILE)"] += missing
         yield answer
 
 

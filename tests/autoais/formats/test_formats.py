@@ -1022,7 +1022,7 @@ def test_the_nearest_format_is_the_one_that_lacks_a_field(tmp_path: Path, name: 
 def test_a_record_that_has_more_fields_of_another_format_is_doubted(tmp_path: Path) -> None:
     row = {field: value for field, value in SAMPLES["attributionbench"][0].items() if field != "claim"}
     says = ":1: warning: checked as answers, yet most fields are those of attributionbench, which also has claim"
-    assert messages(lines(tmp_path / "l.jsonl", row)) == [f"{says}; choose another with --format"]
+    assert messages(lines(tmp_path / "l.jsonl", row)) == [f"{says}; choose another format (--format)"]
     path = tmp_path / "r.csv"
     path.write_text("question,answer,attribution,passage,human_rating\nwho,Ann,a,Ann did.,Y\n")
     assert "most fields are those of aqa-ratings, which also has system_name" in messages(path)[0]
@@ -1131,7 +1131,7 @@ def test_an_id_twice_and_unknown_formats_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["answers", "aqa-predictions", "hagrid"])
 def test_official_topics_are_for_trec_runs_only(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UserError, match=f"--questions is for trec-rag-24 and trec-rag-25, this is {name}"):
+    with pytest.raises(UserError, match=rf"topics \(--questions\) are for trec-rag-24 and trec-rag-25, this is {name}"):
         list(formats.validate(sample(tmp_path, name), topics=[]))
 
 
@@ -1159,7 +1159,7 @@ def test_a_conversion_that_would_be_empty_writes_nothing(tmp_path: Path, autoais
 
 def test_convert_says_how_many_passages_have_no_text(tmp_path: Path, autoais: Command) -> None:
     source, corpus = sample(tmp_path, "trec-rag-24"), tmp_path / "c.jsonl"
-    says = "passages without a text, written empty (--corpus FILE adds texts)"
+    says = "passages without a text, written empty (a corpus adds texts: --corpus FILE)"
     assert says in autoais("convert", source, tmp_path / "out.json", "--to", "alce").stderr
     assert says not in autoais("convert", source, tmp_path / "out.csv", "--to", "aqa-predictions").stderr
     ids = {key for row in SAMPLES["trec-rag-24"] for key in row["references"]}
