@@ -47,7 +47,7 @@ def forbidden(*, allow_network: bool) -> str:
 
     if is_offline():
         return "RAG_OFFLINE is set, unset it to fetch pages"
-    return "" if allow_network else "allow_network=True (--allow-network) fetches pages"
+    return "" if allow_network else "--allow-network (from Python, allow_network=True) fetches pages"
 
 
 def check_sources(sources: Sequence[str | Path], *, allow_network: bool, format: str | None = None) -> None:  # noqa: A002
