@@ -76,7 +76,7 @@ def answer_file(
     check_type("index", index, "an open index (rag.open_index)", Index)
     questions, out, pace = Path(questions), Path(out), Pace(concurrency)
     if retry_failed and not out.exists():
-        raise RagError(f"{out}: no such file; --retry-failed needs the answers of an earlier run")
+        raise RagError(f"{out}: no such file; retry_failed (--retry-failed) needs the answers of an earlier run")
     listed = list(read_questions(questions))
     settings = _settings(system.name, index, "questions", questions)
     with Journal(out, settings, resume=resume or retry_failed) as journal:
@@ -193,7 +193,7 @@ class Journal:
 
     def _check_new(self, *, resume: bool) -> None:
         if self.path.exists() and not resume:
-            raise RagError(f"{self.path} exists: finish it with --resume, or name another file")
+            raise RagError(f"{self.path} exists: resume it (--resume), or name another file")
         if self.path.exists() and not self._settings_path.exists():  # which the lock would create
             raise RagError(f"{self.path} cannot be resumed: {self._settings_path} is missing")
 
@@ -240,7 +240,9 @@ class Journal:
             file.write(dumps(record) + "\n")
             file.flush()
         except OSError as error:
-            raise RagError(f"{self.path}: cannot be written: {error.strerror}; --resume continues from here") from error
+            raise RagError(
+                f"{self.path}: cannot be written: {error.strerror}; resuming (--resume) continues from here"
+            ) from error
 
     def _merge(self) -> None:
         """Put the renewed rows in their places, all at once: a kill leaves the old file or the new one."""

@@ -101,7 +101,7 @@ def build_index(
         try:
             add_recipe(to, recipe, memory=budget, progress=progress, log=log)
         except RagError as error:
-            raise type(error)(f"{error}; {to} is built without {recipe}: add_recipe or --recipe adds it") from error
+            raise type(error)(f"{error}; {to} is built without {recipe}: add_recipe (--recipe) adds it") from error
     return open_index(to)
 
 

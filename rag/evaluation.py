@@ -45,14 +45,19 @@ def evaluate_files(
     paths = [*([] if baseline is None else [baseline]), *runs]
     check_distinct(paths)
     if index is not None and corpus:
-        raise UserError("give either --index or --corpus: both hold the texts of the passages")
+        raise UserError("give either an index or a corpus (--index, --corpus): both hold the texts of the passages")
     texts = index is not None or bool(corpus)
     wanted = open_measures(measures or (*MEASURES, *(ANSWER_HITS if texts else ())))
     depth = max((measure.cutoff or 0 for measure in wanted if measure.engine is None), default=0)
     if depth and not texts:
-        raise UserError("answer_hit needs the texts of the passages: give --index DIR, or --corpus FILE")
+        raise UserError(
+            "answer_hit needs the texts of the passages: give an index or a corpus (--index DIR, --corpus FILE)"
+        )
     if not depth and (texts or questions):
-        raise UserError("--questions, --index and --corpus are for answer_hit@k, which is not among the measures")
+        raise UserError(
+            "questions, index and corpus (--questions, --index, --corpus) are for answer_hit@k, which is not among "
+            "the measures"
+        )
     judged = read_qrels(qrels)
     read = {str(path): read_run(path) for path in paths}
     opened = _open_index(index)
@@ -86,7 +91,7 @@ def _answered(
 ) -> tuple[list[dict[str, int]], list[str]]:
     source = questions or qrels
     if questions is None and not holds_questions(qrels):
-        raise UserError("answer_hit needs reference answers: name a file of questions with --questions")
+        raise UserError("answer_hit needs reference answers: name a file of questions (--questions)")
     answers = {q.id: q.answers for q in read_questions(source) if q.answers and q.id in judged}
     if not answers:
         raise UserError(f"{source}: has reference answers for none of the judged topics")

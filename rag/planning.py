@@ -219,5 +219,5 @@ def _noted(located: Iterator[tuple[str, Passage]], kept: list[Passage]) -> Itera
 def _estimated(corpus: Corpus, sampled: int) -> int:
     """The number of passages of a corpus of which some were read."""
     if not corpus.bytes_read:
-        raise RagError("the size of the corpus is not known; give --passages")
+        raise RagError("the size of the corpus is not known; give the number of passages (--passages)")
     return max(sampled, round(sampled * corpus.bytes_total / corpus.bytes_read))

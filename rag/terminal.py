@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from rag.context import asked_there
 from rag.types import Answer, Hit, Passage, Question
 
 if TYPE_CHECKING:
@@ -62,13 +63,16 @@ def _clean(text: str) -> str:
 def show_answer(answer: Answer, console: Console | None = None) -> None:
     """Print the answer with `[n]` markers, then the passages; cited ones in full, quotes marked.
 
-    The short answer comes first if the passages agree on it; otherwise it is bold in the text.
+    The short answer comes first if the passages agree on it; otherwise it is bold in the text. Before an answer that
+    begins with a quoted "Yes" or "No" stands what it is about.
     """
     console = console or _console()
     if answer.abstained:
         _show_reason(answer, console)
     else:
         wrap = not console.is_terminal
+        if about := asked_there(answer):
+            console.print(Text(_clean(f'About "{about}":'), style="dim"), soft_wrap=wrap)
         if answer.headline:
             console.print(Text(_clean(answer.headline), style="bold"), soft_wrap=wrap)
         text = Text(_clean(str(answer)), style="" if answer.short_answer else "bold")

@@ -149,6 +149,8 @@ def test_the_handbook_pages_have_titles_and_enough_passages() -> None:
         ),
         ("What is a recipe?", "A recipe is a small TOML file that describes a retriever"),
         ("Which option sets the minimum confidence?", "The option --min-confidence"),
+        ("When does the reader abstain?", "The reader abstains when the passages found do not seem to answer"),
+        ("Which Python version do I need?", "Python 3.11 or newer"),
     ],
 )
 def test_the_handbook_answers(reader: System, question: str, says: str) -> None:

@@ -14,7 +14,7 @@ from autoais import formats
 from autoais.answers import CitedAnswer, HasCited, as_cited
 from autoais.attributed_qa import check_mode, judge_options
 from autoais.errors import UsageError, UserError, as_path, check_list, check_type, tuple_of
-from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.io.jsonl import check_outputs, dumps, round_floats, write_atomic
 from autoais.io.provenance import judge_record, provenance
 from autoais.judged import JudgedAnswer
 from autoais.judges import DEFAULT, open_judge
@@ -86,9 +86,22 @@ class Report:
         """Return the report as JSON: metrics, human labels, notes and provenance."""
         return dict(self.record)
 
+    def save(self, path: str | Path, judgements: str | Path | None = None) -> None:
+        """Write the files of `autoais score`: the report (json, `--report`) and, if named, the judgements (`--out`)."""
+        target, rows = as_path("path", path), None if judgements is None else as_path("judgements", judgements)
+        check_outputs([], [target, rows])
+        if rows is not None:
+            write_atomic(rows, map(dumps, self.judgements))
+        write_report(self.record, target)
+
     def to_frame(self) -> "pd.DataFrame":
         """Return a pandas data frame with a row per metric; raises `UserError` without pandas."""
         return _frame(self.metrics)
+
+
+def write_report(record: Mapping[str, Any], path: Path) -> None:
+    """Write the record of a report to a file (json)."""
+    write_atomic(path, [dumps(record, indent=2)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +255,7 @@ def score_into(
         mode = compat or "default"
         how_made = provenance(inputs) | {"judge": judge_record(judge), "mode": mode}
     report = run.report()
-    record = {"format": name, "mode": mode, **report, "notes": dict(notes), "provenance": how_made}
+    record = {"format": name, "mode": mode, **report, "notes": notes.record(), "provenance": how_made}
     return Scored(run, report["metrics"], round_floats(record))
 
 
@@ -465,10 +478,10 @@ def convert(
     written = formats.write(count_losses(answers, wanted, lost), to, notes)
     first = next(written, None)
     if first is None:
-        why = "".join(f"; {count:,} {what}" for what, count in sorted(notes.items()))
+        why = "".join(f"; {count:,} {what}" for what, count in sorted(notes.by_text().items()))
         raise UserError(f"{path}: nothing in it can be written as {to}{why}; {out} was not changed")
     write_atomic(out, chain([first], written))
-    return Conversion(dict(notes), dict(lost))
+    return Conversion(notes.by_text(), dict(lost))
 
 
 def _files(what: str, given: Sequence[str | Path]) -> list[Path]:

@@ -52,6 +52,6 @@ def scores(metrics: Mapping[str, Any]) -> list[str]:
     for name in ("em", "f1"):
         if metrics[name]["value"] is None:
             reason = metrics[name]["reason"]
-            way_out = "; add them with --questions" if "reference answers" in reason else ""
+            way_out = "; give questions that have them (--questions)" if "reference answers" in reason else ""
             raise UserError(f"no scores file: {name} is absent, because {reason}{way_out}")
     return scores_lines(metrics["autoais"]["floor"], 100 * metrics["em"]["value"], 100 * metrics["f1"]["value"])

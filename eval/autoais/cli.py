@@ -160,7 +160,7 @@ def score(
         scored.record["human"] = {name: scored.record["human"][name] for name in ("data", "labels", "metrics")} | {
             "agreement": {}
         }
-    _say_notes(scored.record["notes"])
+    _say_notes({note["text"]: note["count"] for note in scored.record["notes"].values()})
     if (client := getattr(chosen, "client", None)) is not None:
         _say(f"{chosen.name}: {client.usage}")
     if (note := getattr(chosen, "note", None)) is not None:
@@ -180,12 +180,13 @@ def _write_scores(
 ) -> None:
     """Write the output files of `score`."""
     from autoais import attributed_qa
+    from autoais.api import write_report
     from autoais.formats.aqa import ais_lines, last_question
-    from autoais.io.jsonl import dumps, write_atomic
+    from autoais.io.jsonl import write_atomic
 
     run, as_2023 = scored.run, scored.run.measures.as_2023
     if report is not None:
-        write_atomic(report, [dumps(scored.record, indent=2)])
+        write_report(scored.record, report)
     if ais_csv is not None:
         write_atomic(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
     if scores is not None:
@@ -465,7 +466,7 @@ def ratings(
     notes = formats.Notes()
     lines = convert_ratings(source, to, answers=answers, likert=likert, without=without or (), notes=notes)
     write_atomic(target, lines)
-    _say_notes(notes)
+    _say_notes(notes.by_text())
 
 
 @app.command()

@@ -386,7 +386,8 @@ def compare_judgements(
     if not a.outcomes.keys() & b.outcomes.keys():
         raise UserError(
             f"{name_a} and {name_b} have no answer in common: neither an id (such as {min(a.outcomes)!r} and "
-            f"{min(b.outcomes)!r}) nor the text of a question with one answer in each; score both with one --questions"
+            f"{min(b.outcomes)!r}) nor the text of a question with one answer in each; score both with the same "
+            "questions (--questions)"
         )
     scores = (a.scores, b.scores) if a.scores and b.scores else ({}, {})
     depth, asked = max(a.depth, b.depth), (a.asked, b.asked)

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 from autoais.errors import FormatError, UserError, field_names
 from autoais.io.files import allow_long_cells, lines
 from autoais.io.jsonl import field, identifier, parse_object
+from autoais.io.notes import Notes
 from autoais.registry import Registry
 from autoais.text import wikipedia
 from autoais.types import Passage
@@ -176,7 +176,7 @@ def _checked(passage: Passage, where: str, *, empty: bool) -> Passage:
 
 
 def find_passages(
-    paths: Iterable[Path], ids: Collection[str], notes: Counter[str], *, skip_bad: bool = False
+    paths: Iterable[Path], ids: Collection[str], notes: Notes, *, skip_bad: bool = False
 ) -> dict[str, Passage]:
     """Return the passages with these ids, streaming the files until all are found; missing ids are left out.
 
@@ -191,7 +191,7 @@ def find_passages(
             if isinstance(passage, FormatError):
                 if not skip_bad:
                     raise passage
-                notes["broken lines of the corpus, skipped"] += 1
+                notes.tell("broken_lines", "broken lines of the corpus, skipped")
             elif passage.id in ids and passage.id not in found:
                 found[passage.id] = passage
     return found

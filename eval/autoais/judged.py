@@ -8,6 +8,7 @@ from typing import Any
 
 from autoais.answers import CitedAnswer
 from autoais.errors import UserError
+from autoais.io.notes import Notes
 from autoais.markers.alce import open_splitter, strict_items, strict_sentences
 from autoais.metrics import alce, hagrid
 from autoais.metrics.alce_answers import claims as reference_claims
@@ -248,9 +249,7 @@ def _own_question(answer: CitedAnswer) -> Question:
     return Question(answer.id, answer.question, answer.answers, answer.gold, answer.nuggets)
 
 
-def in_benchmark(
-    answers: Iterable[CitedAnswer], questions: Sequence[Question], notes: Counter[str]
-) -> Iterator[CitedAnswer]:
+def in_benchmark(answers: Iterable[CitedAnswer], questions: Sequence[Question], notes: Notes) -> Iterator[CitedAnswer]:
     """Yield the answers to questions of the benchmark, as `judge_answers` finds them; count the others in `notes`.
 
     Raises `UserError` if there are answers, and none is to such a question.

@@ -32,8 +32,8 @@ CITATION_METRICS = ("alce", "hagrid", "liu", "trec")  # they need judgements of 
 DEFAULT_METRICS = ("alce", "hagrid")
 _NEEDS = {"Success": "gold passages", "R": "gold passages", "answer_hit": "reference answers"}
 _NO_CITATIONS = "no answer has citations of its own: they are judged against all their contexts"
-_NO_SENTENCES = "answers without sentences, not attributable (set `abstained` if intended)"
-_NO_TEXT = "cited passages without a text, not attributable (--corpus FILE adds texts)"
+_NO_SENTENCES = "no_sentences", "answers without sentences, not attributable (set `abstained` if intended)"
+_NO_TEXT = "no_text", "cited passages without a text, not attributable (a corpus adds texts: --corpus FILE)"
 
 
 def choose_metrics(names: str) -> tuple[str, ...]:
@@ -371,11 +371,11 @@ def with_notes(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[CitedAn
 
 def _count(answer: CitedAnswer, notes: Notes, *, texts: bool) -> None:
     if not (answer.sentences or answer.abstained):
-        notes[_NO_SENTENCES] += 1
+        notes.tell(*_NO_SENTENCES)
     if texts:
         cited = {key for sentence in answer.sentences for key in sentence.cites}
         if missing := sum(not answer.passages[key].text.strip() for key in cited):
-            notes[_NO_TEXT] += missing
+            notes.tell(*_NO_TEXT, missing)
 
 
 def model_of(judge: str) -> str:

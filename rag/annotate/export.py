@@ -89,7 +89,7 @@ def _export(study: Study, out: Path, without: Collection[str]) -> dict[str, Any]
             write_atomic(out / "triage.json", [dumps(found, indent=2)])
         manifest = _manifest(study, connection, without) | {
             "ratings": dict(sorted(phases.items())),
-            "notes": [f"{what}: {n}" for what, n in sorted(notes.items())],
+            "notes": [f"{what}: {n}" for what, n in sorted(notes.by_text().items())],
         }
         total = manifest["items"].get("study", 0)
         if open_items := total - manifest["finished"]:

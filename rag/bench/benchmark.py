@@ -297,7 +297,7 @@ def _corpus(table: Table) -> Corpus:
 
 def _data(data: Path | None) -> Path:
     if data is None:
-        raise RagError("the benchmark needs its data: name the folder with --data")
+        raise RagError("the benchmark needs its data: name the folder (--data)")
     if not data.is_dir():
         raise UserError(f"{data} is not a folder; name the folder of the data")
     return data

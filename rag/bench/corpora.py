@@ -1,11 +1,11 @@
 """The indexes of a benchmark's corpora, opened when they are needed and built where they are missing."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from autoais.corpora import find_passages, read_passages
+from autoais.io.notes import Notes
 from autoais.io.provenance import sha256_file
 from rag.api import add_recipe, build_index
 from rag.bench.benchmark import Benchmark, Corpus
@@ -90,7 +90,7 @@ class Corpora:
         if self._corpus is None and wanted is not None and holds is not None and holds != wanted:
             raise RagError(
                 f"{place}: an index of other passages than {corpus.path} of {self._benchmark.id} "
-                f"({index.manifest['passages']:,}); name another index, or its corpus with --corpus"
+                f"({index.manifest['passages']:,}); name another index, or its corpus (--corpus)"
             )
         return index
 
@@ -115,7 +115,7 @@ class Corpora:
         """
         source = self._read_source()
         if source is not None:
-            return find_passages([source], wanted, Counter())
+            return find_passages([source], wanted, Notes())
         found: dict[str, Passage] = {}
         for each in self._benchmark.corpora:
             store = self.open(each).store

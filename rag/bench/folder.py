@@ -137,23 +137,25 @@ class RunFolder:
 
     def _continued(self, given: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
         if not (self._resume or self._stage):
-            raise RagError(f"{self.path} holds a run: finish it with --resume, or name another folder")
+            raise RagError(f"{self.path} holds a run: resume it (--resume), or name another folder")
         record = {"reruns": []} | dict(open_run(self.path).record)
         before = record["settings"]
         judge = before.get("judge")
         if given.get("judge") is None and isinstance(judge, str) and judge.partition(":")[0] not in JUDGES:
-            raise RagError(f"{self.path}: its judge is {judge!r}, whose code would run; name it with --judge")
+            raise RagError(f"{self.path}: its judge is {judge!r}, whose code would run; name it as judge (--judge)")
         if given.get("systems") is None:
             for one in record["answers"].values():
                 if is_own(name := str(one.get("spec", "")).partition(",")[0]):
-                    raise RagError(f"{self.path}: its system is {name!r}, whose code would run; name it with --system")
+                    raise RagError(
+                        f"{self.path}: its system is {name!r}, whose code would run; name it as a system (--system)"
+                    )
         settings = before | {name: value for name, value in given.items() if value is not None}
         changed = [name for name in settings if settings[name] != before.get(name) and not self._may_change(name)]
         changed += [name for name, value in fixed.items() if record.get(name) != value]
         if changed:
             ways = "name a new folder to start again"
             if set(changed) <= set(_SOURCES):
-                ways = f"--resume adds and drops them, or {ways}"
+                ways = f"resuming (--resume) adds and drops them, or {ways}"
             raise RagError(
                 f"{self.path} cannot be continued: it was started with other {', '.join(sorted(changed))}; {ways}"
             )
@@ -234,7 +236,7 @@ class RunFolder:
                     continue
                 if not path.is_file() or sha256_file(path) != one["sha256"]:
                     what = "was changed after the run wrote it" if path.is_file() else "is missing"
-                    raise RagError(f"{path} {what}: make it again with --stage {stage}")
+                    raise RagError(f"{path} {what}: make it again with the stage {stage} (--stage {stage})")
 
     def forget(self, stages: Sequence[str]) -> bool:
         """Enter in `run.json` that nothing of these stages is complete; returns whether something was."""

@@ -1,6 +1,5 @@
 """Answers of other people's systems, joined with the questions of a benchmark."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from autoais import formats
 from autoais.answers import CitedAnswer
 from rag.bench.questions import BenchQuestion
 from rag.errors import RagError
-from rag.types import Passage, Question
+from rag.types import Citation, Passage, Question
 
 DID_NOT_FIT = {
     "unknown": "questions outside the benchmark, discarded",
@@ -51,7 +50,7 @@ class Joined:
     system: str
     answers: Sequence[CitedAnswer]
     record: Mapping[str, Any]
-    notes: Counter[str] = field(default_factory=Counter)
+    notes: formats.Notes = field(default_factory=formats.Notes)
 
 
 class GivenPassages:
@@ -94,7 +93,7 @@ def join_predictions(
     None leaves the file's own. Raises `RagError` if no answer belongs to the benchmark.
     """
     name = formats.detect(path)
-    notes: formats.Notes = Counter()
+    notes = formats.Notes()
     by_text: dict[str, list[Question]] = {}
     by_id = {one.question.id: one.question for one in asked}
     for one in asked:
@@ -123,7 +122,7 @@ def join_predictions(
     if not found and not not_asked:
         raise RagError(f"{path}: no answer has its question in the benchmark; do they belong together?")
     missing = [one.question.text for one in asked if one.question.id not in found]
-    repeated = notes.pop("rows with a repeated question, only the last one kept", 0)  # the reader of csv drops them
+    repeated = notes.pop("repeated_questions", 0)  # the reader of csv drops them
     record = {
         "format": name,
         "answers": len(found),
@@ -171,9 +170,7 @@ def _of_corpus(answers: Sequence[CitedAnswer], corpus: Passages) -> tuple[list[C
     }
     renamed = [_renamed(answer, known, elsewhere) for answer in answers]
     known |= {passage.id: passage for passage in elsewhere.values()}
-    filled = [
-        replace(answer, passages={key: known.get(key, Passage(key)) for key in answer.passages}) for answer in renamed
-    ]
+    filled = [_showing(answer, {key: known.get(key, Passage(key)) for key in answer.passages}) for answer in renamed]
     cited = {key for answer in filled for sentence in answer.sentences for key in sentence.cites}
     about = {
         "not_in_corpus": _counted(sorted(cited - known.keys())),
@@ -184,14 +181,16 @@ def _of_corpus(answers: Sequence[CitedAnswer], corpus: Passages) -> tuple[list[C
 
 
 def _renamed(answer: CitedAnswer, known: Mapping[str, Passage], elsewhere: Mapping[str, Passage]) -> CitedAnswer:
-    """The answer with the corpus's ids of passages that are not `known`, and that it has `elsewhere`, by text."""
-    ids = {
-        key: elsewhere[text].id
+    """The answer with the corpus's passages for those that are not `known`, and that it has `elsewhere`, by text."""
+    there = {
+        key: elsewhere[text]
         for key, passage in answer.passages.items()
         if key not in known and (text := folded(passage.text)) in elsewhere
     }
-    if not ids:
+    if not there:
         return answer
+    answer = _showing(answer, {**answer.passages, **there})
+    ids = {key: passage.id for key, passage in there.items()}
     sentences = tuple(
         replace(
             one,
@@ -206,3 +205,40 @@ def _renamed(answer: CitedAnswer, known: Mapping[str, Passage], elsewhere: Mappi
         ranking=tuple(dict.fromkeys(ids.get(key, key) for key in answer.ranking)),
         scores={ids.get(key, key): score for key, score in answer.scores.items()},
     )
+
+
+def _showing(answer: CitedAnswer, passages: Mapping[str, Passage]) -> CitedAnswer:
+    """The answer with these passages in place of those of the same ids, and the spans of its citations in them."""
+    sentences = tuple(
+        replace(
+            one,
+            citations=tuple(
+                _placed(cited, answer.passages[cited.passage].text, passages[cited.passage].text)
+                for cited in one.citations
+            ),
+        )
+        for one in answer.sentences
+    )
+    return replace(answer, sentences=sentences, passages=passages)
+
+
+def _placed(cited: Citation, given: str, shown: str) -> Citation:
+    """The citation of a given text with its span in the text that is shown, white space aside; without one if none is.
+
+    Where no text is given, the offsets are those of the text shown.
+    """
+    start, end = cited.start, cited.end
+    if start is None or end is None or shown == given or not (given or cited.quote):
+        return cited
+    quote = given[start:end] if cited.quote is None else cited.quote
+    if quote and shown[start:end] == quote:
+        return cited
+    wanted = "".join(quote.split())
+    there = [at for at, character in enumerate(shown) if not character.isspace()]
+    text = "".join(shown.split())
+    place = len("".join(given[:start].split()))
+    at = place if text.startswith(wanted, place) else text.find(wanted)
+    if not wanted or at < 0:
+        return replace(cited, start=None, end=None, quote=None)
+    start, end = there[at], there[at + len(wanted) - 1] + 1
+    return replace(cited, start=start, end=end, quote=None if cited.quote is None else shown[start:end])

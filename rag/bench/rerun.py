@@ -146,7 +146,7 @@ def _lacks(one: Reproduction, data: Path | None) -> str | None:
         return f"needs the Python package {missing[0]}, which is not installed"
     for needed in one.data:
         if data is None:
-            return f"needs {needed.file.file}: name the folder of the data with --data ({needed.source})"
+            return f"needs {needed.file.file} ({needed.source}): name the folder of the data (--data)"
         try:
             needed.file.check(data, one.path.parent)
         except RagError as error:

@@ -267,7 +267,10 @@ def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group
             else:
                 if found and not allow_different:
                     _, _, first, (other, *_) = found[0]
-                    raise UserError(f"{_difference(first, other, run, one)}; --allow-different shows them apart")
+                    raise UserError(
+                        f"{_difference(first, other, run, one)}; allow_different=True (--allow-different) shows them "
+                        "apart"
+                    )
                 found.append((key, dict(run.indexes), run, [replace(one, label=label)]))
     groups = [(Group(key[0], key[1], key[2], key[3], tuple(systems)), run) for key, _, run, systems in found]
     names = Counter(group.name for group, _ in groups)

@@ -175,7 +175,9 @@ def _run(run: RunFolder, stages: Stages, corpora: Corpora, only: str | None, *, 
         for before in STAGES[: STAGES.index(stage)]:
             for label, files, _ in stages.work(before):
                 if not run.is_done(before, files):
-                    raise RagError(f"{run.path} lacks the stage {before} of {label}: run it with --stage {before}")
+                    raise RagError(
+                        f"{run.path} lacks the stage {before} of {label}: run that stage first (--stage {before})"
+                    )
         for _, files, make in stages.work(stage):
             if not run.is_done(stage, files):
                 make()

@@ -1,6 +1,5 @@
 """The stages of a benchmark run: hits, answers, judgements and metrics, each written to files of the run folder."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
 from autoais.engines import Engine
 from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
+from autoais.io.notes import Notes
 from autoais.io.provenance import judge_record, sha256_file, versions
 from autoais.judges import open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache
@@ -175,7 +175,7 @@ class Stages:
         self._record["answers"][label] |= {
             "sha256": sha256_file(path),
             "joined": joined.record,
-            "notes": dict(joined.notes),
+            "notes": joined.notes.record(),
         }
 
     def _answer_all(self, label: str, file: str) -> None:
@@ -226,7 +226,7 @@ class Stages:
         judge = self._judge or open_judge(name)
         self._judge = judge
         over = judge if self._engine is None else EngineJudge(judge, name, {}, self._engine)
-        notes: Counter[str] = Counter()
+        notes = Notes()
         given = self._record["answers"][label].get("joined", {}).get("answers", len(self._questions))
 
         def answers() -> Iterator[CitedAnswer]:
@@ -240,7 +240,7 @@ class Stages:
             rows = run.records(with_notes(answers(), notes), [one.question for one in self._questions])
             write_atomic(self._folder / label / JUDGEMENTS, (dumps(round_floats(row)) for row in rows))
         about = {key: value for key, value in judge_record(judge).items() if key != "usage"}  # of this call only
-        score = round_floats(run.report()) | {"notes": dict(notes), "judged_by": about}
+        score = round_floats(run.report()) | {"notes": notes.record(), "judged_by": about}
         write_atomic(self._folder / label / SCORE, [dumps(score, indent=2)])
 
     # --- measure ------------------------------------------------------------------------------------------------

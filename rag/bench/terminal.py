@@ -172,8 +172,10 @@ def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator
                 yield f"{one['label']}: {how_many(found['count'], remark)}{example}"
         if joined.get("not_asked"):
             yield f"{one['label']}: {counted(joined['not_asked'], 'answer')} to questions outside the sample, left out"
-        for what, count in one["notes"].items():
-            yield f"{one['label']}: {how_many(count, what)}"
+        for name, kept in one["notes"].items():
+            # Runs measured by an earlier version have counts by sentence.
+            told = kept if isinstance(kept, dict) else {"count": kept, "text": name}
+            yield f"{one['label']}: {how_many(told['count'], told['text'])}"
 
 
 @contextmanager

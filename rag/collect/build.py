@@ -291,7 +291,7 @@ class _Build:
 
     def _continued(self, *, resume: bool) -> dict[str, Any]:
         if not resume:
-            raise RagError(f"{self._folder} holds a collection: continue it with --resume, or name another folder")
+            raise RagError(f"{self._folder} holds a collection: resume it (--resume), or name another folder")
         record = read_manifest(self._folder)
         if "settings" not in record or "packed" in record:
             made = "imported" if "settings" not in record else "packed with labels, which building would drop"

@@ -85,7 +85,7 @@ def import_collection(
             "language": None if language is None else [language],
             "command": command(),
             "format": kind,
-            "notes": dict(notes),
+            "notes": notes.by_text(),
             "data": {role: {"file": one.name, "sha256": sha256_file(one)} for role, one in files.items()},
             "versions": versions(),
             "split": {"dev": dev, "seed": seed},

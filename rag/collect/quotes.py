@@ -1,12 +1,12 @@
 """The quotes of a collection's questions: given with them, judged relevant by people, or retrieved."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from autoais.corpora import find_passages
+from autoais.io.notes import Notes
 from autoais.io.provenance import sha256_file
 from autoais.runs import read_qrels
 from rag.bench.questions import BenchQuestion, read_bench_questions, sample
@@ -107,7 +107,9 @@ def _kind(source: QuoteSource, listed: Sequence[BenchQuestion], *, known: bool) 
             "or an index to search (--index)"
         )
     elif has_gold:
-        raise RagError(f"{source.questions}: the questions name gold passages; choose --quotes gold or retrieved")
+        raise RagError(
+            f"{source.questions}: the questions name gold passages; choose gold or retrieved quotes (--quotes)"
+        )
     else:
         kind = "retrieved"
     if kind == "given" and not any(one.passages for one in listed):
@@ -117,9 +119,9 @@ def _kind(source: QuoteSource, listed: Sequence[BenchQuestion], *, known: bool) 
     if kind == "retrieved" and source.index is None:
         raise RagError("retrieved quotes need an index (--index)")
     if kind == "retrieved" and (source.qrels is not None or source.corpus is not None):
-        raise RagError("retrieved quotes come from the index alone; leave out --qrels and --corpus")
+        raise RagError("retrieved quotes come from the index alone; leave out qrels and corpus (--qrels, --corpus)")
     if kind != "retrieved" and (source.recipe is not None or source.k is not None):
-        raise RagError(f"--recipe and --k are for retrieved quotes; these are {kind}")
+        raise RagError(f"recipe and k (--recipe, --k) are for retrieved quotes; these are {kind}")
     if source.k is not None and source.k < 1:
         raise RagError(f"k must be at least 1, not {source.k}")
     return kind
@@ -164,7 +166,7 @@ def _texts(source: QuoteSource, wanted: set[str], record: dict[str, Any]) -> dic
         record["index"] = index_record(index)
         found = {key: one for key in sorted(wanted) if (one := index.store.get(key)) is not None}
     elif source.corpus is not None:
-        found = find_passages([source.corpus], wanted, Counter())
+        found = find_passages([source.corpus], wanted, Notes())
     else:
         raise RagError(f"{source.questions}: passages are known by id only; name their corpus (--corpus or --index)")
     return {key: one for key, one in found.items() if one.text.strip()}

@@ -9,12 +9,12 @@ from autoais.text.folding import normalize_answer
 from autoais.text.words import content_stems, idf, words
 from rag.errors import RagError
 from rag.generators.confidence import Confidence, unmentioned
-from rag.generators.units import CODE, ITEM, ROW, SENTENCE, Unit, units
+from rag.generators.units import CODE, ITEM, ROW, SENTENCE, Unit, quote_units, units
 from rag.index.analysis import asked_name
 from rag.index.definitions import definition
 from rag.reader import Reader, Reading, Span
 from rag.reader import shipped as shipped_reader
-from rag.types import AGREED, Answer, Citation, CitedSentence, Hit, Passage, Question, best_first
+from rag.types import AGREED, Answer, Hit, Passage, Question, best_first
 
 # Chosen on the part `dev` of own-documents and on reader-validation.jsonl (eval/recipes), and some before that on every
 # eighth question of nq_pool_dev:
@@ -153,7 +153,7 @@ class PassageReader:
                     "signals": signals,
                 },
             )
-        text, sentences = _written(quoted)
+        text, sentences = quote_units((one.hit.passage, unit) for one, unit in quoted)
         shown = None if short is None else _balanced(" ".join(_spelled_out(short).split()))
         return Answer(
             question,
@@ -507,31 +507,3 @@ def _balanced(text: str) -> str:
 def _quote(quoted: tuple[_Read, Unit]) -> str:
     one, unit = quoted
     return one.text[unit.start : unit.end]
-
-
-def _written(quoted: _Quoted) -> tuple[str, tuple[CitedSentence, ...]]:
-    """The answer's text and sentences. Sentences of one line stay in a line; anything else begins a new one."""
-    text, sentences = "", []
-    before: tuple[_Read, Unit] | None = None
-    for one, unit in quoted:
-        if before is not None:
-            text += " " if _runs_on(before, (one, unit)) else "\n"
-        quote = one.text[unit.start : unit.end]
-        shown = quote if unit.kind == CODE else " ".join(quote.split())
-        citation = Citation(one.hit.passage.id, unit.start, unit.end, quote, "copied")
-        start = len(text)
-        text += shown
-        sentences.append(CitedSentence(shown, (citation,), start, len(text)))
-        before = one, unit
-    return text, tuple(sentences)
-
-
-def _runs_on(before: tuple[_Read, Unit], after: tuple[_Read, Unit]) -> bool:
-    """Whether a unit continues the line before it: no line break stands between them.
-
-    Of two passages, only sentences run on, unless the second begins an entry, or introduces a list or code.
-    """
-    (one, first), (other, second) = before, after
-    if one is other:
-        return "\n" not in one.text[first.end : second.start]
-    return first.kind == second.kind == SENTENCE and second.entry != 0 and not second.leads

@@ -6,11 +6,12 @@ separated by " | ". Other passages are sentences.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from autoais.text.sentences import sentence_spans
+from rag.types import Citation, CitedSentence, Passage
 
 _LINE = re.compile(r"[^\n]*(?:\n|$)")
 _ITEM = re.compile(r"[ \t]*(?:[-*•]|\(?\d{1,3}[.)]|[a-z][.)])[ \t]")
@@ -64,6 +65,37 @@ def units(text: str) -> list[Unit]:
         replace(unit, leads=True) if _announces(text, unit, after) else unit
         for unit, after in zip_longest(found, found[1:])
     ]
+
+
+def quote_units(quoted: Iterable[tuple[Passage, Unit]]) -> tuple[str, tuple[CitedSentence, ...]]:
+    """The text and sentences of an answer that quotes units of passages.
+
+    Units of one line stay in a line, and sentences of two passages run on. White space is normalised, except in code.
+    """
+    text, sentences = "", []
+    before: tuple[Passage, Unit] | None = None
+    for passage, unit in quoted:
+        if before is not None:
+            text += " " if _runs_on(before, (passage, unit)) else "\n"
+        quote = passage.text[unit.start : unit.end]
+        shown = quote if unit.kind == CODE else " ".join(quote.split())
+        citation = Citation(passage.id, unit.start, unit.end, quote, "copied")
+        start = len(text)
+        text += shown
+        sentences.append(CitedSentence(shown, (citation,), start, len(text)))
+        before = passage, unit
+    return text, tuple(sentences)
+
+
+def _runs_on(before: tuple[Passage, Unit], after: tuple[Passage, Unit]) -> bool:
+    """Whether a unit continues the line before it: no line break stands between them.
+
+    Of two passages, only sentences run on, unless the second begins an entry, or introduces a list or code.
+    """
+    (one, first), (other, second) = before, after
+    if one is other:
+        return "\n" not in one.text[first.end : second.start]
+    return first.kind == second.kind == SENTENCE and second.entry != 0 and not second.leads
 
 
 def _sentences(block: str) -> list[tuple[int, int]]:

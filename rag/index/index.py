@@ -32,6 +32,7 @@ class Index:
         """BM25 with the recipe `bm25`; raises `IndexingError` for an index built by Anserini."""
         if self.postings is None:
             raise IndexingError(
-                f"{self.name} is a Lucene index: search it with --recipe lucene, or import it (rag index import)"
+                f"{self.name} is a Lucene index: search it with the recipe lucene (--recipe lucene), or "
+                "import it (rag index import)"
             )
         return self.postings

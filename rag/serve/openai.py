@@ -17,14 +17,15 @@ import json
 import re
 import time
 import uuid
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute
 
 from autoais.io.jsonl import dumps
 from rag.errors import UsageError, UserError
@@ -36,9 +37,11 @@ from rag.generators.follow_up import Turn
 from rag.serve.http import EventStream, base_of, event, json_response, last_of, retry_of, told_of, until_gone
 from rag.serve.invalid import place_of, wrong_field
 from rag.serve.links import links_to
+from rag.serve.openai_schemas import ERRORS, ChatCompletion, ModelList, ModelObject, ResponseObject, body_of
 from rag.serve.service import Asked, Service
 
 Cite = Literal["markers", "links"]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 _PATIENCE = 5.0  # seconds before a stream begins without its answer; errors until then have their own status
 _PING = 10.0  # seconds between comments in a stream that waits, so that nobody takes it for dead
@@ -47,10 +50,11 @@ _MARKERS = re.compile(r" ?(?:\[\[\d+\]\]\([^)\s]*\)|\[\d{1,3}\]|\\\[\d{1,3}\\\])
 _SOURCES = re.compile(r"\n\nSources:\n\n1\. .*\Z", re.DOTALL)
 _UNIONS = ("str", "list[_Part]", "list[_Message]")  # how pydantic names the kinds of a field
 _TOOLS = ("tools", "functions")
+_STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 _UNSUPPORTED = ("audio", "background", "conversation", "previous_response_id", "prompt")
 
 
-def routes(service: Service, *, base_url: str | None = None, cite: Cite = "markers") -> list[Route]:
+def routes(service: Service, *, base_url: str | None = None, cite: Cite = "markers") -> list[BaseRoute]:
     """Return the routes of the API; raises `UsageError` for another `cite`.
 
     `base_url` is the public address of the server (default: the request's own).
@@ -58,11 +62,24 @@ def routes(service: Service, *, base_url: str | None = None, cite: Cite = "marke
     if cite not in get_args(Cite):
         raise UsageError(f"cite should be one of {', '.join(get_args(Cite))}, found {cite!r}")
     api = _API(service, base_url, cite)
+    named = {"parameters": [{"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}]}
+    described: list[tuple[str, Endpoint, str, type[BaseModel], dict[str, Any]]] = [
+        ("/v1/chat/completions", api.chat, "POST", ChatCompletion, body_of(_ChatRequest)),
+        ("/v1/responses", api.responses, "POST", ResponseObject, body_of(_ResponseRequest)),
+        ("/v1/models", api.models, "GET", ModelList, {}),
+        ("/v1/models/{model:path}", api.model, "GET", ModelObject, named),
+    ]
     return [
-        Route("/v1/chat/completions", api.chat, methods=["POST"]),
-        Route("/v1/responses", api.responses, methods=["POST"]),
-        Route("/v1/models", api.models, methods=["GET"]),
-        Route("/v1/models/{model:path}", api.model, methods=["GET"]),
+        APIRoute(
+            path,
+            endpoint,
+            methods=[method],
+            response_model=model,
+            responses={**ERRORS, **(_STREAM if method == "POST" else {})},
+            openapi_extra=more,
+            tags=["OpenAI"],
+        )
+        for path, endpoint, method, model, more in described
     ]
 
 
@@ -223,6 +240,7 @@ class _API:
         self._started = int(time.time())
 
     async def chat(self, request: Request) -> Response:
+        """Answer the last message of a user with citations, as a chat completion."""
         try:
             asking = await _read(request, _ChatRequest)
             _check_chat(asking)
@@ -233,6 +251,7 @@ class _API:
         return await _answered(request, replies, _Chat(asking.model, usage), stream=bool(asking.stream))
 
     async def responses(self, request: Request) -> Response:
+        """Answer the last message of a user with citations, as a response."""
         try:
             asking = await _read(request, _ResponseRequest)
             _check_format((asking.text or {}).get("format"), "text.format")
@@ -244,9 +263,11 @@ class _API:
         return await _answered(request, replies, _Responses(asking), stream=bool(asking.stream))
 
     async def models(self, _: Request) -> Response:
+        """List the models: each system, and each system over each index."""
         return json_response({"object": "list", "data": [self._model(name) for name in self._names()]})
 
     async def model(self, request: Request) -> Response:
+        """Describe one model."""
         name = request.path_params["model"]
         return json_response(self._model(name)) if name in self._names() else _refusal(self._unknown(name))
 

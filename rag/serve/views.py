@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from rag.context import asked_there
 from rag.export.sources import merged
 from rag.serve.checking import QUOTED, SentenceCheck, SentenceVerdict
 from rag.serve.passages import Shown
@@ -91,7 +92,10 @@ class PassageView:
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """An answer as the page shows it. `place` begins the ids of its parts, as several may stand on one page."""
+    """An answer as the page shows it. `place` begins the ids of its parts, as several may stand on one page.
+
+    `about` is what a quoted "Yes" or "No" at its beginning answers.
+    """
 
     place: str
     sentences: tuple[SentenceView, ...]
@@ -102,6 +106,7 @@ class AnswerView:
     read: int
     tokens: tuple[int, int] | None
     unresolved: int
+    about: str = ""
 
     @property
     def cited(self) -> list[PassageView]:
@@ -203,6 +208,7 @@ def view_answer(
         read=len(answer.hits),
         tokens=(tokens["read"], tokens["written"]) if tokens else None,
         unresolved=sum(one.is_citation for one in answer.unresolved),
+        about=asked_there(answer),
     )
 
 

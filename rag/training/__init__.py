@@ -44,7 +44,9 @@ def run(
     given: dict[str, Any] = {"short": short, "log": log}
     if prepare or index is None:
         if kind != "reader":
-            raise RagError(f"{path}: {'--prepare is for readers only' if prepare else 'give --index'}")
+            raise RagError(
+                f"{path}: {'prepare (--prepare) is for readers only' if prepare else 'give an index (--index)'}"
+            )
         given["prepare"] = prepare
     with training_in(out):
         TRAINERS[kind](path, index, data, out, **given)

@@ -110,14 +110,18 @@ def read_prepared(recipe: ReaderRecipe, work: Path, *, short: bool) -> Prepared:
         if sorted(named) != sorted(checksums) or any(Path(name).name != name for name in named):
             raise ValueError("its files are not those of its checksums")
     except FileNotFoundError:
-        raise RagError(f"{file}: nothing is prepared there; give --index") from None
+        raise RagError(f"{file}: nothing is prepared there; give an index (--index)") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RagError(f"{file}: cannot be read: {error}; give --index to prepare again") from error
+        raise RagError(f"{file}: cannot be read: {error}; give an index (--index) to prepare again") from error
     if prepared.made_of != _made_of(recipe, base, short=short) or (prepared.hits is None) != (recipe.teacher is None):
-        raise RagError(f"{file}: prepared for another recipe or by another version; give --index to prepare again")
+        raise RagError(
+            f"{file}: prepared for another recipe or by another version; give an index (--index) to prepare again"
+        )
     for name, checksum in checksums.items():
         if not (work / name).is_file() or sha256_file(work / name) != checksum:
-            raise RagError(f"{work / name}: not the file that was prepared; copy it, or give --index to prepare again")
+            raise RagError(
+                f"{work / name}: not the file that was prepared; copy it, or give an index (--index) to prepare again"
+            )
     return prepared
 
 

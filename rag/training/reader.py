@@ -134,6 +134,7 @@ def _fit(
     network = Network(sentence_encoder(bases.reader))
     if bases.start is not None:
         network.start_from(bases.start)
+    # What `[kept]` compares and mixes with: training changes `network` in place.
     before = deepcopy(network).requires_grad_(False).eval()
     if recipe.kept is not None:
         pairs = kept.KeptBatches(groups, mining.Groups(old))

@@ -15,6 +15,7 @@ from autoais import Attribution, CitedAnswer, Judge, Judgement, Passage, Verdict
 from autoais.ratings import Rating
 from autoais.runs import run_of_answers
 from autoais.types import Citation, CitedSentence
+from tests.commands import in_process
 
 # For wrong calls, which a type checker would refuse too.
 untyped: Any = autoais
@@ -64,6 +65,30 @@ def test_score_takes_rows_records_and_files_alike(tmp_path: Path) -> None:
         assert report.to_dict()["provenance"]["judge"]["name"] == "strict"
     assert reports[0].metrics["em"].value is None
     assert "short answers" in (reports[0].metrics["em"].reason or "")
+
+
+def test_a_report_is_saved_as_the_command_writes_it(tmp_path: Path) -> None:
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text("".join(json.dumps(row) + "\n" for row in (ROW, UNCITED)))
+    theirs, rows = tmp_path / "theirs.json", tmp_path / "theirs.jsonl"
+    done = in_process("autoais")("score", answers, "--judge", "lexical", "--report", theirs, "--out", rows)
+    assert done.returncode == 0, done.stderr
+    report = autoais.score(answers, judge="lexical")
+    report.save(tmp_path / "ours.json", tmp_path / "ours.jsonl")
+    assert (tmp_path / "ours.jsonl").read_bytes() == rows.read_bytes()
+    ours, expected = (json.loads(path.read_bytes()) for path in (tmp_path / "ours.json", theirs))
+    assert ours["provenance"].pop("inputs") == expected["provenance"].pop("inputs")
+    assert set(ours.pop("provenance")) == set(expected.pop("provenance"))
+    assert ours == expected
+    assert list(ours) == list(expected)
+    autoais.score(answers, judge="lexical").save(str(tmp_path / "alone.json"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "alone.json", "answers.jsonl", "ours.json", "ours.jsonl", "theirs.json", "theirs.jsonl",
+    ]  # fmt: skip
+    with pytest.raises(autoais.UserError, match=r"is a folder; name a file for the output"):
+        report.save(tmp_path)
+    with pytest.raises(autoais.UserError, match=r"would be overwritten"):
+        report.save(tmp_path / "same.json", tmp_path / "same.json")
 
 
 def test_rows_of_other_formats_and_questions_as_rows_are_scored() -> None:

@@ -322,7 +322,9 @@ def test_files_without_a_common_answer_are_not_compared(tmp_path: Path, autoais:
     a = write(tmp_path / "a.jsonl", with_text("1", "One?"))
     for other in (with_text("x", "Two?"), judgement("x", 0, "attributable")):
         found = autoais("compare", a, write(tmp_path / "b.jsonl", other))
-        one_line_error(found, "a.jsonl", "have no answer in common", "'1' and 'x'", "with one --questions")
+        one_line_error(
+            found, "a.jsonl", "have no answer in common", "'1' and 'x'", "with the same questions (--questions)"
+        )
 
 
 def test_bad_files_are_refused(tmp_path: Path) -> None:

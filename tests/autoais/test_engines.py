@@ -244,7 +244,7 @@ def test_an_item_that_ends_its_workers_ends_the_run(cluster: "Cluster") -> None:
     with closing(open_engine("ray", cluster.address)) as engine:
         results = engine.map(Ends(), range(100))
         assert next(results) == 0
-        with pytest.raises(UserError, match=r"4 workers were lost over the same item .*fewer --workers"):
+        with pytest.raises(UserError, match=r"4 workers were lost over the same item .*fewer workers"):
             list(results)
 
 

@@ -1,6 +1,5 @@
 """Ratings of people: the file, the consensus and the labels that it gives the answers."""
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from autoais.answers import CitedAnswer
 from autoais.errors import FormatError, UsageError, UserError
 from autoais.io.jsonl import write_atomic
+from autoais.io.notes import Notes
 from autoais.ratings import (
     FLAG,
     Consensus,
@@ -218,7 +218,7 @@ def test_what_is_not_worth_verifying_has_no_label_whatever_a_minority_said() -> 
 
 def test_a_flagged_item_has_no_label_but_of_an_adjudication() -> None:
     ratings = [*rate("a/1", "attributable", "yes"), *(Rating("a/1", name, FLAG, "malformed") for name in "xy")]
-    notes: Counter[str] = Counter()
+    notes = Notes()
     (one,) = label_answers([answer()], ratings, notes=notes)
     assert (one.attributable, notes) == (None, {"ratings of flagged items, without a label": 1})
     assert labelled(ratings[:-1]).attributable is True  # one rated it, and one flagged it

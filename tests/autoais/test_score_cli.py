@@ -97,8 +97,11 @@ def test_predictions_are_scored_over_every_question_of_the_benchmark(shop: Shop)
     assert (report["metrics"]["autoais"]["floor"], report["metrics"]["autoais"]["total"]) == (0.75, 4)
     assert read_scores(scores) == {"AutoAIS": 0.75, "SQuAD (em)": 50.0, "SQuAD (f1)": 50.0}
     assert report["notes"] == {
-        "rows with a repeated question, only the last one kept": 1,
-        "answers to questions outside the benchmark, dropped (the first: 'who is unknown')": 1,
+        "repeated_questions": {"count": 1, "text": "rows with a repeated question, only the last one kept"},
+        "outside_benchmark": {
+            "count": 1,
+            "text": "answers to questions outside the benchmark, dropped (the first: 'who is unknown')",
+        },
     }
     assert "1 answer to questions outside the benchmark, dropped" in result.stderr
     assert "scores.txt is from judge lexical@2/0.6/statement.v1" in result.stderr
@@ -117,7 +120,7 @@ def test_google_2023_gives_the_released_scripts_bytes(shop: Shop) -> None:
     report = shop.report("--scores", scores, "--ais-csv", ais, "--compat", "google-2023")
     assert (report["mode"], report["provenance"]["mode"]) == ("google-2023", "google-2023")
     assert report["metrics"]["autoais"]["undecided"] == 0
-    assert report["notes"]["broken lines of the corpus, skipped"] == 1
+    assert report["notes"]["broken_lines"]["count"] == 1
     # the river's words stand behind the first newline; the last row's question is in every row, though it was dropped
     assert scores.read_bytes() == b"AutoAIS: 0.5\nSQuAD (em): 50.0\nSQuAD (f1): 50.0\n"
     assert ais.read_bytes().decode() == (
@@ -147,7 +150,7 @@ def test_nothing_against_a_reference_of_signs_alone_has_f1_0_in_google_2023(shop
 def test_a_broken_line_of_the_corpus_ends_the_run_unless_it_may_be_skipped(shop: Shop) -> None:
     shop.corpus.write_text("{broken\n" + shop.corpus.read_text())
     one_line_error(shop.score(), "corpus.jsonl:1", "not JSON")
-    assert shop.report("--skip-bad")["notes"]["broken lines of the corpus, skipped"] == 1
+    assert shop.report("--skip-bad")["notes"]["broken_lines"]["count"] == 1
 
 
 def test_modes_and_outputs_that_cannot_be(shop: Shop, autoais: Command) -> None:
@@ -341,7 +344,8 @@ def test_answers_of_other_systems_meet_the_benchmark_by_the_text_of_the_question
     report = json.loads(autoais("score", file, *LEX, "--questions", questions, "--json").stdout)
     assert (report["questions"], report["answered"]) == (4, 1)
     assert report["metrics"]["answer_recall"]["value"] == 0.25
-    assert report["notes"] == {"answers to questions outside the benchmark, dropped (the first: '2', '?')": 1}
+    text = "answers to questions outside the benchmark, dropped (the first: '2', '?')"
+    assert report["notes"] == {"outside_benchmark": {"count": 1, "text": text}}
     assert report["metrics"]["em"] == {"value": None, "reason": "the system gives no short answers"}
 
 
@@ -391,7 +395,7 @@ def test_an_unknown_attribution_is_not_attributable_and_still_earns_em(shop: Sho
     report = shop.report()
     assert report["metrics"]["autoais"]["floor"] == 0.25
     assert report["metrics"]["em"]["value"] == 0.5
-    assert report["notes"]["passage ids that are not in the corpus: not attributable"] == 1
+    assert report["notes"]["not_in_corpus"]["count"] == 1
     out = shop.folder / "out.jsonl"
     shop.score("--out", out)
     reasons = {row["text"]: row["reason"] for row in map(json.loads, out.read_text().splitlines())}
@@ -449,13 +453,20 @@ def test_with_some_texts_the_note_says_how_many_are_missing(tmp_path: Path, auto
     row = {"id": "1", "question": "Who?", "passages": passages, "sentences": sentences}
     result = autoais("score", jsonl(tmp_path / "a.jsonl", [row]), *LEX)
     assert result.returncode == 0
-    assert "1 cited passage without a text, not attributable (--corpus FILE adds texts)" in result.stderr
+    assert "1 cited passage without a text, not attributable (a corpus adds texts: --corpus FILE)" in result.stderr
 
 
 def test_a_file_without_answers_is_refused_and_abstentions_are_scored(tmp_path: Path, autoais: Command) -> None:
     asked = [{"id": str(n), "question": "Who?", "answers": ["Ann"]} for n in range(3)]
     file = jsonl(tmp_path / "q.jsonl", asked)
     one_line_error(autoais("score", file, *LEX), "q.jsonl: none of its 3 rows has an answer; score takes answers")
+    checked = autoais("validate", file)
+    says = "no row of the file has an answer or says `abstained`: these are questions, which `score` cannot judge"
+    assert (checked.returncode, checked.stdout.splitlines()) == (
+        0, [f"{file}: warning: {says}", f"{file}: answers, 3 records, no faults"],
+    )  # fmt: skip
+    refused = jsonl(file.with_name("refused.jsonl"), [{"id": "a", "question": "?", "abstained": True}])
+    assert "questions" not in autoais("validate", refused).stdout
     with pytest.raises(UserError, match="answers: none of its 3 rows has an answer"):
         autoais_score(asked, judge="lexical")
     report = json.loads(

@@ -151,7 +151,7 @@ def test_generators_are_lists_too(tmp_path: Path) -> None:
 
 def test_a_part_that_does_not_fit_leaves_an_index_and_says_so(corpus: Path, tmp_path: Path) -> None:
     home = tmp_path / "i.index"
-    with pytest.raises(RagError, match=r"i\.index is built without static: add_recipe or --recipe adds it$"):
+    with pytest.raises(RagError, match=r"i\.index is built without static: add_recipe \(--recipe\) adds it$"):
         rag.build_index(corpus, home, recipes=["static"], memory=1)
     assert add_recipe(home, "static") == ["static"]
 

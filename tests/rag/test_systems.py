@@ -47,6 +47,32 @@ def test_the_baseline_keeps_lines_and_numbers_of_lists() -> None:
     ]
 
 
+LISTED = """Before you sail:
+
+1. Check the rope at the cleat.
+2. Fill the tank.
+
+- Oil is in the locker.
+
+    oil --level
+
+Port | Fee
+
+Hull | 12"""
+
+
+def test_the_baseline_keeps_the_lines_of_lists_tables_and_code() -> None:
+    passage = Passage("p", "Sailing", LISTED)
+    answer = FirstPassage().generate(Question("q", "How do I set sail?"), [Hit(passage, 1.0)])
+    assert answer.text.split("\n") == [line for line in LISTED.split("\n") if line]
+    assert [one.text for one in answer.sentences if one.text[:1].isdigit()] == [
+        "1. Check the rope at the cleat.", "2. Fill the tank.",
+    ]  # fmt: skip
+    assert str(answer).splitlines()[:2] == ["Before you sail: [1]", "1. Check the rope at the cleat [1]."]
+    numbered = Passage("n", "Sailing", "1) Cast off.\n2) Row.")
+    assert str(FirstPassage().generate(Question("q", "?"), [Hit(numbered, 1.0)])) == "1) Cast off [1].\n2) Row [1]."
+
+
 def test_one_question_is_not_taken_for_a_list_of_letters(shelf: Path) -> None:
     system = open_system("extractive", open_index(shelf))
     with pytest.raises(

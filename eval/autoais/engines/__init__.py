@@ -44,7 +44,7 @@ class LocalEngine:
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         for option, value in (("address", address), ("workers", workers)):
             if value is not None:
-                raise UserError(f"engine 'local' has no {option}, found {value!r}; --engine ray has")
+                raise UserError(f"engine 'local' has no {option}, found {value!r}; the engine 'ray' has")
         self._open: tuple[object, Callable[[Any], Any]] | None = None
 
     def map(self, make: Callable[[], Callable[[In], Out]], items: Iterable[In]) -> Iterator[Out]:

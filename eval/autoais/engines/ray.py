@@ -103,7 +103,7 @@ def _join(ray: Any, address: str | None, workers: int | None) -> None:  # noqa: 
     """Connect to a cluster, or start Ray on this machine."""
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}  # Ray prints what workers print on standard output
     _show_reports(False)
-    way_out = "start one with `ray start --head`, or name another --address"
+    way_out = "start one with `ray start --head`, or name another address (--address)"
     try:
         if address in (None, "local"):
             with without_dashboard():
@@ -360,6 +360,6 @@ def _again(task: _Task, lost: Exception) -> _Task:
     if task.losses == _LOSSES:
         raise UserError(
             f"ray: {_LOSSES} workers were lost over the same item ({first_line(lost)}); Ray's logs say why, often that "
-            "the memory was full: give fewer --workers"
+            "the memory was full: give fewer workers (--workers)"
         ) from lost
     return task

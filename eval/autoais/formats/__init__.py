@@ -89,6 +89,8 @@ def _span_faults(answer: CitedAnswer, where: str) -> Iterator[Fault]:
                 yield Fault(where, f"{cites}, {says} the text there: {span[:60]!r}", warning=same)
 
 
+_OF_ANSWERS = frozenset(["abstained", "answer", "output", "sentences", "short_answer"])
+
 ANSWERS = Format(
     name="answers",
     description="our own answers.jsonl: holds everything that the other formats hold",
@@ -324,7 +326,7 @@ def _distinct(path: Path, one: Format, notes: Notes) -> Iterator[CitedAnswer]:
             continue
         if marked is None:
             marked = any(map(has_markers, one.read(_checked(path, one), Notes())))
-        notes[NONE_CITED if marked else ALL_CITED] += 1
+        notes.tell(*NONE_CITED if marked else ALL_CITED)
         yield uncited(answer) if marked else answer
 
 
@@ -370,10 +372,12 @@ def validate(
     of the format that they were checked against.
     """
     seen = Counter() if seen is None else seen
+    doubts: list[Fault] = []
     try:
         if name is None:
             name = detect(path)
-            yield from _doubts(path, name)
+            doubts = list(_doubts(path, name))
+            yield from doubts
     except FormatError as error:
         guessed = _guess(path)
         if guessed is None:
@@ -388,14 +392,17 @@ def validate(
         return
     one = by_name(name)
     if topics is not None and name not in trec.REFERENCES:
-        raise UserError(f"{path}: --questions is for {' and '.join(trec.REFERENCES)}, this is {name}")
+        raise UserError(f"{path}: topics (--questions) are for {' and '.join(trec.REFERENCES)}, this is {name}")
     official = None if topics is None else {topic.id: topic.text for topic in topics}
     waiting: list[Fault] = []
     answered: list[trec.Answered] = []  # for `topics` only
     check_ids = one.ids()
     unknown = _Unknown()
 
+    answering = one is not ANSWERS or bool(doubts)  # or a row has a field of answers
+
     def rows() -> Iterator[Row]:
+        nonlocal answering
         empty = True
         try:
             for where, row in records(path, one.schema["required"] if one.csv else ()):
@@ -404,6 +411,7 @@ def validate(
                 if isinstance(row, FormatError):
                     waiting.append(_fault(row, path))
                     continue
+                answering = answering or not _OF_ANSWERS.isdisjoint(row)
                 found = [Fault(where, message) for message in faults(row, one.schema)]
                 waiting.extend(found)
                 waiting.extend(check_ids(where, row))
@@ -424,6 +432,9 @@ def validate(
         yield fault
     yield from waiting
     yield from unknown.faults()
+    if seen[one.name] and not answering:
+        says = "no row of the file has an answer or says `abstained`: these are questions, which `score` cannot judge"
+        yield Fault(str(path), says, warning=True)
     if official is not None:
         yield from trec.check_topics(answered, official, str(path))
 
@@ -491,7 +502,7 @@ def _doubts(path: Path, name: str) -> Iterator[Fault]:
     near = _nearest(row)
     if near is not None and (missing := _missing(row, near)):
         checked = f"checked as {name}, yet most fields are those of {near.name}, which also has {missing}"
-        yield Fault(where, f"{checked}; choose another with --format", warning=True)
+        yield Fault(where, f"{checked}; choose another format (--format)", warning=True)
 
 
 def _broken(path: Path) -> list[FormatError]:

@@ -64,7 +64,7 @@ def _predictions_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer
     last: dict[str, dict[str, Any]] = {}
     for _, row in rows:
         if row["question"] in last:
-            notes["rows with a repeated question, only the last one kept"] += 1
+            notes.tell("repeated_questions", "rows with a repeated question, only the last one kept")
         last[row["question"]] = row
     for question, row in last.items():
         yield _answer(question, row["answer"], row["attribution"], Passage(""))
@@ -168,7 +168,7 @@ def _ais_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
 
 def _ais_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for where, row in rows:
-        notes["verdicts in the file, dropped because they are a judge's"] += 1
+        notes.tell("judged_verdicts", "verdicts in the file, dropped because they are a judge's")
         passage = _from_shown(row["passage"])
         answer = _answer(row["question"], row["answer"], "1" if passage.text else "", passage)
         yield _with_id(answer, f"line {where.rpartition(':')[2]}", {})

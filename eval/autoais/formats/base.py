@@ -1,17 +1,14 @@
 """The `Format` interface: schema, reader, writer and checks of a file format."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from autoais.answers import CitedAnswer
+from autoais.io.notes import Notes as Notes
 from autoais.io.schema import IDENTIFIER, Schema, faults
 from autoais.labels import Labelled
-
-Notes = Counter[str]
-"""Counts of events that the user should know of, such as dropped rows and unknown ids."""
 
 Row = tuple[str, dict[str, Any]]
 """A record that fits its format's schema, and `file:line`."""

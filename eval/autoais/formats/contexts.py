@@ -18,8 +18,8 @@ from autoais.formats.base import Fault, Notes, Row, passage_ids
 from autoais.formats.marked import Marked, sentences, written_answer
 from autoais.types import Citation, CitedSentence, Passage, Unresolved
 
-ALL_CITED = "answers without citations, judged against all their contexts"
-NONE_CITED = "answers without markers in a file with markers, counted as citing nothing"
+ALL_CITED = "whole_context", "answers without citations, judged against all their contexts"
+NONE_CITED = "without_markers", "answers without markers in a file with markers, counted as citing nothing"
 _UNCITED = "answers without citations; judged against all their contexts if no answer of the file has markers"
 CONTEXT_FEATURES = frozenset(
     {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "markers as written"}

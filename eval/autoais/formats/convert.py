@@ -62,13 +62,14 @@ class Outside:
     """Counts the answers to questions outside the benchmark in `notes`, and names the first."""
 
     def __init__(self, notes: Notes) -> None:
-        self._notes, self._note = notes, ""
+        self._notes = notes
 
     def drop(self, answer: CitedAnswer) -> None:
         """Count an answer."""
         first = f"{answer.id!r:.40}, {answer.question[:60]!r}" if answer.question != answer.id else f"{answer.id!r:.60}"
-        self._note = self._note or f"answers to questions outside the benchmark, dropped (the first: {first})"
-        self._notes[self._note] += 1
+        self._notes.tell(
+            "outside_benchmark", f"answers to questions outside the benchmark, dropped (the first: {first})"
+        )
 
 
 def join_questions(
@@ -113,7 +114,7 @@ def count_textless(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[Cit
     """Yield the answers; count in `notes` the passages that are written without a text."""
     for answer in answers:
         if missing := len(missing_texts([answer])):
-            notes["passages without a text, written empty (--corpus FILE adds texts)"] += missing
+            notes["passages without a text, written empty (a corpus adds texts: --corpus FILE)"] += missing
         yield answer
 
 
@@ -127,7 +128,8 @@ def join_passages(
     wanted = missing_texts(answers())
     found = find_passages(corpus, wanted, notes, skip_bad=skip_bad)
     if len(found) < len(wanted):
-        notes["passage ids that are not in the corpus: not attributable"] = len(wanted) - len(found)
+        missing = len(wanted) - len(found)
+        notes.tell("not_in_corpus", "passage ids that are not in the corpus: not attributable", missing)
     for answer in answers():
         passages = {
             key: passage if passage.text else found.get(key, passage) for key, passage in answer.passages.items()

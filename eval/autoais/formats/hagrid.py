@@ -31,7 +31,7 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for where, row in rows:
         answers = list(_answers(row))
         if not answers:
-            notes["questions without an answer, left out"] += 1
+            notes.tell("without_answer", "questions without an answer, left out")
             continue
         line, usual = line_of(where), dumps(row)
         as_written = usual == dumps(_row(answers, Notes()))

@@ -167,7 +167,9 @@ def _annotations_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer
             for one in judged.get("citation_annotations") or ():
                 levels[one["citation_text"]] = one
                 if one["citation_supports"] not in list(_ANNOTATED)[:3]:
-                    notes["citations inaccessible, contradicting or unclear, read as no support"] += 1
+                    notes.tell(
+                        "unclear_support", "citations inaccessible, contradicting or unclear, read as no support"
+                    )
             citations = [_annotated(text, links.get(text, text), levels) for text in texts]
             union, worthy = judged.get("statement_supported"), judged.get("statement_is_verification_worthy")
             attributable = None if union is None else _UNION[union]

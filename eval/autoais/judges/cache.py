@@ -196,7 +196,7 @@ class JudgementCache:
         return True
 
     def _not_a_cache(self) -> UserError:
-        return UserError(f"{self.path} is not a judgement cache; give a new file, or one written by --cache")
+        return UserError(f"{self.path} is not a judgement cache; give a new file, or one written as a cache (--cache)")
 
     def _append(self, data: bytes) -> None:
         try:

@@ -44,8 +44,8 @@ class EngineJudge(Judge):
     def __init__(self, judge: Judge, name: str, options: Mapping[str, Any], engine: Engine) -> None:
         if hasattr(judge, "client"):
             raise UserError(
-                f"judge {name!r} asks a server, which an engine does not make faster; leave out --engine, and give "
-                "--judge-option concurrency=..."
+                f"judge {name!r} asks a server, which an engine does not make faster; leave out the engine (--engine), "
+                "and give the judge the option concurrency"
             )
         self.wrapped, self._engine = judge, engine
         self._make = OpenJudge(name, dict(options), judge.name)

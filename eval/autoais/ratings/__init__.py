@@ -16,6 +16,7 @@ from autoais.answers import CitedAnswer
 from autoais.errors import AIS_REPORT, FormatError, UsageError, UserError, as_path, check_type
 from autoais.io.files import records
 from autoais.io.jsonl import dumps
+from autoais.io.notes import Notes
 from autoais.io.schema import BOOLEAN, IDENTIFIER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, listed, record
 from autoais.metrics.hagrid import answer_attributable, answer_informative
 from autoais.types import Citation, CitedSentence, Support
@@ -412,7 +413,7 @@ def label_answers(
     ratings: Iterable[Rating],
     *,
     likert: int = RELAXED,
-    notes: Counter[str] | None = None,
+    notes: Notes | None = None,
 ) -> Iterator[CitedAnswer]:
     """Yield the answers with the consensus of the ratings as their human labels.
 
@@ -428,7 +429,7 @@ def label_answers(
     `support` only. `notes` counts the ratings of other questions and of flagged items, which give no label, and the
     ties. Raises `UserError` for a rating of an answer, sentence or citation that is not there.
     """
-    notes = Counter() if notes is None else notes
+    notes = Notes() if notes is None else notes
     labels: dict[str, _Labels] = {}
     given = list(ratings)
     simulated = {one.rated for one in given if one.annotator.startswith(SIMULATED)}

@@ -49,7 +49,7 @@ def convert_ratings(
         known = ", ".join([*TARGETS, *sorted(key for key, one in formats.FORMATS.items() if one.write)])
         raise UserError(f"ratings cannot be converted to {to!r}; there are: {known}")
     if answers is None:
-        raise UserError(f"{to} needs the rated answers too: --answers FILE")
+        raise UserError(f"{to} needs the rated answers too (--answers FILE)")
     read = formats.read_rated(Path(answers), notes)
     if to not in TARGETS:
         labelled = label_answers(read, ratings, likert=likert, notes=notes)

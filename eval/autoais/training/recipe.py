@@ -181,7 +181,7 @@ def find(name: str, data: Sequence[Path]) -> Path:
         if (folder / name).exists():
             return folder / name
     raise UserError(
-        f"{name}: the recipe needs it and it is not in {', '.join(map(str, data))}; give its folder with --data"
+        f"{name}: the recipe needs it and it is not in {', '.join(map(str, data))}; give its folder as data (--data)"
     )
 
 

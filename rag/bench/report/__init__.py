@@ -34,7 +34,7 @@ def write_report(
     """
     read = _read(runs)
     if out is None and len(read) > 1:
-        raise UserError("name a folder for the report of several runs: --out FOLDER")
+        raise UserError("name a folder for the report of several runs (--out FOLDER)")
     folder = read[0].folder / "report" if out is None else Path(out)
     groups = grouped(read, allow_different=allow_different)
     found, drawn = summary(read, groups, passages=passages)

@@ -59,7 +59,7 @@ def report_collection(
     if not path.exists():
         raise RagError(f"{path}: no such collection or file")
     if out is None and not path.is_dir():
-        raise RagError("name a folder for the report of a file: --out FOLDER")
+        raise RagError("name a folder for the report of a file (--out FOLDER)")
     folder = path / "report" if out is None else Path(out)
     opened_judge = open_judge(judge) if isinstance(judge, str) and judge != NONE else judge
     measured = open_similarity(similarity)
@@ -125,7 +125,7 @@ def _written(
                 {"name": one.name, "title": one.title, "text": one.text, "data": one.data} for one, _, _ in drawn
             ],
             "autoais": agreement,
-            "notes": dict(notes),
+            "notes": notes.by_text(),
             "provenance": provenance(inputs),
         }
     )

@@ -64,7 +64,7 @@ class BertScore:
             self._scorer: Any = package.BERTScorer(lang="en")
         except (OSError, RuntimeError, ValueError) as error:
             raise RagError(
-                f"BERTScore's model cannot be loaded ({first_line(error)}); choose --similarity static"
+                f"BERTScore's model cannot be loaded ({first_line(error)}); choose the similarity static (--similarity)"
             ) from error
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:

@@ -568,7 +568,7 @@ def test_predictions_as_people_have_them(tmp_path: Path, newline: str, bom: str)
         ("q3", "", ("1900",)),
     ]
     assert answers[0].passages == {"x#1": Passage("x#1", "Ann", "Ann did it.\nAlone.", "Life")}
-    assert notes == {
+    assert notes.by_text() == {
         "rows with a repeated question, only the last one kept": 1,
         "answers to questions outside the benchmark, dropped (the first: 'else')": 1,
         "passage ids that are not in the corpus: not attributable": 1,
@@ -627,7 +627,7 @@ def test_a_broken_corpus_line_is_an_error_or_counted(tmp_path: Path) -> None:
     notes = formats.Notes()
     (answer,) = formats.read(path, corpus=[broken], notes=notes, skip_bad=True)
     assert answer.passages["x#1"].text
-    assert notes["broken lines of the corpus, skipped"] == 1
+    assert notes["broken_lines"] == 1
 
 
 def test_miracl_and_beir_passages_are_found_too(tmp_path: Path) -> None:
@@ -824,7 +824,9 @@ def test_a_run_of_2024_may_have_a_field_metadata(tmp_path: Path) -> None:
 
 def test_a_fault_hides_no_id_that_comes_again(tmp_path: Path) -> None:
     bad = {"id": "1", "question": 3}
-    found = messages(lines(tmp_path / "a.jsonl", {"id": "1", "question": "?"}, bad, {"id": None, "question": "?"}))
+    found = messages(
+        lines(tmp_path / "a.jsonl", {"id": "1", "question": "?", "abstained": True}, bad, {"id": None, "question": "?"})
+    )
     assert any(message.startswith(":2: field 'id': '1' occurs twice (first at ") for message in found)
     assert len(found) == 3
 
@@ -1026,7 +1028,7 @@ def test_the_nearest_format_is_the_one_that_lacks_a_field(tmp_path: Path, name: 
 def test_a_record_that_has_more_fields_of_another_format_is_doubted(tmp_path: Path) -> None:
     row = {field: value for field, value in SAMPLES["attributionbench"][0].items() if field != "claim"}
     says = ":1: warning: checked as answers, yet most fields are those of attributionbench, which also has claim"
-    assert messages(lines(tmp_path / "l.jsonl", row)) == [f"{says}; choose another with --format"]
+    assert messages(lines(tmp_path / "l.jsonl", row)) == [f"{says}; choose another format (--format)"]
     path = tmp_path / "r.csv"
     path.write_text("question,answer,attribution,passage,human_rating\nwho,Ann,a,Ann did.,Y\n")
     assert "most fields are those of aqa-ratings, which also has system_name" in messages(path)[0]
@@ -1135,7 +1137,7 @@ def test_an_id_twice_and_unknown_formats_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["answers", "aqa-predictions", "hagrid"])
 def test_official_topics_are_for_trec_runs_only(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UserError, match=f"--questions is for trec-rag-24 and trec-rag-25, this is {name}"):
+    with pytest.raises(UserError, match=rf"topics \(--questions\) are for trec-rag-24 and trec-rag-25, this is {name}"):
         list(formats.validate(sample(tmp_path, name), topics=[]))
 
 
@@ -1163,7 +1165,7 @@ def test_a_conversion_that_would_be_empty_writes_nothing(tmp_path: Path, autoais
 
 def test_convert_says_how_many_passages_have_no_text(tmp_path: Path, autoais: Command) -> None:
     source, corpus = sample(tmp_path, "trec-rag-24"), tmp_path / "c.jsonl"
-    says = "passages without a text, written empty (--corpus FILE adds texts)"
+    says = "passages without a text, written empty (a corpus adds texts: --corpus FILE)"
     assert says in autoais("convert", source, tmp_path / "out.json", "--to", "alce").stderr
     assert says not in autoais("convert", source, tmp_path / "out.csv", "--to", "aqa-predictions").stderr
     ids = {key for row in SAMPLES["trec-rag-24"] for key in row["references"]}

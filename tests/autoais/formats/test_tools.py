@@ -91,7 +91,7 @@ def test_answers_of_a_file_without_markers_are_judged_against_all_their_contexts
     (first,) = formats.read(tmp_path / "silent", name, notes=notes)
     assert first.sentences
     assert all(one.cites == tuple(first.passages) for one in first.sentences)
-    assert notes == {ALL_CITED: 1}
+    assert notes.record() == {ALL_CITED[0]: {"count": 1, "text": ALL_CITED[1]}}
 
 
 SILENT = {"query": "capital?", "response": "It is Warsaw.", "contexts": [POLAND, RIVER]}
@@ -104,7 +104,7 @@ def test_an_answer_without_markers_cites_nothing_where_another_has_some(tmp_path
     first, _, third = formats.read(lines(tmp_path / "a.jsonl", *rows), notes=notes)
     assert [one.cites for answer in (first, third) for one in answer.sentences] == [(), ()]
     assert not first.whole_context
-    assert notes == {NONE_CITED: 2}
+    assert notes.record() == {NONE_CITED[0]: {"count": 2, "text": NONE_CITED[1]}}
 
 
 def test_a_year_in_brackets_is_no_marker(tmp_path: Path) -> None:

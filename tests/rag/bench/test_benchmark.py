@@ -162,7 +162,7 @@ def test_no_path_of_a_benchmark_leaves_its_folder(path: str) -> None:
 
 def test_data_is_checked(tmp_path: Path) -> None:
     benchmark = read_benchmark(write(tmp_path))
-    with pytest.raises(RagError, match="name the folder with --data"):
+    with pytest.raises(RagError, match=r"name the folder \(--data\)"):
         questions_of(benchmark, None)
     with pytest.raises(UserError, match="is not a folder"):
         questions_of(benchmark, tmp_path / "nowhere")

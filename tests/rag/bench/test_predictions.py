@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from autoais.answers import read_answers
 from autoais.errors import UserError
 from autoais.io.jsonl import dumps, read_objects
 from autoais.judges.minilm import MiniLMJudge
@@ -112,6 +113,40 @@ def test_contexts_without_ids_are_found_in_the_corpus_by_their_text(
     assert second.way == "wrong_unattributed"
     told = run.metrics("ragas")["predictions"]
     assert (told["other_id"]["examples"], told["not_in_corpus"]["examples"]) == (["b#1"], ["doc 1"])
+
+
+def test_quotes_of_passages_found_by_their_text_are_verbatim_in_the_corpus(
+    towns: Callable[..., BenchRun], tmp_path: Path
+) -> None:
+    text = {i: t for i, _, t in SHELF}["b#1"]
+    first, _, rest = text.partition(" ")
+    given = f"\n {first}  \n{rest}"
+    row = cited(POLAND, "Warsaw.", "theirs")
+    row["passages"][0] |= {"text": given}
+    last = rest.split()[-1]
+    spans = [(2, len(given)), (given.rindex(last), len(given)), (0, 2)]
+    row["sentences"][0]["citations"] = [
+        {"passage": "theirs", "start": start, "end": end, "quote": given[start:end]} for start, end in spans
+    ]
+    run = towns(predictions=[rows_of(tmp_path / "theirs.jsonl", [row])])
+    (answer,) = read_answers(tmp_path / "RUN" / "theirs" / "answers.jsonl")
+    found = answer.sentences[0].citations
+    assert [one.quote for one in found] == [text, last, None]  # white space is no quote
+    assert [(one.passage, one.start, one.end) for one in found[:2]] == [
+        ("b#1", 0, len(text)), ("b#1", text.rindex(last), len(text)),
+    ]  # fmt: skip
+    assert (found[2].start, found[2].end) == (None, None)
+    assert run.items("theirs")[0].cites == ["b#1"]
+
+
+def test_quotes_that_the_corpus_lacks_lose_their_place(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+    forged = cited(VISTULA, "The Vistula is 2,000 miles long.", "b#2")
+    forged["passages"][0]["text"] = text = "The Vistula is 2,000 miles long."
+    forged["sentences"][0]["citations"][0] |= {"start": 0, "end": len(text), "quote": text}
+    towns(predictions=[rows_of(tmp_path / "forged.jsonl", [forged])])
+    (answer,) = read_answers(tmp_path / "RUN" / "forged" / "answers.jsonl")
+    (citation,) = answer.sentences[0].citations
+    assert (citation.passage, citation.start, citation.end, citation.quote) == ("b#2", None, None, None)
 
 
 def test_own_and_others_answers_stand_side_by_side(towns: Callable[..., BenchRun], tmp_path: Path) -> None:

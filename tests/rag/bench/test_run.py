@@ -280,7 +280,7 @@ def test_a_run_is_written_by_one_process(towns: Callable[..., BenchRun], tmp_pat
 
 def test_an_existing_run_is_not_overwritten(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
     towns()
-    with pytest.raises(RagError, match="holds a run: finish it with --resume"):
+    with pytest.raises(RagError, match=r"holds a run: resume it \(--resume\)"):
         towns()
     with pytest.raises(RagError, match="cannot be continued: it was started with other judge, limit"):
         towns(resume=True, judge="minilm", limit=2)
@@ -302,7 +302,7 @@ def test_a_run_goes_on_with_more_or_fewer_systems(towns: Callable[..., BenchRun]
     towns(systems=["extractive", "first-passage"])
     answers = tmp_path / "RUN" / "extractive" / "answers.jsonl"
     before = answers.stat().st_mtime_ns
-    with pytest.raises(RagError, match="with other systems; --resume adds and drops them"):
+    with pytest.raises(RagError, match=r"with other systems; resuming \(--resume\) adds and drops them"):
         towns(stage="answer", systems=["reader"])
     run = towns(resume=True, systems=["reader", "extractive"])
     assert run.labels == ["reader", "extractive"]
@@ -339,7 +339,9 @@ def test_stages_run_one_by_one(towns: Callable[..., BenchRun], tmp_path: Path) -
     with pytest.raises(RagError, match="holds no run yet: start with the stage retrieve"):
         towns(stage="judge")
     towns(stage="retrieve")
-    with pytest.raises(RagError, match="lacks the stage answer of extractive: run it with --stage answer"):
+    with pytest.raises(
+        RagError, match=r"lacks the stage answer of extractive: run that stage first \(--stage answer\)"
+    ):
         towns(stage="judge")
     for stage in STAGES[1:]:
         towns(stage=stage)
@@ -430,7 +432,7 @@ def test_a_changed_file_is_named(towns: Callable[..., BenchRun], tmp_path: Path,
         path.unlink()
     else:
         path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(RagError, match=r"answers.jsonl .*: make it again with --stage answer"):
+    with pytest.raises(RagError, match=r"answers.jsonl .*: make it again with the stage answer \(--stage answer\)"):
         towns(resume=True)
     towns(stage="answer")
     towns(resume=True)
@@ -624,7 +626,7 @@ def test_wrong_calls_are_one_line(towns: Callable[..., BenchRun], tmp_path: Path
     for system, error in (("reeder", "no system called"), ("reader,k=x", "k should be an integer"),
                           ("reader,deep=1", "unknown option 'deep=1'"), ("reader,k=0", "k must be")):  # fmt: skip
         one_line_error(rag("bench", "run", "handbook", "--system", system, "--out", tmp_path / "A"), error)
-    one_line_error(rag("bench", "run", "open-nq-pool", "--out", tmp_path / "A"), "name the folder with --data")
+    one_line_error(rag("bench", "run", "open-nq-pool", "--out", tmp_path / "A"), "name the folder (--data)")
     one_line_error(rag("bench", "run", "handbook", "--metrics", "best", "--out", tmp_path / "A"), "no citation metrics")
     with pytest.raises(RagError, match="has several corpora"):
         run_benchmark("own-documents", tmp_path / "A", tmp_path, corpus=tmp_path)
@@ -633,7 +635,7 @@ def test_wrong_calls_are_one_line(towns: Callable[..., BenchRun], tmp_path: Path
 
 def test_a_folder_that_was_there_is_left_where_a_run_fails(tmp_path: Path) -> None:
     (tmp_path / "A").mkdir()
-    with pytest.raises(RagError, match="name the folder with --data"):
+    with pytest.raises(RagError, match=r"name the folder \(--data\)"):
         run_benchmark("open-nq-pool", tmp_path / "A")
     assert (tmp_path / "A").is_dir()
 
@@ -668,6 +670,17 @@ def test_times_below_a_tenth_of_a_second_keep_two_digits(
     assert [row for row in rows if row[0].startswith("seconds")] == [
         ["seconds, p50", "0.0041", "5"], ["seconds, p95", "1.23", "5"],
     ]  # fmt: skip
+
+
+def test_notes_are_shown_also_of_runs_that_have_counts_by_sentence(
+    towns: Callable[..., BenchRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = towns(limit=None)
+    notes = {"broken_lines": {"count": 2, "text": "broken lines, skipped"}, "lines without an id, left out": 1}
+    show_run(run, [run.metrics("extractive") | {"notes": notes}])
+    told = capsys.readouterr().err
+    assert "extractive: 2 broken lines, skipped" in told
+    assert "extractive: 1 line without an id, left out" in told
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -706,7 +719,9 @@ def test_the_folder_of_a_run_names_no_code_to_run(tmp_path: Path, monkeypatch: p
     (out / "run.json").write_text(json.dumps(record), "utf-8")
     (tmp_path / "evil.py").write_text(f"open({str(marker)!r}, 'w')")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RagError, match="its judge is 'evil:Judge', whose code would run; name it with --judge"):
+    with pytest.raises(
+        RagError, match=r"its judge is 'evil:Judge', whose code would run; name it as judge \(--judge\)"
+    ):
         run_benchmark("handbook", out, stage="judge")
     assert not marker.exists()
 
@@ -754,7 +769,9 @@ def test_a_system_of_ones_own_is_run(towns: Callable[..., BenchRun], tmp_path: P
     assert run.labels == ["extractive", "own_rag-Mine", "own_rag-Mine-gold-k1"]
     assert run.metrics("own_rag-Mine")["system"] == "mine.v1"
     assert ways(run, "own_rag-Mine")["1"] == "right_attributed"
-    with pytest.raises(RagError, match="its system is 'own_rag:Mine', whose code would run; name it with --system"):
+    with pytest.raises(
+        RagError, match=r"its system is 'own_rag:Mine', whose code would run; name it as a system \(--system\)"
+    ):
         towns(resume=True, systems=())
     said = rag("ask", "What is the capital of Poland?", "--system", f"{own}:Mine", "--index", tmp_path / "RUN/index")
     assert "Warsaw is the capital of Poland [1]." in said.stdout

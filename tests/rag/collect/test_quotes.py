@@ -38,7 +38,7 @@ def test_an_index_is_searched_or_looked_up(shelf: Path, tmp_path: Path) -> None:
     assert [(row["query_id"], row["reason"]) for row in quoted.left_out] == [("2", "not-searchable")]
     gold = write_rows(tmp_path / "gold.jsonl", [{"id": "1", "question": "River?", "gold": ["b#2"]}])
     assert ids(found(QuoteSource(gold, index=shelf, kind="gold"))) == {"1": ["b#2"]}
-    with pytest.raises(RagError, match="choose --quotes gold or retrieved"):
+    with pytest.raises(RagError, match=r"choose gold or retrieved quotes \(--quotes\)"):
         found(QuoteSource(gold, index=shelf))
 
 

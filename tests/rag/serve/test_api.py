@@ -24,6 +24,7 @@ from rag.index.index import Index
 from rag.serve import Limits, Service, create_app
 from rag.serve import service as serving
 from rag.serve.keys import Keys
+from rag.serve.openai_schemas import ChatCompletion, ModelList, ModelObject, OpenAIError, ResponseObject
 from rag.serve.schemas import AnswerResponse, IndexesResponse, JudgeResponse, SearchResponse
 from rag.types import Hit
 from tests.rag.serve.served import make_index
@@ -328,10 +329,31 @@ def test_the_api_describes_itself(client: TestClient) -> None:
     schema = told(client.get("/openapi.json"))
     assert schema["openapi"].startswith("3.1")
     names = ("search", "statistics", "ask", "judge", "attribute", "indexes")
-    assert set(schema["paths"]) == {f"/v1/{name}" for name in names}
+    spoken = ("chat/completions", "responses", "models", "models/{model}")
+    assert set(schema["paths"]) == {f"/v1/{name}" for name in (*names, *spoken)}
     ask = schema["paths"]["/v1/ask"]["post"]["responses"]
     assert {"200", "400", "404", "422", "503", "504"} <= set(ask)
     assert set(ask["200"]["content"]) == {"application/json", "text/event-stream"}
+
+
+def test_what_openais_api_takes_and_returns_is_as_described(client: TestClient) -> None:
+    schema = told(client.get("/openapi.json"))
+    chat = schema["paths"]["/v1/chat/completions"]["post"]
+    body = chat["requestBody"]["content"]["application/json"]["schema"]
+    assert {"model", "messages", "stream", "cite"} <= set(body["properties"])
+    assert "$ref" not in json.dumps(body)
+    assert set(chat["responses"]["200"]["content"]) == {"application/json", "text/event-stream"}
+    asked = {"model": "reader", "messages": [{"role": "user", "content": "When did the Aller bridge open?"}]}
+    completion = ChatCompletion.model_validate(told(client.post("/v1/chat/completions", json=asked)))
+    assert completion.choices[0].message.annotations
+    given = {"model": "reader", "input": "When did the Aller bridge open?"}
+    response = ResponseObject.model_validate(told(client.post("/v1/responses", json=given)))
+    assert response.output[0].content[0].annotations
+    models = ModelList.model_validate(told(client.get("/v1/models"))).data
+    assert models[0] == ModelObject.model_validate(told(client.get("/v1/models/reader")))
+    assert [one.id for one in models][-1] == "extractive@town"
+    refused = OpenAIError.model_validate(client.get("/v1/models/none").json())
+    assert refused.error.code == "model_not_found"
 
 
 def test_no_page_loads_from_other_hosts(client: TestClient) -> None:

@@ -18,11 +18,11 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 
 import httpx
 import openai
+from fastapi import FastAPI
 from openai.types import Model
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseOutputMessage, ResponseOutputText, ResponseTextDeltaEvent
 from openai.types.responses.response_output_text import AnnotationURLCitation
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from rag.errors import BusyError, IndexingError, QuestionError, TimeLimitError, UsageError
@@ -397,7 +397,7 @@ def scripted(folder: Path) -> Iterator[Scripted]:
 
 
 def browser(service: Service) -> TestClient:
-    return TestClient(Starlette(routes=api.routes(service)), raise_server_exceptions=False)
+    return TestClient(FastAPI(routes=api.routes(service)), raise_server_exceptions=False)
 
 
 def answer(text: str, **fields: Any) -> Answer:  # noqa: ANN401
@@ -459,7 +459,7 @@ def test_a_sentence_is_sent_before_the_next_is_written(scripted: Scripted, path:
     body = {"model": "reader", "stream": True, "messages": user("x"), "input": "x", "cite": cite}
     sent = []
     with (
-        serving(Starlette(routes=api.routes(scripted))) as url,
+        serving(FastAPI(routes=api.routes(scripted))) as url,
         httpx.Client(base_url=f"{url}/v1") as client,
         client.stream("POST", f"/{path}", json=body) as reply,
     ):
@@ -510,7 +510,7 @@ def test_a_client_that_hangs_up_stops_the_model(folder: Path) -> None:
 
     service = Endless({"town": open_index(folder)}, limits=Limits(workers=1, seconds=20))
     body = {"model": "reader", "messages": user("x")}
-    with serving(Starlette(routes=api.routes(service))) as url, httpx.Client(base_url=f"{url}/v1") as client:
+    with serving(FastAPI(routes=api.routes(service))) as url, httpx.Client(base_url=f"{url}/v1") as client:
         with client.stream("POST", "/chat/completions", json=body | {"stream": True}) as reply:
             lines = reply.iter_lines()
             while "It opened" not in next(lines):
@@ -609,7 +609,7 @@ def test_a_client_that_hangs_up_gives_up_its_place(folder: Path, monkeypatch: py
     service = Scripted(open_index(folder), Limits(workers=1, waiting=5, seconds=20))
     service.answers = [answer("x")] * 3
     bodies = [{"model": "reader", "stream": stream, "messages": user("x"), "input": "x"} for stream in (True, False)]
-    with serving(Starlette(routes=api.routes(service))) as url, httpx.Client(base_url=f"{url}/v1") as client:
+    with serving(FastAPI(routes=api.routes(service))) as url, httpx.Client(base_url=f"{url}/v1") as client:
         running = threading.Thread(target=client.post, args=("/responses",), kwargs={"json": bodies[1]})
         running.start()
         wait_until(lambda: service.workers.running == 1)

@@ -33,6 +33,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("town")
     rows = [
         {"_id": "evil/../#1?x=<b>", "title": "Evil </title><script>alert(4)</script>", "text": EVIL},
+        {"_id": "evil#3", "title": "May <b>otters</b> swim upstream?", "text": "No, the weir is too high for otters."},
         {"_id": "evil#2", "title": "Other", "text": "Nothing of note stands here."},
     ]
     corpus = folder / "evil.jsonl"
@@ -68,6 +69,12 @@ def events(client: TestClient, **question: object) -> list[tuple[str, dict[str, 
 
 def texts(tree: HTMLParser, css: str) -> list[str]:
     return [" ".join(one.text().split()) for one in tree.css(css)]
+
+
+def test_a_quoted_no_is_shown_with_the_heading_that_it_answers(client: TestClient) -> None:
+    tree = page(client, "/", q="May otters swim upstream?", index="evil", system="extractive", whole="1")
+    assert texts(tree, ".answer .about") == ["About “May <b>otters</b> swim upstream?”:"]
+    assert texts(tree, ".said .words")[0].startswith("No,")
 
 
 def test_an_answer_comes_as_events_with_its_passages_and_then_its_verdicts(client: TestClient) -> None:

@@ -231,7 +231,7 @@ def test_a_finetuned_reader_is_the_mean_of_what_it_was_before_and_after(data: Pa
 
 def test_prepared_data_of_another_recipe_or_without_a_file_is_refused(data: Path, tmp_path: Path) -> None:
     recipe, out = data / "recipe.toml", tmp_path / "out"
-    with pytest.raises(RagError, match="nothing is prepared there; give --index"):
+    with pytest.raises(RagError, match="nothing is prepared there; give an index"):
         training.run(recipe, None, [data], out, log=print)
     training.run(recipe, open_index(data / "t.index"), [data], out, prepare=True, log=print)
     with pytest.raises(RagError, match="nothing is prepared there"):
@@ -265,9 +265,9 @@ def test_a_teacher_without_a_schedule_and_other_models_apart_are_refused(data: P
     with pytest.raises(RagError, match=r"\[teacher\.schedule\] is missing"):
         training.run(recipe, None, [data], tmp_path, log=print)
     recipe.write_text('kind = "static"\n')
-    with pytest.raises(RagError, match="give --index"):
+    with pytest.raises(RagError, match="give an index"):
         training.run(recipe, None, [data], tmp_path, log=print)
-    with pytest.raises(RagError, match="--prepare is for readers only"):
+    with pytest.raises(RagError, match=r"prepare .* is for readers only"):
         training.run(recipe, open_index(data / "t.index"), [data], tmp_path, prepare=True, log=print)
 
 
