@@ -9,8 +9,7 @@ ROOT = Path(__file__).parent.parent
 _OPTION = re.compile(r"(?<![\w-])--[a-z]")
 _COMMAND = re.compile(r"(?:rag|autoais|pip|ray) [a-z]")
 _IN_PARENTHESES = re.compile(r"\([^()]*\)")
-# What the commands themselves say; readers of documents and retrievers still name options alone.
-_LEFT_OUT = re.compile(r"(?:cli|terminal)\.py$|^rag/(?:corpus|retrievers)/")
+_LEFT_OUT = re.compile(r"(?:cli|terminal)\.py$")  # what the commands themselves say
 
 
 def messages(path: Path) -> Iterator[tuple[int, str]]:

@@ -149,7 +149,7 @@ class Corpus:
     def refuse(self, error: FormatError) -> None:
         """Count a broken item, or raise it."""
         if not self.skip_bad:
-            raise FormatError(f"{error} (--skip-bad skips broken items)") from error
+            raise FormatError(f"{error}; skip_bad (--skip-bad) skips broken items") from error
         self._skipped(error)
 
     def _skipped(self, error: FormatError) -> None:
@@ -296,7 +296,7 @@ def sniff(source: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()
     if source.is_dir():
         folder = _Folder(source, include, exclude)
         if next(iter(folder), None) is None:
-            chosen = " that --include and --exclude choose" if include or exclude else ""
+            chosen = " that include and exclude (--include, --exclude) choose" if include or exclude else ""
             others = [f"{count:,} {kind}" for kind, count in folder.unread.most_common(_EXAMPLES)]
             only = f", only {', '.join(others)}" if others else ""
             raise IndexingError(f"{source} holds no documents ({', '.join(sorted(SUFFIXES))}){chosen}{only}")
@@ -306,4 +306,4 @@ def sniff(source: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()
     try:
         return detect_corpus(source)
     except FormatError as error:
-        raise FormatError(f"{error}; name the format with --format (also {DOCUMENTS})") from error
+        raise FormatError(f"{error}; name the format, also {DOCUMENTS} (--format)") from error

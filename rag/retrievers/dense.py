@@ -237,7 +237,7 @@ def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> tu
     settings = choose_settings(kind, rows, dimension, given)
     held = estimate(kind, rows, dimension, settings).resident
     if memory is not None and held > memory:
-        way_out = "; a recipe without 'index' lets --memory pick one" if "index" in recipe.settings else ""
+        way_out = "; a recipe without 'index' lets the memory pick one (--memory)" if "index" in recipe.settings else ""
         raise RagError(
             f"recipe {recipe.name}: its {kind} index keeps {held / 2**20:,.1f} MiB in memory, above the "
             f"{memory / 2**20:,.1f} MiB given{way_out}"

@@ -542,7 +542,7 @@ def test_what_a_recipe_names_is_kept_within_the_budget(shelf: Path) -> None:
     found = dense.needs(index, recipe(index="ivf"), 2**30)
     assert found.why == "flat, as ivf is for 100,000 passages or more"
     assert found.disk == 128 + 6 * 64 * 2
-    with pytest.raises(RagError, match=r"above the 0\.0 MiB given; a recipe without 'index' lets --memory pick one"):
+    with pytest.raises(RagError, match=r"above the 0\.0 MiB given; a recipe without 'index' lets the memory pick one"):
         dense.needs(index, recipe(index="flat"), 500)
 
 
