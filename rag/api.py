@@ -20,7 +20,7 @@ from rag.systems import Options, System
 from rag.types import Answer, Hit, Question
 
 if TYPE_CHECKING:
-    from rag.corpus.reader import Corpus
+    from rag.corpus.corpus import Corpus
     from rag.index.build import Estimate
     from rag.planning import Plan
 
@@ -76,7 +76,7 @@ def build_index(
     `IndexingError` for a URL from which nothing can be fetched, for a page that cannot be if `strict`, and for an
     index that exists, unless `replace`, which replaces it when the new one is complete.
     """
-    from rag.corpus.reader import Corpus
+    from rag.corpus.corpus import Corpus
     from rag.corpus.sources import Shard
     from rag.index.web import Fetching, check_sources, fetched
 
@@ -533,7 +533,7 @@ def plan_index(
     that of the sources, estimated from their size). `recipes` are those of `build_index`. `log` is called with a line
     at each step. Raises `UsageError` for numbers that are too small, and for URLs.
     """
-    from rag.corpus.reader import Corpus
+    from rag.corpus.corpus import Corpus
     from rag.planning import plan
 
     named, paths = check_recipes(recipes), []

@@ -12,10 +12,7 @@ import typer
 from autoais.cli import HELP, AddressOption, EngineOption, VersionOption, WorkersOption, held_engine, run
 from rag.annotate.cli import annotate_app
 from rag.bench.cli import bench_app
-from rag.collect.cli import collect_app
-from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM, command_defaults
-from rag.index.cli import index_app
-from rag.options import (
+from rag.cli_options import (
     ConcurrencyOption,
     FormatOption,
     JsonLinesOption,
@@ -26,6 +23,9 @@ from rag.options import (
     note,
     print_json,
 )
+from rag.collect.cli import collect_app
+from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM, command_defaults
+from rag.index.cli import index_app
 from rag.serve.cli import mcp, serve
 
 if TYPE_CHECKING:

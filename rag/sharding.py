@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoais.io.jsonl import write_atomic
-from rag.corpus.reader import Corpus
+from rag.corpus.corpus import Corpus
 from rag.corpus.sources import Shard
 from rag.errors import IndexingError, RagError, UsageError
 from rag.index.files import Root, roots_of

@@ -19,7 +19,7 @@ from rag.types import Answer, Hit, Passage, Question
 if TYPE_CHECKING:
     from rag.answering import AnswerRun
     from rag.conversation import Conversation
-    from rag.corpus.reader import Corpus
+    from rag.corpus.corpus import Corpus
     from rag.index.files import FileRecord
     from rag.index.listing import FoundIndex
     from rag.planning import Plan

@@ -62,7 +62,7 @@ def corpus(tmp_path: Path) -> Path:
 @pytest.fixture
 def shelf(tmp_path: Path, corpus: Path) -> Path:
     """An index of the shelf."""
-    from rag.corpus.reader import Corpus
+    from rag.corpus.corpus import Corpus
     from rag.index.build import build
 
     build(Corpus([corpus]), tmp_path / "shelf.index")

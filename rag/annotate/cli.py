@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag.options import JsonOption, note, print_json
+from rag.cli_options import JsonOption, note, print_json
 
 if TYPE_CHECKING:
     from rag.annotate.types import Progress

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from autoais.cli import AddressOption, EngineOption, WorkersOption, held_engine
-from rag.options import ConcurrencyOption, JsonOption, PriceOption, ResumeOption, note, print_json
+from rag.cli_options import ConcurrencyOption, JsonOption, PriceOption, ResumeOption, note, print_json
 
 # Commands import what they use, so that `rag --help` loads no engine.
 

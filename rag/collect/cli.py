@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag.cli_options import ConcurrencyOption, PriceOption, ResumeOption, note, print_json
 from rag.config import DEFAULT_JUDGE
-from rag.options import ConcurrencyOption, PriceOption, ResumeOption, note, print_json
 
 if TYPE_CHECKING:
     from rag.collect.folder import Collection

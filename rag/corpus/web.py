@@ -206,7 +206,8 @@ class _Mirror:
                 break
         if len(found) > _MOST_PAGES:
             self.report.notes.append(
-                f"lists more than {_MOST_PAGES:,} pages, of which the first are read: include (--include) chooses others"
+                f"lists more than {_MOST_PAGES:,} pages, of which the first are read: include (--include) chooses "
+                "others"
             )
         if not found and self._complete:
             raise FormatError(f"{self._url}: the sitemap lists no pages of {self._host} that are read")

@@ -12,7 +12,7 @@ from typing import Any
 
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import command
-from rag.corpus.reader import Corpus
+from rag.corpus.corpus import Corpus
 from rag.corpus.sources import DOCUMENTS
 from rag.errors import FormatError, IndexingError
 from rag.index.files import Contents, FileRecord, Root, Stamp, combined, record_of, write_files

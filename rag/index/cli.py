@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 import typer
 
 from autoais.cli import AddressOption, EngineOption, WorkersOption, held_engine
-from rag.options import FormatOption, JsonLinesOption, JsonOption, SkipBadOption, note, print_json
+from rag.cli_options import FormatOption, JsonLinesOption, JsonOption, SkipBadOption, note, print_json
 
 if TYPE_CHECKING:
     from rag.index.rebuild import Changes

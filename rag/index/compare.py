@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rag.corpus.reader import Corpus, sniff
+from rag.corpus.corpus import Corpus, sniff
 from rag.corpus.sources import DOCUMENTS, LUCENE, SourceFile
 from rag.corpus.twins import Twins, unpacked
 from rag.errors import IndexingError

@@ -10,7 +10,7 @@ from autoais.io.jsonl import parse_object
 from autoais.io.provenance import sha256_file, versions
 from autoais.text import wikipedia
 from rag import jvm
-from rag.corpus.reader import Corpus
+from rag.corpus.corpus import Corpus
 from rag.corpus.sources import LUCENE, Source, SourceFile
 from rag.errors import FormatError, IndexingError
 from rag.index.recipes import read_recipe

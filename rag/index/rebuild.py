@@ -10,7 +10,7 @@ from typing import Any
 
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import command
-from rag.corpus.reader import Corpus
+from rag.corpus.corpus import Corpus
 from rag.corpus.sources import DOCUMENTS, SourceFile, place
 from rag.errors import IndexingError
 from rag.index.build import duplicate, encodable, new_build

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from rag.corpus.reader import Corpus
+from rag.corpus.corpus import Corpus
 from rag.corpus.sources import Source, check_globs, escaped, matches, prefixes
 from rag.corpus.urls import is_url, key_of
 from rag.errors import IndexingError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autoais.io.jsonl import sync
 from autoais.io.locks import shared_lock
-from rag.corpus.reader import Corpus
+from rag.corpus.corpus import Corpus
 from rag.corpus.sources import DOCUMENTS, Source, check_globs, selected
 from rag.corpus.urls import host_of, is_url, key_of, normalized
 from rag.errors import IndexingError, UsageError

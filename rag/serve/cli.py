@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag.cli_options import PriceOption
 from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM, default_of
-from rag.options import PriceOption
 
 if TYPE_CHECKING:
     from rag.index.index import Index

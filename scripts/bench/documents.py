@@ -141,8 +141,8 @@ def _memory() -> float:
 @app.command(hidden=True)
 def read(folder: Path) -> None:
     """Print how a folder is read, as JSON."""
+    from rag.corpus.corpus import Corpus
     from rag.corpus.documents import pdf_pages
-    from rag.corpus.reader import Corpus
 
     corpus, words, last = Corpus([folder]), [], []
     for _, passage in corpus.read():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from rag.corpus.reader import Corpus, sniff
+from rag.corpus.corpus import Corpus, sniff
 from rag.errors import FormatError, IndexingError, UserError
 from rag.types import Passage
 

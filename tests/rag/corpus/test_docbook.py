@@ -6,11 +6,11 @@ from time import perf_counter
 
 import pytest
 
+from rag.corpus.corpus import Corpus
 from rag.corpus.documents import load_document
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.docbook import DEEPEST, docbook_blocks
 from rag.corpus.page_names import page_name
-from rag.corpus.reader import Corpus
 from rag.errors import FormatError
 
 BOOK = """<?xml version="1.0" encoding="utf-8"?>

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rag.corpus.corpus import Corpus
 from rag.corpus.documents import load_document, read_document
 from rag.corpus.documents import navigation as nav
-from rag.corpus.reader import Corpus
 from rag.errors import FormatError, IndexingError
 from rag.types import Passage
 

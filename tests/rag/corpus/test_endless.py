@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from rag.corpus.corpus import Corpus
 from rag.corpus.documents import read_document
 from rag.corpus.documents.markdown import markdown_blocks
 from rag.corpus.documents.pdf_words import HYPHEN, Words
 from rag.corpus.documents.rst import _learn
 from rag.corpus.documents.titles import clean_heading
-from rag.corpus.reader import Corpus
 
 MANY = 200_000
 XHTML = '<html xmlns="http://www.w3.org/1999/xhtml"><body>'

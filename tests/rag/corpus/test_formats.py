@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from rag.corpus.corpus import Corpus
 from rag.corpus.documents import Document, load_document, read_document
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.grids import grid_rows
 from rag.corpus.documents.office import _fill_merged
-from rag.corpus.reader import Corpus
 from rag.errors import FormatError
 from rag.types import Passage
 

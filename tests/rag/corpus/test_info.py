@@ -7,10 +7,10 @@ from time import perf_counter
 
 import pytest
 
+from rag.corpus.corpus import Corpus
 from rag.corpus.documents import kind_of, load_document
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.info import info_blocks
-from rag.corpus.reader import Corpus
 from rag.errors import FormatError
 
 START = """This is ferry.info, produced by makeinfo version 7.1 from ferry.texi.

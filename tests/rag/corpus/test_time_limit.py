@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from rag.corpus import documents
+from rag.corpus.corpus import DOCUMENTS, Corpus
 from rag.corpus.documents import read_document
 from rag.corpus.documents.time_limit import limited
-from rag.corpus.reader import DOCUMENTS, Corpus
 from rag.errors import FormatError
 
 

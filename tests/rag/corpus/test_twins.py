@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from rag.corpus.corpus import Corpus
 from rag.corpus.documents import Document
-from rag.corpus.reader import Corpus
 from rag.corpus.twins import likeness, packed, sketch_of, unpacked
 from rag.types import Passage
 

@@ -262,7 +262,9 @@ def test_only_so_many_pages_are_read(server: Server, tmp_path: Path, monkeypatch
     monkeypatch.setattr(web, "_MOST_PAGES", 2)
     report = mirror(server.sitemap("/guide/faq", "/", "/guide/intro.html"), tmp_path)
     assert files(tmp_path) == ["guide/faq.html", "index.html"]
-    assert told(report).endswith("lists more than 2 pages, of which the first are read: include (--include) chooses others")
+    assert told(report).endswith(
+        "lists more than 2 pages, of which the first are read: include (--include) chooses others"
+    )
 
 
 # --- servers that fail --------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag as library
-from rag.corpus.reader import Corpus
+from rag.corpus.corpus import Corpus
 from rag.corpus.sources import Shard
 from rag.errors import IndexingError, UsageError
 from rag.index import rebuild

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag as library
-from rag.corpus.reader import Corpus
+from rag.corpus.corpus import Corpus
 from rag.corpus.sources import SourceFile
 from rag.errors import FormatError, IndexingError, UserError
 from rag.index import rebuild as updating

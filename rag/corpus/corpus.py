@@ -1,4 +1,4 @@
-"""Corpus readers: streams of passages from corpus formats and from documents."""
+"""A corpus: a stream of passages from corpus files and from documents."""
 
 import os
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Options that several commands have, and how commands print."""
+"""Options that several commands of `rag` have, and how commands print."""
 
 from typing import Annotated
 
