@@ -284,7 +284,7 @@ def identifiers(
             rag.build_index([folder.resolve()], to=place, skip_bad=True)
         index = rag.open_index(place)
         readers = {recipe: open_system("reader", index, recipe=recipe) for recipe in found}
-        retrievers = {recipe: rag.open_retriever("bm25", index) for recipe in found}
+        retrievers = {recipe: rag.open_retriever(recipe, index) for recipe in found}
         for name, passage in sorted(_named_once(index).items(), key=lambda one: _shuffled(one[0]))[:most]:
             question = Question(name, f"What does {name} do?")
             for recipe, rows in found.items():
@@ -338,7 +338,7 @@ def hits(
             rag.build_index([folder.resolve()], to=place, skip_bad=True)
         index = rag.open_index(place)
         for recipe in recipes:
-            retriever = rag.open_retriever("bm25", index)
+            retriever = rag.open_retriever(recipe, index)
             for row in asked.get(folder.name, ()):
                 (listed,) = retriever.search([row["question"]], READ)
                 texts = ["\n\n".join(hit.passage.text for hit in listed[:k]) for k in _FIRST]
