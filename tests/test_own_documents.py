@@ -6,7 +6,7 @@ from pathlib import Path
 from scripts.own_documents import identifiers
 
 NAMED = "The reader stops at max_depth when the mill is deep, and the miller is told about it in a line of the report."
-OTHERS = "The max of the depth is what the max depth does. A depth has a max, and what does a max do to depth? It is max."
+OTHERS = "The max of the depth is what the max depth does. A depth has a max, and what does a max do to depth? It is."
 
 
 def test_each_recipe_searches_for_the_names_by_itself(tmp_path: Path) -> None:
