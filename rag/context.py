@@ -17,10 +17,10 @@ def asked_there(answer: Answer) -> str:
         return ""
     passages = {hit.passage.id: hit.passage for hit in answer.hits}
     for citation in answer.sentences[0].citations:
-        passage = passages[citation.passage]
-        before = passage.text[: citation.start].rstrip()
         if citation.origin != "copied":
             continue
+        passage = passages[citation.passage]
+        before = passage.text[: citation.start].rstrip()
         if not before:
             return passage.section or passage.title or passage.headings
         line = before.rpartition("\n")[2].strip()

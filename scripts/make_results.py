@@ -260,7 +260,9 @@ def page() -> None:
     write_atomic(PAGE, lines())
     first, *rest = summary_table()
     for path in (ROOT / "README.md", ROOT / "docs" / "handbook" / "benchmarks.md"):
-        before, _, after = path.read_text("utf-8").partition(f"{first}\n")
+        before, found, after = path.read_text("utf-8").partition(f"{first}\n")
+        if not found:
+            raise SystemExit(f"error: {path} lacks the head of the table: {first}")
         kept = dropwhile(lambda line: line.startswith("|"), after.splitlines())
         write_atomic(path, [*before.splitlines(), first, *rest, *kept])
 
@@ -314,8 +316,8 @@ def _measured() -> Iterator[str]:
 def summary_table() -> Iterator[str]:
     """The table of README.md and the handbook: systems over documents, right in 60 and 120 words."""
     yield (
-        "| right in 60, 120 words; questions about | with an answer, without | `reader` | the first hit of "
-        "`hybrid-reranked`, whole | the first BM25 hit, whole | `reader` refuses of both |"
+        "| questions about | with an answer, without | `reader` | the first hit of `hybrid-reranked`, whole | the "
+        "first BM25 hit, whole | `reader` refuses of those with an answer, of the others |"
     )
     yield "|---|---|---|---|---|---|"
     for name, about in SUMMARY.items():

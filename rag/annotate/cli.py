@@ -202,7 +202,6 @@ def progress(study: StudyArgument, as_json: JsonOption = False) -> None:
 
 
 def _show(found: "Progress") -> None:
-
     from autoais.terminal import new_console, new_table
     from rag.terminal import counted
 

@@ -36,7 +36,6 @@ def show_collection(collection: "Collection") -> None:
 
 
 def _show_sizes(console: "Console", parts: Mapping[str, Any]) -> None:
-
     table = new_table("", *parts)
     for name in _TABLE2:
         cells = [part[name] for part in parts.values()]
@@ -48,7 +47,6 @@ def _show_sizes(console: "Console", parts: Mapping[str, Any]) -> None:
 
 
 def _show_labels(console: "Console", parts: Mapping[str, Any]) -> None:
-
     if not parts:
         return
     table = new_table("part", "label", "total", "yes", "no", "yes %", "95 % interval", words=2)
