@@ -212,7 +212,10 @@ def _cell(value: Any, cell: Any) -> str:  # noqa: ANN401
         if "%" in _LITERAL.sub("", cell.number_format):
             return f"{100 * value:.12g}%"
         if sign := _MONEY.search(cell.number_format):
-            return f"{sign[0]}{value:.2f}".removesuffix(".00")
+            whole = f"{abs(value):.12g}"
+            in_cents = f"{abs(value):.2f}"
+            amount = in_cents.removesuffix(".00") if float(in_cents) == float(whole) else whole  # £0.0035 a sheet
+            return f"{'-' if value < 0 else ''}{sign[0]}{amount}"
     if isinstance(value, float):
         return f"{value:.12g}"
     return squeezed(str(value))

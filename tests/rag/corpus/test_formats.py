@@ -1334,11 +1334,14 @@ def test_cells_of_a_workbook_that_span_rows_and_shares(tmp_path: Path) -> None:
     sheet = workbook.active
     for line in (["Day", "Who"], ["Monday", "Ann"], [None, "Bob"], ["Fee", 540], ["Cost", 4.5], ["Share", 0.25]):
         sheet.append(line)
+    for line in (["Sheet", 0.0035], ["Refund", -12.5]):
+        sheet.append(line)
     sheet.merge_cells("A2:A3")
     sheet["A1"].font = sheet["B1"].font = openpyxl.styles.Font(bold=True)
     sheet["B4"].number_format = '"£"#,##0.00'
     sheet["B5"].number_format = "#,##0.00 [$€-407]"
     sheet["B6"].number_format = "0%"
+    sheet["B7"].number_format = sheet["B8"].number_format = "[$£-809]0.0000"
     workbook.save(file)
     (passage,) = read(tmp_path, "w.xlsx", file.getvalue())
     assert passage.text.split("\n\n") == [
@@ -1347,6 +1350,8 @@ def test_cells_of_a_workbook_that_span_rows_and_shares(tmp_path: Path) -> None:
         "Day: Fee | Who: £540",
         "Day: Cost | Who: €4.50",
         "Day: Share | Who: 25%",
+        "Day: Sheet | Who: £0.0035",
+        "Day: Refund | Who: -£12.50",
     ]
 
 
