@@ -151,6 +151,8 @@ def test_the_handbook_pages_have_titles_and_enough_passages() -> None:
         ("Which option sets the minimum confidence?", "The option --min-confidence"),
         ("When does the reader abstain?", "The reader abstains when the passages found do not seem to answer"),
         ("Which Python version do I need?", "Python 3.11 or newer"),
+        ("Do I need an OpenAI key?", "The default system needs no key"),
+        ("How do I ask questions about my own PDFs?", "Put them into a folder, build an index of it"),
     ],
 )
 def test_the_handbook_answers(reader: System, question: str, says: str) -> None:
