@@ -113,10 +113,11 @@ def _share(work: Path) -> None:
 def _build(corpus: Corpus, to: Path, work: Path, progress: Callable[[int], None] | None) -> dict[str, Any]:
     records, counts = _fill(corpus, work, progress)
     write_files(work, records)
+    names, formats = [source.name for source in corpus.described], sorted(corpus.report.formats)
     manifest = {
         "build": work.name,
-        **described([source.name for source in corpus.described], sorted(corpus.formats), counts, combined(records)),
-        "skipped": corpus.bad,
+        **described(names, formats, counts, combined(records)),
+        "skipped": corpus.report.bad,
         "command": command(),
         "roots": [Root(source, corpus.skip_bad, corpus.strict).record(to) for source in corpus.described],
         "dead": 0,
@@ -134,20 +135,25 @@ def _fill(
     empty = "the corpus holds no passages"
     if corpus.shard is not None:
         empty = f"part {corpus.shard} of the corpus holds no passages: choose fewer shards"
-    writer = PassageWriter(store, postings, corpus.refuse, lambda _: progress and progress(corpus.bytes_read), empty)
+
+    def wrote(_: int) -> None:
+        if progress is not None:
+            progress(corpus.report.bytes_read)
+
+    writer = PassageWriter(store, postings, corpus.refuse, wrote, empty)
     records = []
     numbers = {id(source): number for number, source in enumerate(corpus.described)}
     with writer:
-        corpus.bytes_read = 0
         for number, file in enumerate(corpus.files()):
-            stamp, bad = Stamp.of(file.path, document=file.source.format == DOCUMENTS), corpus.bad
+            report = corpus.report
+            stamp, bad = Stamp.of(file.path, document=file.source.format == DOCUMENTS), report.bad
             count, checksum = writer.add(corpus.read_file(file), number)
-            told = corpus.twins.get(file.name, ""), corpus.sketches.get(file.name, "")
-            contents = Contents(count, checksum, corpus.bad - bad, *told)
+            told = report.twins.get(file.name, ""), report.sketches.get(file.name, "")
+            contents = Contents(count, checksum, report.bad - bad, *told)
             source = numbers[id(file.source)]
             records.append(record_of(number, source, file, stamp.confirmed(file.path), contents))
-        if corpus.reasons and not writer.counts["passages"]:
-            raise FormatError(corpus.reasons[0])
+        if corpus.report.reasons and not writer.counts["passages"]:
+            raise FormatError(corpus.report.reasons[0])
     return records, writer.counts
 
 

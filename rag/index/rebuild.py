@@ -168,7 +168,7 @@ class _Reader:
     @property
     def reasons(self) -> list[str]:
         """Why items were skipped."""
-        return [reason for _, corpus in sorted(self._corpora.items()) for reason in corpus.reasons]
+        return [reason for _, corpus in sorted(self._corpora.items()) for reason in corpus.report.reasons]
 
     def read(self, number: int, source: int, file: SourceFile) -> FileRecord:
         """Read a file, whether it repeats another one or not."""
@@ -176,15 +176,15 @@ class _Reader:
         if source not in self._corpora:
             self._corpora[source] = Corpus.of([root.source], skip_bad=root.skip_bad, strict=root.strict)
         corpus, stamp = self._corpora[source], Stamp.of(file.path, document=file.source.format == DOCUMENTS)
-        before, digest, count = corpus.bad, hashlib.sha256(), 0
+        before, digest, count = corpus.report.bad, hashlib.sha256(), 0
         for where, passage, encoded in encodable(corpus.read_file(file), corpus.refuse):
             if not self._editor.put(passage, number):
                 corpus.refuse(duplicate(where, passage))
                 continue
             digest.update(encoded)
             count += 1
-        sketch = corpus.sketches.get(file.name, "")
-        contents = Contents(count, digest.hexdigest(), corpus.bad - before, sketch=sketch)
+        sketch = corpus.report.sketches.get(file.name, "")
+        contents = Contents(count, digest.hexdigest(), corpus.report.bad - before, sketch=sketch)
         return record_of(number, source, file, stamp.confirmed(file.path), contents)
 
     def compares(self, source: int) -> bool:
