@@ -476,6 +476,26 @@ def step_bars(
 
 
 @contextmanager
+def step_progress(
+    unit: str = "questions", again: str = "--resume continues from there"
+) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar for each step of a run; a stopped run prints how to continue."""
+    step = "starting"
+    with step_bars(lambda _: unit) as (update, say):
+
+        def moved(what: str, done: int, total: int) -> None:
+            nonlocal step
+            step = what
+            update(what, done, total)
+
+        try:
+            yield moved
+        except KeyboardInterrupt:
+            say(f"stopped while {step}; {again}")
+            raise
+
+
+@contextmanager
 def build_progress(
     indexing: str | None = None,
 ) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:

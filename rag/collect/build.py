@@ -20,7 +20,6 @@ from autoais.io.provenance import command, sha256_file, versions
 from autoais.models.pace import AUTO, Pace
 from rag.answering import Journal, pending
 from rag.attribution.repair import Repaired
-from rag.bench.questions import BenchQuestion, passage_row, read_bench_questions
 from rag.collect.collected import Trailing, fault_of, grouped, identity, marker_in_text, to_collected
 from rag.collect.folder import (
     ANSWERS,
@@ -45,6 +44,7 @@ from rag.index.open import open_index
 from rag.llms import cost
 from rag.llms.prompts import Prompt
 from rag.progress import Progress, no_progress
+from rag.questions import BenchQuestion, passage_row, read_bench_questions
 from rag.specs import SystemSpec, distinct
 from rag.systems import DEFAULT_PROMPT, RetrieveThenRead, System, answer_or_abstain, in_order, open_system
 from rag.types import Hit, Passage
