@@ -78,7 +78,7 @@ def build_index(
     """
     from rag.corpus.corpus import Corpus
     from rag.corpus.sources import Shard
-    from rag.index.web import Fetching, check_sources, fetched
+    from rag.index.web_sources import Fetching, check_sources, fetched
 
     _check_new(to)
     listed, named = _sources(sources), check_recipes(recipes)

@@ -17,7 +17,7 @@ from rag.context import asked_there
 from rag.types import Answer, Hit, Passage, Question
 
 if TYPE_CHECKING:
-    from rag.answering import AnswerRun
+    from rag.answer_files import AnswerRun
     from rag.conversation import Conversation
     from rag.corpus.report import ReadReport
     from rag.index.files import FileRecord

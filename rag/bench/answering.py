@@ -9,7 +9,7 @@ from typing import Any
 from rag.bench.benchmark import Benchmark
 from rag.bench.corpora import Corpora
 from rag.bench.retrieval import OF_THE_QUESTION, Retrieved
-from rag.distributed import check_index, check_system
+from rag.engine_system import check_index, check_system
 from rag.index.open import open_index
 from rag.questions import BenchQuestion
 from rag.retrievers import Retriever

@@ -9,8 +9,8 @@ from typing import Any
 
 from autoais.errors import FormatError
 from autoais.io.jsonl import field, parse_object
-from rag.answering import Journal, pending
 from rag.errors import QuestionError, RagError
+from rag.journal import Journal, pending
 from rag.questions import BenchQuestion, passage_of, passage_row
 from rag.retrievers import Retriever
 from rag.retrievers.rerank import Scorer

@@ -18,7 +18,6 @@ from autoais.io.jsonl import dumps, read_objects, write_atomic
 from autoais.io.paths import folder_size
 from autoais.io.provenance import command, sha256_file, versions
 from autoais.models.pace import AUTO, Pace
-from rag.answering import Journal, pending
 from rag.attribution.repair import Repaired
 from rag.collect.collected import Trailing, fault_of, grouped, identity, marker_in_text, to_collected
 from rag.collect.folder import (
@@ -41,6 +40,7 @@ from rag.collect.folder import (
 from rag.collect.quotes import KINDS, QuoteSource, find_quotes
 from rag.errors import RagError, check_list, check_type
 from rag.index.open import open_index
+from rag.journal import Journal, pending
 from rag.llms import cost
 from rag.llms.prompts import Prompt
 from rag.progress import Progress, no_progress

@@ -27,7 +27,7 @@ from rag.index.open import open_build, open_index
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer
 from rag.index.update import overlap
-from rag.index.web import copied
+from rag.index.web_sources import copied
 from rag.progress import Progress, no_progress
 
 MergeParts = Callable[[Sequence[tuple[Index, Sequence[int]]], Index], Mapping[str, str]]
