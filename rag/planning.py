@@ -111,7 +111,8 @@ def plan(
             rows = passages or (len(some) if whole else _estimated(corpus, len(some)))
             steps = [_base(seconds, disk, some, rows, corpus, Path(folder) / "short")]
             if recipes is None:
-                recipes = default_parts(", ".join(corpus.report.formats), rows, shard=corpus.shard is not None)
+                formats = {source.format for source in corpus.described}
+                recipes = default_parts(", ".join(formats), rows, shard=corpus.shard is not None)
             parts = dict(part for recipe in recipes for part in parts_of(recipe))
             for recipe in parts.values():
                 log(f"measuring {recipe.name}")

@@ -109,7 +109,6 @@ class Corpus:
 
     def read_file(self, file: SourceFile) -> Iterator[tuple[str, Passage]]:
         """Yield (location, passage) of one file."""
-        self.report.formats.add(file.source.format)
         if file.source.format == DOCUMENTS:
             yield from self._document(file)
         else:

@@ -17,7 +17,6 @@ class ReadReport:
     """
 
     bytes_read: int = 0  # of source files as they lie on disk; for a Lucene index, its passages
-    formats: set[str] = field(default_factory=set)
     bad: int = 0  # documents and lines that were skipped as they cannot be read
     reasons: list[str] = field(default_factory=list)  # the errors of the first 20 of them
     dropped: Counter[str] = field(default_factory=Counter)  # parts of documents that were left out, by what they are

@@ -12,17 +12,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.paths import folder_size
-from autoais.io.provenance import command
 from rag.corpus.sources import DOCUMENTS, Shard, Source, place
 from rag.errors import FormatError, IndexingError, UsageError
-from rag.index.build import Estimate, PassageWriter, building, check_new
+from rag.index.build import Estimate, PassageWriter, building, check_new, manifest_of, write_manifest
 from rag.index.compare import repeats
 from rag.index.files import FileRecord, Root, combined, read_files, roots_of, write_files
 from rag.index.index import Index
-from rag.index.integrity import fingerprints
-from rag.index.manifest import MANIFEST, described
 from rag.index.open import open_build, open_index
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer
@@ -147,25 +143,12 @@ def merge(
         roots = [_taken(root, to) for root in merger.roots]
         counts, left = _fill(merger, work, report)
         write_files(work, merger.records)
-        manifest = {
-            "build": work.name,
-            **described(
-                [root.source.name for root in roots],
-                sorted({root.source.format for root in roots}),
-                counts,
-                combined(merger.records),
-            ),
-            "skipped": sum(record.bad for record in merger.records),
-            "command": command(),
-            "roots": [root.record(to) for root in roots],
-            "dead": 0,
-            "files": fingerprints(work),
-        }
+        manifest = manifest_of(to, work, roots, merger.records, counts)
         left_out: Mapping[str, str] = {}
         if merge_parts is not None:
             given = [(member.index, rows) for member, rows in zip(merger.members, left, strict=True)]
             left_out = merge_parts(given, open_build(to, manifest))
-        write_atomic(to / MANIFEST, [dumps(manifest, indent=2)])
+        write_manifest(to, manifest)
     return manifest, left_out
 
 
