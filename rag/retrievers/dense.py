@@ -18,21 +18,18 @@ from rag.index.parts import Needs, Progress, adding, beginning, open_part
 from rag.index.passages import Store
 from rag.index.recipes import Recipe
 from rag.retrievers import Merged, RetrieverKind
-from rag.retrievers.vectors import (
+from rag.retrievers.vector_index import (
     KINDS,
-    PER_FILE,
     SMALL,
     Searcher,
-    StoredVectors,
     VectorSearch,
     build,
     choose_settings,
     estimate,
     estimate_seconds,
-    file_path,
     pick,
-    write_file,
 )
+from rag.retrievers.vectors import PER_FILE, StoredVectors, file_path, write_file
 from rag.types import Hit, Passage, best_first
 
 if TYPE_CHECKING:
