@@ -196,14 +196,22 @@ def _fill(
     return records, writer.counts
 
 
+def _raise(error: FormatError) -> None:
+    raise error
+
+
 class PassageWriter:
-    """Writes passages to a new store and new postings; a context that finishes both, or abandons them."""
+    """Writes passages to a new store and new postings; a context that finishes both, or abandons them.
+
+    `refuse` is called with the error of a passage that is left out: no text, or an id that is taken. `progress` is
+    called with the number of rows. `empty` is the error if there is no passage.
+    """
 
     def __init__(
         self,
         store: PassageStore,
         postings: BM25Writer,
-        refuse: Callable[[FormatError], None],
+        refuse: Callable[[FormatError], None] = _raise,
         progress: Callable[[int], object] = lambda rows: None,
         empty: str = "the corpus holds no passages",
     ) -> None:

@@ -97,15 +97,7 @@ def plan_merge(folders: Sequence[str | Path], to: Path, *, replace: bool = False
     `IndexingError` for indexes that cannot be opened or do not fit together, and for an index in `to`, unless
     `replace`.
     """
-    if len(folders) < 2:
-        raise UsageError(f"an index is merged of two or more, found {len(folders)}")
-    for folder in folders:
-        if "://" in str(folder):
-            raise UsageError(f"{folder} is on a server: copy the folder of the index to this machine")
-    members = [Member.open(Path(folder)) for folder in folders]
-    for one, other in combinations(members, 2):
-        if one.folder.resolve() == other.folder.resolve():
-            raise UsageError(f"{other.folder} is named twice")
+    members = _opened(folders)
     if any(member.folder.resolve() == to.resolve() for member in members):
         raise UsageError(f"{to} is one of the indexes to merge: name another folder for the merged one")
     if not replace:
@@ -115,6 +107,19 @@ def plan_merge(folders: Sequence[str | Path], to: Path, *, replace: bool = False
     for one, other in combinations(members, 2):
         _check_sources(one, other)
     return _side_by_side(members)
+
+
+def _opened(folders: Sequence[str | Path]) -> list[Member]:
+    if len(folders) < 2:
+        raise UsageError(f"an index is merged of two or more, found {len(folders)}")
+    for folder in folders:
+        if "://" in str(folder):
+            raise UsageError(f"{folder} is on a server: copy the folder of the index to this machine")
+    members = [Member.open(Path(folder)) for folder in folders]
+    for one, other in combinations(members, 2):
+        if one.folder.resolve() == other.folder.resolve():
+            raise UsageError(f"{other.folder} is named twice")
+    return members
 
 
 def estimate_merge(merger: Merger) -> Estimate:
