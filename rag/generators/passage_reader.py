@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rag.errors import RagError
 from rag.generators.confidence import Confidence, unmentioned
@@ -72,33 +73,16 @@ class PassageReader:
         units = quoted(read, short, certain=certain)
         reason = self._reason(signals, missing)
         if reason is not None:
-            best = units[0]
+            candidate = {"candidate": " ".join(quote(units[0]).split()), "passage": units[0][0].hit.passage.id}
+            trace = {**candidate, "signals": signals}
             return Answer(
-                question,
-                "",
-                (),
-                hits,
-                self.name,
-                abstained=True,
-                reason=reason,
-                confidence=confidence,
-                trace={
-                    "candidate": " ".join(quote(best).split()),
-                    "passage": best[0].hit.passage.id,
-                    "signals": signals,
-                },
+                question, "", (), hits, self.name, abstained=True, reason=reason, confidence=confidence, trace=trace
             )
         text, sentences = quote_units((one.hit.passage, unit) for one, unit in units)
-        return Answer(
-            question,
-            text,
-            sentences,
-            hits,
-            self.name,
-            short_answer=None if short is None else shown(short),
-            confidence=confidence,
-            trace={"signals": signals} if short is None else {"signals": signals, "short_share": share},
-        )
+        answer = Answer(question, text, sentences, hits, self.name, confidence=confidence, trace={"signals": signals})
+        if short is None:
+            return answer
+        return replace(answer, short_answer=shown(short), trace={"signals": signals, "short_share": share})
 
     def signals(self, question: Question, hits: Sequence[Hit]) -> dict[str, float]:
         """The signals of the confidence (`rag.generators.confidence.SIGNALS`), or an empty dict."""
