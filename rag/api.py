@@ -78,7 +78,7 @@ def build_index(
     """
     from rag.corpus.corpus import Corpus
     from rag.corpus.sources import Shard
-    from rag.index.web import Fetching, check_sources, fetched
+    from rag.index.web_sources import Fetching, check_sources, fetched
 
     _check_new(to)
     listed, named = _sources(sources), check_recipes(recipes)
@@ -253,14 +253,15 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
         with _told(estimate(corpus), to, log):
             manifest = build(corpus, to, _indexed(corpus, progress), replace=replace)
     except IndexingError:  # no passages: what was left out says why
-        for line in left_out(corpus):
+        for line in left_out(corpus.report):
             log(line)
         raise
-    for reason in corpus.reasons:
+    report = corpus.report
+    for reason in report.reasons:
         log(f"skipped {reason}")
-    if corpus.bad > len(corpus.reasons):
-        log(f"... and {corpus.bad - len(corpus.reasons)} more skipped")
-    for line in left_out(corpus):
+    if report.bad > len(report.reasons):
+        log(f"... and {report.bad - len(report.reasons)} more skipped")
+    for line in left_out(report):
         log(line)
     log(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
 

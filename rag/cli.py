@@ -438,8 +438,8 @@ def answer(
 
     A stopped run continues with --resume and ends with the same rows.
     """
-    from rag.answering import answer_file
-    from rag.distributed import EngineSystem, OpenSystem
+    from rag.answer_files import answer_file
+    from rag.engine_system import EngineSystem, OpenSystem
     from rag.errors import UserError
     from rag.index.open import open_index
     from rag.systems import Options, open_system
@@ -492,7 +492,7 @@ def attribute(
     Each sentence gets a passage that supports it, or stays uncited.
     """
     from autoais.judges import open_judge
-    from rag.answering import attribute_file
+    from rag.answer_files import attribute_file
     from rag.attribution.post_hoc import PostHoc
     from rag.attribution.revise import open_reviser
     from rag.index.open import open_index

@@ -111,7 +111,8 @@ def plan(
             rows = passages or (len(some) if whole else _estimated(corpus, len(some)))
             steps = [_base(seconds, disk, some, rows, corpus, Path(folder) / "short")]
             if recipes is None:
-                recipes = default_parts(", ".join(corpus.formats), rows, shard=corpus.shard is not None)
+                formats = {source.format for source in corpus.described}
+                recipes = default_parts(", ".join(formats), rows, shard=corpus.shard is not None)
             parts = dict(part for recipe in recipes for part in parts_of(recipe))
             for recipe in parts.values():
                 log(f"measuring {recipe.name}")
@@ -218,6 +219,6 @@ def _noted(located: Iterator[tuple[str, Passage]], kept: list[Passage]) -> Itera
 
 def _estimated(corpus: Corpus, sampled: int) -> int:
     """The number of passages of a corpus of which some were read."""
-    if not corpus.bytes_read:
+    if not corpus.report.bytes_read:
         raise RagError("the size of the corpus is not known; give the number of passages (--passages)")
-    return max(sampled, round(sampled * corpus.bytes_total / corpus.bytes_read))
+    return max(sampled, round(sampled * corpus.bytes_total / corpus.report.bytes_read))

@@ -17,9 +17,9 @@ from rag.context import asked_there
 from rag.types import Answer, Hit, Passage, Question
 
 if TYPE_CHECKING:
-    from rag.answering import AnswerRun
+    from rag.answer_files import AnswerRun
     from rag.conversation import Conversation
-    from rag.corpus.corpus import Corpus
+    from rag.corpus.report import ReadReport
     from rag.index.files import FileRecord
     from rag.index.listing import FoundIndex
     from rag.planning import Plan
@@ -312,27 +312,27 @@ def show_files(records: Sequence["FileRecord"]) -> None:
     note(f"{counted(len(records), 'file')}, {counted(total, 'passage')}")
 
 
-def left_out(corpus: "Corpus") -> Iterator[str]:
+def left_out(report: "ReadReport") -> Iterator[str]:
     """What the readers of documents left out, and why: a line each for parts, repeated files, links and other files."""
-    if corpus.dropped:
-        yield f"left out of documents: {_each(corpus.dropped)}"
-    if corpus.twins:
-        name, twin = next(iter(corpus.twins.items()))
-        repeats = "repeats" if len(corpus.twins) == 1 else "repeat"
-        yield f"left out {counted(len(corpus.twins), 'file')} that {repeats} another, such as {name} ({twin})"
-    if corpus.links:
-        leads = "leads" if corpus.links == 1 else "lead"
-        yield f"left out {counted(corpus.links, 'link')} that {leads} out of the folder: name the target as a source"
-    if corpus.unread:
-        kinds = corpus.unread.most_common()
+    if report.dropped:
+        yield f"left out of documents: {_each(report.dropped)}"
+    if report.twins:
+        name, twin = next(iter(report.twins.items()))
+        repeats = "repeats" if len(report.twins) == 1 else "repeat"
+        yield f"left out {counted(len(report.twins), 'file')} that {repeats} another, such as {name} ({twin})"
+    if report.links:
+        leads = "leads" if report.links == 1 else "lead"
+        yield f"left out {counted(report.links, 'link')} that {leads} out of the folder: name the target as a source"
+    if report.unread:
+        kinds = report.unread.most_common()
         told = [f"{count:,} {kind}" for kind, count in kinds[:_KINDS]]
         if rest := kinds[_KINDS:]:
             told.append(f"{sum(count for _, count in rest):,} of {counted(len(rest), 'other kind')}")
-        shown = [corpus.examples.get(kind, []) for kind, _ in kinds]
+        shown = [report.examples.get(kind, []) for kind, _ in kinds]
         names = [name for number in range(_EXAMPLES) for one in shown for name in one[number : number + 1]]
         yield f"not read, as they are no documents: {', '.join(told)}; such as {', '.join(names[:_EXAMPLES])}"
-    if corpus.passed:
-        yield f"not read: {_each(corpus.passed)}"
+    if report.passed:
+        yield f"not read: {_each(report.passed)}"
 
 
 def _each(counts: Counter[str]) -> str:
@@ -473,6 +473,26 @@ def step_bars(
             note(line)
 
         yield update, say
+
+
+@contextmanager
+def step_progress(
+    unit: str = "questions", again: str = "--resume continues from there"
+) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar for each step of a run; a stopped run prints how to continue."""
+    step = "starting"
+    with step_bars(lambda _: unit) as (update, say):
+
+        def moved(what: str, done: int, total: int) -> None:
+            nonlocal step
+            step = what
+            update(what, done, total)
+
+        try:
+            yield moved
+        except KeyboardInterrupt:
+            say(f"stopped while {step}; {again}")
+            raise
 
 
 @contextmanager

@@ -32,7 +32,7 @@ import rag
 from autoais.answers import write_answers
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import provenance, sha256_file
-from rag.answering import answer_file
+from rag.answer_files import answer_file
 from rag.collect import build_collection, open_collection
 from rag.index.listing import files_of
 

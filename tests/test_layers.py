@@ -62,6 +62,15 @@ def test_the_floor_knows_only_the_floor() -> None:
             assert all(other.startswith(FLOOR) for other in needed), (name, needed)
 
 
+def test_benchmarks_and_collections_share_what_lies_below_both() -> None:
+    apart = {"rag.bench": ["rag.collect"], "rag.collect": ["rag.bench"]}
+    apart |= {name: [*apart] for name in ("rag.reports", "rag.questions")}
+    for name, path in modules().items():
+        for side, others in apart.items():
+            if f"{name}.".startswith(f"{side}."):
+                assert not any(other in path.read_text("utf-8") for other in others), name  # not in functions either
+
+
 def test_rag_comes_in_by_few_doors() -> None:
     doors = {other.split(".")[1] for name, needed in graph().items() if name.startswith("rag") for other in needed
              if other.startswith("autoais.") and not name.startswith("rag.training")}  # fmt: skip

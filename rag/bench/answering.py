@@ -8,10 +8,10 @@ from typing import Any
 
 from rag.bench.benchmark import Benchmark
 from rag.bench.corpora import Corpora
-from rag.bench.questions import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Retrieved
-from rag.distributed import check_index, check_system
+from rag.engine_system import check_index, check_system
 from rag.index.open import open_index
+from rag.questions import BenchQuestion
 from rag.retrievers import Retriever
 from rag.specs import SystemSpec
 from rag.systems import System, answer_or_abstain, open_system

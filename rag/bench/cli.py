@@ -87,11 +87,12 @@ def run(
     from contextlib import ExitStack
 
     from rag.bench.run import run_benchmark
-    from rag.bench.terminal import bench_progress, show_run
+    from rag.bench.terminal import show_run
+    from rag.terminal import step_progress
 
     with ExitStack() as stack:
         held = held_engine(engine, address, workers, stack)
-        progress = stack.enter_context(bench_progress())
+        progress = stack.enter_context(step_progress())
         found = run_benchmark(
             name,
             out,
@@ -209,7 +210,7 @@ def judges(
     from autoais.meta.leaderboard_tables import leaderboard_markdown, show_leaderboard
     from autoais.terminal import new_console
     from rag.bench.judges import rank_judges
-    from rag.bench.terminal import bench_progress
+    from rag.terminal import step_progress
 
     if kind not in ("table", "md", "json"):
         raise UserError(f"no format {kind!r}; there are: table, md, json")
@@ -219,7 +220,7 @@ def judges(
     check_outputs([Path(one) for one in sets], [out], [cache])
     opened = [open_judge(one, **options) for one in judge or ()]
     again = "run it again with --cache FILE to keep judgements" if cache is None else "the same command continues"
-    with bench_progress("claims", again) as progress:
+    with step_progress("claims", again) as progress:
         result = rank_judges(sets, opened, data, cache=cache, limit=limit, seed=seed, timed=timed, progress=progress)
     if out is not None:
         write_atomic(out, [dumps(result, indent=1)])

@@ -17,10 +17,11 @@ from autoais.models.pace import Served
 from autoais.scoring import CITATION_METRICS
 from rag.bench.benchmark import Benchmark
 from rag.bench.items import Item, read_items
-from rag.bench.questions import BenchQuestion, read_bench_questions, sample, without_gold
+from rag.bench.questions import without_gold
 from rag.bench.results import check_label
 from rag.config import DEFAULT_SYSTEM
 from rag.errors import FormatError, RagError, UserError
+from rag.questions import BenchQuestion, read_bench_questions, sample
 from rag.specs import SystemSpec, distinct, safe
 from rag.systems import is_own
 

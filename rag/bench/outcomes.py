@@ -12,7 +12,7 @@ from autoais.metrics.nuggets import first_words, nuggets_found
 from autoais.metrics.short_answers import exact_match, f1, has_answer
 from autoais.types import Citation, Question, Verdict
 from rag.bench.items import Item, ItemCitation, ItemPassage, ItemSentence
-from rag.bench.questions import BenchQuestion
+from rag.questions import BenchQuestion
 
 _SHOWN = 3  # hits whose texts are kept, besides the cited ones
 

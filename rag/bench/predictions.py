@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from autoais import formats
 from autoais.answers import CitedAnswer
-from rag.bench.questions import BenchQuestion
 from rag.errors import RagError
+from rag.questions import BenchQuestion
 from rag.types import Citation, Passage, Question
 
 DID_NOT_FIT = {

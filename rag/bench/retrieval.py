@@ -9,9 +9,9 @@ from typing import Any
 
 from autoais.errors import FormatError
 from autoais.io.jsonl import field, parse_object
-from rag.answering import Journal, pending
-from rag.bench.questions import BenchQuestion, passage_of, passage_row
 from rag.errors import QuestionError, RagError
+from rag.journal import Journal, pending
+from rag.questions import BenchQuestion, passage_of, passage_row
 from rag.retrievers import Retriever
 from rag.retrievers.rerank import Scorer
 from rag.types import Hit, Passage, best_first

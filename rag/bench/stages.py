@@ -19,7 +19,6 @@ from autoais.judges.engine import EngineJudge
 from autoais.models.pace import Pace, Served
 from autoais.scoring import Measures, ScoreRun, with_notes
 from autoais.types import Judge
-from rag.answering import Journal, pending
 from rag.bench import metrics as measures
 from rag.bench.answering import OpenAnswering
 from rag.bench.benchmark import Benchmark
@@ -29,10 +28,11 @@ from rag.bench.human import HumanLabels
 from rag.bench.items import Item, write_items
 from rag.bench.outcomes import make_item
 from rag.bench.predictions import GivenPassages, join_predictions
-from rag.bench.questions import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, search_file
 from rag.errors import RagError
+from rag.journal import Journal, pending
 from rag.progress import Progress
+from rag.questions import BenchQuestion
 from rag.retrievers import Retriever, parts_of
 from rag.specs import SystemSpec, distinct, safe
 from rag.systems import in_order

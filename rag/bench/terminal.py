@@ -1,14 +1,13 @@
 """Terminal output of `rag bench`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from autoais.terminal import clean, how_many, new_console, new_table, p_value
 from rag.bench.benchmark import Benchmark, LabelSet
 from rag.bench.predictions import DID_NOT_FIT
-from rag.terminal import counted, note, step_bars
+from rag.terminal import counted, note
 
 if TYPE_CHECKING:
     from rag.bench.folder import BenchRun
@@ -176,26 +175,6 @@ def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator
             # Runs measured by an earlier version have counts by sentence.
             told = kept if isinstance(kept, dict) else {"count": kept, "text": name}
             yield f"{one['label']}: {how_many(told['count'], told['text'])}"
-
-
-@contextmanager
-def bench_progress(
-    unit: str = "questions", again: str = "--resume continues from there"
-) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar for each step of a run; a stopped run prints how to continue."""
-    step = "starting"
-    with step_bars(lambda _: unit) as (update, say):
-
-        def moved(what: str, done: int, total: int) -> None:
-            nonlocal step
-            step = what
-            update(what, done, total)
-
-        try:
-            yield moved
-        except KeyboardInterrupt:
-            say(f"stopped while {step}; {again}")
-            raise
 
 
 _NAMED = 3  # pairs that a line names

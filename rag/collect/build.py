@@ -18,9 +18,7 @@ from autoais.io.jsonl import dumps, read_objects, write_atomic
 from autoais.io.paths import folder_size
 from autoais.io.provenance import command, sha256_file, versions
 from autoais.models.pace import AUTO, Pace
-from rag.answering import Journal, pending
 from rag.attribution.repair import Repaired
-from rag.bench.questions import BenchQuestion, passage_row, read_bench_questions
 from rag.collect.collected import Trailing, fault_of, grouped, identity, marker_in_text, to_collected
 from rag.collect.folder import (
     ANSWERS,
@@ -42,9 +40,11 @@ from rag.collect.folder import (
 from rag.collect.quotes import KINDS, QuoteSource, find_quotes
 from rag.errors import RagError, check_list, check_type
 from rag.index.open import open_index
+from rag.journal import Journal, pending
 from rag.llms import cost
 from rag.llms.prompts import Prompt
 from rag.progress import Progress, no_progress
+from rag.questions import BenchQuestion, passage_row, read_bench_questions
 from rag.specs import SystemSpec, distinct
 from rag.systems import DEFAULT_PROMPT, RetrieveThenRead, System, answer_or_abstain, in_order, open_system
 from rag.types import Hit, Passage

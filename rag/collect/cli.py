@@ -84,10 +84,9 @@ def build(
     What breaks the citation format goes to filtered.jsonl with the reason. A stopped build continues with --resume and
     ends with the same files.
     """
-    from rag.bench.terminal import bench_progress
     from rag.collect.build import Plan, build_collection
     from rag.specs import SystemSpec
-    from rag.terminal import counted, megabytes
+    from rag.terminal import counted, megabytes, step_progress
 
     def planned(plan: Plan) -> None:
         asked = f"{counted(plan.questions, 'question')}" + (f" ({plan.left_out:,} left out)" if plan.left_out else "")
@@ -97,7 +96,7 @@ def build(
             note(f"--answers {answers} is for language models; asked once a question: {', '.join(once)}")
         note(f"{asked}, {counted(plan.answers, 'answer')} to ask for{done}; about {megabytes(plan.disk)} of disk")
 
-    with bench_progress("answers") as progress:
+    with step_progress("answers") as progress:
         built = build_collection(
             out,
             questions,
@@ -193,11 +192,11 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Write HAGRID's tables and figures of a collection: report.html, report.json and figures."""
-    from rag.bench.terminal import bench_progress
     from rag.collect.report import report_collection
     from rag.collect.terminal import show_report
+    from rag.terminal import step_progress
 
-    with bench_progress("answers", "the same command starts again") as progress:
+    with step_progress("answers", "the same command starts again") as progress:
         made = report_collection(
             source, out, format=kind, corpus=corpus or (), judge=judge, similarity=similarity, progress=progress
         )

@@ -9,11 +9,11 @@ from autoais.corpora import find_passages
 from autoais.io.notes import Notes
 from autoais.io.provenance import sha256_file
 from autoais.runs import read_qrels
-from rag.bench.questions import BenchQuestion, read_bench_questions, sample
 from rag.errors import QuestionError, RagError
 from rag.index.index import Index
 from rag.index.open import open_index
 from rag.progress import Progress
+from rag.questions import BenchQuestion, read_bench_questions, sample
 from rag.retrievers import open_retriever
 from rag.types import Passage
 

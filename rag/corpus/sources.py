@@ -49,7 +49,7 @@ class Source:
     """A file or folder that was given, its format, and globs for the files of a folder.
 
     `prefix` stands before the names of its files, so that two folders may both hold a README.md. A source with a `url`
-    is a folder of the index that mirrors its pages (`rag.corpus.web`). With a `shard`, it is a part of the source.
+    is a folder of the index that mirrors its pages (`rag.corpus.mirrors`). With a `shard`, it is a part of the source.
     `removed` are globs of files that were removed from an index; they are left out beside those of `exclude`.
     """
 

@@ -25,7 +25,8 @@ _LONGEST = 100  # characters of a name
 _ADDED = 300  # characters that a question may grow by
 
 _PERSON = frozenset("he she him her his hers".split())
-_THING = frozenset("it its they them their theirs".split())
+_PLURAL = frozenset("they them their theirs".split())
+_THING = _PLURAL | {"it", "its"}
 _POSSESSIVE = frozenset("his her hers its their theirs".split())
 _PRONOUN = re.compile(rf"\b(?:{'|'.join(sorted(_PERSON | _THING | {'there'}))})\b", re.IGNORECASE)
 _WH = "who whom whose what which when where why how".split()
@@ -210,28 +211,32 @@ def _is_short(answer: str) -> bool:
 def _topic(pronoun: str, turns: Sequence[Turn]) -> str | None:
     """The likely referent of a pronoun: the answer to "who", or else the subject of a question; latest turn first."""
     for turn in reversed(turns):
-        kind = next((word for word in words(turn.question) if word in _WH), "")
-        asked, answered = _question_names(turn), _answer_names(turn)
         if pronoun not in _PERSON and pronoun != "there" and (defined := _defined(turn.question)):
             # "What is the capital of France? Paris": a name that was asked for, rather than what asks for it.
+            answered = _answer_names(turn)
             asks_for_name = _OF.search(defined) and _is_short(turn.answer) and names(turn.answer)
             return answered[0] if asks_for_name and answered else defined
-        if pronoun in _PERSON:
-            order = [answered, asked] if kind in ("who", "whom", "whose") else [asked]
-        elif pronoun in ("they", "them", "their", "theirs"):
-            order = [answered, asked] if kind in ("who", "whom", "whose") else [asked, answered]
-        elif pronoun == "there":
-            order = [answered, asked] if kind in ("where", "what", "which") else [asked, answered]
-        else:
-            order = [answered, asked] if kind in ("what", "which") and not _asks_for_time(turn.question) else [asked]
-        chosen = next((found for found in order if found), None)
-        if chosen:
-            return chosen[0]
+        if named := _named_in(turn, pronoun):
+            return named[0]
         if thing := _WHICH.match(turn.question):
             return f"the {thing['noun']}"
         if phrase := _phrase(turn.question):
             return phrase
     return None
+
+
+def _named_in(turn: Turn, pronoun: str) -> list[str]:
+    """The names in a turn that a pronoun may stand for, the likeliest first: what was asked for before the rest."""
+    if pronoun in _PERSON | _PLURAL:
+        wanted = ["who", "whom", "whose"]
+    elif pronoun == "there":
+        wanted = ["where", "what", "which"]
+    else:
+        wanted = [] if _asks_for_time(turn.question) else ["what", "which"]
+    if next((word for word in words(turn.question) if word in _WH), "") in wanted:
+        return [*_answer_names(turn), *_question_names(turn)]
+    added = _answer_names(turn) if pronoun in _PLURAL or pronoun == "there" else []
+    return [*_question_names(turn), *added]
 
 
 def _asks_for_time(question: str) -> bool:

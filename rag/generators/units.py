@@ -6,7 +6,7 @@ separated by " | ". Other passages are sentences.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -65,6 +65,12 @@ def units(text: str) -> list[Unit]:
         replace(unit, leads=True) if _announces(text, unit, after) else unit
         for unit, after in zip_longest(found, found[1:])
     ]
+
+
+def entry_of(pieces: Sequence[Unit], place: int) -> int | None:
+    """The place where the entry begins that the unit is a part of, if any."""
+    back = pieces[place].entry
+    return None if back is None else place - back
 
 
 def quote_units(quoted: Iterable[tuple[Passage, Unit]]) -> tuple[str, tuple[CitedSentence, ...]]:

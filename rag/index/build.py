@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -15,8 +15,9 @@ from autoais.io.provenance import command
 from rag.corpus.corpus import Corpus
 from rag.corpus.sources import DOCUMENTS
 from rag.errors import FormatError, IndexingError
-from rag.index.files import Contents, FileRecord, Root, Stamp, combined, record_of, write_files
+from rag.index.files import FileRecord, Root, Stamp, combined, write_files
 from rag.index.folder import LOCK, claimed, in_use, sweep
+from rag.index.index import Index
 from rag.index.integrity import fingerprints
 from rag.index.manifest import BUILD, MANIFEST, described
 from rag.index.passages import PASSAGES, PassageStore
@@ -113,17 +114,47 @@ def _share(work: Path) -> None:
 def _build(corpus: Corpus, to: Path, work: Path, progress: Callable[[int], None] | None) -> dict[str, Any]:
     records, counts = _fill(corpus, work, progress)
     write_files(work, records)
-    manifest = {
-        "build": work.name,
-        **described([source.name for source in corpus.described], sorted(corpus.formats), counts, combined(records)),
-        "skipped": corpus.bad,
-        "command": command(),
-        "roots": [Root(source, corpus.skip_bad, corpus.strict).record(to) for source in corpus.described],
-        "dead": 0,
-        "files": fingerprints(work),
-    }
-    write_atomic(to / MANIFEST, [dumps(manifest, indent=2)])
+    roots = [Root(source, corpus.skip_bad, corpus.strict) for source in corpus.described]
+    manifest = manifest_of(to, work, roots, records, counts)
+    write_manifest(to, manifest)
     return manifest
+
+
+def manifest_of(
+    index: Path,
+    build: Path,
+    roots: Sequence[Root],
+    records: Sequence[FileRecord],
+    counts: Mapping[str, int],
+    *,
+    dead: int = 0,
+    old: Index | None = None,
+) -> dict[str, Any]:
+    """The manifest of a build folder of an index that holds all its passages, postings and files.
+
+    `counts` are those of a `PassageWriter`. `dead` deleted passages still count in BM25's statistics. Files that are
+    links to those of the `old` build keep the checksums that its manifest says.
+    """
+    linked = () if old is None else (old.build, old.manifest.get("files", {}))
+    return {
+        "build": build.name,
+        **described(
+            [root.source.name for root in roots],
+            sorted({root.source.format for root in roots}),
+            counts,
+            combined(records),
+        ),
+        "skipped": sum(record.bad for record in records),
+        "command": command(),
+        "roots": [root.record(index) for root in roots],
+        "dead": dead,
+        "files": fingerprints(build, *linked),
+    }
+
+
+def write_manifest(index: Path, manifest: Mapping[str, Any]) -> None:
+    """Put a complete build in the place of the one that the index has, atomically."""
+    write_atomic(index / MANIFEST, [dumps(manifest, indent=2)])
 
 
 def _fill(
@@ -134,31 +165,53 @@ def _fill(
     empty = "the corpus holds no passages"
     if corpus.shard is not None:
         empty = f"part {corpus.shard} of the corpus holds no passages: choose fewer shards"
-    writer = PassageWriter(store, postings, corpus.refuse, lambda _: progress and progress(corpus.bytes_read), empty)
+
+    def wrote(_: int) -> None:
+        if progress is not None:
+            progress(corpus.report.bytes_read)
+
+    writer = PassageWriter(store, postings, corpus.refuse, wrote, empty)
     records = []
     numbers = {id(source): number for number, source in enumerate(corpus.described)}
     with writer:
-        corpus.bytes_read = 0
         for number, file in enumerate(corpus.files()):
-            stamp, bad = Stamp.of(file.path, document=file.source.format == DOCUMENTS), corpus.bad
+            report, stamp = corpus.report, Stamp.of(file.path, document=file.source.format == DOCUMENTS)
+            before = report.bad
             count, checksum = writer.add(corpus.read_file(file), number)
-            told = corpus.twins.get(file.name, ""), corpus.sketches.get(file.name, "")
-            contents = Contents(count, checksum, corpus.bad - bad, *told)
-            source = numbers[id(file.source)]
-            records.append(record_of(number, source, file, stamp.confirmed(file.path), contents))
-        if corpus.reasons and not writer.counts["passages"]:
-            raise FormatError(corpus.reasons[0])
+            record = FileRecord(
+                number,
+                numbers[id(file.source)],
+                file.name,
+                file.within,
+                stamp.confirmed(file.path),
+                passages=count,
+                checksum=checksum,
+                bad=report.bad - before,
+                twin=report.twins.get(file.name, ""),
+                sketch=report.sketches.get(file.name, ""),
+            )
+            records.append(record)
+        if corpus.report.reasons and not writer.counts["passages"]:
+            raise FormatError(corpus.report.reasons[0])
     return records, writer.counts
 
 
+def _raise(error: FormatError) -> None:
+    raise error
+
+
 class PassageWriter:
-    """Writes passages to a new store and new postings; a context that finishes both, or abandons them."""
+    """Writes passages to a new store and new postings; a context that finishes both, or abandons them.
+
+    `refuse` is called with the error of a passage that is left out: no text, or an id that is taken. `progress` is
+    called with the number of rows. `empty` is the error if there is no passage.
+    """
 
     def __init__(
         self,
         store: PassageStore,
         postings: BM25Writer,
-        refuse: Callable[[FormatError], None],
+        refuse: Callable[[FormatError], None] = _raise,
         progress: Callable[[int], object] = lambda rows: None,
         empty: str = "the corpus holds no passages",
     ) -> None:

@@ -25,10 +25,10 @@ class Plan:
 
 @dataclass(slots=True)
 class Work:
-    """Which files to read, with their numbers and places, and which records stay."""
+    """Which files to read, and which records stay; `changed`, `new` and `deleted` are names of files by number."""
 
     kept: list[FileRecord] = field(default_factory=list)
-    read: list[tuple[int, int, SourceFile]] = field(default_factory=list)
+    read: list[tuple[int, int, SourceFile]] = field(default_factory=list)  # number, source, file
     changed: dict[int, str] = field(default_factory=dict)
     new: dict[int, str] = field(default_factory=dict)
     deleted: dict[int, str] = field(default_factory=dict)
@@ -38,17 +38,7 @@ class Work:
 def compare(index: Path, plan: Plan, records: Sequence[FileRecord]) -> Work:
     """Look for changed, new and deleted files among the sources that the plan lists."""
     work, number = Work(), max((record.number for record in records), default=-1)
-    places = {old: place for place, (old, _) in enumerate(plan.roots)}
-    known: dict[int, dict[str, FileRecord]] = {}
-    for record in records:
-        source = places.get(record.source)
-        if source is None or record.name in plan.dropped:
-            work.deleted[record.number] = record.name
-            work.touched.update([] if source is None else [source])
-        elif source in plan.listed:
-            known.setdefault(source, {})[record.within] = replace(record, source=source)
-        else:
-            work.kept.append(replace(record, source=source))
+    known = _to_look_for(plan, records, work)
     for source in sorted(plan.listed):
         there = known.get(source, {})
         for file in _files(index, plan.roots[source][1], len(there)):
@@ -68,6 +58,22 @@ def compare(index: Path, plan: Plan, records: Sequence[FileRecord]) -> Work:
     if work.changed or work.new or work.deleted:
         _read_again(plan, work)
     return work
+
+
+def _to_look_for(plan: Plan, records: Sequence[FileRecord], work: Work) -> dict[int, dict[str, FileRecord]]:
+    """The records of the sources that the plan lists, by source and path; the work gets all others, kept or deleted."""
+    places = {old: place for place, (old, _) in enumerate(plan.roots)}
+    known: dict[int, dict[str, FileRecord]] = {}
+    for record in records:
+        source = places.get(record.source)
+        if source is None or record.name in plan.dropped:
+            work.deleted[record.number] = record.name
+            work.touched.update([] if source is None else [source])
+        elif source in plan.listed:
+            known.setdefault(source, {})[record.within] = replace(record, source=source)
+        else:
+            work.kept.append(replace(record, source=source))
+    return known
 
 
 def _files(index: Path, root: Root, before: int) -> Iterator[SourceFile]:

@@ -111,6 +111,18 @@ def download(item: Prebuilt, to: Path, progress: Progress | None = None) -> None
     free = shutil.disk_usage(part.parent).free + _size(part)
     if free < item.size:
         raise RagError(f"{part.parent}: {item.name} takes {item.size:,} bytes packed, {free:,} are free")
+    _receive(item, part, progress)
+    algorithm, _, wanted = item.checksum.partition(":")
+    with part.open("rb") as file:
+        found = hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+    if found != wanted:
+        part.unlink()
+        raise RagError(f"{item.url}: {algorithm} should be {wanted}, found {found}: the file was removed, fetch again")
+    part.replace(to)
+
+
+def _receive(item: Prebuilt, part: Path, progress: Progress | None) -> None:
+    """Request the missing bytes until all are there; raises `RagError` after a few requests in vain."""
     reason, most, vain = "", 0, 0
     while (before := _size(part)) < item.size:
         most = max(most, before)
@@ -129,13 +141,6 @@ def download(item: Prebuilt, to: Path, progress: Progress | None = None) -> None
                 f"{item.url}: {reason} after {_size(part):,} of {item.size:,} bytes; "
                 "the same command continues from there"
             )
-    algorithm, _, wanted = item.checksum.partition(":")
-    with part.open("rb") as file:
-        found = hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
-    if found != wanted:
-        part.unlink()
-        raise RagError(f"{item.url}: {algorithm} should be {wanted}, found {found}: the file was removed, fetch again")
-    part.replace(to)
 
 
 def _size(path: Path) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from autoais.io.jsonl import dumps, field, read_objects, strings, write_atomic
 from autoais.io.provenance import sha256_file
-from rag.corpus.sources import LARGEST, Shard, Source, SourceFile
+from rag.corpus.sources import LARGEST, Shard, Source
 from rag.corpus.urls import host_of
 from rag.errors import FormatError, IndexingError, UsageError, UserError
 from rag.index.manifest import WEB, is_path
@@ -203,19 +203,3 @@ def roots_of(manifest: Mapping[str, Any], index: Path) -> list[Root]:
         return [Root.of(one, index, "manifest.json") for one in listed]
     except FormatError as error:
         raise IndexingError(f"the manifest of {index} is damaged ({error}): build the index again") from error
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What was read of a file: the number and the checksum of its passages, how many were skipped, twin and sketch."""
-
-    passages: int
-    checksum: str
-    bad: int = 0
-    twin: str = ""
-    sketch: str = ""
-
-
-def record_of(number: int, source: int, file: SourceFile, stamp: Stamp, contents: Contents) -> FileRecord:
-    """The record of a file that was read."""
-    return FileRecord(number, source, file.name, file.within, stamp, **asdict(contents))

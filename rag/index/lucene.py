@@ -11,6 +11,7 @@ from autoais.io.provenance import sha256_file, versions
 from autoais.text import wikipedia
 from rag import jvm
 from rag.corpus.corpus import Corpus
+from rag.corpus.report import ReadReport
 from rag.corpus.sources import LUCENE, Source, SourceFile
 from rag.errors import FormatError, IndexingError
 from rag.index.recipes import read_recipe
@@ -96,8 +97,6 @@ class Passages:
 class Stored(Corpus):
     """The passages stored in an Anserini index, as a corpus to build an index from."""
 
-    unit = "passages"
-
     def __init__(self, folder: Path, *, skip_bad: bool = False) -> None:
         self._passages = Passages(folder)
         super().__init__([folder], skip_bad=skip_bad)
@@ -114,14 +113,14 @@ class Stored(Corpus):
         return 3 * sum(path.stat().st_size for path in self.sources[0].glob("*.fdt"))
 
     def files(self) -> Iterator[SourceFile]:
-        """Yield the index as one file."""
+        """Begin a pass and its report; yield the index as one file."""
+        self.report = ReadReport()
         yield self.described[0].file(self.sources[0])
 
     def read_file(self, file: SourceFile) -> Iterator[tuple[str, Passage]]:
         """Yield (location, passage) in Lucene's order."""
-        self.bytes_read = 0
         for number in range(len(self._passages)):
-            self.bytes_read = number + 1
+            self.report.bytes_read = number + 1
             try:
                 yield f"{self.sources[0]}, document {number}", self._passages.at(number)
             except FormatError as error:

@@ -66,7 +66,7 @@ def is_shard(manifest: Mapping[str, Any]) -> bool:
     return any("shard" in root for root in manifest.get("roots", ()))
 
 
-def described(sources: list[str], formats: list[str], counts: dict[str, int], checksum: str) -> dict[str, Any]:
+def described(sources: list[str], formats: list[str], counts: Mapping[str, int], checksum: str) -> dict[str, Any]:
     """The part of the manifest that every index has."""
     return {
         "format_version": FORMAT_VERSION,
@@ -84,26 +84,13 @@ def described(sources: list[str], formats: list[str], counts: dict[str, int], ch
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of an index folder; raises `IndexingError` if it is missing, damaged or of another version."""
     path = folder / MANIFEST
-    if not folder.exists():
-        raise IndexingError(f"no index at {folder}: build one with rag index build SOURCE --to {folder}")
-    if not path.exists():
-        if folder.is_dir() and any(p.name.startswith(BUILD) for p in folder.iterdir()):
-            raise IndexingError(f"the index at {folder} is half-built (no {MANIFEST}): build it again")
-        raise IndexingError(f"{folder} is not an index (no {MANIFEST})")
+    _check_there(folder)
     try:
         manifest = parse_object(path.read_bytes(), str(path))
         version = field(manifest, "format_version", int, str(path))
     except (OSError, FormatError) as error:
         raise IndexingError(f"the manifest is damaged ({error}): build the index again") from error
-    if version > FORMAT_VERSION:
-        raise IndexingError(
-            f"{folder} is an index of format {version}, this version reads {FORMAT_VERSION}: upgrade attributed-rag"
-        )
-    if version < FORMAT_VERSION:
-        raise IndexingError(
-            f"{folder} is an index of the older format {version}, this version reads {FORMAT_VERSION}: "
-            "build it again with rag index build"
-        )
+    _check_version(version, folder)
     try:
         weights_of(Recipe.of(manifest["recipe"]))
         counts = [field(manifest, name, int, str(path)) for name in ("passages", "untitled")]
@@ -116,3 +103,26 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if min(counts) < 0 or not build.startswith(BUILD) or Path(build).name != build:
         raise IndexingError(f"{path} is damaged: build the index again")
     return manifest
+
+
+def _check_there(folder: Path) -> None:
+    """Raise `IndexingError` for a folder without a manifest."""
+    if not folder.exists():
+        raise IndexingError(f"no index at {folder}: build one with rag index build SOURCE --to {folder}")
+    if not (folder / MANIFEST).exists():
+        if folder.is_dir() and any(p.name.startswith(BUILD) for p in folder.iterdir()):
+            raise IndexingError(f"the index at {folder} is half-built (no {MANIFEST}): build it again")
+        raise IndexingError(f"{folder} is not an index (no {MANIFEST})")
+
+
+def _check_version(version: int, folder: Path) -> None:
+    """Raise `IndexingError` for an index of another format version."""
+    if version > FORMAT_VERSION:
+        raise IndexingError(
+            f"{folder} is an index of format {version}, this version reads {FORMAT_VERSION}: upgrade attributed-rag"
+        )
+    if version < FORMAT_VERSION:
+        raise IndexingError(
+            f"{folder} is an index of the older format {version}, this version reads {FORMAT_VERSION}: "
+            "build it again with rag index build"
+        )

@@ -12,22 +12,18 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.paths import folder_size
-from autoais.io.provenance import command
 from rag.corpus.sources import DOCUMENTS, Shard, Source, place
 from rag.errors import FormatError, IndexingError, UsageError
-from rag.index.build import Estimate, PassageWriter, building, check_new
+from rag.index.build import Estimate, PassageWriter, building, check_new, manifest_of, write_manifest
 from rag.index.compare import repeats
 from rag.index.files import FileRecord, Root, combined, read_files, roots_of, write_files
 from rag.index.index import Index
-from rag.index.integrity import fingerprints
-from rag.index.manifest import MANIFEST, described
 from rag.index.open import open_build, open_index
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer
 from rag.index.update import overlap
-from rag.index.web import copied
+from rag.index.web_sources import copied
 from rag.progress import Progress, no_progress
 
 MergeParts = Callable[[Sequence[tuple[Index, Sequence[int]]], Index], Mapping[str, str]]
@@ -101,15 +97,7 @@ def plan_merge(folders: Sequence[str | Path], to: Path, *, replace: bool = False
     `IndexingError` for indexes that cannot be opened or do not fit together, and for an index in `to`, unless
     `replace`.
     """
-    if len(folders) < 2:
-        raise UsageError(f"an index is merged of two or more, found {len(folders)}")
-    for folder in folders:
-        if "://" in str(folder):
-            raise UsageError(f"{folder} is on a server: copy the folder of the index to this machine")
-    members = [Member.open(Path(folder)) for folder in folders]
-    for one, other in combinations(members, 2):
-        if one.folder.resolve() == other.folder.resolve():
-            raise UsageError(f"{other.folder} is named twice")
+    members = _opened(folders)
     if any(member.folder.resolve() == to.resolve() for member in members):
         raise UsageError(f"{to} is one of the indexes to merge: name another folder for the merged one")
     if not replace:
@@ -119,6 +107,19 @@ def plan_merge(folders: Sequence[str | Path], to: Path, *, replace: bool = False
     for one, other in combinations(members, 2):
         _check_sources(one, other)
     return _side_by_side(members)
+
+
+def _opened(folders: Sequence[str | Path]) -> list[Member]:
+    if len(folders) < 2:
+        raise UsageError(f"an index is merged of two or more, found {len(folders)}")
+    for folder in folders:
+        if "://" in str(folder):
+            raise UsageError(f"{folder} is on a server: copy the folder of the index to this machine")
+    members = [Member.open(Path(folder)) for folder in folders]
+    for one, other in combinations(members, 2):
+        if one.folder.resolve() == other.folder.resolve():
+            raise UsageError(f"{other.folder} is named twice")
+    return members
 
 
 def estimate_merge(merger: Merger) -> Estimate:
@@ -147,25 +148,12 @@ def merge(
         roots = [_taken(root, to) for root in merger.roots]
         counts, left = _fill(merger, work, report)
         write_files(work, merger.records)
-        manifest = {
-            "build": work.name,
-            **described(
-                [root.source.name for root in roots],
-                sorted({root.source.format for root in roots}),
-                counts,
-                combined(merger.records),
-            ),
-            "skipped": sum(record.bad for record in merger.records),
-            "command": command(),
-            "roots": [root.record(to) for root in roots],
-            "dead": 0,
-            "files": fingerprints(work),
-        }
+        manifest = manifest_of(to, work, roots, merger.records, counts)
         left_out: Mapping[str, str] = {}
         if merge_parts is not None:
             given = [(member.index, rows) for member, rows in zip(merger.members, left, strict=True)]
             left_out = merge_parts(given, open_build(to, manifest))
-        write_atomic(to / MANIFEST, [dumps(manifest, indent=2)])
+        write_manifest(to, manifest)
     return manifest, left_out
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from rag.corpus.sources import DOCUMENTS
-from rag.errors import FormatError, IndexingError
+from rag.errors import IndexingError
 from rag.index.index import Index
 from rag.index.integrity import check_files
 from rag.index.manifest import BASE_RECIPE, MANIFEST, described, read_manifest
@@ -67,12 +67,8 @@ def _handbook() -> Index:
     )
     store = PassageStore.create(None)
     postings = BM25Writer(None, _SMALL_HEAP_BYTES)
-    with PassageWriter(store, postings, _raise) as writer:
+    with PassageWriter(store, postings) as writer:
         _, checksum = writer.add(located)
     counts = writer.counts
     manifest = described(["docs/handbook"], [DOCUMENTS], counts, checksum) | {"skipped": 0}
     return Index(HANDBOOK, None, manifest, store, BM25(postings.index, store, read_recipe(BASE_RECIPE), **counts))
-
-
-def _raise(error: FormatError) -> None:
-    raise error

@@ -8,28 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.provenance import command
 from rag.corpus.corpus import Corpus
 from rag.corpus.sources import DOCUMENTS, SourceFile, place
 from rag.errors import IndexingError
-from rag.index.build import duplicate, encodable, new_build
+from rag.index.build import duplicate, encodable, manifest_of, new_build, write_manifest
 from rag.index.compare import Plan, Work, compare, repeats, unknown
 from rag.index.files import (
-    Contents,
     FileRecord,
     Root,
     Stamp,
-    combined,
     read_files,
-    record_of,
     roots_of,
     write_files,
 )
 from rag.index.folder import claimed, sweep
 from rag.index.index import Index
-from rag.index.integrity import fingerprints
-from rag.index.manifest import MANIFEST, described, is_shard, read_manifest
+from rag.index.manifest import is_shard, read_manifest
 from rag.index.open import open_build
 from rag.index.parts import recipes_of
 from rag.index.passages import PASSAGES, PassageStore, Store
@@ -105,46 +99,32 @@ def _rebuild(
     carry: CarryParts | None,
     progress: Count | None,
 ) -> Changes:
-    old = open_build(index, manifest)
-    assert old.build is not None
+    old, roots = open_build(index, manifest), [root for _, root in plan.roots]
     with new_build(index) as build:
-        try:
-            shutil.copyfile(old.build / PASSAGES, build / PASSAGES)
-        except OSError as error:
-            raise IndexingError(f"{build}: cannot be written: {error.strerror}") from error
-        editor = RowEditor(build / PASSAGES, manifest["passages"])
-        try:
-            editor.start(work.deleted, work.changed)
-            reader = _Reader(plan, editor)
-            records = list(work.kept)
-            for done, (number, source, file) in enumerate(work.read, 1):
-                records.append(reader.read(number, source, file))
-                if progress is not None:
-                    progress(done, len(work.read))
-            records = reader.settle(records, work.touched)
-            editor.finish()
-        finally:
-            editor.abandon()
-        if not editor.rows:
+        reader = _Reader(roots, _copied(old, build))
+        records = reader.read_all(work, progress)
+        if not reader.editor.rows:
             raise IndexingError(f"{index} would hold no passages any more: remove its folder instead")
-        counts, dead = _write_postings(old, build, editor)
+        counts, dead = _write_postings(old, build, reader.editor)
         write_files(build, records)
-        changed = {
-            "build": build.name,
-            **described(
-                [root.source.name for _, root in plan.roots],
-                sorted({root.source.format for _, root in plan.roots}),
-                counts,
-                combined(records),
-            ),
-            "skipped": sum(record.bad for record in records),
-            "command": command(),
-            "roots": [root.record(index) for _, root in plan.roots],
-            "dead": dead,
-            "files": fingerprints(build, old.build, manifest.get("files", {})),
-        }
-        left_out = _carried(old, open_build(index, changed), sorted(editor.written), carry)
-        write_atomic(index / MANIFEST, [dumps(changed, indent=2)])
+        changed = manifest_of(index, build, roots, records, counts, dead=dead, old=old)
+        left_out = _carried(old, open_build(index, changed), sorted(reader.editor.written), carry)
+        write_manifest(index, changed)
+    return _changes(work, records, reader.reasons, left_out)
+
+
+def _copied(old: Index, build: Path) -> RowEditor:
+    """The editor of a copy of the passages in a new build."""
+    assert old.build is not None
+    try:
+        shutil.copyfile(old.build / PASSAGES, build / PASSAGES)
+    except OSError as error:
+        raise IndexingError(f"{build}: cannot be written: {error.strerror}") from error
+    return RowEditor(build / PASSAGES, old.manifest["passages"])
+
+
+def _changes(work: Work, records: Sequence[FileRecord], skipped: Sequence[str], left_out: Sequence[str]) -> Changes:
+    """What was done; a file that became or ceased to be a repeat of another one has changed too."""
     was = {record.number: record.twin for record in work.kept}
     flipped = {r.name for r in records if r.number in was and bool(was[r.number]) != bool(r.twin)}
     return Changes(
@@ -152,7 +132,7 @@ def _rebuild(
         new=tuple(sorted(work.new.values())),
         deleted=tuple(sorted(work.deleted.values())),
         unchanged=len(work.kept) - len(flipped),
-        skipped=tuple(reader.reasons),
+        skipped=tuple(skipped),
         left_out=tuple(left_out),
     )
 
@@ -160,15 +140,29 @@ def _rebuild(
 class _Reader:
     """Reads files into the store, and settles which of them repeat others."""
 
-    def __init__(self, plan: Plan, editor: RowEditor) -> None:
-        self._roots = [root for _, root in plan.roots]
-        self._editor = editor
+    def __init__(self, roots: Sequence[Root], editor: RowEditor) -> None:
+        self._roots, self.editor = roots, editor
         self._corpora: dict[int, Corpus] = {}
 
     @property
     def reasons(self) -> list[str]:
         """Why items were skipped."""
-        return [reason for _, corpus in sorted(self._corpora.items()) for reason in corpus.reasons]
+        return [reason for _, corpus in sorted(self._corpora.items()) for reason in corpus.report.reasons]
+
+    def read_all(self, work: Work, progress: Count | None) -> list[FileRecord]:
+        """Read the files of the work into the store and finish it; returns the records of all files in order."""
+        try:
+            self.editor.start(work.deleted, work.changed)
+            records = list(work.kept)
+            for done, (number, source, file) in enumerate(work.read, 1):
+                records.append(self.read(number, source, file))
+                if progress is not None:
+                    progress(done, len(work.read))
+            records = self.settle(records, work.touched)
+            self.editor.finish()
+        finally:
+            self.editor.abandon()
+        return records
 
     def read(self, number: int, source: int, file: SourceFile) -> FileRecord:
         """Read a file, whether it repeats another one or not."""
@@ -176,16 +170,24 @@ class _Reader:
         if source not in self._corpora:
             self._corpora[source] = Corpus.of([root.source], skip_bad=root.skip_bad, strict=root.strict)
         corpus, stamp = self._corpora[source], Stamp.of(file.path, document=file.source.format == DOCUMENTS)
-        before, digest, count = corpus.bad, hashlib.sha256(), 0
+        before, digest, count = corpus.report.bad, hashlib.sha256(), 0
         for where, passage, encoded in encodable(corpus.read_file(file), corpus.refuse):
-            if not self._editor.put(passage, number):
+            if not self.editor.put(passage, number):
                 corpus.refuse(duplicate(where, passage))
                 continue
             digest.update(encoded)
             count += 1
-        sketch = corpus.sketches.get(file.name, "")
-        contents = Contents(count, digest.hexdigest(), corpus.bad - before, sketch=sketch)
-        return record_of(number, source, file, stamp.confirmed(file.path), contents)
+        return FileRecord(
+            number,
+            source,
+            file.name,
+            file.within,
+            stamp.confirmed(file.path),
+            passages=count,
+            checksum=digest.hexdigest(),
+            bad=corpus.report.bad - before,
+            sketch=corpus.report.sketches.get(file.name, ""),
+        )
 
     def compares(self, source: int) -> bool:
         """Whether files of a source are left out if they repeat others."""
@@ -206,7 +208,7 @@ class _Reader:
             mine = [found[record.number] for record in mine]
             twins = repeats(mine)
             gone = {record.number for record in mine if record.name in twins and record.passages}
-            self._editor.drop(gone)
+            self.editor.drop(gone)
             for record in mine:
                 twin = twins.get(record.name, "")
                 if twin:

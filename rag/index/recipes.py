@@ -77,21 +77,24 @@ def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
     kind, _, url = name.partition(":")
     if kind == "remote" and url:
         return Recipe(name, kind, {"url": url})
-    known, home = names("indexes", ".toml"), None
+    known = names("indexes", ".toml")
     if name in known:
-        text = folder("indexes").joinpath(f"{name}.toml").read_text("utf-8")
-    elif name.endswith(".toml"):
+        return _parsed(name, folder("indexes").joinpath(f"{name}.toml").read_text("utf-8"))
+    if name.endswith(".toml"):
         try:
-            home, text = Path(name).parent, Path(name).read_text("utf-8")
+            text = Path(name).read_text("utf-8")
         except (OSError, ValueError) as error:
             raise RagError(f"{name}: cannot be read as a recipe: {error}") from error
-    elif name in kinds:
+        return _parsed(name, text, Path(name).parent)
+    if name in kinds:
         return Recipe(name, name, {})
-    else:
-        listed = kinds if isinstance(kinds, Iterable) else ()
-        installed = [one for one in listed if one not in known and one not in _WITH_SETTINGS]
-        others = "a+b, which fuses two, and remote:URL, a server"
-        raise RagError(f"no recipe called {name!r}; there are: {', '.join([*known, *installed])}, {others}")
+    listed = kinds if isinstance(kinds, Iterable) else ()
+    installed = [one for one in listed if one not in known and one not in _WITH_SETTINGS]
+    others = "a+b, which fuses two, and remote:URL, a server"
+    raise RagError(f"no recipe called {name!r}; there are: {', '.join([*known, *installed])}, {others}")
+
+
+def _parsed(name: str, text: str, home: Path | None = None) -> Recipe:
     try:
         return replace(Recipe.of(tomllib.loads(text)), home=home)
     except KeyError as error:

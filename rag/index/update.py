@@ -16,7 +16,7 @@ from rag.errors import IndexingError
 from rag.index.compare import Plan
 from rag.index.files import FileRecord, Root
 from rag.index.rebuild import CarryParts, Changes, change
-from rag.index.web import Fetching, check_sources, fetch_sources, forbidden, refresh
+from rag.index.web_sources import Fetching, check_sources, fetch_sources, forbidden, refresh
 from rag.progress import Count
 
 

@@ -50,23 +50,27 @@ Merged = tuple[Index, Sequence[int]]
 class RetrieverKind:
     """A kind of retriever: `open` returns one for an index and a recipe.
 
-    A kind that adds its own part to an index (`rag.index.parts`) also has `needs(index, recipe, memory)`, an estimate
-    of its size, and `add(index, recipe, memory, progress)`, which adds it; `memory` is a limit in bytes or None.
-    `update(old, new, recipe, rows, progress)` brings the part of an index into an updated one, in which these rows
-    changed; without it, the part has to be added again. `seconds(index, recipe, memory)` estimates what building takes
-    besides what grows with the passages, for an index too large to try (`rag.planning`). `outside` says that the part
-    goes to a program that is not ours, which a plan must not fill. `merge(olds, new, recipe, progress)` brings the
-    parts of several indexes, given with rows that are left out, into the one that has their other rows one after
-    another; it returns what `add` still has to do, or an empty text. Without it, the part has to be added again.
+    The other fields are for kinds that add their own part to an index (`rag.index.parts`). `memory` is a limit in bytes
+    or None.
     """
 
     open: Callable[[Index, Recipe], Retriever]
     needs: Callable[[Index, Recipe, int | None], Needs] | None = None
+    """`needs(index, recipe, memory)` estimates the size of the part."""
     add: Callable[[Index, Recipe, int | None, Progress], None] | None = None
+    """`add(index, recipe, memory, progress)` adds the part."""
     update: Callable[[Index, Index, Recipe, Sequence[int], Progress], None] | None = None
+    """`update(old, new, recipe, rows, progress)` brings the part of an index into an updated one, in which these rows
+    changed. Without it, the part has to be added again."""
     seconds: Callable[[Index, Recipe, int | None], float] | None = None
+    """`seconds(index, recipe, memory)` estimates what building takes besides what grows with the passages, for an index
+    too large to try (`rag.planning`)."""
     outside: bool = False
+    """Whether the part goes to a program that is not ours, which a plan must not fill."""
     merge: Callable[[Sequence[Merged], Index, Recipe, Progress], str] | None = None
+    """`merge(olds, new, recipe, progress)` brings the parts of several indexes, given with rows that are left out, into
+    the one that has their other rows one after another. It returns what `add` still has to do, or an empty text.
+    Without it, the part has to be added again."""
 
 
 RETRIEVERS: Registry[RetrieverKind] = Registry(
@@ -126,23 +130,14 @@ def carry_parts(
     disk.
     """
 
-    def report(done: int, what: str) -> None:
-        if progress is not None:
-            progress(f"{recipe.name} {what}", done, len(rows))
+    def update(recipe: Recipe) -> str:
+        change = kind_of(recipe).update
+        if change is None:
+            return _built_anew(recipe)
+        change(old, new, recipe, rows, _progress_of(recipe, len(rows), progress))
+        return ""
 
-    left_out = []
-    for recipe in recipes_of(old):
-        try:
-            update = kind_of(recipe).update
-            if update is not None:
-                update(old, new, recipe, rows, report)
-                continue
-        except UserError as error:
-            if isinstance(error.__cause__, OSError):
-                raise
-            drop_unfinished(new, recipe)
-        left_out.append(recipe.name)
-    return left_out
+    return [recipe.name for recipe in recipes_of(old) if _why_left_out(update, recipe, new)]
 
 
 def merge_parts(
@@ -154,9 +149,11 @@ def merge_parts(
     disk.
     """
 
-    def report(done: int, what: str) -> None:
-        if progress is not None:
-            progress(f"{name} {what}", done, new.manifest["passages"])
+    def merge(recipe: Recipe) -> str:
+        join = kind_of(recipe).merge
+        if join is None:
+            return _built_anew(recipe)
+        return join(olds, new, recipe, _progress_of(recipe, new.manifest["passages"], progress))
 
     left_out = {}
     found = [{recipe.name: recipe for recipe in recipes_of(index)} for index, _ in olds]
@@ -164,19 +161,31 @@ def merge_parts(
         without = [index.name for (index, _), recipes in zip(olds, found, strict=True) if name not in recipes]
         if without:
             left_out[name] = f"{without[0]} has no such part"
-            continue
-        recipe = found[0][name]
-        if any(recipes[name] != recipe for recipes in found):
+        elif any(recipes[name] != found[0][name] for recipes in found):
             left_out[name] = "its recipe is not the same in all indexes"
-            continue
-        try:
-            merge = kind_of(recipe).merge
-            rest = f"a part of kind {recipe.kind} is built anew" if merge is None else merge(olds, new, recipe, report)
-        except UserError as error:
-            if isinstance(error.__cause__, OSError):
-                raise
-            drop_unfinished(new, recipe)
-            rest = str(error)
-        if rest:
-            left_out[name] = rest
+        elif why := _why_left_out(merge, found[0][name], new):
+            left_out[name] = why
     return left_out
+
+
+def _progress_of(recipe: Recipe, total: int, progress: Callable[[str, int, int], None] | None) -> Progress:
+    def report(done: int, what: str) -> None:
+        if progress is not None:
+            progress(f"{recipe.name} {what}", done, total)
+
+    return report
+
+
+def _built_anew(recipe: Recipe) -> str:
+    return f"a part of kind {recipe.kind} is built anew"
+
+
+def _why_left_out(work: Callable[[Recipe], str], recipe: Recipe, new: Index) -> str:
+    """What the work on a part says is left to do, or its error; empty if the part is there. A full disk is raised."""
+    try:
+        return work(recipe)
+    except UserError as error:
+        if isinstance(error.__cause__, OSError):
+            raise
+        drop_unfinished(new, recipe)
+        return str(error)

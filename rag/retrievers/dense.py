@@ -18,21 +18,18 @@ from rag.index.parts import Needs, Progress, adding, beginning, open_part
 from rag.index.passages import Store
 from rag.index.recipes import Recipe
 from rag.retrievers import Merged, RetrieverKind
-from rag.retrievers.vectors import (
+from rag.retrievers.vector_index import (
     KINDS,
-    PER_FILE,
     SMALL,
     Searcher,
-    StoredVectors,
     VectorSearch,
     build,
     choose_settings,
     estimate,
     estimate_seconds,
-    file_path,
     pick,
-    write_file,
 )
+from rag.retrievers.vectors import PER_FILE, StoredVectors, file_path, write_file
 from rag.types import Hit, Passage, best_first
 
 if TYPE_CHECKING:
@@ -53,6 +50,15 @@ class Part:
     longest: float
     kind: str
     settings: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The kind of index of the vectors, its settings, and the reason if it is not the recipe's."""
+
+    kind: str
+    settings: Mapping[str, int]
+    why: str
 
 
 def open_dense(index: Index, recipe: Recipe) -> "Dense":
@@ -93,9 +99,9 @@ def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
     """Estimate what `add` takes; `memory` includes this process with its model loaded."""
     encoder = _encoder(recipe)
     rows = index.manifest["passages"]
-    kind, settings, why = _choice(recipe, rows, encoder.dimension, memory)
-    found = estimate(kind, rows, encoder.dimension, settings)
-    return Needs(found.memory + peak_memory(), found.resident, found.disk, why)
+    choice = _choice(recipe, rows, encoder.dimension, memory)
+    found = estimate(choice.kind, rows, encoder.dimension, choice.settings)
+    return Needs(found.memory + peak_memory(), found.resident, found.disk, choice.why)
 
 
 def peak_memory() -> int:
@@ -111,7 +117,7 @@ def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) ->
     """
     encoder = _encoder(recipe)
     rows = index.manifest["passages"]
-    kind, settings, why = _choice(recipe, rows, encoder.dimension, memory)
+    choice = _choice(recipe, rows, encoder.dimension, memory)
     plan = {"encoder": encoder.name, "dimension": encoder.dimension, "shard": PER_FILE}
     with adding(index, recipe, plan) as (work, record):
         for stale in (*work.glob("*.new"), *work.glob("*.faiss")):
@@ -120,18 +126,22 @@ def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) ->
             if not file_path(work, number).exists():
                 last = min(first + PER_FILE, rows)
                 write_file(work, number, _encoded(index.store, encoder, first, last, progress))
-        stored = StoredVectors(work, rows, encoder.dimension, PER_FILE)
-        if kind != "flat":
-            build(kind, settings, stored, work / f"{kind}.faiss", progress)
-        record |= {"index": kind, "settings": settings, "why": why, "longest": stored.longest()}
+        record |= _indexed(StoredVectors(work, rows, encoder.dimension, PER_FILE), choice, work, progress)
+
+
+def _indexed(stored: StoredVectors, choice: _Choice, work: Path, progress: Progress) -> dict[str, Any]:
+    """Build the index of the vectors in the work folder; returns what the manifest of the part says of them."""
+    if choice.kind != "flat":
+        build(choice.kind, choice.settings, stored, work / f"{choice.kind}.faiss", progress)
+    return {"index": choice.kind, "settings": choice.settings, "why": choice.why, "longest": stored.longest()}
 
 
 def seconds(index: Index, recipe: Recipe, memory: int | None) -> float:
     """Estimate what building the index of the vectors takes, once they are encoded."""
     encoder = _encoder(recipe)
     rows = index.manifest["passages"]
-    kind, settings, _ = _choice(recipe, rows, encoder.dimension, memory)
-    return estimate_seconds(kind, rows, encoder.dimension, settings)
+    choice = _choice(recipe, rows, encoder.dimension, memory)
+    return estimate_seconds(choice.kind, rows, encoder.dimension, choice.settings)
 
 
 def update(old: Index, new: Index, recipe: Recipe, changed: Sequence[int], progress: Progress) -> None:
@@ -139,34 +149,37 @@ def update(old: Index, new: Index, recipe: Recipe, changed: Sequence[int], progr
 
     Raises `IndexingError` if the part is damaged or its encoder is another one now.
     """
-    import numpy as np
-
     encoder = _encoder(recipe)
     home, part = open_part(old, recipe)
     plan = {"encoder": encoder.name, "dimension": encoder.dimension, "shard": part["shard"]}
     if any(part[name] != value for name, value in plan.items()):
         raise IndexingError(f"{home.name} was built with another encoder: add the part again")
-    rows, size, kind = new.manifest["passages"], part["shard"], part["index"]
-    encoded = 0
+    rows, size, encoded = new.manifest["passages"], part["shard"], 0
     with adding(new, recipe, plan, updating=True) as (work, record):
         for number, first in enumerate(range(0, rows, size)):
             last = min(first + size, rows)
             inside = [row for row in changed if first <= row < last]
-            before = file_path(home, number)
-            vectors = np.zeros((last - first, encoder.dimension), np.float16)
-            if before.exists():
-                kept = np.load(before)[: last - first]
-                vectors[: len(kept)] = kept
+            vectors = _resized(file_path(home, number), last - first, encoder.dimension)
             for start in range(0, len(inside), _BATCH):
                 some = inside[start : start + _BATCH]
-                vectors[np.array(some) - first] = _checked(encoder, new.store.rows(some))
+                vectors[[row - first for row in some]] = _checked(encoder, new.store.rows(some))
                 encoded += len(some)
                 progress(encoded, "encoded")
             write_file(work, number, vectors)
         stored = StoredVectors(work, rows, encoder.dimension, size)
-        if kind != "flat":
-            build(kind, part["settings"], stored, work / f"{kind}.faiss", lambda done, what: None)
-        record |= {"index": kind, "settings": part["settings"], "why": part["why"], "longest": stored.longest()}
+        choice = _Choice(part["index"], part["settings"], part["why"])
+        record |= _indexed(stored, choice, work, lambda done, what: None)
+
+
+def _resized(path: Path, rows: int, dimension: int) -> "NDArray[np.float16]":
+    """The first vectors of a file, with zeros for those that it lacks or if there is no such file."""
+    import numpy as np
+
+    vectors = np.zeros((rows, dimension), np.float16)
+    if path.exists():
+        kept = np.load(path)[:rows]
+        vectors[: len(kept)] = kept
+    return vectors
 
 
 def merge(olds: Sequence[Merged], new: Index, recipe: Recipe, progress: Progress) -> str:
@@ -179,16 +192,15 @@ def merge(olds: Sequence[Merged], new: Index, recipe: Recipe, progress: Progress
     if any((part["encoder"], part["dimension"]) != (encoder, dimension) for _, part in parts):
         raise IndexingError("the indexes have vectors of different encoders")
     rows = new.manifest["passages"]
-    kind, settings, why = _choice(recipe, rows, dimension, None)
-    flat = kind == "flat" and all(part["index"] == "flat" for _, part in parts)
+    choice = _choice(recipe, rows, dimension, None)
+    flat = choice.kind == "flat" and all(part["index"] == "flat" for _, part in parts)
     plan = {"encoder": encoder, "dimension": dimension, "shard": PER_FILE}
     with (adding if flat else beginning)(new, recipe, plan, updating=True) as (work, record):
         for number, vectors in enumerate(_regrouped(_kept(olds, parts))):
             write_file(work, number, vectors)
             progress(number * PER_FILE + len(vectors), "copied")
         if flat:
-            longest = StoredVectors(work, rows, dimension, PER_FILE).longest()
-            record |= {"index": kind, "settings": settings, "why": why, "longest": longest}
+            record |= _indexed(StoredVectors(work, rows, dimension, PER_FILE), choice, work, progress)
     return "" if flat else "its vectors are copied, their index is built anew"
 
 
@@ -221,8 +233,8 @@ def _encoder(recipe: Recipe) -> Encoder:
     return open_encoder(recipe.setting("encoder", str))
 
 
-def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> tuple[str, dict[str, int], str]:
-    """The kind of index, its settings and the reason: from the recipe, or chosen to fit the memory limit."""
+def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> _Choice:
+    """The index of the recipe, or one chosen to fit the memory limit in bytes; raises `RagError` if none does."""
     kind, why = recipe.setting("index", str, ""), ""
     if kind and kind not in KINDS:
         raise RagError(f"recipe {recipe.name}: no index called {kind!r}; there are: {', '.join(KINDS)}")
@@ -242,7 +254,7 @@ def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> tu
             f"recipe {recipe.name}: its {kind} index keeps {held / 2**20:,.1f} MiB in memory, above the "
             f"{memory / 2**20:,.1f} MiB given{way_out}"
         )
-    return kind, settings, why
+    return _Choice(kind, settings, why)
 
 
 def _encoded(store: Store, encoder: Encoder, first: int, last: int, progress: Progress) -> "NDArray[np.float16]":

@@ -57,30 +57,40 @@ def open_shards(index: Index, recipe: Recipe) -> "Shards":
     Raises `RagError` for shards that are searched by different retrievers, or that hold the same passages.
     """
     recipe.only(["shards", "recipe", "missing", "timeout"])
-    places = recipe.setting("shards", list)
-    if not 1 <= len(places) <= MOST_SHARDS or not all(isinstance(place, str) and place for place in places):
-        raise RagError(f"recipe {recipe.name}: shards should be 1 to {MOST_SHARDS} folders or addresses of servers")
-    if len(set(places)) < len(places):
-        raise RagError(f"recipe {recipe.name}: a shard is named twice")
+    places = _places(recipe)
     missing = recipe.setting("missing", str, "error")
     if missing not in _WHEN_MISSING:
         raise RagError(f"recipe {recipe.name}: missing should be one of {', '.join(_WHEN_MISSING)}, found {missing!r}")
     inner, timeout = recipe.setting("recipe", str, "bm25"), recipe.setting("timeout", float, 30.0)
     with ThreadPoolExecutor(len(places)) as pool:
         shards = list(pool.map(lambda place: _open(_moved(place, recipe.home), inner, timeout), places))
-    first = shards[0]
-    for other in shards[1:]:
-        if other.engine != first.engine:
-            raise RagError(f"{other.place} is searched by {other.engine}, {first.place} by {first.engine}")
-    known: dict[str, str] = {}
+    _check_apart(shards)
+    named = ",".join(sorted(one.checksum.removeprefix("sha256:")[:12] for one in shards))
+    bm25 = read_recipe(inner).kind == "bm25"
+    parts = _joined(shards, read_recipe(inner)) if bm25 else shards
+    return Shards(f"shards({shards[0].engine}@{named})", parts, bm25=bm25, skip=missing == "skip")
+
+
+def _places(recipe: Recipe) -> list[str]:
+    """The folders and addresses of a recipe; raises `RagError` for none, too many and one that is named twice."""
+    places: list[str] = recipe.setting("shards", list)
+    if not 1 <= len(places) <= MOST_SHARDS or not all(isinstance(place, str) and place for place in places):
+        raise RagError(f"recipe {recipe.name}: shards should be 1 to {MOST_SHARDS} folders or addresses of servers")
+    if len(set(places)) < len(places):
+        raise RagError(f"recipe {recipe.name}: a shard is named twice")
+    return places
+
+
+def _check_apart(shards: Sequence[_Shard]) -> None:
+    """Raise `RagError` unless the shards are searched by the same retriever and hold different passages."""
+    first, known = shards[0], dict[str, str]()
+    for one in shards:
+        if one.engine != first.engine:
+            raise RagError(f"{one.place} is searched by {one.engine}, {first.place} by {first.engine}")
     for one in shards:
         if one.checksum in known:
             raise RagError(f"{one.place} holds the same passages as {known[one.checksum]}")
         known[one.checksum] = one.place
-    named = ",".join(sorted(checksum.removeprefix("sha256:")[:12] for checksum in known))
-    bm25 = read_recipe(inner).kind == "bm25"
-    parts = _joined(shards, read_recipe(inner)) if bm25 else shards
-    return Shards(f"shards({first.engine}@{named})", parts, bm25=bm25, skip=missing == "skip")
 
 
 def _joined(shards: Sequence[_Shard], recipe: Recipe) -> list[_Shard]:

@@ -50,7 +50,7 @@ def page_urls(index: Index) -> dict[str, str]:
     """Return the URLs of the web pages of an index, by the names of their files, with which passage ids begin."""
     if index.build is None:
         return {}
-    from rag.corpus.web import read_pages
+    from rag.corpus.mirrors import read_pages
 
     found = {}
     try:

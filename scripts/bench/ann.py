@@ -35,19 +35,17 @@ from rag.encoders import open_encoder
 from rag.index.open import open_index
 from rag.index.parts import open_part
 from rag.index.recipes import read_recipe
-from rag.retrievers.vectors import (
+from rag.retrievers.vector_index import (
     KINDS,
-    PER_FILE,
     Searcher,
-    StoredVectors,
     build,
     choose_settings,
     estimate,
     estimate_seconds,
     faiss,
     pick,
-    write_file,
 )
+from rag.retrievers.vectors import PER_FILE, StoredVectors, write_file
 from scripts.results import tell
 
 if TYPE_CHECKING:

@@ -151,15 +151,15 @@ def read(folder: Path) -> None:
     pdf_pages._stop()  # so that its CPU time counts
     quantiles = statistics.quantiles(words, n=20)
     found = {
-        "megabytes": corpus.bytes_read / 1e6,
+        "megabytes": corpus.report.bytes_read / 1e6,
         "cpu": _cpu(),
         "memory_megabytes": _memory(),
         "passages": len(words),
         "words": {"p5": quantiles[0], "median": quantiles[9], "p95": quantiles[18]},
         "ends_with_colon": sum(last) / len(last),
-        "bad": corpus.bad,
-        "twins": len(corpus.twins),
-        "left_out": dict(corpus.dropped),
+        "bad": corpus.report.bad,
+        "twins": len(corpus.report.twins),
+        "left_out": dict(corpus.report.dropped),
     }
     sys.stdout.write(json.dumps(found))
 

@@ -26,11 +26,11 @@ from autoais.metrics.rates import Rate
 from autoais.metrics.short_answers import has_answer
 from autoais.questions import read_questions
 from autoais.types import Attribution, CitedSentence, Judge, Judgement, Question
-from rag.answering import Journal, pending
 from rag.attribution.attributor import Attributor
 from rag.attribution.post_hoc import DEFAULT_K, PostHoc
 from rag.index.index import Index
 from rag.index.open import open_index
+from rag.journal import Journal, pending
 from rag.retrievers import open_retriever
 from rag.types import Answer, Passage
 

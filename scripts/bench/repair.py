@@ -25,7 +25,7 @@ from autoais.metrics.rates import Rate
 from autoais.metrics.short_answers import has_answer
 from autoais.text.claims import applicable
 from autoais.types import Attribution, Judge
-from rag.answering import tokens_of
+from rag.answer_files import tokens_of
 from rag.attribution.repair import Repaired
 from rag.generators.cited import Cited
 from rag.llms import Completion, Message

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from rag.answering import Journal
 from rag.index.manifest import FORMAT_VERSION
 from rag.index.open import open_index
+from rag.journal import Journal
 from rag.terminal import show_answer, show_hits
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from tests.commands import ROOT, stop

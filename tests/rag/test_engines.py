@@ -12,12 +12,12 @@ import pytest
 import rag
 from autoais.engines import LocalEngine, open_engine
 from autoais.io.jsonl import read_objects
-from rag.answering import answer_file
+from rag.answer_files import answer_file
 from rag.api import add_recipe
 from rag.bench import run_benchmark
-from rag.distributed import EngineSystem, OpenSystem
 from rag.encoders import encoding_on, open_encoder
 from rag.encoders.engine import EngineEncoder, OpenEncoder
+from rag.engine_system import EngineSystem, OpenSystem
 from rag.errors import RagError, UsageError
 from rag.index.open import open_index
 from rag.systems import Options, open_system

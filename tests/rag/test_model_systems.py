@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from rag.answering import Journal, answer_file
+from rag.answer_files import answer_file
 from rag.errors import RagError
 from rag.generators.cited import Cited
 from rag.generators.extractive import Extractive
 from rag.index.open import open_index
+from rag.journal import Journal
 from rag.llms import ModelError
 from rag.llms.prompts import Prompt
 from rag.retrievers import open_retriever
@@ -214,7 +215,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 KILLED_RETRY = """
 import os, signal, sys
 from pathlib import Path
-from rag.answering import answer_file
+from rag.answer_files import answer_file
 from rag.index.open import open_index
 from tests.rag.test_model_systems import scripted
 

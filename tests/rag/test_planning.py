@@ -15,8 +15,8 @@ from rag.corpus.corpus import Corpus
 from rag.errors import FormatError, RagError, UsageError
 from rag.index.parts import recipes_of
 from rag.planning import plan
-from rag.retrievers import vectors
-from rag.retrievers.vectors import KINDS, choose_settings, estimate_seconds
+from rag.retrievers import vector_index
+from rag.retrievers.vector_index import KINDS, choose_settings, estimate_seconds
 from tests.conftest import Command, one_line_error, write_corpus
 
 WORDS = "river lamp kettle bridge tower ferry mill clock salt barn well harbour".split()
@@ -123,8 +123,8 @@ def test_the_time_of_an_index_grows_with_its_rows(kind: str, monkeypatch: pytest
         work()
         return 1.0
 
-    monkeypatch.setattr(vectors, "_timed", second)
-    monkeypatch.setattr(vectors, "_TRIED", 4_000)
+    monkeypatch.setattr(vector_index, "_timed", second)
+    monkeypatch.setattr(vector_index, "_TRIED", 4_000)
     if kind == "flat":
         assert estimate_seconds(kind, 10**9, 32, {}) == 0
         return

@@ -105,8 +105,8 @@ ANSWERS = Format(
 )
 SCORES = "aqa-scores"
 
-_ALCE, _AQA, _CLAIMS, _CORPORA, _HAGRID, _LIU, _TREC, _TRULENS = (
-    f"autoais.formats.{module}" for module in ("alce", "aqa", "claims", "corpora", "hagrid", "liu", "trec", "trulens")
+_ALCE, _AQA, _CLAIMS, _PASSAGES, _HAGRID, _LIU, _TREC, _TRULENS = (
+    f"autoais.formats.{module}" for module in ("alce", "aqa", "claims", "passages", "hagrid", "liu", "trec", "trulens")
 )
 FORMATS: Registry[Format] = Registry(
     "autoais.formats",
@@ -139,11 +139,11 @@ FORMATS: Registry[Format] = Registry(
         "labels": f"{_CLAIMS}:LABELS",
         "ratings": "autoais.formats.ratings:RATINGS",
         "judgements": "autoais.formats.judgements:JUDGEMENTS",
-        "aqa-corpus": f"{_CORPORA}:AQA",
-        "miracl-corpus": f"{_CORPORA}:MIRACL",
-        "msmarco-v2.1-corpus": f"{_CORPORA}:MSMARCO",
-        "beir-corpus": f"{_CORPORA}:BEIR",
-        "dpr-corpus": f"{_CORPORA}:DPR",
+        "aqa-corpus": f"{_PASSAGES}:AQA",
+        "miracl-corpus": f"{_PASSAGES}:MIRACL",
+        "msmarco-v2.1-corpus": f"{_PASSAGES}:MSMARCO",
+        "beir-corpus": f"{_PASSAGES}:BEIR",
+        "dpr-corpus": f"{_PASSAGES}:DPR",
         ANSWERS.name: ANSWERS,  # last: its required fields are the least specific
     },
 )

@@ -1,22 +1,18 @@
-"""The figures of a report, drawn by matplotlib as SVG and PNG; equal runs give equal bytes."""
+"""The figures of the report of a run."""
 
-import io
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from autoais.metrics.rates import Rate
 from rag.bench.items import Item
 from rag.bench.metrics import quantile
 from rag.bench.results import Group, SystemRun
-from rag.errors import missing_extra
+from rag.reports.figures import COLOURS, Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 WAY_NAMES = {
     "right_attributed": "right and attributed",
@@ -36,60 +32,9 @@ WAY_COLOURS = {
     "refused_wrong": "#4a6fa5",
     "undecided": "#9a9a9a",
 }
-# Okabe and Ito's colours that show on white and on black; lines also differ in dashes and markers.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6fd1", "#888888")
 _DASHES, _MARKERS = ("-", "--", "-.", ":"), "osD^vPX*"
 _SHOWN = 12  # longest list of systems that an alternative text spells out
 _MOST_CITATIONS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure: its file name, title, what it shows in words (for those who do not see it), numbers and drawing."""
-
-    name: str
-    title: str
-    text: str
-    data: dict[str, Any]
-    draw: "Callable[[Axes], None]"
-    height: float = 3.4
-
-    def svg(self, *, dark: bool = False) -> str:
-        """The figure as SVG, with light lines on a transparent ground if `dark`."""
-        with _drawn(self, dark=dark) as canvas:
-            out = io.StringIO()
-            canvas.savefig(out, format="svg", metadata={"Date": None, "Title": self.title}, transparent=True)
-        return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
-
-    def png(self) -> bytes:
-        """The figure as PNG, 200 dots per inch, on white."""
-        with _drawn(self, dark=False) as canvas:
-            out = io.BytesIO()
-            canvas.savefig(out, format="png", dpi=200, metadata={"Software": None})
-        return out.getvalue()
-
-
-@contextmanager
-def _drawn(figure: Figure, *, dark: bool) -> "Iterator[Canvas]":
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure as Canvas
-    except ImportError as error:
-        raise missing_extra("a report", "report") from error
-    from matplotlib import style
-
-    settings: Any = {
-        "svg.hashsalt": figure.name, "font.family": "DejaVu Sans", "font.size": 9, "axes.spines.top": False,
-        "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3, "grid.linewidth": 0.6,
-        "legend.frameon": False, "text.parse_math": False, "figure.constrained_layout.use": True,
-    }  # fmt: skip
-    with mpl.rc_context(), style.context(["default", *(["dark_background"] if dark else [])]):
-        mpl.rcParams.update(settings)
-        canvas = Canvas(figsize=(6.4, figure.height))
-        FigureCanvasAgg(canvas)
-        figure.draw(canvas.subplots())
-        yield canvas
 
 
 def figures(group: Group, pareto: Sequence[Mapping[str, Any]]) -> list[Figure]:

@@ -11,9 +11,9 @@ from typing import Any
 from rag.bench.items import Item, ItemPassage
 from rag.bench.predictions import DID_NOT_FIT
 from rag.bench.report.figures import WAY_NAMES
-from rag.bench.report.html import Image, csp_hash, percent_range, rendered, shown_figures
 from rag.bench.report.tables import HEADLINE, metric_of
 from rag.bench.results import Group
+from rag.reports.html import Image, csp_hash, percent_range, rendered, shown_figures
 from rag.terminal import counted
 
 _SIGNS = dict(zip(WAY_NAMES, "✔◐▲✘○●?", strict=True))  # as in page.js
@@ -25,7 +25,7 @@ def page(
     report: Mapping[str, Any], groups: Sequence[Group], drawn: Sequence[Sequence[Image]], *, passages: bool
 ) -> str:
     """Return the HTML of a report; `drawn` has the figures of each group. Raises `RagError` without Jinja2."""
-    script, style = _read("page.js"), _read("page.css")
+    script = _read("page.js")
     labels = ", ".join(system["label"] for group in report["groups"] for system in group["systems"])
     benchmarks = dict.fromkeys(f"{one['benchmark']} {one['version']}" for one in report["groups"])
     view = {
@@ -38,7 +38,6 @@ def page(
     return rendered(
         _read("page.html.j2"),
         view,
-        style=style,
         script=script,
         script_hash=csp_hash(script),
         data=packed(questions(groups, passages=passages)),

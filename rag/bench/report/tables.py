@@ -1,11 +1,10 @@
 """The headline metrics as a Markdown or LaTeX table; equal reports give equal bytes."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from autoais.terminal import markdown
-from rag.export import escaping
+from rag.reports.html import visible
 
 HEADLINE = {
     "right_attributed": "right and attributed",
@@ -26,12 +25,6 @@ HEADLINE = {
 _TEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     sign: f"\\{sign}" for sign in "$%#&_"
 }
-_BREAKING = re.compile(r"[^\S ]|[\u0000-\u001f\u200e\u200f]")  # they would end a cell, or reorder a row
-
-
-def visible(text: str) -> str:
-    """Return the text with hidden characters, and those that would end a cell or reorder a row, as U+FFFD."""
-    return _BREAKING.sub("\ufffd", escaping.visible(text))
 
 
 def metric_of(system: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag.bench.report.figures import COLOURS, Figure
 from rag.collect.report.analyses import LABELS, MARKED, Analyses, quartiles
+from rag.reports.figures import COLOURS, Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

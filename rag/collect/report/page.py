@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from rag.bench.report.html import Image, percent_range, rendered, shown_figures
 from rag.collect.statistics import TABLE2, TABLE3, labelled_by
+from rag.reports.html import Image, percent_range, rendered, shown_figures
 
 _AGREEMENT = {
     "macro_f1": "macro-F1",
@@ -19,7 +19,6 @@ _AGREEMENT = {
 
 def page(report: Mapping[str, Any], drawn: Sequence[Image]) -> str:
     """Return the HTML; `drawn` has each figure with its SVG for light and dark. Raises `RagError` without Jinja2."""
-    style = files("rag.bench.report").joinpath("page.css").read_text("utf-8")
     template = files("rag.collect.report").joinpath("page.html.j2").read_text("utf-8")
     view = {
         "title": report["name"],
@@ -37,7 +36,7 @@ def page(report: Mapping[str, Any], drawn: Sequence[Image]) -> str:
         "labelled_by": labelled_by(report["labelled_by"]),
         "simulated": report["labelled_by"]["simulated"],
     }
-    return rendered(template, view, style=style)
+    return rendered(template, view)
 
 
 def _number(value: float | int | None) -> str:

@@ -16,7 +16,7 @@ from stat import S_ISREG
 
 from rag.corpus.documents.blocks import Block, Kind
 from rag.corpus.documents.contents import without_contents
-from rag.corpus.documents.formats import CHECKED, HEAD, READERS, Source, is_plain_text
+from rag.corpus.documents.readers import CHECKED, HEAD, READERS, Source, is_plain_text
 from rag.corpus.documents.split import passages
 from rag.corpus.documents.time_limit import limited
 from rag.corpus.documents.titles import is_generic

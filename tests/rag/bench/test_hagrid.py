@@ -7,8 +7,8 @@ import pytest
 
 from autoais.io.jsonl import dumps
 from rag.bench import read_benchmark, run_benchmark
-from rag.bench.questions import read_bench_questions
 from rag.errors import FormatError
+from rag.questions import read_bench_questions
 
 ROWS: list[dict[str, Any]] = [
     {

@@ -18,7 +18,7 @@ from autoais.io.jsonl import dumps, read_objects
 from autoais.io.locks import file_lock
 from autoais.io.provenance import sha256_file
 from rag import resources
-from rag.answering import answer_file
+from rag.answer_files import answer_file
 from rag.api import build_index
 from rag.bench import open_run, read_items, run_benchmark, write_report
 from rag.bench.folder import STAGES, BenchRun
@@ -704,7 +704,7 @@ def test_full_disks_are_one_line(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rag.answering.os.fsync", full)
+    monkeypatch.setattr("rag.journal.os.fsync", full)
     with pytest.raises(UserError, match=r"cannot be written: No space left on device"):
         towns(stage="answer")
     monkeypatch.undo()

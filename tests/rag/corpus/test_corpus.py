@@ -108,8 +108,8 @@ def test_a_broken_line_names_file_line_and_field_or_is_counted(tmp_path: Path, l
     assert says in str(caught.value)
     corpus = Corpus([path], skip_bad=True)
     assert [p.id for _, p in corpus.read()] == ["12#3", "z"]
-    assert corpus.bad == 1
-    assert says in corpus.reasons[0]
+    assert corpus.report.bad == 1
+    assert says in corpus.report.reasons[0]
 
 
 def test_unknown_formats_and_sources_are_named(tmp_path: Path) -> None:

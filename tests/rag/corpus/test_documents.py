@@ -220,7 +220,7 @@ def test_html_that_nests_without_end_is_refused_before_it_is_parsed(tmp_path: Pa
     (tmp_path / "flat.html").write_text("<p>one<br><b>two</b>" * 30_000)
     corpus = Corpus([tmp_path])
     assert {passage.id.partition("#")[0] for _, passage in corpus.read()} == {"flat.html"}
-    assert corpus.reasons == [f"{tmp_path / 'deep.html'}: its elements are nested more than 20,000 deep"]
+    assert corpus.report.reasons == [f"{tmp_path / 'deep.html'}: its elements are nested more than 20,000 deep"]
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_a_pdf_that_is_none_is_named_or_counted(tmp_path: Path) -> None:
     (tmp_path / "good.txt").write_text(LONG)
     corpus = Corpus([tmp_path], skip_bad=True)
     assert [p.id for _, p in corpus.read()] == ["good.txt#1"]
-    assert corpus.bad == 1
+    assert corpus.report.bad == 1
 
 
 def test_a_folder_is_read_in_order_of_paths_without_hidden_files(tmp_path: Path) -> None:
@@ -288,8 +288,8 @@ def test_one_bad_file_never_stops_a_folder_unless_strict(tmp_path: Path) -> None
     os.truncate(tmp_path / "large.txt", 65 << 20)
     corpus = Corpus([tmp_path])
     assert [p.id for _, p in corpus.read()] == ["good.md#1"]
-    assert corpus.bad == len(corpus.reasons) == 3
-    assert corpus.bytes_read == corpus.bytes_total
+    assert corpus.report.bad == len(corpus.report.reasons) == 3
+    assert corpus.report.bytes_read == corpus.bytes_total
     with pytest.raises(FormatError, match=r"bad\.docx: broken"):
         list(Corpus([tmp_path], strict=True).read())
 
@@ -312,7 +312,7 @@ def test_links_that_lead_out_of_the_folder_are_counted_and_not_followed(tmp_path
     (home / "in.md").symlink_to(home / "a.md")
     corpus = Corpus([home])
     assert [p.id for _, p in corpus.read()] == ["a.md#1", "in.md#1"]
-    assert (corpus.links, corpus.passed) == (2, {"link to nowhere": 1})
+    assert (corpus.report.links, corpus.report.passed) == (2, {"link to nowhere": 1})
     (home.parent / "link").symlink_to(other)
     assert [p.text for _, p in Corpus([tmp_path / "link"]).read()] == [f"other: {LONG}"]
 
@@ -336,9 +336,9 @@ def test_every_file_that_is_not_read_is_counted(tmp_path: Path) -> None:
     (tmp_path / "style.css").symlink_to("/nowhere.css")
     corpus = Corpus([tmp_path], exclude=["b.*"])
     assert [passage.id for _, passage in corpus.read()] == ["a.md#1"]
-    assert corpus.unread == {"without a suffix": 1, ".gz": 1, ".py.gz": 1, ".py": 1, ".1": 1}
-    assert corpus.examples[".gz"] == ["changelog.gz"]
-    assert corpus.passed == {
+    assert corpus.report.unread == {"without a suffix": 1, ".gz": 1, ".py.gz": 1, ".py": 1, ".1": 1}
+    assert corpus.report.examples[".gz"] == ["changelog.gz"]
+    assert corpus.report.passed == {
         "item hidden by a dot": 1,
         "folder called _static": 1,
         "folder called _templates": 1,
@@ -369,8 +369,8 @@ def test_texts_without_a_suffix_are_read_and_other_such_files_are_not(tmp_path: 
         data = content.encode()
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     corpus = Corpus([tmp_path])
-    assert {passage.id.partition("#")[0] for _, passage in corpus.read()} | {*corpus.twins} == {*texts}
-    assert corpus.unread.total() == len(others)
+    assert {passage.id.partition("#")[0] for _, passage in corpus.read()} | {*corpus.report.twins} == {*texts}
+    assert corpus.report.unread.total() == len(others)
 
 
 def test_a_link_to_a_text_without_a_suffix_that_leads_out_is_not_followed(tmp_path: Path) -> None:
@@ -380,7 +380,7 @@ def test_a_link_to_a_text_without_a_suffix_that_leads_out_is_not_followed(tmp_pa
     (tmp_path / "home" / "LICENSE").symlink_to(tmp_path / "secret")
     corpus = Corpus([tmp_path / "home"])
     assert [passage.id for _, passage in corpus.read()] == ["a.md#1"]
-    assert corpus.unread == {"without a suffix": 1}
+    assert corpus.report.unread == {"without a suffix": 1}
 
 
 def test_a_folder_may_change_while_it_is_read(tmp_path: Path) -> None:
@@ -393,15 +393,15 @@ def test_a_folder_may_change_while_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "c.md").write_text("Another text.")
     (tmp_path / "d.md").write_text(LONG)
     assert [p.text for _, p in stream] == ["Another text."]
-    assert corpus.bad == 1
-    assert "b.md: cannot be read: No such file" in corpus.reasons[0]
+    assert corpus.report.bad == 1
+    assert "b.md: cannot be read: No such file" in corpus.report.reasons[0]
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(f"<nav>Home</nav><p>{LONG}<div class=toc>Contents</div>")
     corpus = Corpus([tmp_path])
     assert len(list(corpus.read())) == 1
-    assert corpus.dropped == {nav.NAVIGATION: 1, nav.CONTENTS: 1}
+    assert corpus.report.dropped == {nav.NAVIGATION: 1, nav.CONTENTS: 1}
 
 
 @pytest.mark.parametrize("name", ["2023", "502", "2025-05-19", "2.0 (2024-03-01)", "[4.2.1] - 2025-05-19", "§ 4"])

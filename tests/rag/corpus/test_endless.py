@@ -59,8 +59,8 @@ def test_conditions_in_conditions_of_a_manual_page(tmp_path: Path) -> None:
     (tmp_path / "b.md").write_text("The mill is old.\n")
     corpus = Corpus([tmp_path])
     assert [passage.text for _, passage in corpus.read()] == ["The mill is old."]
-    assert corpus.bad == 1
-    assert corpus.reasons[0].endswith("a.1: cannot be read: RecursionError")
+    assert corpus.report.bad == 1
+    assert corpus.report.reasons[0].endswith("a.1: cannot be read: RecursionError")
 
 
 def test_a_word_of_a_pdf() -> None:

@@ -898,7 +898,7 @@ def test_manual_pages_are_known_by_their_beginning(tmp_path: Path) -> None:
     (tmp_path / "dir.1").write_text(".so man1/ls.1\n")
     corpus = Corpus([tmp_path])
     assert {passage.id.partition("#")[0] for _, passage in corpus.read()} == {"ls.1.gz"}
-    assert (corpus.bad, corpus.dropped[nav.REDIRECT]) == (0, 1)
+    assert (corpus.report.bad, corpus.report.dropped[nav.REDIRECT]) == (0, 1)
     with pytest.raises(FormatError, match="not a manual page"):
         read_document(tmp_path / "app.log.1", "app.log.1")
 
@@ -1172,7 +1172,7 @@ def test_pages_that_are_not_of_mallard_or_broken(tmp_path: Path) -> None:
     (tmp_path / "read.page").write_text(MALLARD)
     corpus = Corpus([tmp_path])
     assert len([*corpus.read()]) == 1
-    assert (corpus.bad, corpus.unread[".page"]) == (2, 2)
+    assert (corpus.report.bad, corpus.report.unread[".page"]) == (2, 2)
 
 
 @pytest.mark.parametrize(

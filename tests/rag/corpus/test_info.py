@@ -173,7 +173,7 @@ def test_a_split_manual(tmp_path: Path) -> None:
     corpus = Corpus([tmp_path])
     titles = {passage.id.partition("#")[0]: passage.title for _, passage in corpus.read()}
     assert titles == {"ferry.info-1": "The ferry Manual", "ferry.info-2.gz": "Ferry"}
-    assert corpus.bad == 0
+    assert corpus.report.bad == 0
 
 
 def test_info_files_are_known_by_their_beginning(tmp_path: Path) -> None:

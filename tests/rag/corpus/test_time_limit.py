@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from rag.corpus import documents
-from rag.corpus.corpus import DOCUMENTS, Corpus
+from rag.corpus.corpus import Corpus
 from rag.corpus.documents import read_document
 from rag.corpus.documents.time_limit import limited
+from rag.corpus.sources import DOCUMENTS
 from rag.errors import FormatError
 
 
@@ -82,4 +83,4 @@ def test_a_file_that_takes_too_long_is_skipped_and_named(
         read_document(tmp_path / name, name)
     corpus = Corpus([tmp_path], DOCUMENTS)
     assert [passage.id for _, passage in corpus.read()] == ["b.md#1"]
-    assert corpus.bad == 1
+    assert corpus.report.bad == 1

@@ -36,14 +36,14 @@ def html(text: str) -> str:
 def test_copies_are_read_once_and_named(tmp_path: Path) -> None:
     found = corpus(tmp_path, a_DOT_txt=TEXT, b_DOT_txt=TEXT, c__a_DOT_txt=TEXT + " and more", d_DOT_txt=TEXT[::-1])
     assert read(found) == ["a.txt", "d.txt"]
-    assert found.twins == {"b.txt": "a.txt", "c/a.txt": "a.txt"}
+    assert found.report.twins == {"b.txt": "a.txt", "c/a.txt": "a.txt"}
 
 
 def test_of_two_formats_the_better_is_read_wherever_it_stands(tmp_path: Path) -> None:
     shorter = " ".join(WORDS[:330])
     found = corpus(tmp_path, a_DOT_rst=shorter, b__a_DOT_txt=shorter, h__a_DOT_html=html(TEXT), z_DOT_html=html("Z"))
     assert read(found) == ["h/a.html", "z.html"]
-    assert found.twins == {"a.rst": "h/a.html", "b/a.txt": "h/a.html"}
+    assert found.report.twins == {"a.rst": "h/a.html", "b/a.txt": "h/a.html"}
 
 
 def test_files_of_one_name_that_say_different_things_are_both_read(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_the_source_of_a_page_is_not_even_read(tmp_path: Path) -> None:
         tmp_path, _sources__b__a_DOT_rst_DOT_txt="\0" * 100, b__a_DOT_html=html(TEXT), _sources__c_DOT_txt=TEXT[::-1]
     )
     assert read(found) == ["_sources/c.txt", "b/a.html"]
-    assert found.twins == {"_sources/b/a.rst.txt": "b/a.html"}
-    assert found.bad == 0
+    assert found.report.twins == {"_sources/b/a.rst.txt": "b/a.html"}
+    assert found.report.bad == 0
 
 
 def test_short_files_are_left_alone(tmp_path: Path) -> None:
@@ -103,4 +103,4 @@ def test_the_source_of_a_packed_page_is_left_out(tmp_path: Path) -> None:
 def test_the_bytes_of_left_out_sources_are_counted(tmp_path: Path) -> None:
     found = corpus(tmp_path, a_DOT_html=html(TEXT), _sources__a_DOT_rst_DOT_txt=TEXT)
     assert read(found) == ["a.html"]
-    assert found.bytes_read == found.bytes_total
+    assert found.report.bytes_read == found.bytes_total

@@ -482,7 +482,7 @@ main()
 
 @pytest.mark.parametrize(
     ("module", "name", "complete"),
-    [("merge.BM25Writer", "finish", False), ("merge", "write_atomic", False), ("build", "_share", True)],
+    [("merge.BM25Writer", "finish", False), ("merge", "write_manifest", False), ("build", "_share", True)],
 )
 def test_a_kill_leaves_a_complete_index_or_none(
     module: str, name: str, complete: bool, towns: Path, tmp_path: Path, rag: Command

@@ -697,7 +697,7 @@ def test_a_document_that_is_too_large_is_never_read(docs: Path, monkeypatch: pyt
     home = docs.parent / "large.index"
     corpus = Corpus([docs])
     build(corpus, home)
-    assert corpus.reasons == [f"{docs / 'large.txt'}: 65 MiB; a document may have at most 64 MiB"]
+    assert corpus.report.reasons == [f"{docs / 'large.txt'}: 65 MiB; a document may have at most 64 MiB"]
     os.utime(docs / "large.txt")
     assert str(update(home)) == "5 unchanged"
 

@@ -27,8 +27,9 @@ from rag.index.open import open_index
 from rag.index.recipes import Recipe, read_recipe
 from rag.index.update import update
 from rag.retrievers import carry_parts, dense
-from rag.retrievers import vectors as engine
-from rag.retrievers.vectors import KINDS, Searcher, StoredVectors, choose_settings, estimate, pick, write_file
+from rag.retrievers import vector_index as engine
+from rag.retrievers.vector_index import KINDS, Searcher, choose_settings, estimate, pick
+from rag.retrievers.vectors import StoredVectors, write_file
 from rag.testing import check_encoder, check_retriever
 from tests.conftest import Command, one_line_error, write_corpus
 
@@ -340,7 +341,8 @@ LIMITED = """
 import resource, signal, sys
 from pathlib import Path
 from rag.errors import IndexingError
-from rag.retrievers.vectors import StoredVectors, build, choose_settings
+from rag.retrievers.vector_index import build, choose_settings
+from rag.retrievers.vectors import StoredVectors
 from tests.rag.retrievers.test_dense import added, recipe, silent
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))

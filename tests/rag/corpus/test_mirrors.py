@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import rag as library
-from rag.corpus import web
+from rag.corpus import mirrors
+from rag.corpus.mirrors import Report, mirror, read_pages
 from rag.corpus.page_names import Names, page_name
 from rag.corpus.sitemaps import read_sitemap
 from rag.corpus.urls import is_url, key_of, normalized
-from rag.corpus.web import Report, mirror, read_pages
 from rag.errors import FormatError, IndexingError, UsageError
 from rag.index.files import read_files
 from rag.index.folder import leftovers
@@ -240,7 +240,7 @@ def test_robots_txt_chooses_pages_of_sitemaps_and_not_of_urls(
     url = server.sitemap("/", "/guide/intro.html", "/guide/faq")
     server.site["/robots.txt"] = b"User-agent: *\nDisallow: /guide/faq\nCrawl-delay: 7\n"
     pauses: list[float] = []
-    monkeypatch.setattr("rag.corpus.web.time.sleep", pauses.append)
+    monkeypatch.setattr("rag.corpus.mirrors.time.sleep", pauses.append)
     assert "1 that robots.txt disallows" in told(mirror(url, tmp_path / "a"))
     assert files(tmp_path / "a") == ["guide/intro.html", "index.html"]
     assert sum(pauses) == 7
@@ -259,7 +259,7 @@ def test_globs_choose_pages_before_they_are_asked_for(server: Server, tmp_path: 
 
 
 def test_only_so_many_pages_are_read(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "_MOST_PAGES", 2)
+    monkeypatch.setattr(mirrors, "_MOST_PAGES", 2)
     report = mirror(server.sitemap("/guide/faq", "/", "/guide/intro.html"), tmp_path)
     assert files(tmp_path) == ["guide/faq.html", "index.html"]
     assert told(report).endswith(
@@ -323,8 +323,8 @@ def test_if_all_pages_are_gone_they_stay(server: Server, tmp_path: Path) -> None
 def test_a_page_that_does_not_end_or_leads_elsewhere_is_named(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Stream, reason: str
 ) -> None:
-    monkeypatch.setattr(web, "LARGEST", 1 << 20)
-    monkeypatch.setattr(web, "_PAGE_SECONDS", 0.2)
+    monkeypatch.setattr(mirrors, "LARGEST", 1 << 20)
+    monkeypatch.setattr(mirrors, "_PAGE_SECONDS", 0.2)
     server.site["/x"] = answer
     started = time.monotonic()
     report = mirror(server.sitemap("/", "/x"), tmp_path)
@@ -370,11 +370,11 @@ def test_a_server_that_is_slow_for_ever_or_fails_for_ever_is_left_alone(
     server.site |= dict.fromkeys(pages, page("x"))
     url = server.sitemap(*pages)
     with monkeypatch.context() as context:
-        context.setattr(web, "_ALL_SECONDS", 0.0)
+        context.setattr(mirrors, "_ALL_SECONDS", 0.0)
         with pytest.raises(IndexingError, match="none of its 8 pages can be read: stopped after 0 minutes"):
             mirror(url, tmp_path / "late")
     mirror(url, tmp_path)
-    monkeypatch.setattr(web, "_IN_VAIN", 3)
+    monkeypatch.setattr(mirrors, "_IN_VAIN", 3)
     server.site |= dict.fromkeys(pages[2:], 503)
     server.forget()
     report = mirror(url, tmp_path)
@@ -500,7 +500,7 @@ def names(index: Path) -> list[str]:
     return [record.name for record in read_files(found)]
 
 
-def mirrors(index: Path) -> int:
+def folders_of_pages(index: Path) -> int:
     return len(list(index.glob(".rag-web-*")))
 
 
@@ -517,7 +517,7 @@ def test_an_index_of_a_site_is_built_updated_and_emptied(server: Server, tmp_pat
     one_line_error(rag("index", "add", home, server.url("/"), "--allow-network"), "a page of another web source")
 
     assert rag("index", "add", home, server.url("/guide/faq"), "--allow-network").stderr == "1 new, 2 unchanged\n"
-    assert mirrors(home) == 2
+    assert folders_of_pages(home) == 2
     server.forget()
     left = rag("index", "update", home).stderr
     assert left.startswith("2 web sources not asked for changes: --allow-network")
@@ -536,7 +536,7 @@ def test_an_index_of_a_site_is_built_updated_and_emptied(server: Server, tmp_pat
     assert rag("index", "remove", home, server.url("/guide/intro.html")).stderr == "1 deleted, 2 unchanged\n"
     assert rag("index", "update", home, "--allow-network").stderr.endswith("2 unchanged\n")
     assert rag("index", "remove", home, url).stderr == "1 deleted, 1 unchanged\n"
-    assert (mirrors(home), leftovers(home)) == (1, 0)
+    assert (folders_of_pages(home), leftovers(home)) == (1, 0)
     assert library.verify_index(home) == []
 
 
@@ -609,7 +609,7 @@ def test_a_build_or_an_addition_that_fails_leaves_no_mirror(
 
     (home / ".rag-web-killed").mkdir()  # as a kill leaves one
     library.build_index(server.url("/guide/faq"), home, allow_network=True, replace=True)
-    assert mirrors(home) == 1
+    assert folders_of_pages(home) == 1
     assert not kept.exists()
     assert names(home) == [f"{server.host}/guide/faq.html"]
 
@@ -637,7 +637,7 @@ def test_a_site_and_a_folder_share_an_index(server: Server, tmp_path: Path) -> N
     mirror(server.url("/"), next(moved.glob(".rag-web-*")))
     assert library.update_index(moved).changed == (f"{server.host}/index.html",)
     library.build_index(docs, moved, replace=True)
-    assert mirrors(moved) == 0
+    assert folders_of_pages(moved) == 0
 
 
 def test_mirrors_are_merged_and_updated(server: Server, tmp_path: Path) -> None:
@@ -649,7 +649,7 @@ def test_mirrors_are_merged_and_updated(server: Server, tmp_path: Path) -> None:
     library.merge_indexes([one, two], home)
     for folder in (one, two):
         shutil.rmtree(folder)
-    assert (mirrors(home), leftovers(home), library.verify_index(home)) == (2, 0, [])
+    assert (folders_of_pages(home), leftovers(home), library.verify_index(home)) == (2, 0, [])
     server.forget()
     assert str(library.update_index(home, allow_network=True)) == "3 unchanged"
     assert ("/", 304) in server.forget()
@@ -661,7 +661,7 @@ def test_mirrors_are_merged_and_updated(server: Server, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         library.merge_indexes([home, tmp_path / "other.index"], _other(tmp_path / "x"), progress=_when_merging,
                               replace=True)  # fmt: skip
-    assert mirrors(tmp_path / "x" / "other.index") == 0
+    assert folders_of_pages(tmp_path / "x" / "other.index") == 0
 
 
 def _other(folder: Path) -> Path:
@@ -684,7 +684,7 @@ def test_a_manifest_cannot_lead_the_mirror_elsewhere(server: Server, tmp_path: P
     for wrong in (f"{folder}/..", f"../{folder}", f"{folder}/{server.host}/x", f"other/{server.host}"):
         (home / "manifest.json").write_text(text.replace(f"{folder}/{server.host}", wrong, 1))
         one_line_error(rag("index", "update", home, "--allow-network"), "is damaged")
-    assert mirrors(home) == 1
+    assert folders_of_pages(home) == 1
 
 
 def test_wrong_urls_are_one_line(tmp_path: Path, server: Server, rag: Command) -> None:

@@ -102,7 +102,7 @@ def refresh(root: Root, roots: Sequence[Root], progress: Count | None = None) ->
 
 
 def _mirrored(source: Source, others: Sequence[Source], how: Fetching) -> list[str]:
-    from rag.corpus.web import mirror, read_pages
+    from rag.corpus.mirrors import mirror, read_pages
 
     def wanted(name: str) -> bool:
         return selected(name, source.include, source.left_out)
@@ -126,7 +126,7 @@ def copied(source: Source, index: Path) -> Source:
 
     Raises `IndexingError` for a folder that cannot be read or written.
     """
-    from rag.corpus.web import PAGES
+    from rag.corpus.mirrors import PAGES
 
     if not source.url:
         return source

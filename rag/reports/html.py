@@ -1,25 +1,30 @@
-"""What the pages of reports share: rendering by Jinja2, figures as images, intervals in per cent."""
+"""The page of a report: rendering by Jinja2, figures as images, intervals in per cent, hidden characters shown."""
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
-from rag.bench.report.figures import Figure
-from rag.bench.report.tables import visible
 from rag.errors import missing_extra
+from rag.export import escaping
+from rag.reports.figures import Figure
 
 Image = tuple[Figure, str, str]
 """A figure and its SVG, for a light and for a dark page."""
 
+_BREAKING = re.compile(r"[^\S ]|[\u0000-\u001f\u200e\u200f]")  # they would end a cell, or reorder a row
 
-def rendered(template: str, view: Mapping[str, Any], *, style: str, **own: str) -> str:
+
+def rendered(template: str, view: Mapping[str, Any], **own: str) -> str:
     """Return the HTML of a template; the texts of `view` are made visible. Raises `RagError` without Jinja2."""
     try:
         from jinja2 import Environment, StrictUndefined
     except ImportError as error:
         raise missing_extra("a report", "report") from error
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    style = files("rag.reports").joinpath("page.css").read_text("utf-8")
     values = {name: _all_visible(value) for name, value in view.items()}
     return environment.from_string(template).render(**values, **own, style=style, style_hash=csp_hash(style))
 
@@ -46,6 +51,11 @@ def shown_figures(drawn: Sequence[Image]) -> list[dict[str, Any]]:
 def percent_range(ends: Sequence[float] | None) -> str:
     """Return the ends of an interval of a share, in per cent; empty if there is none."""
     return f"[{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]" if ends else ""
+
+
+def visible(text: str) -> str:
+    """Return the text with hidden characters, and those that would end a cell or reorder a row, as U+FFFD."""
+    return _BREAKING.sub("\ufffd", escaping.visible(text))
 
 
 def _all_visible(value: Any) -> Any:  # noqa: ANN401  (JSON in, JSON out)

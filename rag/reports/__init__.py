@@ -1,0 +1,1 @@
+"""What the reports of benchmarks and of collections share: figures and the page."""
