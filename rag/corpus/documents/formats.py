@@ -65,6 +65,20 @@ def _rst(source: Source) -> tuple[str, list[Block]]:
     return rst_blocks(decoded(source.data, source.where), source.dropped, source.name)
 
 
+def _asciidoc(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.asciidoc import asciidoc_blocks
+    from rag.corpus.documents.encodings import decoded
+
+    return asciidoc_blocks(decoded(source.data, source.where), source.dropped)
+
+
+def _org(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.encodings import decoded
+    from rag.corpus.documents.org import org_blocks
+
+    return org_blocks(decoded(source.data, source.where), source.dropped)
+
+
 def _man(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.man import is_man_page, man_blocks
@@ -144,6 +158,13 @@ def _calendar(source: Source) -> tuple[str, list[Block]]:
     return calendar_blocks(decoded(source.data, source.where), source.where)
 
 
+def _subtitles(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.encodings import decoded
+    from rag.corpus.documents.subtitles import subtitle_blocks
+
+    return "", subtitle_blocks(decoded(source.data, source.where), source.where)
+
+
 def _table(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.delimited import delimited_blocks
     from rag.corpus.documents.encodings import decoded
@@ -171,6 +192,8 @@ def _of_bytes(module: str, name: str) -> Callable[[Source], tuple[str, list[Bloc
 
 READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".1": _man,
+    ".adoc": _asciidoc,
+    ".asciidoc": _asciidoc,
     ".csv": _table,
     ".docbook": _docbook,
     ".docx": _of_bytes("office", "docx_blocks"),
@@ -187,13 +210,17 @@ READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".odp": _of_bytes("opendocument", "odp_blocks"),
     ".ods": _of_bytes("opendocument", "ods_blocks"),
     ".odt": _of_bytes("opendocument", "odt_blocks"),
+    ".org": _org,
     ".page": _mallard,
     ".pdf": _pdf,
     ".pptx": _of_bytes("office", "pptx_blocks"),
     ".rst": _rst,
+    ".rtf": _of_bytes("rtf", "rtf_blocks"),
+    ".srt": _subtitles,
     ".text": _text,
     ".tsv": _table,
     ".txt": _text,
+    ".vtt": _subtitles,
     ".xhtml": _html,
     ".xlsx": _of_bytes("office", "xlsx_blocks"),
     ".xml": _xml,
