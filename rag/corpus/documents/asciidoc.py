@@ -148,8 +148,7 @@ class _AsciiDoc:
 
     def _is_underlined(self, place: int) -> bool:
         """Whether a line is a heading with signs below it, as long as the line."""
-        line, *below = self._lines[place : place + 2]
-        line, rule = line.rstrip(), below[0].rstrip() if below else ""
+        line, rule = [*(one.rstrip() for one in self._lines[place : place + 2]), "", ""][:2]
         if not _UNDERLINE.fullmatch(rule) or abs(len(line) - len(rule)) > 2 or not line[:1].strip():
             return False
         before = self._lines[place - 1].strip() if place else ""

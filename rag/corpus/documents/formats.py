@@ -30,6 +30,14 @@ def _html(source: Source) -> tuple[str, list[Block]]:
 
 
 def _text(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.mail import is_mailbox, mailbox_blocks
+
+    if source.data.startswith(b"From ") and is_mailbox(source.data[:HEAD]):  # the archive of a mailing list
+        return mailbox_blocks(source.data, source.where, source.dropped)
+    return _plain(source)
+
+
+def _plain(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.delimited import colon_blocks
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.rst import is_rst, rst_blocks
@@ -158,6 +166,13 @@ def _calendar(source: Source) -> tuple[str, list[Block]]:
     return calendar_blocks(decoded(source.data, source.where), source.where)
 
 
+def _contacts(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.contacts import contact_blocks
+    from rag.corpus.documents.encodings import decoded
+
+    return "", contact_blocks(decoded(source.data, source.where), source.where, source.dropped)
+
+
 def _subtitles(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.subtitles import subtitle_blocks
@@ -206,7 +221,10 @@ READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".ipynb": _of_bytes("notebook", "notebook_blocks"),
     ".markdown": _markdown,
     ".md": _markdown,
+    ".mbox": _of_bytes("mail", "mailbox_blocks"),
     ".mdx": _markdown,
+    ".mht": _of_bytes("mail", "saved_page_blocks"),
+    ".mhtml": _of_bytes("mail", "saved_page_blocks"),
     ".odp": _of_bytes("opendocument", "odp_blocks"),
     ".ods": _of_bytes("opendocument", "ods_blocks"),
     ".odt": _of_bytes("opendocument", "odt_blocks"),
@@ -220,6 +238,7 @@ READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".text": _text,
     ".tsv": _table,
     ".txt": _text,
+    ".vcf": _contacts,
     ".vtt": _subtitles,
     ".xhtml": _html,
     ".xlsx": _of_bytes("office", "xlsx_blocks"),

@@ -3,6 +3,7 @@
 `striprtf` gives a text without headings and the marks of lists, and its time grows with the square of hostile ones.
 """
 
+import codecs
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -45,6 +46,7 @@ _HEADING = re.compile(r"(?:heading|überschrift|titre|titolo|título|kop|rubrik|
 _TITLES = frozenset(["title", "titel", "titre", "titolo", "título"])
 _CODES = frozenset(["code", "html preformatted", "preformatted text", "source code"])
 _LISTS = re.compile(r"\s*(?:TOC|INDEX|TOA)\b")
+_BULLET = re.compile(r"(?:[•·▪■◦–\uf000-\uf0ff-]|\d{1,3}[.)])\t\s*(?=\S)")
 _NUMBER = re.compile(r"\(?(\d{1,4})[.)]*")
 
 
@@ -292,6 +294,8 @@ class _Rtf:
         text = _paired("".join(part for part, _ in said)).strip("\r\n\t ")
         if not text:
             return
+        if not mark and (sign := _BULLET.match(text)):
+            mark, text = sign[0].strip(), text[sign.end() :]
         style = self._styles.get(self._of_style, _Style())
         name = style.name.strip().rstrip(";").strip().casefold()
         named = _HEADING.match(name)
@@ -360,14 +364,17 @@ class _Rtf:
         if not self._rows:
             return
         rows, self._rows = self._rows, []
-        lines = [_line(row, "td") for row in rows]
+        width = max(len(row.cells) for row in rows)
+        lines = [_line(row, "td", width) for row in rows]
         if rows[0].header and len(rows) > 1:
-            lines[0] = f"<thead>{_line(rows[0], 'th')}</thead>"
+            lines[0] = f"<thead>{_line(rows[0], 'th', width)}</thead>"
         self._put(f"<table>{''.join(lines)}</table>")
 
 
-def _line(row: _Row, tag: str) -> str:
-    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in row.cells)}</tr>"
+def _line(row: _Row, tag: str, width: int) -> str:
+    """A row, of which one cell alone is as wide as the table."""
+    begin = f"{tag} colspan={width}" if len(row.cells) == 1 < width else tag
+    return f"<tr>{''.join(f'<{begin}>{cell}</{tag}>' for cell in row.cells)}</tr>"
 
 
 def _paired(text: str) -> str:
@@ -377,7 +384,6 @@ def _paired(text: str) -> str:
 
 def _known(name: str, default: str) -> str:
     try:
-        b"".decode(name)
+        return _SETS["mac"] if name == "cp10000" else codecs.lookup(name).name
     except LookupError:
         return default
-    return name

@@ -37,6 +37,9 @@ SUFFIXES = [
     "org",
     "rtf",
     "srt",
+    "mbox",
+    "mhtml",
+    "vcf",
 ]
 STARTS = {"rtf": "{\\rtf1 ", "1": ".TH A 1\n", "info": "\x1f\nFile: a.info,  Node: B\n\n"}
 TAGS = "p div ul ol li dl dt dd table tr td th pre h1 h2 h3 span a br b blockquote details summary caption".split()

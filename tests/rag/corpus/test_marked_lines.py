@@ -1,5 +1,6 @@
-"""Org, AsciiDoc, Rich Text Format and subtitles."""
+"""Org, AsciiDoc, Rich Text Format, subtitles, mailboxes, saved pages and address books."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -274,11 +275,13 @@ RTF = r"""{\rtf1\ansi\ansicpg1252\deff0\uc1{\fonttbl{\f0\fcharset0 Arial;}
 "http://example.org"}{\fldrslt link}} \{x\} {\f2 \'b3\'f3d\'9f} {\f3 \'93\'fa\'96\'7b}\emdash so \u-10179?\u-8704?.\par
 \pard {\listtext\'B7\tab}Cars\par
 \pard{\listtext o\tab}\ilvl1 Red\par
+\pard{\f4\u-3913\'b7\tab}Blue\par
 \pard{\pntext 1.\tab}Mix\par
 {\pntext b)\tab}Bake\par
 \pard\b Of their sizes\b0\par
 \pard They are in this table.\par
 \trowd\trhdr\cellx100\cellx200\pard\intbl Name\cell Size\cell\row
+\trowd\cellx200\pard\intbl Old ones\cell\row
 \trowd\clvmgf\cellx100\cellx200\pard\intbl mill\cell 5\cell\row
 \trowd\clvmrg\cellx100\cellx200\pard\intbl\cell 6\par more\cell\row
 \pard\s7 x = 1\par
@@ -296,10 +299,12 @@ def test_rich_text(tmp_path: Path) -> None:
         "It is élégant, €5 and old. A link {x} łódź 日本—so 😀.",
         "- Cars",
         "  - Red",
+        "- Blue",
         "1. Mix",
         "- b) Bake",
         "Of their sizes",
         "They are in this table.",
+        "Old ones",
         "Name: mill | Size: 5",
         "Name: mill | Size: 6 more",
         "    x = 1\n    y = 2",
@@ -371,3 +376,111 @@ go on
     assert (passage.section, passage.text) == ("0:01:05", f"Ann: {LONG} rolling words go on")
     with pytest.raises(FormatError, match=r"b\.vtt: not subtitles"):
         load(tmp_path, "b.vtt", "WEBVTT\n\nThe mill.")
+
+
+# --- Mailboxes, saved pages and address books -----------------------------------------------------------------------
+
+
+MAILBOX = f"""From ed@example.org Mon May  6 10:00:00 2024
+From: Ed <ed@example.org>
+Subject: Flour
+Date: Mon, 06 May 2024 10:00:00 +0000
+
+{LONG}
+
+From here on we buy more.
+>From him too.
+
+From ann at example.org  Tue May  7 10:00:00 2024
+From: ann at example.org (Ann)
+Subject: Re: Flour
+
+> {LONG}
+
+We need two bags of it.
+
+From nobody Tue May  7 10:00:00 2024
+X-Broken: 1
+
+"""
+
+
+@pytest.mark.parametrize("name", ["a.mbox", "2024-May.txt", "2024-May.txt.gz"])
+def test_a_mailbox(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(MAILBOX.encode()) if name.endswith(".gz") else MAILBOX.encode())
+    found = load_document(path, name)
+    first, second = found.passages
+    assert found.dropped == {"broken message": 1}
+    assert (first.title, first.section) == (name.partition(".")[0], "Flour")
+    assert first.text.split("\n\n") == [
+        "From: Ed <ed@example.org>",
+        "Date: Mon, 06 May 2024 10:00:00 +0000",
+        LONG,
+        "From here on we buy more.",
+        "From him too.",
+    ]
+    assert second.section == "Re: Flour"
+    assert second.text.split("\n\n")[1:] == ["We need two bags of it."]
+
+
+def test_no_mailbox(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"a\.mbox: not a mailbox"):
+        load(tmp_path, "a.mbox", LONG)
+    assert load(tmp_path, "a.txt", f"From Monday on 2024\n{LONG}").passages[0].text.startswith("From Monday on")
+
+
+def test_a_page_that_a_browser_saved(tmp_path: Path) -> None:
+    page = f"<title>Mill</title><nav>Home</nav><p>{LONG}</p>"
+    text = f"""From: <Saved by a browser>
+Subject: Mill
+MIME-Version: 1.0
+Content-Type: multipart/related; boundary="b"; type="text/html"
+
+--b
+Content-Type: text/css
+
+body {{}}
+--b
+Content-Type: text/html; charset=utf-8
+Content-Transfer-Encoding: quoted-printable
+
+{page}=E2=82=AC 5
+--b--
+"""
+    (passage,) = load(tmp_path, "a.mhtml", text).passages
+    assert (passage.title, passage.text) == ("Mill", f"{LONG}\n\n€ 5")
+    with pytest.raises(FormatError, match=r"b\.mht: not a saved page"):
+        load(tmp_path, "b.mht", LONG)
+
+
+CONTACTS = r"""BEGIN:VCARD
+VERSION:3.0
+FN:Edward Moss
+ORG:Arlen Mill\, Ltd;Sales
+TEL;TYPE=WORK,VOICE:+44 123
+item1.TEL;type=CELL:tel:+44 456
+ADR;TYPE=home:;;1 Mill Lane;Arlen;;AB1;UK
+NOTE:Likes
+  cake\nand tea
+PHOTO;ENCODING=b:AAA=
+END:VCARD
+BEGIN:VCARD
+VERSION:2.1
+N;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:M=C3=BCller;=
+J=C3=B6rg;;;
+BDAY:1980-05-06
+END:VCARD
+"""
+
+
+def test_an_address_book(tmp_path: Path) -> None:
+    found = load(tmp_path, "a.vcf", CONTACTS)
+    assert found.dropped == {"picture of a person": 1}
+    assert blocks(found) == [
+        "Name: Edward Moss | Organisation: Arlen Mill, Ltd, Sales | Phone: +44 123 (work), +44 456 (cell) | "
+        "Address: 1 Mill Lane, Arlen, AB1, UK (home) | Note: Likes cake and tea",
+        "Name: Jörg Müller | Birthday: 1980-05-06",
+    ]
+    with pytest.raises(FormatError, match=r"b\.vcf: not an address book"):
+        load(tmp_path, "b.vcf", LONG)
