@@ -87,6 +87,12 @@ def _org(source: Source) -> tuple[str, list[Block]]:
     return org_blocks(decoded(source.data, source.where), source.dropped)
 
 
+def _is_org(head: bytes) -> bool:
+    from rag.corpus.documents.org import is_org
+
+    return is_org(head) or is_plain_text(head)  # `example.org` may be what sets up a site
+
+
 def _man(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.man import is_man_page, man_blocks
@@ -173,6 +179,10 @@ def _contacts(source: Source) -> tuple[str, list[Block]]:
     return "", contact_blocks(decoded(source.data, source.where), source.where, source.dropped)
 
 
+def _is_contacts(head: bytes) -> bool:
+    return b"BEGIN:VCARD" in head.replace(b"\0", b"").upper()  # variants of genes are called so too
+
+
 def _subtitles(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.subtitles import subtitle_blocks
@@ -249,8 +259,10 @@ CHECKED: dict[str, Callable[[bytes], bool]] = {
     ".1": _is_man_page,
     ".csv": _is_table,
     ".info": _is_info,
+    ".org": _is_org,
     ".page": _is_mallard,
     ".tsv": _is_table,
+    ".vcf": _is_contacts,
     ".xml": _is_docbook,
 }
 """Types whose names other files have too, and whether a file is one, by its first `HEAD` bytes."""

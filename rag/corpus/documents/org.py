@@ -9,6 +9,7 @@ from rag.corpus.documents.blocks import Block, Kind, squeezed, with_bare_heading
 from rag.corpus.documents.line_writer import LineWriter
 from rag.corpus.documents.text_lines import indent_of
 
+_BEGINS = re.compile(rb"^(?:\*+[ \t]+\S|[ \t]*#\+\w)", re.MULTILINE)
 _HEADING = re.compile(r"(\*+)[ \t]+(.*)")
 _TASK = re.compile(r"(TODO|NEXT|WAITING|STARTED|DONE|CANCELL?ED)(?:[ \t]+|\Z)")
 _PRIORITY = re.compile(r"\[#\w\]\s*")
@@ -41,6 +42,11 @@ _TARGET = re.compile(r"<<<?([^<>\n]{1,200})>>>?|@@[\w-]{1,30}:[^@\n]{0,500}@@|\\
 _CALLOUTS = frozenset(["note", "tip", "warning", "important", "caution"])
 _LONGEST_MACRO = 200  # characters, which may stand in a text many times
 _SAID = {"author": "Author", "date": "Date", "subtitle": "Subtitle", "description": "Description"}
+
+
+def is_org(head: bytes) -> bool:
+    """Whether a file has a heading or a keyword of Org near its beginning."""
+    return _BEGINS.search(head) is not None
 
 
 def org_blocks(text: str, dropped: Counter[str]) -> tuple[str, list[Block]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rag.corpus.corpus import Corpus
 from rag.corpus.documents import Document, load_document
 from rag.corpus.documents import navigation as nav
 from rag.errors import FormatError
@@ -103,6 +104,16 @@ def test_notes_of_org(tmp_path: Path) -> None:
         "Date: 2024",
         "Place: Here",
     ]
+
+
+def test_files_of_other_kinds_with_such_names_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "example.org").write_text("server {\n    listen 80;\n}\n")
+    (tmp_path / "genes.vcf").write_text("##fileformat=VCFv4.2\n#CHROM\tPOS\n1\t2\n")
+    (tmp_path / "notes.org").write_text(LONG)
+    (tmp_path / "tasks.org").write_text("* Buy flour\n")
+    corpus = Corpus([tmp_path])
+    assert {passage.title for _, passage in corpus.read()} == {"notes", "tasks"}
+    assert corpus.unread == {".org": 1, ".vcf": 1}
 
 
 def test_the_title_of_org_without_one(tmp_path: Path) -> None:
@@ -421,7 +432,7 @@ def test_a_mailbox(tmp_path: Path, name: str) -> None:
         "From him too.",
     ]
     assert second.section == "Re: Flour"
-    assert second.text.split("\n\n")[1:] == ["We need two bags of it."]
+    assert second.text.split("\n\n")[1:] == [f"> {LONG}", "We need two bags of it."]
 
 
 def test_no_mailbox(tmp_path: Path) -> None:
