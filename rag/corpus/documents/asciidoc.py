@@ -9,6 +9,7 @@ from rag.corpus.documents.asciidoc_inline import Inline
 from rag.corpus.documents.asciidoc_tables import Table, is_table
 from rag.corpus.documents.blocks import Block, squeezed
 from rag.corpus.documents.line_writer import LineWriter
+from rag.corpus.documents.text_code import is_code
 
 _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*?)(?:[ \t]+\1)?")
 _UNDERLINE = re.compile(r"([=\-~^+])\1{2,}")
@@ -35,6 +36,8 @@ _AUTHOR = re.compile(r"[^\W\d_][\w.'’-]*(?: [\w.'’-]+){0,3}(?: +<[^<>]+>)?(?
 _REVISION = re.compile(r"(?:v\d[\w.]*,?(?: .*)?|\d[\w.]*, .*)")
 _CODE_STYLES = ("source", "listing", "literal", "ditaa", "plantuml", "mermaid", "graphviz", "blockdiag")
 _ALWAYS = frozenset(["backend-html5", "basebackend-html", "asciidoctor", "doctype-article", "html5"])
+_MARKUP = re.compile(r"<<[^<>]{1,300}>>|`[^`]{1,300}`")  # in what is no code
+_AHEAD = 10  # lines of a paragraph that are looked at
 _DEEPEST = 30  # boxes in one another
 
 
@@ -159,7 +162,8 @@ class _AsciiDoc:
         if not self.out.term or self.out.lines:  # the text of a term may begin below an empty line
             self.out.end()
         following = next((line for line in self._lines[self._at : self._at + 3] if line.strip()), "").rstrip()
-        if not (_ITEM.fullmatch(following) or _TERM.fullmatch(following) or following == "+"):
+        goes_on = following == "+" or following[:1].isspace()
+        if not (goes_on or _ITEM.fullmatch(following) or _TERM.fullmatch(following)):
             self._lists = {}
 
     def _mark(self, line: str) -> bool:
@@ -200,7 +204,7 @@ class _AsciiDoc:
             self._item(found[1], found[2])
         elif found := _TERM.fullmatch(line):
             self._term(found)
-        elif line[0] in " \t" and not out.lines and not out.term:
+        elif line[0] in " \t" and not out.lines and not out.term and self._is_literal():
             self._indented(line)
         else:
             return False
@@ -214,7 +218,7 @@ class _AsciiDoc:
             return
         if not self.out.lines and (label := self._label(style)):
             self.out.define(label)
-        if (found := _LABEL.match(line)) and not self.out.lines:
+        if (found := _LABEL.match(line.lstrip())) and not self.out.lines:
             self.out.define(found[1].capitalize(), found[2])
         elif line.endswith(" +"):  # ends here, whatever follows
             self.out.lines.append(line[:-2])
@@ -264,7 +268,15 @@ class _AsciiDoc:
         while self._at < len(self._lines) and (after := self._lines[self._at]).strip() and after.strip() != "+":
             lines.append(after)
             self._at += 1
-        self.out.code([_CALLOUT.sub("", one) for one in lines])
+        self.out.code([_CALLOUT.sub("", one) for one in lines if not _VERBATIM.fullmatch(one.strip())])
+
+    def _is_literal(self) -> bool:
+        """Whether indented lines are code: in a list they may be a paragraph of an item, whatever AsciiDoc says."""
+        ahead = self._lines[self._at - 1 : self._at + _AHEAD]
+        lines = ahead[: next((place for place, one in enumerate(ahead) if not one.strip()), len(ahead))]
+        if not self._lists or any(_VERBATIM.fullmatch(one.strip()) for one in lines):
+            return True
+        return is_code(lines, 0) and not any(map(_MARKUP.search, lines))
 
     def _table(self, line: str, style: str) -> None:
         table = Table(line, style)
@@ -278,7 +290,9 @@ class _AsciiDoc:
         self._open(kind)
         if kind[0] in ".1":
             self._lists[kind] = int(mark[:-1]) if mark[:-1].isdigit() else self._lists[kind] + 1
-        self.out.item(len(self._lists) - 1, f"{self._lists[kind]}." if kind[0] in ".1" else "-", text)
+        number = f"{self._lists[kind]}." if kind[0] in ".1" else "-"
+        term = _TERM.fullmatch(text)
+        self.out.item(len(self._lists) - 1, number, *((term[3] or "", term[1]) if term else (text,)))
 
     def _term(self, found: re.Match[str]) -> None:
         if self.out.term and not self.out.lines and [*self._lists][-1:] != [found[2]]:  # no term of the same text

@@ -263,6 +263,12 @@ def test_a_manual_of_asciidoc(tmp_path: Path) -> None:
         ("[source]\nx = 1\ny = 2\n\nText.", ["    x = 1\n    y = 2", "Text."]),
         ("Text.\n\nifdef::a[]\nNo.\nendif::[]\n:a:\nifdef::a[Yes.]", ["Text.", "Yes."]),
         ("a:: one\nb::: two\nc:: three", ["a: one", "  - b: two", "c: three"]),
+        (
+            "a::\n  one\n\n    It goes on here,\n    with it.\n\n    (See `x`)\n\n    run it\n    run all\n\nEnd.",
+            ["a: one", "It goes on here, with it.", "(See x)", "    run it\n    run all", "End."],
+        ),
+        ("- *a* (b)::\n  one\n- *\\*c*\\*", ["- a (b): one", "- *c*"]),
+        ("- a `'` in `'b'`\n\n    ----\n    run\n    ----", ["- a ' in 'b'", "    run"]),
         ("4. four\n5. five", ["4. four", "5. five"]),
         ("A |===| b. Use std::vector, a_b_c, 2*3*4 and `a|b`.", ["A |===| b. Use std::vector, a_b_c, 2*3*4 and a|b."]),
     ],
