@@ -62,7 +62,6 @@ class _AsciiDoc:
         self._lists: dict[str, int] = {}  # the marks of the open lists, with the numbers of their last items
         self._boxes: list[tuple[str, dict[str, int]]] = []  # the ends of open boxes, with the lists around them
         self._style = ""  # of the next block, from `[source,ruby]`
-        self._rules = ""  # the lines below headings that were met
 
     def read(self) -> None:
         self._inline.learn(self._headings())
@@ -141,7 +140,6 @@ class _AsciiDoc:
             self._at = 0
             return
         self.title = squeezed(self._inline.plain(found[2] if found and not underlined else line))
-        self._rules = "=" if underlined else self._rules
         self._at += 1 + underlined
         for pattern, name in ((_AUTHOR, "Author"), (_REVISION, "Version")):
             line = self._lines[self._at].strip() if self._at < len(self._lines) else ""
@@ -170,10 +168,8 @@ class _AsciiDoc:
         """Whether a line marks a part of the text, which is read then."""
         style, out = self._style, self.out
         if not out.lines and self._is_underlined(self._at - 1):
-            rule = self._lines[self._at][0]
-            self._rules += "" if rule in self._rules else rule
             self._at += 1
-            self._heading(line, 1 + _RULES.index(rule))
+            self._heading(line, 1 + _RULES.index(self._lines[self._at - 1][0]))
         elif found := _HEADING.fullmatch(line):
             self._heading(found[2], len(found[1]))
         elif _BOX.fullmatch(line):
@@ -220,10 +216,8 @@ class _AsciiDoc:
             self.out.define(label)
         if (found := _LABEL.match(line.lstrip())) and not self.out.lines:
             self.out.define(found[1].capitalize(), found[2])
-        elif line.endswith(" +"):  # ends here, whatever follows
-            self.out.lines.append(line[:-2])
         else:
-            self.out.lines.append(line.strip())
+            self.out.lines.append(line.strip().removesuffix(" +"))  # which ends a line of a verse or an address
 
     def _label(self, style: str) -> str:
         name = style.partition(",")[0].strip().partition("#")[0].partition(".")[0]

@@ -1,6 +1,6 @@
 """Blocks from Rich Text Format, by way of HTML.
 
-`striprtf` gives a text without headings and the marks of lists, and its time grows with the square of hostile ones.
+`striprtf` gives no headings and no marks of lists, and takes 8 seconds for 33 kB of fields that never end.
 """
 
 import codecs
