@@ -34,13 +34,14 @@ _SIZE = 128  # of the smallest hashes of a file's shingles: the share that two f
 _FEWEST = 30  # shingles; shorter files may say the same by chance
 _KEYS = 8  # files that share none of so many smallest hashes are not alike
 _SUFFIXES = re.compile(
-    r"(?:\.(?:html?|xhtml|md|markdown|rst|txt|text|pdf|epub|docx|odt|docbook|xml|info|(?<=[^\W\d]\.)\d[a-z]*|gz|en))+$"
+    r"(?:\.(?:html?|xhtml|mht|mhtml|md|markdown|rst|adoc|asciidoc|org|txt|text|pdf|epub|docx|odt|rtf|docbook|xml|info"
+    r"|(?<=[^\W\d]\.)\d[a-z]*|gz|en))+$"
 )
 _FORMATS = (
-    "html htm xhtml",
+    "html htm xhtml mht mhtml",
     "md markdown ipynb",
-    "rst docbook xml",
-    "epub docx odt",
+    "rst adoc asciidoc org docbook xml",
+    "epub docx odt rtf",
     "info",
     "pdf",
 )  # the best first; then text

@@ -236,6 +236,63 @@ MALLARD = f"""<page xmlns="http://projectmallard.org/1.0/" id="mill"><info><desc
 </terms><table><thead><tr><td><p>Year</p></td><td colspan="2"><p>Length</p></td></tr></thead></table></section></page>
 """
 
+ASCIIDOC = f"""= Arlen
+Ann Moss <ann@example.org>
+:mill: the *mill*
+
+{MILL} See <<water>>, {{mill}} and https://example.org[it].footnote:[So.] `a` _b_ kbd:[Ctrl+A]
+
+ifdef::mill[]
+[[water]]
+== Water
+endif::[]
+.Sizes
+[cols="1,2",options="header"]
+|===
+|Year |Length
+2+|1802 .2+|12
+|===
+
+====
+NOTE: {CANAL}
+====
+. one
+** two
++
+----
+mill run <1>
+----
+term:: text
+"""
+ORG = f"""#+TITLE: Arlen
+#+MACRO: mill the $1
+* TODO [#A] Mill :old:
+SCHEDULED: <2024-05-06 Mon>
+:PROPERTIES:
+:ID: 1
+:END:
+{MILL} *a* /b/ =c= [[https://example.org][it]] {{{{{{mill(one)}}}}}}[fn:1]
+** Water
+- one :: {CANAL}
+  1. two
+| Year | Length |
+|------+--------|
+| 1802 | 12     |
+#+begin_src sh
+mill run
+#+end_src
+: so
+[fn:1] So.
+"""
+RTF = (
+    r"{\rtf1\ansi\ansicpg1252\uc1{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset128 B;}}{\stylesheet{\s1 heading 1;}}\pard\s1 Arlen\par"
+    rf"\pard {MILL} \'e9 \u8364?\b x\b0 {{\f1 \'93\'fa}}{{\footnote So.}}\par{{\listtext 1.\tab}}{CANAL}\par\trowd\clvmrg\cellx9"
+    r"\intbl 1802\cell\row\pard{\field{\*\fldinst TOC}{\fldrslt a}}{\pict\bin2 {{}}}"
+)
+SUBTITLES = f"WEBVTT\n\n1\n00:00:01.000 --> 00:00:04.000\n<v Ann>{MILL}\n\n00:05.000 --> 00:07.000\n- {CANAL}\n"
+MAILBOX = f"From a@example.org Mon May  6 10:00:00 2024\nFrom: Ann <a@example.org>\nSubject: Mill\n\n{MILL}\n\n" * 2
+CONTACTS = "BEGIN:VCARD\nFN:Ann Moss\nTEL;TYPE=home:1\nADR:;;1 Mill;Arlen\nNOTE;ENCODING=QUOTED-PRINTABLE:=C3=\n=A9\nEND:VCARD\n"
+
 DOCUMENTS: Seeds = (
     ("a.md", MARKDOWN.encode()),
     ("a.html", HTML.encode()),
@@ -250,6 +307,12 @@ DOCUMENTS: Seeds = (
     ("a.ipynb", json.dumps(NOTEBOOK).encode()),
     ("a.txt.gz", gzip.compress(TEXT.encode(), mtime=0)),
     ("a.ics", CALENDAR.encode()),
+    ("a.adoc", ASCIIDOC.encode()),
+    ("a.org", ORG.encode()),
+    ("a.rtf", RTF.encode()),
+    ("a.vtt", SUBTITLES.encode()),
+    ("a.mbox", MAILBOX.encode()),
+    ("a.vcf", CONTACTS.encode()),
 )
 
 _OPEN, _TYPE = "http://schemas.openxmlformats.org", "application/vnd.openxmlformats"

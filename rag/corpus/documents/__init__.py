@@ -35,6 +35,7 @@ _TEXTS = re.compile(
     r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
     r"security|upgrading|porting|authors|credits|thanks|contributors|maintainers)(?:\.debian)?"
 )
+_EXPORTED = re.compile(r"(?<=\S) [\da-f]{32}(?:_all)?\Z")  # what Notion adds to the name of each page
 _NUMBER = re.compile(r"(?:\.\d+)?")  # a suffix that says nothing, as of `LICENSE` or `Apache-2.0`
 _HISTORIES = frozenset(["changelog", "copyright"])
 
@@ -92,7 +93,8 @@ def _stem(name: str) -> str:
     """The name of a file without its folder and the suffixes that tell how it is read."""
     file = PurePosixPath(PurePosixPath(name).name.removesuffix(".gz"))
     suffix = file.suffix.lower()
-    return file.stem if suffix in READERS or _MAN.fullmatch(suffix) or _INFO.fullmatch(suffix) else file.name
+    known = suffix in READERS or _MAN.fullmatch(suffix) or _INFO.fullmatch(suffix)
+    return _EXPORTED.sub("", file.stem if known else file.name)
 
 
 def kind_of(name: str) -> str | None:

@@ -17,11 +17,16 @@ _NAMES = ("Event", "Start", "End", "Repeats", "Place", "Description")
 
 def calendar_blocks(text: str, where: str) -> tuple[str, list[Block]]:
     """The name of a calendar ("" if it has none) and its events."""
-    lines = [found.groups() for line in _FOLDED.sub("", text).splitlines() if (found := _LINE.fullmatch(line))]
+    lines = [found.groups() for line in unfolded(text) if (found := _LINE.fullmatch(line))]
     if ("BEGIN", "VCALENDAR") not in [(name.upper(), value.strip().upper()) for name, value in lines[:1]]:
         raise FormatError(f"{where}: not a calendar")
-    title = next((_said(value) for name, value in lines if name.upper() == "X-WR-CALNAME"), "")
+    title = next((said(value) for name, value in lines if name.upper() == "X-WR-CALNAME"), "")
     return title, [block for event in _events(lines) if (block := row(_cells(event), _NAMES)) is not None]
+
+
+def unfolded(text: str) -> list[str]:
+    """The lines of a text in which a line that begins with a space goes on from the one before."""
+    return _FOLDED.sub("", text).splitlines()
 
 
 def _events(lines: list[tuple[str, ...]]) -> Iterator[dict[str, str]]:
@@ -42,16 +47,17 @@ def _events(lines: list[tuple[str, ...]]) -> Iterator[dict[str, str]]:
 def _cells(event: dict[str, str]) -> list[str]:
     often = _OFTEN.search(event.get("RRULE", ""))
     return [
-        _said(event.get("SUMMARY", "")),
+        said(event.get("SUMMARY", "")),
         _time(event.get("DTSTART", "")),
         _time(event.get("DTEND", ""), is_end=True),
         often[1].lower() if often else "",
-        _said(event.get("LOCATION", "")),
-        _said(event.get("DESCRIPTION", "")),
+        said(event.get("LOCATION", "")),
+        said(event.get("DESCRIPTION", "")),
     ]
 
 
-def _said(value: str) -> str:
+def said(value: str) -> str:
+    """What a value says, without the signs that mark commas and ends of lines."""
     return squeezed(_ESCAPED.sub(lambda mark: " " if mark[1] in "nN" else mark[1], value))
 
 

@@ -35,8 +35,11 @@ _DETAILS = 'a[href$="#details"], td.mdescRight a[href]'
 # Shops set apart by style alone what is one word for us: `<span>Latte</span><span class="price">3.40</span>`.
 _APART = (
     "span + span[class*=price], span + span[class*=amount], span[itemprop] + span[itemprop], a + a.button, "
-    'span.label + span, span + span.value, span[class$="-label"] + span, span + span[class$="-value"]'
+    'span.label + span, span + span.value, span[class$="-label"] + span, span + span[class$="-value"], '
+    "span.selected-value + span.selected-value"
 )
+# Boxes of tasks, as GitHub, Notion and Confluence write them.
+_BOXES = "li input[type=checkbox][disabled], li > div.checkbox, li[data-inline-task-id]"
 TITLE = "document-title"  # class of a heading that is one by the style of an office file
 DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*+)[^<>]*?(/?)>")
@@ -101,6 +104,8 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     for node in tree.body.css(_APART):
         if node.prev is not None and node.prev.tag == node.tag:
             node.insert_before(" ")
+    for node in tree.body.css(_BOXES):
+        _show_box(node)
     for node in tree.body.css("b + br, strong + br"):
         _part_from_heading(node)
     for node in tree.body.css(_REMOVED):
@@ -173,6 +178,16 @@ def _take_notes(body: "LexborNode", dropped: Counter[str]) -> None:
     for mark in body.css(_NOTE_MARKS):
         if _NOTE_MARK.fullmatch(mark.text()):
             mark.decompose()
+
+
+def _show_box(node: "LexborNode") -> None:
+    """Say whether a task of a list is done, as Markdown does."""
+    names = (node.attributes.get("class") or "").split()
+    box = "[x] " if "checked" in node.attributes or "checked" in names or "checkbox-on" in names else "[ ] "
+    if node.tag != "li":
+        node.replace_with(box)
+    elif (first := node.child) is not None:
+        first.insert_before(box)
 
 
 def _part_from_heading(line_end: "LexborNode") -> None:

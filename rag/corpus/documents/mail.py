@@ -1,14 +1,16 @@
-"""Blocks from an e-mail: who wrote it to whom and when, and its text without what it quotes."""
+"""Blocks from e-mails: who wrote one to whom and when, and its text without what it quotes; and of saved pages."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from email import message_from_bytes
 from email.message import MIMEPart
 from email.policy import default
+from itertools import pairwise
 
 from autoais.errors import first_line
-from rag.corpus.documents.blocks import Block, Kind, squeezed, with_bare_headings
+from rag.corpus.documents.blocks import Block, Kind, heading, squeezed, with_bare_headings
 from rag.corpus.documents.encodings import decoded
 from rag.corpus.documents.html import html_blocks
 from rag.corpus.documents.text import plain_blocks
@@ -26,6 +28,11 @@ _FORWARDED = re.compile(r"(?:forwarded|weitergeleitete|transféré|reenviado|ino
 _HEADER = re.compile(r"\s*(?:From|Von|De|Da): ")
 _SIGNED = re.compile(r"^(?:-- ?|_{10,})$.*\Z", re.MULTILINE | re.DOTALL)
 _DASHES = re.compile(r"^-- ?$", re.MULTILINE)  # above a signature
+_ENVELOPE = re.compile(
+    rb"From \S+(?: at \S+)?\s+(?:\w{3} ){2}\s?\d{1,2} [\d:]{5,8} .*\d{4}\b.*"
+)  # above a message in a mailbox
+_ESCAPED = re.compile(rb">+From ")  # a line of a message that would begin the next one
+_FIELD = re.compile(rb">?[\w-]+:")
 _FEW = 4  # words of a greeting or a name
 
 
@@ -50,6 +57,65 @@ def mail_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, li
     if body is not None and body.get_content_subtype() == "html":
         return subject, blocks + html_blocks(text, dropped, where=where)[1]
     return subject, [*blocks, *_without_quotes(text, dropped)]
+
+
+def is_mailbox(head: bytes) -> bool:
+    """Whether a file begins as a mailbox does: with a line about the first message, and its header."""
+    first, _, rest = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")
+    return _ENVELOPE.fullmatch(first.rstrip()) is not None and _FIELD.match(rest) is not None
+
+
+def mailbox_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
+    """No title, and the blocks of the messages of a mailbox, each below its subject; broken ones are counted."""
+    if not is_mailbox(data[:4096]):
+        raise FormatError(f"{where}: not a mailbox: it does not begin with a line such as From me@here Mon May 6 ...")
+    blocks: list[Block] = []
+    for message in _messages(data):
+        try:
+            subject, said = mail_blocks(message, where, dropped)
+        except FormatError:
+            dropped["broken message"] += 1
+            continue
+        blocks += [
+            heading(subject or "No subject", 1),
+            *(replace(block, level=0, kind=_below(block)) for block in said),
+        ]
+    return "", blocks
+
+
+def _below(block: Block) -> Kind:
+    """The kind of a block below the subject: the headings of one message are not those of the mailbox."""
+    return Kind.LEAD if block.kind is Kind.HEADING else block.kind
+
+
+def _messages(data: bytes) -> Iterator[bytes]:
+    """The messages of a mailbox; a line that begins one follows an empty line, and a header follows it."""
+    lines = data.splitlines(keepends=True)
+    begins = [
+        place
+        for place, line in enumerate(lines)
+        if line.startswith(b"From ")
+        and (not place or not lines[place - 1].strip())
+        and _ENVELOPE.fullmatch(line.rstrip())
+        and any(_FIELD.match(after) for after in lines[place + 1 : place + 2])
+    ]
+    for begin, end in pairwise([*begins, len(lines)]):
+        yield b"".join(line[1:] if _ESCAPED.match(line) else line for line in lines[begin + 1 : end])
+
+
+def saved_page_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
+    """The title and the blocks of a page that a browser saved in one file, which is an e-mail (.mhtml)."""
+    try:
+        parts = message_from_bytes(data, policy=default).walk()
+        page = next((part for part in parts if part.get_content_type() in ("text/html", "application/xhtml+xml")), None)
+        text = _text(page, where) if page is not None else ""
+    except FormatError:
+        raise
+    except Exception as error:  # the library raises much on headers and parts that are broken
+        raise FormatError(f"{where}: broken: {first_line(error)}") from error
+    if not text:
+        raise FormatError(f"{where}: not a saved page: it has no HTML")
+    return html_blocks(text, dropped, where=where)
 
 
 def _without_quotes(text: str, dropped: Counter[str]) -> Iterator[Block]:

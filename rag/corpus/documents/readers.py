@@ -30,6 +30,14 @@ def _html(source: Source) -> tuple[str, list[Block]]:
 
 
 def _text(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.mail import is_mailbox, mailbox_blocks
+
+    if source.data.startswith(b"From ") and is_mailbox(source.data[:HEAD]):  # the archive of a mailing list
+        return mailbox_blocks(source.data, source.where, source.dropped)
+    return _plain(source)
+
+
+def _plain(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.delimited import colon_blocks
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.rst import is_rst, rst_blocks
@@ -63,6 +71,26 @@ def _rst(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.rst import rst_blocks
 
     return rst_blocks(decoded(source.data, source.where), source.dropped, source.name)
+
+
+def _asciidoc(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.asciidoc import asciidoc_blocks
+    from rag.corpus.documents.encodings import decoded
+
+    return asciidoc_blocks(decoded(source.data, source.where), source.dropped)
+
+
+def _org(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.encodings import decoded
+    from rag.corpus.documents.org import org_blocks
+
+    return org_blocks(decoded(source.data, source.where), source.dropped)
+
+
+def _is_org(head: bytes) -> bool:
+    from rag.corpus.documents.org import is_org
+
+    return is_org(head) or is_plain_text(head)  # `example.org` may be what sets up a site
 
 
 def _man(source: Source) -> tuple[str, list[Block]]:
@@ -144,6 +172,24 @@ def _calendar(source: Source) -> tuple[str, list[Block]]:
     return calendar_blocks(decoded(source.data, source.where), source.where)
 
 
+def _contacts(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.contacts import contact_blocks
+    from rag.corpus.documents.encodings import decoded
+
+    return "", contact_blocks(decoded(source.data, source.where), source.where, source.dropped)
+
+
+def _is_contacts(head: bytes) -> bool:
+    return b"BEGIN:VCARD" in head.replace(b"\0", b"").upper()  # variants of genes are called so too
+
+
+def _subtitles(source: Source) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.encodings import decoded
+    from rag.corpus.documents.subtitles import subtitle_blocks
+
+    return "", subtitle_blocks(decoded(source.data, source.where), source.where)
+
+
 def _table(source: Source) -> tuple[str, list[Block]]:
     from rag.corpus.documents.delimited import delimited_blocks
     from rag.corpus.documents.encodings import decoded
@@ -171,6 +217,8 @@ def _of_bytes(module: str, name: str) -> Callable[[Source], tuple[str, list[Bloc
 
 READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".1": _man,
+    ".adoc": _asciidoc,
+    ".asciidoc": _asciidoc,
     ".csv": _table,
     ".docbook": _docbook,
     ".docx": _of_bytes("office", "docx_blocks"),
@@ -183,17 +231,25 @@ READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
     ".ipynb": _of_bytes("notebook", "notebook_blocks"),
     ".markdown": _markdown,
     ".md": _markdown,
+    ".mbox": _of_bytes("mail", "mailbox_blocks"),
     ".mdx": _markdown,
+    ".mht": _of_bytes("mail", "saved_page_blocks"),
+    ".mhtml": _of_bytes("mail", "saved_page_blocks"),
     ".odp": _of_bytes("opendocument", "odp_blocks"),
     ".ods": _of_bytes("opendocument", "ods_blocks"),
     ".odt": _of_bytes("opendocument", "odt_blocks"),
+    ".org": _org,
     ".page": _mallard,
     ".pdf": _pdf,
     ".pptx": _of_bytes("office", "pptx_blocks"),
     ".rst": _rst,
+    ".rtf": _of_bytes("rtf", "rtf_blocks"),
+    ".srt": _subtitles,
     ".text": _text,
     ".tsv": _table,
     ".txt": _text,
+    ".vcf": _contacts,
+    ".vtt": _subtitles,
     ".xhtml": _html,
     ".xlsx": _of_bytes("office", "xlsx_blocks"),
     ".xml": _xml,
@@ -203,8 +259,10 @@ CHECKED: dict[str, Callable[[bytes], bool]] = {
     ".1": _is_man_page,
     ".csv": _is_table,
     ".info": _is_info,
+    ".org": _is_org,
     ".page": _is_mallard,
     ".tsv": _is_table,
+    ".vcf": _is_contacts,
     ".xml": _is_docbook,
 }
 """Types whose names other files have too, and whether a file is one, by its first `HEAD` bytes."""

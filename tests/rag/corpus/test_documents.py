@@ -109,7 +109,13 @@ def test_text_without_headings_takes_its_name_for_title(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "title"),
-    [("NEWS.gz", "NEWS"), ("v1.2.txt", "v1.2"), ("v1.2.md.gz", "v1.2"), ("README.Debian", "README.Debian")],
+    [
+        ("NEWS.gz", "NEWS"),
+        ("v1.2.txt", "v1.2"),
+        ("v1.2.md.gz", "v1.2"),
+        ("README.Debian", "README.Debian"),
+        ("A 3a2b3c4d5e6f708192a3b4c5d6e7f809.txt", "A"),
+    ],
 )
 def test_a_title_from_a_file_name_has_no_suffix(tmp_path: Path, name: str, title: str) -> None:
     (passage,) = read(tmp_path, name, gzip.compress(LONG.encode()) if name.endswith(".gz") else LONG)

@@ -45,6 +45,24 @@ def test_the_roles_of_a_text() -> None:
     _learn(":a" * MANY)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.adoc", "<<a `b footnote:[c {d} " * 20_000),
+        ("a.adoc", f":a: {'x' * 1_000}\n\n{'{a} ' * 20_000}"),
+        ("a.org", "[[a =b *c {{{d(" * 20_000),
+        ("a.org", ":a:\n" * MANY),
+        ("a.rtf", "{\\rtf1 " + '{\\field{\\*\\fldinst{HYPERLINK "a" ' * 1_500),
+        ("a.srt", "00:00:01 --> 00:00:02\n" * 20_000 + "<a " * MANY),
+        ("a.vcf", "BEGIN:VCARD\nNOTE" + ";a" * MANY),
+    ],
+)
+def test_marks_that_never_end(name: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert sum(len(passage.text) for passage in read_document(path, name)) < 60 * len(text)
+
+
 def test_strings_of_strings_of_a_manual_page(tmp_path: Path) -> None:
     doubled = "\n".join(r".ds A \*A\*A" for _ in range(60))
     path = tmp_path / "a.1"

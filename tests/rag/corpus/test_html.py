@@ -36,6 +36,12 @@ def test_text_stands_under_its_headings_without_scripts_and_menus() -> None:
     ("page", "blocks"),
     [
         ("<ul><li>Dogs travel <b>free</b><li><p>Bicycles</p></ul>", ["- Dogs travel free", "- Bicycles"]),
+        (
+            "<ul><li><input type=checkbox disabled checked> One<li><div class='checkbox checkbox-off'></div> Two"
+            "<li data-inline-task-id=1>Three<li><input type=checkbox>Four</ul>",
+            ["- [x] One", "- [ ] Two", "- [ ] Three", "- Four"],
+        ),
+        ("<p><span class='selected-value a'>a</span><span class='selected-value b'>b</span></p>", ["a b"]),
         ("<ol start=3><li>Push<ul><li>hard</ul><li>Pull</ol>", ["3. Push", "  - hard", "4. Pull"]),
         ("<ul><li><p>One.</p><p>More.</p></ul>", ["- One.", "More."]),
         ("<dl><dt>Card<dd><p>A paper.<p>With a name.</dl>", ["Card: A paper.", "With a name."]),

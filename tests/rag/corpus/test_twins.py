@@ -46,6 +46,11 @@ def test_of_two_formats_the_better_is_read_wherever_it_stands(tmp_path: Path) ->
     assert found.report.twins == {"a.rst": "h/a.html", "b/a.txt": "h/a.html"}
 
 
+def test_the_source_of_a_manual_is_its_twin(tmp_path: Path) -> None:
+    found = corpus(tmp_path, a_DOT_adoc=f"= Mills\n\n{TEXT}", a_DOT_html=html(TEXT), a_DOT_org=TEXT)
+    assert read(found) == ["a.html"]
+
+
 def test_files_of_one_name_that_say_different_things_are_both_read(tmp_path: Path) -> None:
     found = corpus(tmp_path, a_DOT_txt=TEXT[::-1], a_DOT_html=html(TEXT), v2__a_DOT_html=html(" ".join(WORDS[60:])))
     assert read(found) == ["a.html", "a.txt", "v2/a.html"]
