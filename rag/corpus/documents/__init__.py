@@ -16,7 +16,7 @@ from stat import S_ISREG
 
 from rag.corpus.documents.blocks import Block, Kind
 from rag.corpus.documents.contents import without_contents
-from rag.corpus.documents.readers import CHECKED, HEAD, READERS, Source, is_plain_text
+from rag.corpus.documents.readers import CHECKED, HEAD, READERS, RawFile, is_plain_text
 from rag.corpus.documents.split import passages
 from rag.corpus.documents.time_limit import limited
 from rag.corpus.documents.titles import is_generic
@@ -63,21 +63,21 @@ def load_document(path: Path | Traversable, name: str) -> Document:
     if kind is None:
         raise FormatError(f"{path}: not a known type of document ({', '.join(sorted(SUFFIXES))})")
     dropped: Counter[str] = Counter()
-    source = Source(_bytes(path), str(path), name, dropped)
-    seconds = SECONDS if kind == ".pdf" else min(SECONDS, _AT_LEAST + _A_MEGABYTE * len(source.data) / 1e6)
+    file = RawFile(_bytes(path), str(path), name, dropped)
+    seconds = SECONDS if kind == ".pdf" else min(SECONDS, _AT_LEAST + _A_MEGABYTE * len(file.data) / 1e6)
     late = FormatError(f"{path}: takes longer than {seconds:.3g} seconds to read")
     try:
-        title, found = limited(lambda: _read(source, kind), seconds, late)
+        title, found = limited(lambda: _read(file, kind), seconds, late)
     except (RecursionError, MemoryError) as error:
         raise FormatError(f"{path}: cannot be read: {type(error).__name__}") from error
     return Document(title, found, +dropped)
 
 
-def _read(source: Source, kind: str) -> tuple[str, list[Passage]]:
+def _read(file: RawFile, kind: str) -> tuple[str, list[Passage]]:
     """The title and the passages."""
-    title, blocks = READERS[kind](source)
-    said = [*without_contents(blocks, source.dropped)]
-    return title, list(passages(said, source.name, title or _called(said, source.name)))
+    title, blocks = READERS[kind](file)
+    said = [*without_contents(blocks, file.dropped)]
+    return title, list(passages(said, file.name, title or _called(said, file.name)))
 
 
 def _called(blocks: list[Block], name: str) -> str:

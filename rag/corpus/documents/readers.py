@@ -12,7 +12,7 @@ HEAD = 16_384  # bytes read to tell whether a file is what its name says
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RawFile:
     """A file that is read: `where` it is for errors, its `name` in the corpus, and the counts of what is left out."""
 
     data: bytes
@@ -21,35 +21,35 @@ class Source:
     dropped: Counter[str]
 
 
-def _html(source: Source) -> tuple[str, list[Block]]:
+def _html(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.html import html_blocks
 
-    text = decoded(source.data, source.where, markup=True)
-    return html_blocks(text, source.dropped, source.name, source.where)
+    text = decoded(file.data, file.where, markup=True)
+    return html_blocks(text, file.dropped, file.name, file.where)
 
 
-def _text(source: Source) -> tuple[str, list[Block]]:
+def _text(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.mail import is_mailbox, mailbox_blocks
 
-    if source.data.startswith(b"From ") and is_mailbox(source.data[:HEAD]):  # the archive of a mailing list
-        return mailbox_blocks(source.data, source.where, source.dropped)
-    return _plain(source)
+    if file.data.startswith(b"From ") and is_mailbox(file.data[:HEAD]):  # the archive of a mailing list
+        return mailbox_blocks(file.data, file.where, file.dropped)
+    return _plain(file)
 
 
-def _plain(source: Source) -> tuple[str, list[Block]]:
+def _plain(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.delimited import colon_blocks
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.rst import is_rst, rst_blocks
     from rag.corpus.documents.text import plain_blocks
     from rag.corpus.documents.text_headings import titled
 
-    text = decoded(source.data, source.where)
+    text = decoded(file.data, file.where)
     if is_rst(text):
-        return rst_blocks(text, source.dropped, source.name)
-    if (rows := colon_blocks(text, source.where)) is not None:
+        return rst_blocks(text, file.dropped, file.name)
+    if (rows := colon_blocks(text, file.where)) is not None:
         return "", rows
-    return titled(text, [*plain_blocks(text, source.dropped)])
+    return titled(text, [*plain_blocks(text, file.dropped)])
 
 
 def is_plain_text(head: bytes) -> bool:
@@ -59,32 +59,32 @@ def is_plain_text(head: bytes) -> bool:
     return is_text_file(head) and _is_table(head)
 
 
-def _markdown(source: Source) -> tuple[str, list[Block]]:
+def _markdown(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.markdown import markdown_blocks
 
-    return markdown_blocks(decoded(source.data, source.where), source.dropped, source.name)
+    return markdown_blocks(decoded(file.data, file.where), file.dropped, file.name)
 
 
-def _rst(source: Source) -> tuple[str, list[Block]]:
+def _rst(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.rst import rst_blocks
 
-    return rst_blocks(decoded(source.data, source.where), source.dropped, source.name)
+    return rst_blocks(decoded(file.data, file.where), file.dropped, file.name)
 
 
-def _asciidoc(source: Source) -> tuple[str, list[Block]]:
+def _asciidoc(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.asciidoc import asciidoc_blocks
     from rag.corpus.documents.encodings import decoded
 
-    return asciidoc_blocks(decoded(source.data, source.where), source.dropped)
+    return asciidoc_blocks(decoded(file.data, file.where), file.dropped)
 
 
-def _org(source: Source) -> tuple[str, list[Block]]:
+def _org(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.org import org_blocks
 
-    return org_blocks(decoded(source.data, source.where), source.dropped)
+    return org_blocks(decoded(file.data, file.where), file.dropped)
 
 
 def _is_org(head: bytes) -> bool:
@@ -93,15 +93,15 @@ def _is_org(head: bytes) -> bool:
     return is_org(head) or is_plain_text(head)  # `example.org` may be what sets up a site
 
 
-def _man(source: Source) -> tuple[str, list[Block]]:
+def _man(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.man import is_man_page, man_blocks
 
-    if not is_man_page(source.data[:HEAD]):
-        if is_plain_text(source.data[:HEAD]):
-            return _text(source)
-        raise FormatError(f"{source.where}: not a manual page: it has no title (.TH or .Dd)")
-    return man_blocks(decoded(source.data, source.where), source.dropped)
+    if not is_man_page(file.data[:HEAD]):
+        if is_plain_text(file.data[:HEAD]):
+            return _text(file)
+        raise FormatError(f"{file.where}: not a manual page: it has no title (.TH or .Dd)")
+    return man_blocks(decoded(file.data, file.where), file.dropped)
 
 
 def _is_man_page(head: bytes) -> bool:
@@ -110,12 +110,12 @@ def _is_man_page(head: bytes) -> bool:
     return is_man_page(head) or is_plain_text(head)  # `MPL-1.1` is a text
 
 
-def _info(source: Source) -> tuple[str, list[Block]]:
+def _info(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.info import info_blocks
 
-    if not _is_info(source.data[:HEAD]):
-        raise FormatError(f"{source.where}: not an Info file: it has no nodes")
-    return info_blocks(source.data, source.where, source.dropped)
+    if not _is_info(file.data[:HEAD]):
+        raise FormatError(f"{file.where}: not an Info file: it has no nodes")
+    return info_blocks(file.data, file.where, file.dropped)
 
 
 def _is_info(head: bytes) -> bool:
@@ -124,16 +124,16 @@ def _is_info(head: bytes) -> bool:
     return is_info(head)
 
 
-def _docbook(source: Source) -> tuple[str, list[Block]]:
+def _docbook(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.docbook import docbook_blocks
 
-    return docbook_blocks(source.data, source.where, source.name, source.dropped)
+    return docbook_blocks(file.data, file.where, file.name, file.dropped)
 
 
-def _xml(source: Source) -> tuple[str, list[Block]]:
-    if not _is_docbook(source.data[:HEAD]):
-        raise FormatError(f"{source.where}: not a DocBook document: other XML is not read")
-    return _docbook(source)
+def _xml(file: RawFile) -> tuple[str, list[Block]]:
+    if not _is_docbook(file.data[:HEAD]):
+        raise FormatError(f"{file.where}: not a DocBook document: other XML is not read")
+    return _docbook(file)
 
 
 def _is_docbook(head: bytes) -> bool:
@@ -142,14 +142,12 @@ def _is_docbook(head: bytes) -> bool:
     return is_docbook(head)
 
 
-def _mallard(source: Source) -> tuple[str, list[Block]]:
+def _mallard(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.mallard import mallard_blocks
 
-    if not _is_mallard(source.data[:HEAD]):
-        raise FormatError(
-            f"{source.where}: not a page of Mallard: it lacks the namespace http://projectmallard.org/1.0/"
-        )
-    return mallard_blocks(source.data, source.where, source.name, source.dropped)
+    if not _is_mallard(file.data[:HEAD]):
+        raise FormatError(f"{file.where}: not a page of Mallard: it lacks the namespace http://projectmallard.org/1.0/")
+    return mallard_blocks(file.data, file.where, file.name, file.dropped)
 
 
 def _is_mallard(head: bytes) -> bool:
@@ -158,44 +156,44 @@ def _is_mallard(head: bytes) -> bool:
     return is_mallard(head)
 
 
-def _pdf(source: Source) -> tuple[str, list[Block]]:
+def _pdf(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.pdf import pdf_blocks
     from rag.corpus.documents.pdf_pages import read_pages
 
-    return pdf_blocks(read_pages(source.data, source.where), source.dropped)
+    return pdf_blocks(read_pages(file.data, file.where), file.dropped)
 
 
-def _calendar(source: Source) -> tuple[str, list[Block]]:
+def _calendar(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.calendars import calendar_blocks
     from rag.corpus.documents.encodings import decoded
 
-    return calendar_blocks(decoded(source.data, source.where), source.where)
+    return calendar_blocks(decoded(file.data, file.where), file.where)
 
 
-def _contacts(source: Source) -> tuple[str, list[Block]]:
+def _contacts(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.contacts import contact_blocks
     from rag.corpus.documents.encodings import decoded
 
-    return "", contact_blocks(decoded(source.data, source.where), source.where, source.dropped)
+    return "", contact_blocks(decoded(file.data, file.where), file.where, file.dropped)
 
 
 def _is_contacts(head: bytes) -> bool:
     return b"BEGIN:VCARD" in head.replace(b"\0", b"").upper()  # variants of genes are called so too
 
 
-def _subtitles(source: Source) -> tuple[str, list[Block]]:
+def _subtitles(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.subtitles import subtitle_blocks
 
-    return "", subtitle_blocks(decoded(source.data, source.where), source.where)
+    return "", subtitle_blocks(decoded(file.data, file.where), file.where)
 
 
-def _table(source: Source) -> tuple[str, list[Block]]:
+def _table(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.delimited import delimited_blocks
     from rag.corpus.documents.encodings import decoded
 
-    blocks = delimited_blocks(decoded(source.data, source.where), source.where)
-    return _text(source) if blocks is None else ("", blocks)
+    blocks = delimited_blocks(decoded(file.data, file.where), file.where)
+    return _text(file) if blocks is None else ("", blocks)
 
 
 def _is_table(head: bytes) -> bool:
@@ -204,18 +202,18 @@ def _is_table(head: bytes) -> bool:
     return is_table(head)
 
 
-def _of_bytes(module: str, name: str) -> Callable[[Source], tuple[str, list[Block]]]:
+def _of_bytes(module: str, name: str) -> Callable[[RawFile], tuple[str, list[Block]]]:
     """The function of a module here that reads the bytes of a file by itself."""
 
-    def read(source: Source) -> tuple[str, list[Block]]:
+    def read(file: RawFile) -> tuple[str, list[Block]]:
         blocks = getattr(import_module(f"rag.corpus.documents.{module}"), name)
-        found: tuple[str, list[Block]] = blocks(source.data, source.where, source.dropped)
+        found: tuple[str, list[Block]] = blocks(file.data, file.where, file.dropped)
         return found
 
     return read
 
 
-READERS: dict[str, Callable[[Source], tuple[str, list[Block]]]] = {
+READERS: dict[str, Callable[[RawFile], tuple[str, list[Block]]]] = {
     ".1": _man,
     ".adoc": _asciidoc,
     ".asciidoc": _asciidoc,

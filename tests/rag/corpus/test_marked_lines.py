@@ -113,7 +113,7 @@ def test_files_of_other_kinds_with_such_names_are_counted(tmp_path: Path) -> Non
     (tmp_path / "tasks.org").write_text("* Buy flour\n")
     corpus = Corpus([tmp_path])
     assert {passage.title for _, passage in corpus.read()} == {"notes", "tasks"}
-    assert corpus.unread == {".org": 1, ".vcf": 1}
+    assert corpus.report.unread == {".org": 1, ".vcf": 1}
 
 
 def test_the_title_of_org_without_one(tmp_path: Path) -> None:
