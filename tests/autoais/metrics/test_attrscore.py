@@ -36,7 +36,8 @@ def test_every_figure_has_an_interval_over_questions() -> None:
 def test_undecided_verdicts_are_in_no_column() -> None:
     found = evaluate(TRUTH, SAID)
     assert (found["n"], found["undecided"], found["two_way"]) == (10, 1, 1)
-    assert found["confusion"] == [[3, 1, 0], [1, 2, 0], [1, 1, 1]]
+    assert found["classes"] == ["attributable", "contradictory", "extrapolatory"]  # as in the paper's tables
+    assert found["confusion"] == [[3, 0, 1], [1, 1, 1], [1, 0, 2]]
     assert found["overall"]["value"] == pytest.approx(6 / 10)
     assert found["per_class"]["attributable"]["precision"]["value"] == pytest.approx(3 / 5)
     assert found["per_class"]["contradictory"]["recall"]["value"] == pytest.approx(1 / 3)
