@@ -653,9 +653,7 @@ def test_questions_with_the_same_text_are_all_answered(tmp_path: Path) -> None:
 
 
 def test_the_header_says_how_many_questions_are_different(tmp_path: Path, autoais: Command) -> None:
-    claims = [
-        {"claim": one, "evidence": ["Warsaw is small."], "label": 1, "question": q} for one, q in zip("abc", "xxy")
-    ]
+    claims = [{"claim": f"{q} is small", "evidence": [f"{q} is small."], "label": 1, "question": q} for q in "xxy"]
     printed = autoais("score", write(tmp_path / "labels.jsonl", *claims), "--judge", "lexical").stdout
     assert printed.startswith("3 questions (2 different), 3 answered, judge lexical")
 
