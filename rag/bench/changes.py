@@ -30,8 +30,8 @@ def run_changes(old: str | Path, new: str | Path) -> dict[str, Any]:
     `inputs` lists what else differs (checksums, settings, versions, judges: `place`, `old`, `new`), and `only_old` and
     `only_new` the systems of one run. For each system, `ranking`, `answer` and `verdicts` are the ids of questions with
     other hits, another answer, or other verdicts on the same answer, `ways` the questions that went another way,
-    `metrics` the values that differ, and `questions` the ids that only one run has. Raises `UserError` as `compare_runs`
-    does.
+    `metrics` the values that differ, and `questions` the ids that only one run has. Raises `UserError` as do
+    comparisons.
     """
     before, after = read_run(old), read_run(new)
     theirs = {one.label: one for one in after.systems}
