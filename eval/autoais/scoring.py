@@ -32,7 +32,7 @@ CITATION_METRICS = ("alce", "hagrid", "liu", "trec")  # they need judgements of 
 DEFAULT_METRICS = ("alce", "hagrid")
 _NEEDS = {"Success": "gold passages", "R": "gold passages", "answer_hit": "reference answers"}
 _NO_CITATIONS = "no answer has citations of its own: they are judged against all their contexts"
-_NO_SENTENCES = "no_sentences", "answers without sentences, not attributable (if intended: `abstained` in answers.jsonl)"
+_NO_SENTENCES = "no_sentences", "answers without sentences, not attributable (if meant: `abstained` in answers.jsonl)"
 _NO_TEXT = "no_text", "cited passages without a text, not attributable (a corpus adds texts: --corpus FILE)"
 
 
