@@ -234,7 +234,8 @@ def _header_fault(header: Sequence[str], columns: Sequence[str]) -> str | None:
     missing = [name for name in columns if name not in header]
     if missing:
         found = "".join(c if c.isprintable() else "\ufffd" for c in ", ".join(header))
-        return f"columns {', '.join(missing)} are missing (found: {found[:200]})"
+        what = f"column {missing[0]} is" if len(missing) == 1 else f"columns {', '.join(missing)} are"
+        return f"{what} missing (found: {found[:200]})"
     twice = [name for name in header if header.count(name) > 1]
     return f"column {twice[0]!r} occurs twice" if twice else None
 
