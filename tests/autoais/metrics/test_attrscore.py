@@ -7,7 +7,7 @@ import pytest
 from autoais.metrics.attrscore import CLASSES, evaluate, evaluate_levels
 from autoais.types import Support, Verdict
 
-YES, MORE, AGAINST = CLASSES
+YES, AGAINST, MORE = CLASSES
 TRUTH = [YES, YES, YES, MORE, MORE, AGAINST, AGAINST, YES, MORE, AGAINST, YES, MORE]
 SAID = [YES, MORE, YES, MORE, YES, AGAINST, MORE, YES, MORE, YES, Verdict.UNDECIDED, Verdict.NOT_ATTRIBUTABLE]
 
@@ -70,5 +70,5 @@ def test_levels_count_the_undecided() -> None:
 def test_labels_and_verdicts_belong_together() -> None:
     with pytest.raises(ValueError, match="longer"):
         evaluate([YES], [YES, MORE])
-    with pytest.raises(ValueError, match=r"be among attributable, extrapolatory, contradictory$"):
+    with pytest.raises(ValueError, match=r"be among attributable, contradictory, extrapolatory$"):
         evaluate([Verdict.UNDECIDED], [YES])
