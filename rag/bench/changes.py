@@ -1,6 +1,6 @@
 """What differs between two runs of a benchmark, such as the same command a week later. Times are never compared."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ from rag.bench.items import Item
 from rag.bench.reproductions import TOLERANCE
 from rag.bench.results import Run, SystemRun, read_run
 
-_INPUTS = ("benchmark", "data", "indexes", "settings", "systems", "versions")  # of run.json
+_INPUTS = ("benchmark", "data", "indexes", "settings", "versions")  # of run.json
 
 # What is compared of each question; what follows from something that differs is not told again.
 _PARTS: Mapping[str, Callable[[Item], object]] = {
@@ -36,9 +36,10 @@ def run_changes(old: str | Path, new: str | Path) -> dict[str, Any]:
     before, after = read_run(old), read_run(new)
     theirs = {one.label: one for one in after.systems}
     systems = {one.label: _system(one, theirs[one.label]) for one in before.systems if one.label in theirs}
+    inputs = _differing(_inputs(before, systems), _inputs(after, systems))
     return {
         "same": bool(systems) and not any(any(found.values()) for found in systems.values()),
-        "inputs": [_change(place, *values) for place, *values in _differing(_inputs(before), _inputs(after))],
+        "inputs": [_change(*one) for one in inputs],
         "only_old": [one.label for one in before.systems if one.label not in theirs],
         "only_new": [label for label in theirs if label not in systems],
         "systems": systems,
@@ -67,9 +68,11 @@ def _values(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {name: one["value"] for name, one in metrics["metrics"].items()}
 
 
-def _inputs(run: Run) -> dict[str, Any]:
-    judges = {one.label: one.metrics["judge"] for one in run.systems}
-    return dict(_leaves({name: run.manifest.get(name) for name in _INPUTS} | {"judge": judges}))
+def _inputs(run: Run, labels: Collection[str]) -> dict[str, Any]:
+    common = [one for one in run.systems if one.label in labels]
+    names = {"systems": {one.label: one.system for one in common}}
+    judges = {"judge": {one.label: one.metrics["judge"] for one in common}}
+    return dict(_leaves({name: run.manifest.get(name) for name in _INPUTS} | names | judges))
 
 
 def _leaves(value: object, place: str = "") -> Iterator[tuple[str, Any]]:
