@@ -33,7 +33,7 @@ TRANSCRIPTS = [
 WITH_PYTHON = [page for page in PAGES if "```python\n" in page.read_text("utf-8")]
 ANSWERING = ("asking", "attrscore", "citation-metrics", "evaluation", "hagrid", "library", "retrieval")
 UNREAD = {page.name for page in HANDBOOK if page.stem not in ANSWERING}
-NEEDED = {"library.md": ("ir_measures", "pandas")}  # optional packages that a page uses
+NEEDED = {"annotating.md": ("sqlalchemy",), "library.md": ("ir_measures", "pandas")}  # packages that it uses
 SAYS = {
     "own_documents.py": "  citation-metrics.md#2, characters 0 to 93: 'Citation precision is the share of citations",
     "score_another_system.py": "difference 0.5 95 % interval [-1.0, 1.0]",

@@ -14,7 +14,7 @@ from autoais import formats
 from autoais.answers import CitedAnswer, HasCited, as_cited
 from autoais.attributed_qa import check_mode, judge_options
 from autoais.errors import UsageError, UserError, as_path, check_list, check_type, tuple_of
-from autoais.io.jsonl import check_outputs, dumps, round_floats, write_atomic
+from autoais.io.jsonl import check_distinct, check_outputs, dumps, round_floats, write_atomic
 from autoais.io.provenance import judge_record, provenance
 from autoais.judged import JudgedAnswer
 from autoais.judges import DEFAULT, open_judge
@@ -490,11 +490,11 @@ def _files(what: str, given: Sequence[str | Path]) -> list[Path]:
     return [as_path(what, one) for one in given]
 
 
-def _paths(labels: str | Path | Sequence[str | Path]) -> list[Path]:
-    check_type("labels", labels, "a file or a list of files", str, Path, Iterable)
-    paths = _files("labels", [labels] if isinstance(labels, str | Path) else labels)
+def _paths(given: str | Path | Sequence[str | Path], what: str = "labels") -> list[Path]:
+    check_type(what, given, "a file or a list of files", str, Path, Iterable)
+    paths = _files(what, [given] if isinstance(given, str | Path) else given)
     if not paths:
-        raise UserError("labels: there are no files in the list")
+        raise UserError(f"{what}: there are no files in the list")
     return paths
 
 
@@ -557,6 +557,53 @@ def agreement(
         )
     )
     return result | {"without": sorted(without)} if without else result
+
+
+def convert_ratings(
+    ratings: str | Path | Sequence[Rating],
+    target: str | Path,
+    to: str,
+    *,
+    answers: str | Path | None = None,
+    likert: int = RELAXED,
+    without: Collection[str] = (),
+) -> dict[str, int]:
+    """Write ratings for another tool, or the rated answers with the consensus as their labels (`autoais ratings`).
+
+    `ratings` are a file that `autoais.ratings.read_ratings` reads, or a list of `Rating`s. `to` is ratings,
+    label-studio, label-studio-config, autojudge, ais-csv, or a format of answers; all but ratings and
+    label-studio-config need `answers`, the file of rated answers. `likert` and `without` are as in `agreement`. Returns
+    counts by note: what was left out, and the labels written. Raises `UserError`, and changes no file then.
+    """
+    from autoais.ratings.convert import convert_ratings as lines_of
+
+    check_type("without", without, "a list of names", list, tuple, set, frozenset)
+    out = as_path("target", target)
+    source: Path | list[Rating]
+    source = as_path("ratings", ratings) if isinstance(ratings, str | Path) else _ratings(ratings)
+    rated = None if answers is None else as_path("answers", answers)
+    check_outputs([source if isinstance(source, Path) else None, rated], [out])
+    notes = formats.Notes()
+    write_atomic(out, lines_of(source, to, answers=rated, likert=likert, without=without, notes=notes))
+    return notes.by_text()
+
+
+def ais_report(files: str | Path | Sequence[str | Path]) -> dict[str, Any]:
+    """Compute the tables of the AIS paper from annotations in the format of its release (`autoais ais-report`).
+
+    `files` has for each file the rates of each model, the agreement of annotators, which assumes five of them
+    (`most_agree` is fewer where there were fewer), and the paper's values beside them. `other_tables` says what can be
+    had of the paper's other tables; it is None unless the files are the paper's. Raises `UserError`.
+    """
+    from autoais.meta.ais_paper import other_tables
+    from autoais.meta.ais_report import read_release, report
+
+    paths = _paths(files, "files")
+    check_distinct(paths)
+    reports = [{"file": path.name, **report(read_release(path))} for path in paths]
+    made = provenance({f"ratings{number}": path for number, path in enumerate(paths, 1)})
+    result: dict[str, Any] = round_floats({"files": reports, "other_tables": other_tables(reports), "provenance": made})
+    return result
 
 
 def _batches(ratings: Ratings) -> dict[str, list[Rating]]:

@@ -240,33 +240,24 @@ def ais_report(
 
     The paper's own files are printed beside the paper's values. The agreement assumes five annotators per item.
     """
-    from autoais.io.jsonl import check_distinct, round_floats
-    from autoais.io.provenance import provenance
-    from autoais.meta.ais_paper import other_tables
-    from autoais.meta.ais_report import read_release, report
+    from autoais import api
     from autoais.ratings.ais_csv import RATERS
 
-    check_distinct(files)
-    reports = []
-    for path in files:
-        rated = read_release(path)
-        most = max(max(one.interpretable_agree or 0, one.attributable_agree or 0) for one in rated)
-        if most < RATERS:
+    result = api.ais_report(files)
+    for path, one in zip(files, result["files"], strict=True):
+        if one["most_agree"] < RATERS:
+            most = how_many(one["most_agree"], "annotators")
             _say(
-                f"warning: {path}: at most {how_many(most, 'annotators')} agree on an item; the agreement assumes "
-                f"{RATERS} and is wrong if there were fewer: use `autoais agreement` on the ratings"
+                f"warning: {path}: at most {most} agree on an item; the agreement assumes {RATERS} and is wrong if "
+                "there were fewer: use `autoais agreement` on the ratings"
             )
-        reports.append({"file": path.name, **report(rated)})
-    other = other_tables(reports)
     if as_json:
-        inputs = {f"ratings{number}": path for number, path in enumerate(files, 1)}
-        result = {"files": reports, "other_tables": other, "provenance": provenance(inputs)}
-        print_json(round_floats(result))
+        print_json(result)
         return
-    for one in reports:
+    for one in result["files"]:
         show_ais(one)
-    if other is not None:
-        show_other_tables(other)
+    if result["other_tables"] is not None:
+        show_other_tables(result["other_tables"])
 
 
 @app.command()
@@ -458,15 +449,9 @@ def ratings(
     without: WithoutOption = None,
 ) -> None:
     """Convert ratings of people to and from other tools, or put their consensus into the answers."""
-    from autoais import formats
-    from autoais.io.jsonl import check_outputs, write_atomic
-    from autoais.ratings.convert import convert_ratings
+    from autoais import api
 
-    check_outputs([source, answers], [target])
-    notes = formats.Notes()
-    lines = convert_ratings(source, to, answers=answers, likert=likert, without=without or (), notes=notes)
-    write_atomic(target, lines)
-    _say_notes(notes.by_text())
+    _say_notes(api.convert_ratings(source, target, to, answers=answers, likert=likert, without=without or ()))
 
 
 @app.command()

@@ -32,7 +32,7 @@ CITATION_METRICS = ("alce", "hagrid", "liu", "trec")  # they need judgements of 
 DEFAULT_METRICS = ("alce", "hagrid")
 _NEEDS = {"Success": "gold passages", "R": "gold passages", "answer_hit": "reference answers"}
 _NO_CITATIONS = "no answer has citations of its own: they are judged against all their contexts"
-_NO_SENTENCES = "no_sentences", "answers without sentences, not attributable (set `abstained` if intended)"
+_NO_SENTENCES = "no_sentences", "answers without sentences, not attributable (if meant: `abstained` in answers.jsonl)"
 _NO_TEXT = "no_text", "cited passages without a text, not attributable (a corpus adds texts: --corpus FILE)"
 
 
@@ -100,7 +100,8 @@ class Summary:
     The report counts the sentences that a cited passage has word for word (`quoted`), and those of them that the judge
     finds not attributable: its errors, but where a passage says something else in other sentences.
 
-    Intervals are over questions. Keeps a few numbers per question and no text.
+    Intervals are over questions: answers to the same text are to one (`different_questions`, in the report where ids
+    alone would count more, as in files of claims). Keeps a few numbers per question and no text.
     """
 
     def __init__(self, measures: Measures = _DEFAULT) -> None:
@@ -120,6 +121,7 @@ class Summary:
         self.trec_levels: Counter[str] = Counter()
         self.tallies: dict[str, Tally] = {}  # the other metrics, by name
         self._questions: set[int] = set()
+        self._different: set[int] = set()  # questions with ids of their own may have the same text
         self._asked = 0  # number of the question of the last answer
         self._scores: dict[str, tuple[float, float]] = {}  # of the last answer
 
@@ -137,6 +139,7 @@ class Summary:
         self.cited += sum(bool(claim.claim.cited) for claim in item.judged)
         self.textless += sum(bool(claim.claim.cited) and claim.union.reason == NO_TEXT for claim in item.judged)
         self._asked = number_of(item.asked)
+        self._different.add(self._asked)
         self._scores = {}
         self._tally("autoais", [self._outcome(item.ais)])
         self._tally("sentences", [self._outcome(claim.union.verdict.ais) for claim in item.judged])
@@ -310,6 +313,7 @@ class Summary:
         return {
             "judge": judge,
             "questions": len(self._questions),
+            **({"different_questions": len(self._different)} if len(self._different) < len(self._questions) else {}),
             **({"answers": self.items} if self.items > len(self._questions) else {}),
             "answered": self.answered,
             "unresolved_markers": self.unresolved,

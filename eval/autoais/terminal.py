@@ -41,7 +41,9 @@ def show_report(result: dict[str, Any]) -> None:
     mode = "" if result["mode"] == "default" else f", mode {result['mode']}"
     answers = f", {how_many(result['answers'], 'answers')}" if "answers" in result else ""
     answered = f"{result['answered']:,} {'with sentences' if answers else 'answered'}"
-    console.print(f"{how_many(result['questions'], 'questions')}{answers}, {answered}, judge {result['judge']}{mode}")
+    different = f" ({result['different_questions']:,} different)" if "different_questions" in result else ""
+    asked = f"{how_many(result['questions'], 'questions')}{different}"
+    console.print(f"{asked}{answers}, {answered}, judge {result['judge']}{mode}")
     _show_metrics(console, result["metrics"])
     if (levels := result["metrics"].get("trec_precision", {}).get("levels")) is not None:
         counts = ", ".join(f"{count} {level}" for level, count in levels.items())

@@ -84,6 +84,7 @@ def _export(study: Study, out: Path, without: Collection[str]) -> dict[str, Any]
         write_atomic(out / "items.jsonl", _items(connection))
         notes = formats.Notes()
         _write_answers(study, connection, out, without, notes)
+        notes.pop("ties, without a label", None)  # told below, with those of unfinished items
         if (study.folder / "triage.jsonl").exists():
             found = estimate(read_triage(study.folder / "triage.jsonl"), _labels(study, connection, without))
             write_atomic(out / "triage.json", [dumps(found, indent=2)])
@@ -189,7 +190,7 @@ def _write_answers(
     if not source.exists():
         return
     given = list(ratings(study, connection, without))
-    write_atomic(out / "answers.jsonl", write_answers(label_answers(read_answers(source), given)))
+    write_atomic(out / "answers.jsonl", write_answers(label_answers(read_answers(source), given, notes=notes)))
     if "sentence" in study.scheme.units:
         write_atomic(out / "hagrid.jsonl", formats.write(read_answers(out / "answers.jsonl"), "hagrid", notes))
     if study.scheme.units == ("answer",):

@@ -335,13 +335,21 @@ def _source_rows(answer: CitedAnswer, cited: Iterable[str]) -> list[dict[str, An
     ]
 
 
+_WAYS: Mapping[Unit, str] = {
+    "answer": "leave 'sentence' and 'citation' out",
+    "sentence": "add 'sentence', such as 0, and no 'citation'",
+    "citation": "add 'citation', the id of its source",
+}
+
+
 def check_items(items: Iterable[Item], scheme: Scheme, name: str, *, expected: bool = False) -> Iterator[Item]:
     """Pass on items that fit a scheme, with `expected` verdicts if wanted; raises `FormatError` for others."""
     for item in items:
         where = f"{name}: item {item.id[:60]!r}"
         if item.unit not in scheme.units:
             units = " or ".join(scheme.units)
-            raise FormatError(f"{where} is about one {item.unit}; scheme {scheme.name!r} asks about one {units}")
+            way = " or ".join(_WAYS[unit] for unit in scheme.units)
+            raise FormatError(f"{where} is about one {item.unit}; scheme {scheme.name!r} asks about one {units}: {way}")
         if expected and not item.expected:
             raise FormatError(f"{where}: field 'expected' is missing; it holds the right verdict of each question")
         for question, value in item.expected.items() if expected else ():

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         read_benchmark,
         read_label_set,
     )
+    from rag.bench.changes import run_changes
     from rag.bench.compare import compare_runs
     from rag.bench.folder import BenchRun, open_run
     from rag.bench.items import Item, read_items
@@ -40,6 +41,7 @@ _WHERE = {
         "read_benchmark",
         "read_label_set",
     ],
+    "rag.bench.changes": ["run_changes"],
     "rag.bench.compare": ["compare_runs"],
     "rag.bench.items": ["Item", "read_items"],
     "rag.bench.judges": ["rank_judges"],
@@ -69,6 +71,7 @@ __all__ = [
     "report_table",
     "reproduce",
     "run_benchmark",
+    "run_changes",
     "write_report",
 ]
 

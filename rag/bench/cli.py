@@ -171,6 +171,28 @@ def compare(
         show_comparison(group)
 
 
+@bench_app.command("changes")
+def changes(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Run folder of `rag bench run`.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Run folder of the same benchmark, made later.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show what changed from one run to another: inputs, hits, answers, verdicts, metrics. Exit code 1 if any did.
+
+    Times are not compared, and other versions or settings alone are no change.
+    """
+    from rag.bench.changes import run_changes
+    from rag.bench.terminal import show_changes
+
+    found = run_changes(old, new)
+    if as_json:
+        print_json(found)
+    else:
+        show_changes(found)
+    if not found["same"]:
+        raise typer.Exit(1)
+
+
 @bench_app.command("judges")
 def judges(
     sets: Annotated[

@@ -291,7 +291,7 @@ def _answers(settings: Mapping[str, Any], known: Mapping[str, Any] | None = None
     sources = [{"spec": str(one)} for one in specs] + [{"predictions": one} for one in settings["predictions"]]
     names = [one.label for one in specs] + [safe(Path(one).stem).replace("@", "-") for one in settings["predictions"]]
     known = dict(known or {})
-    taken, found = [*_OURS, RUN, CACHE, "retrieval", *known], {}
+    taken, found = [*_OURS, RUN, CACHE, "retrieval", "report", *known], {}
     for name, source in zip(names, sources, strict=True):
         label = next((one for one, its in known.items() if its.items() >= source.items()), None)
         if label is None:

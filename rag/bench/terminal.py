@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from autoais.terminal import clean, how_many, new_console, new_table, p_value
+from autoais.terminal import clean, how_many, new_console, new_table, p_value, say
 from rag.bench.benchmark import Benchmark, LabelSet
 from rag.bench.predictions import DID_NOT_FIT
 from rag.terminal import counted, note
@@ -178,6 +178,38 @@ def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator
 
 
 _NAMED = 3  # pairs that a line names
+
+
+def show_changes(found: Mapping[str, Any]) -> None:
+    """Print what `run_changes` returns."""
+    for one in found["inputs"]:
+        say(f"{one['place']}: {one['old']} -> {one['new']}")
+    for label in found["only_old"]:
+        say(f"{label}: in the old run only")
+    for label in found["only_new"]:
+        say(f"{label}: in the new run only")
+    for label, system in found["systems"].items():
+        told = [how_many(len(system[part]), what) for part, what in _CHANGES.items() if system[part]]
+        say(f"{label}: {', '.join(told) + ' differ' if told else 'the same hits, answers, verdicts and metrics'}")
+        for one in system["metrics"]:
+            old, new = (f"{one[side]:.3f}" if isinstance(one[side], float) else one[side] for side in ("old", "new"))
+            say(f"  {one['place']}: {old} -> {new}")
+        for one in system["ways"][:_NAMED]:
+            say(f"  question {one['id']}: {one['old'].replace('_', ' ')} -> {one['new'].replace('_', ' ')}")
+        if (more := len(system["ways"]) - _NAMED) > 0:
+            say(f"  and {how_many(more, 'questions')} more that went another way (--json)")
+    if not found["systems"]:
+        say("no system is in both runs")
+
+
+_CHANGES = {
+    "questions": "questions",
+    "ranking": "lists of hits",
+    "answer": "answers",
+    "verdicts": "verdicts on the same answers",
+    "ways": "ways",
+    "metrics": "metrics",
+}
 
 
 def show_comparison(group: Mapping[str, Any]) -> None:

@@ -416,6 +416,34 @@ def test_the_same_rule_holds_for_ratings_in_a_file_and_in_a_list() -> None:
         autoais.agreement([ada, bob, replace(ada, value="no")])
 
 
+def test_ratings_are_converted_and_give_labels(tmp_path: Path) -> None:
+    answers, out = tmp_path / "answers.jsonl", tmp_path / "out.jsonl"
+    answers.write_text(json.dumps(ROW) + "\n")
+    ratings = [Rating("1", who, "attributable", "yes") for who in ("ada", "bob")]
+    assert autoais.convert_ratings(ratings, out, "answers", answers=answers) == {"labels written": 1}
+    (labelled,) = autoais.read_answers(out)
+    assert labelled.attributable is True
+    assert autoais.convert_ratings(ratings, out, "ratings", without=["bob"]) == {}
+    assert autoais.agreement(out)["annotators"] == 1
+    with pytest.raises(autoais.UserError, match=r"out.jsonl would be overwritten"):
+        autoais.convert_ratings(out, out, "ratings")
+    with pytest.raises(autoais.UserError, match="answers needs the rated answers too"):
+        autoais.convert_ratings(ratings, out, "answers")
+    assert autoais.agreement(out)["annotators"] == 1  # no file was changed
+
+
+def test_the_tables_of_the_ais_paper(tmp_path: Path) -> None:
+    path = tmp_path / "ann.csv"
+    path.write_text("model-name,INT,INT & AIS,Flagged,# agree (INT),# agree (AIS)\nm,1,1,0,3,3\nm,1,0,0,3,2\n")
+    found = autoais.ais_report(path)
+    (one,) = found["files"]
+    assert (one["file"], one["most_agree"], one["models"][0]["ais"]["value"]) == ("ann.csv", 3, 0.5)
+    assert found["other_tables"] is None
+    assert "ratings1" in found["provenance"]["inputs"]
+    with pytest.raises(autoais.UserError, match="is named twice"):
+        autoais.ais_report([path, path])
+
+
 def test_answers_to_different_questions_are_not_compared() -> None:
     def scored(text: str, **fields: object) -> autoais.Report:
         return autoais.score([ROW | {"question": text} | fields], judge="lexical", metrics="none")

@@ -611,7 +611,7 @@ def test_a_file_of_questions_is_not_scored_in_silence(tmp_path: Path, autoais: C
     ]
     done = autoais("score", jsonl(tmp_path / "questions.jsonl", rows), *LEX, "--scores", tmp_path / "scores.txt")
     said = done.stderr.splitlines()
-    assert said[0] == "1 answer without sentences, not attributable (set `abstained` if intended)"
+    assert said[0] == "1 answer without sentences, not attributable (if meant: `abstained` in answers.jsonl)"
     assert said[1] == "error: no scores file: em is absent, because the system gives no short answers"
 
 

@@ -649,6 +649,13 @@ def test_questions_with_the_same_text_are_all_answered(tmp_path: Path) -> None:
     questions = [Question("1", "who won", ("Ann",)), Question("2", "who won", ("Bob",))]
     found = autoais.score(tmp_path / "p.csv", judge="lexical", questions=questions, corpus=[corpus]).record
     assert (found["questions"], found["answered"], found["metrics"]["em"]["value"]) == (2, 2, 0.5)
+    assert found["different_questions"] == 1
+
+
+def test_the_header_says_how_many_questions_are_different(tmp_path: Path, autoais: Command) -> None:
+    claims = [{"claim": f"{q} is small", "evidence": [f"{q} is small."], "label": 1, "question": q} for q in "xxy"]
+    printed = autoais("score", write(tmp_path / "labels.jsonl", *claims), "--judge", "lexical").stdout
+    assert printed.startswith("3 questions (2 different), 3 answered, judge lexical")
 
 
 def test_all_intervals_are_over_questions() -> None:

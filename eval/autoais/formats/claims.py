@@ -182,16 +182,22 @@ ATTRSCORE = Format(
 # --- ours ----------------------------------------------------------------------------------------------------------
 
 
+_IN_CSV = ("0", "1", "true", "false", "TRUE", "FALSE", "True", "False")
+
+
 def _own_label(row: dict[str, Any], where: str) -> Labelled:
-    attribution = Attribution(row["claim"], tuple(row.get("evidence") or ()), row.get("question") or "")
+    evidence = row.get("evidence") or ()
+    texts = (evidence,) if isinstance(evidence, str) else tuple(evidence)
+    attribution = Attribution(row["claim"], texts, row.get("question") or "")
     support = Support(row["support"]) if row.get("support") else None
-    if support is not None and (support is Support.FULL) != (row["label"] == 1):
+    label = str(row["label"]).casefold() in ("1", "true")
+    if support is not None and (support is Support.FULL) != label:
         raise FormatError(f"{where}: field 'support' is {support.value!r}, but field 'label' is {row['label']}")
     return Labelled(
         row.get("dataset") or set_name(where.rpartition(":")[0]),
         str(row["id"]) if "id" in row else place_of(where),
         attribution,
-        row["label"] == 1,
+        label,
         row.get("system") or "",
         support=support,
     )
@@ -224,16 +230,16 @@ def _own_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
 
 LABELS = Format(
     name="labels",
-    description="our own labels: dataset, id, question, claim, evidence, label (1 = fully supported), support (level)",
+    description="our own labels (jsonl or csv): question, claim, evidence, label (1 = fully supported), support",
     schema=record(
-        {"claim": STRING, "label": {"type": ["integer", "boolean"], "enum": [0, 1, False, True]}},
+        {"claim": STRING, "label": {"type": ["integer", "boolean", "string"], "enum": [0, 1, False, True, *_IN_CSV]}},
         {
             "dataset": STRING,
             "id": IDENTIFIER,
-            "evidence": {"type": ["array", "null"], "items": STRING},
+            "evidence": {"type": ["array", "string", "null"], "items": STRING},
             "question": TEXT_OR_NULL,
             "system": TEXT_OR_NULL,
-            "support": {"type": ["string", "null"], "enum": [*Support, None]},
+            "support": {"type": ["string", "null"], "enum": [*Support, "", None]},
         },
     ),
     required_fields=("claim", "label"),
@@ -242,4 +248,5 @@ LABELS = Format(
     write=_own_write,
     labels=lambda row, where: iter([_own_label(row, where)]),
     supports=_KEEPS | {"systems", "citations beyond the first"},
+    csv=True,
 )

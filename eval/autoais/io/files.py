@@ -199,7 +199,9 @@ def _table(path: Path, columns: Sequence[str]) -> Iterator[Record]:
     # Bytes that are not UTF-8 become lone surrogates, so that the error can name their row.
     text = (line.decode("utf-8", "surrogateescape") for line in _without_bom(lines(path)))
     _, opening = _opening(path)
-    reader = csv.reader(text, delimiter="\t" if b"\t" in opening and b"," not in opening else ",", strict=True)
+    # Spreadsheets write semicolons where numbers have a decimal comma.
+    delimiter = next((one for one in (",", "\t", ";") if one.encode() in opening), ",")
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
     header: list[str] | None = None
     while True:
         where = f"{path}:{reader.line_num + 1}"
@@ -232,7 +234,8 @@ def _header_fault(header: Sequence[str], columns: Sequence[str]) -> str | None:
     missing = [name for name in columns if name not in header]
     if missing:
         found = "".join(c if c.isprintable() else "\ufffd" for c in ", ".join(header))
-        return f"columns {', '.join(missing)} are missing (found: {found[:200]})"
+        what = f"column {missing[0]} is" if len(missing) == 1 else f"columns {', '.join(missing)} are"
+        return f"{what} missing (found: {found[:200]})"
     twice = [name for name in header if header.count(name) > 1]
     return f"column {twice[0]!r} occurs twice" if twice else None
 

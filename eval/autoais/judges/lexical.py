@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from autoais.errors import UserError
 from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
 from autoais.judges.templates import template as hypothesis_template
-from autoais.text.excerpt import excerpt
+from autoais.text.excerpt import Analysed, excerpt
 from autoais.text.words import content_stems, idf
 from autoais.types import Attribution, Judge, Judgement, Verdict
 
@@ -42,9 +42,9 @@ class LexicalJudge(Judge):
         claim = dict.fromkeys(content_stems(hypothesis))
         if not claim:
             return Judgement(Verdict.UNDECIDED, None, "the claim has no content words")
-        evidence = {stem for text in attribution.evidence for stem in content_stems(text)}
+        evidence = Analysed(attribution.evidence)
         weights = {stem: idf(stem) for stem in claim}
-        share = sum(weight for stem, weight in weights.items() if stem in evidence) / sum(weights.values())
+        share = sum(weight for stem, weight in weights.items() if stem in evidence.stems) / sum(weights.values())
         verdict = Verdict.ATTRIBUTABLE if share >= self.threshold else Verdict.NOT_ATTRIBUTABLE
-        spans = excerpt(hypothesis, attribution.evidence) if verdict is Verdict.ATTRIBUTABLE else ()
+        spans = excerpt(hypothesis, evidence) if verdict is Verdict.ATTRIBUTABLE else ()
         return with_partial(Judgement(verdict, share, None, spans), self.partial_from)

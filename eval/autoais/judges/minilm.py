@@ -3,10 +3,10 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,7 @@ RULES = 5
 QUOTED = 0.99
 # A longer claim has this many of its sentences read, those that share least with the evidence: a page takes seconds.
 MAX_PARTS = 100
+_KEPT = 1024  # outputs of the network
 _MARKER = re.compile(r"\[[^\[\]]*\]")
 FEATURES = ("pair", "cosine", "nearest", "aligned", "clash")
 
@@ -217,7 +218,7 @@ class MiniLMJudge(Judge):
             return Judgement(Verdict.UNDECIDED, None, "the claim has no words")
         if not is_english(attribution.claim):
             return Judgement(Verdict.UNDECIDED, None, "the claim is not in English")
-        if not is_english("\n".join(attribution.evidence)):
+        if not is_english(*attribution.evidence):
             return Judgement(Verdict.UNDECIDED, None, "the evidence is not in English")
         if claim == attribution.claim:  # a short answer needs its question too
             for number, text in enumerate(attribution.evidence):
@@ -278,15 +279,24 @@ class MiniLMJudge(Judge):
 
     def _read(self, claim: str, evidence: Analysed) -> tuple[tuple[float, ...], Encoded, Alignment]:
         """The features, and the encoded pair and the alignment that they come from."""
-        import numpy as np
-
         encoded = self.encoder.encode(claim, evidence)
-        ids = np.array([encoded.ids], dtype=np.int64)
-        types = np.array([encoded.types], dtype=np.int64)
-        pair, cosine, nearest = self.session.run(["pair", "cosine", "nearest"], {"ids": ids, "types": types})
-        reading = Reading(float(pair[0]), float(cosine[0]), nearest[0, 1 : 1 + len(encoded.claim_offsets)])
+        pair, cosine, nearest = self._run(tuple(encoded.ids), tuple(encoded.types))
+        reading = Reading(pair, cosine, nearest[1 : 1 + len(encoded.claim_offsets)])
         alignment = align(claim, texts_of(encoded.spans, evidence.texts))
         return features(reading, encoded, claim, alignment), encoded, alignment
+
+    @cached_property
+    def _run(self) -> "Callable[[tuple[int, ...], tuple[int, ...]], tuple[float, float, NDArray[np.float32]]]":
+        """The network, with its latest outputs kept: a claim without one of many texts is often read as with it."""
+        import numpy as np
+
+        @lru_cache(maxsize=_KEPT)
+        def run(ids: tuple[int, ...], types: tuple[int, ...]) -> "tuple[float, float, NDArray[np.float32]]":
+            inputs = {"ids": np.array([ids], dtype=np.int64), "types": np.array([types], dtype=np.int64)}
+            pair, cosine, nearest = self.session.run(["pair", "cosine", "nearest"], inputs)
+            return float(pair[0]), float(cosine[0]), nearest[0]
+
+        return run
 
 
 def _closest_text(claim: str, evidence: Analysed) -> int:

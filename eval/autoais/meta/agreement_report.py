@@ -73,10 +73,10 @@ def report(
         return number_of((asked or {}).get(answer, answer))
 
     ratings = [one for batch in batches.values() for one in batch]
-    if asked is not None and (unknown := next((one.rated for one in ratings if one.rated not in asked), None)):
-        raise UserError(f"answer {unknown!r:.80} has ratings, but is not among the answers; do they belong together?")
     study = [one for one in ratings if one.phase == "study"]
     counted = [one for one in ratings if one.phase in ("study", "adjudication")]
+    if asked is not None and (unknown := next((one.rated for one in counted if one.rated not in asked), None)):
+        raise UserError(f"answer {unknown!r:.80} has ratings, but is not among the answers; do they belong together?")
     systems = sorted({one.system for one in study})
     found: dict[str, Any] = {
         "ratings": sum(one.question != FLAG for one in study),

@@ -76,7 +76,8 @@ def report(ratings: Sequence[ReleasedRow]) -> dict[str, Any]:
     """Rates of each model, and agreement over all models, as fractions.
 
     Denominators as in the paper: flagged over all items, interpretable over unflagged items, attributable over
-    interpretable items; `ais_of_unflagged` is over unflagged items. `paper` is `ais_paper.beside_paper`.
+    interpretable items; `ais_of_unflagged` is over unflagged items. `paper` is `ais_paper.beside_paper`. `most_agree`
+    is the largest number of annotators who agree on an item; the agreement assumes five.
 
     Who finds an output unclear is not asked about its source. The agreement `attributable` takes all annotators who are
     not counted as agreeing for some who disagreed, those who were not asked too; `attributable_of_asked` is of those
@@ -94,6 +95,7 @@ def report(ratings: Sequence[ReleasedRow]) -> dict[str, Any]:
                 (one.attributable, one.attributable_agree, _usable(one.interpretable_agree)) for one in asked
             ),
         },
+        "most_agree": max(max(one.interpretable_agree or 0, one.attributable_agree or 0) for one in ratings),
     }
     return found | {"paper": ais_paper.beside_paper(found)}
 

@@ -327,14 +327,15 @@ def calibrate(labels: Iterable[Labelled], judge: Judge, *, by: str = "macro_f1",
 
 def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
     said, scaled = claims.said.copy(), claims.probability.copy()
+    folds = len(np.unique(claims.fold))
     for fold in np.unique(claims.fold):
         out = claims.fold == fold
         try:
             fitted = fit(claims.where(~out), judge, by)
         except UserError as error:
             raise UserError(
-                f"too few questions for cross-validation (claims that share question, text or evidence share a fold): "
-                f"{error}; try another number of folds"
+                f"too few questions for cross-validation: without one of {folds} folds, {error}; label more questions, "
+                "or try another number of folds (claims that share question, text or evidence share a fold)"
             ) from error
         said[out] = claims.probability[out] >= fitted.threshold
         scaled[out] = fitted.scaled(claims.probability[out])

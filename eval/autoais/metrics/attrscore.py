@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from autoais.metrics.intervals import Floats
 
-CLASSES = (Verdict.ATTRIBUTABLE, Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY)
+CLASSES = (Verdict.ATTRIBUTABLE, Verdict.CONTRADICTORY, Verdict.EXTRAPOLATORY)  # the paper's order
 
 
 def evaluate(truth: Sequence[Verdict], said: Sequence[Verdict], questions: "ArrayLike | None" = None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
+from autoais.text.kept import keep
 from autoais.text.words import STOP_WORDS, content_stems, idf, stem, word_spans
 from autoais.types import Span
 
@@ -46,6 +47,21 @@ def _short(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
+@keep
+def _pieces(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(pieces(text))
+
+
+@keep
+def _stems_of_pieces(text: str) -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(content_stems(text[start:end])) for start, end in _pieces(text))
+
+
+@keep
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(content_stems(text))
+
+
 class Analysed:
     """Texts of evidence with their sentences and stems, which are found once for all claims about them."""
 
@@ -56,7 +72,7 @@ class Analysed:
     @cached_property
     def places(self) -> list[Span]:
         """The sentences, in order."""
-        return [Span(number, start, end) for number, text in enumerate(self.texts) for start, end in pieces(text)]
+        return [Span(number, start, end) for number, text in enumerate(self.texts) for start, end in _pieces(text)]
 
     @cached_property
     def length(self) -> int:
@@ -66,12 +82,12 @@ class Analysed:
     @cached_property
     def sentence_stems(self) -> list[frozenset[str]]:
         """The stems of the content words of each sentence."""
-        return [frozenset(content_stems(self.texts[one.evidence][one.start : one.end])) for one in self.places]
+        return [stems for text in self.texts for stems in _stems_of_pieces(text)]
 
     @cached_property
     def text_stems(self) -> list[frozenset[str]]:
         """The stems of the content words of each text."""
-        return [frozenset(content_stems(text)) for text in self.texts]
+        return [_stems(text) for text in self.texts]
 
     @cached_property
     def stems(self) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 import re
 
+from autoais.text.kept import keep
 from autoais.text.words import STOP_WORDS, words
 
 # Frequent short words of 19 other languages in Latin letters. Words that English has too ("die", "in", "man", "pour")
@@ -47,14 +48,21 @@ _LEAST = 3  # words of another language
 _SHARE = 0.1  # of all words
 
 
-def is_english(text: str) -> bool:
-    """Whether a text may be in English: neither in another script nor full of another language's function words.
+def is_english(*texts: str) -> bool:
+    """Whether texts may be in English together: neither in another script nor full of another one's function words.
 
     Text without function words (names, numbers, code) counts as English, and so may a short text in another language.
     """
-    letters = _LETTER.findall(text)
-    if 2 * sum(1 for letter in letters if _LATIN.match(letter)) < len(letters):
+    letters, latin, found, others, known = (sum(counts) for counts in zip(*map(_counts, texts or ("",)), strict=True))
+    if 2 * latin < letters:
         return False
-    found = words(text)
+    return bool(others < max(_LEAST, _SHARE * found) or others <= 2 * known)
+
+
+@keep
+def _counts(text: str) -> tuple[int, int, int, int, int]:
+    """Letters, Latin ones, words, those of other languages, and English function words."""
+    letters, found = _LETTER.findall(text), words(text)
+    latin = sum(1 for letter in letters if _LATIN.match(letter))
     others = sum(word in _OTHERS for word in found) + len(_ACCENTED.findall(text))
-    return others < max(_LEAST, _SHARE * len(found)) or others <= 2 * sum(word in STOP_WORDS for word in found)
+    return len(letters), latin, len(found), others, sum(word in STOP_WORDS for word in found)

@@ -11,7 +11,7 @@ from typing import Any
 from rag.bench.items import Item, ItemPassage
 from rag.bench.predictions import DID_NOT_FIT
 from rag.bench.report.figures import WAY_NAMES
-from rag.bench.report.tables import HEADLINE, metric_of
+from rag.bench.report.tables import HEADLINE, MEANINGS, metric_of
 from rag.bench.results import Group
 from rag.reports.html import Image, csp_hash, percent_range, rendered, shown_figures
 from rag.terminal import counted
@@ -169,6 +169,11 @@ def _group(group: Mapping[str, Any], drawn: Sequence[Image]) -> dict[str, Any]:
             for one in systems
         ],
         "rows": [_row(name, systems, compared.get(name, {}) if several else {}) for name in with_value],
+        "meanings": [
+            (HEADLINE.get(key, key.rstrip("@")), meaning)
+            for key, meaning in MEANINGS.items()
+            if any(name == key or (key.endswith("@") and name.startswith(key)) for name in with_value)
+        ],
         "costs": list(_costs(systems)),
         "predictions": list(_predictions(systems)),
         "smallest": several,
@@ -294,5 +299,16 @@ def _made(report: Mapping[str, Any]) -> Iterator[str]:
         checksums = ", ".join(f"{name} {value[:12]}" for name, value in run["inputs"].items())
         day = f" ({run['date']})" if run["date"] else ""
         yield f"run {run['folder']} of {run['benchmark']} {run['version']}{day}: {run['command'] or 'command unknown'}"
-        yield f"SHA-256 of its files: {checksums}"
-    yield "versions: " + ", ".join(f"{name} {value}" for name, value in report["provenance"]["versions"].items())
+        if run["right"]:
+            yield f"an answer is right by the rule {run['right']}"
+        if run["data"]:
+            data = ", ".join(f"{name} {value[:12]}" for name, value in run["data"].items())
+            yield f"SHA-256 of the benchmark's files: {data}"
+        yield f"SHA-256 of the run's files: {checksums}"
+        if run["versions"]:
+            yield f"made with: {_listed(run['versions'])}"
+    yield f"this page was written with: {_listed(report['provenance']['versions'])}"
+
+
+def _listed(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in versions.items())

@@ -1,6 +1,6 @@
 """`report.json`: the metrics, comparisons and figures of run folders, as `report.schema.json` describes it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autoais.io.provenance import versions
@@ -74,5 +74,22 @@ def _run(run: Run) -> Mapping[str, Any]:
         "benchmark": run.benchmark,
         "version": run.version,
         **{key: value if isinstance(value, str) else None for key, value in told.items()},
+        "right": right if isinstance(right := run.manifest["benchmark"].get("right"), str) else None,
+        "data": dict(sorted(_data(run.manifest.get("data")))),
+        "versions": _texts(run.manifest.get("versions")),
         "inputs": run.inputs(),
     }
+
+
+def _data(told: object) -> Iterator[tuple[str, str]]:
+    """The checksum of each file of the benchmark that a run.json names, as far as it is known."""
+    if isinstance(told, Mapping):
+        one = _texts(told)
+        if "sha256" in one and (name := one.get("file") or one.get("path")):
+            yield name, one["sha256"]
+        for inner in told.values():
+            yield from _data(inner)
+
+
+def _texts(told: object) -> dict[str, str]:
+    return {str(key): one for key, one in told.items() if isinstance(one, str)} if isinstance(told, Mapping) else {}

@@ -22,6 +22,31 @@ HEADLINE = {
 }
 """The metrics that a table starts with, by their names in metrics.json, with their names for readers."""
 
+MEANINGS = {
+    "right": "answers that are right by the rule of the benchmark (below), of the questions that can be answered; "
+    "right@60, right@120: with all nuggets in the first 60 or 120 words",
+    "right_attributed": "right answers whose every sentence is supported by what it cites, of all questions",
+    "em": "short answers that are a reference, after SQuAD's normalisation; F1: their common words",
+    "answer_recall": "answers with a reference in their cited sentences",
+    "nugget_recall": "nuggets (phrases that a right answer contains) that occur in the answer; all_nuggets: answers "
+    "with all of them; _judged: also those that the judge finds supported",
+    "autoais": "answers whose every sentence the judge finds supported by all that it cites together, of all questions "
+    "(Bohnet et al. 2022); attributed_answers: of the answers given; corrected: with people's labels",
+    "sentences": "sentences that the judge finds supported by all that they cite together",
+    "citation_recall": "ALCE's recall (supported sentences) and precision (citations of supported sentences that are "
+    "not superfluous), means over questions (Gao et al. 2023); _strict: as ALCE's script reads the text",
+    "hagrid": "answers whose every single citation supports its sentence (Kamalloo et al. 2023); hagrid_sentences: "
+    "sentences",
+    "liu_recall": "statements that are fully supported; liu_precision: citations that support (Liu et al. 2023), over "
+    "all answers; _averaged: means over answers",
+    "trec_recall": "support (full 1, partial 0.5) by the first citation, over all sentences; trec_precision: over "
+    "those that cite (TREC RAG 2024); _averaged: means over questions",
+    "answerable_refused": "questions with an answer that were refused; unanswerable_refused: those without one",
+    "Success@": "questions with a gold passage among the first hits; R@: gold passages among them",
+    "answer_hit@": "questions with a reference answer in the text of the first hits",
+}
+"""What the metrics are, by their names in metrics.json, or the beginnings of these; related ones stand in one line."""
+
 _TEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     sign: f"\\{sign}" for sign in "$%#&_"
 }

@@ -938,7 +938,7 @@ def test_markers_that_do_not_number_the_passages_are_not_written(tmp_path: Path)
         (b"", "holds no records"),
         (b"\n \n", "holds no records"),
         (b"\xef\xbb\xbf", "holds no records"),
-        (b"question,answer\nwho,Ann\n", ":1: columns attribution are missing (found: question, answer)"),
+        (b"question,answer\nwho,Ann\n", ":1: column attribution is missing (found: question, answer)"),
         (b"question,answer,attribution\n", "holds no records"),
         (b"question,answer,attribution\nwho,Ann\n", ":2: 2 columns, but the header has 3"),
         (b'question,answer,attribution\nwho,"Ann\n', ":2: not CSV: unexpected end of data"),
@@ -1081,12 +1081,12 @@ def test_a_missing_column_is_a_fault_of_the_header(tmp_path: Path) -> None:
     path.write_text("\nquestion,answer\nwho,Ann\nwhere,Rome\n")
     assert [message.partition(";")[0] for message in messages(path)] == [
         ":2: no known format has just these fields",
-        ":2: columns attribution are missing (found: question, answer)",
+        ":2: column attribution is missing (found: question, answer)",
     ]
     path.write_text("a,b\n1,2\n3,4\n")
     assert [message.partition(";")[0] for message in messages(path)] == [":1: no known format has the fields a, b"]
     path.write_text("query,answer,label\nq,a,Attributable\nq,b,Attributable\n")
-    assert messages(path)[1:] == [":1: columns reference are missing (found: query, answer, label)"]
+    assert messages(path)[1:] == [":1: column reference is missing (found: query, answer, label)"]
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "1" + "0" * 400, "NaN"])

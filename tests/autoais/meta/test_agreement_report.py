@@ -481,6 +481,9 @@ def test_answers_to_one_question_are_one_unit(tmp_path: Path) -> None:
     assert autoais.agreement(ratings, answers=rows) == together
     with pytest.raises(UserError, match="answer 'q0/0' has ratings, but is not among the answers"):
         autoais.agreement(ratings, answers=rows[1:])
+    # Items of the training round and gold items are not among the answers.
+    others = [Rating("t1", "a", "informative", "yes", phase=phase) for phase in ("training", "gold")]
+    assert autoais.agreement([*ratings, *others], answers=answers)["questions"] == together["questions"]
 
 
 def test_systems_and_batches(tmp_path: Path, autoais: Command) -> None:

@@ -7,7 +7,7 @@ import pytest
 from autoais.metrics.attrscore import CLASSES, evaluate, evaluate_levels
 from autoais.types import Support, Verdict
 
-YES, MORE, AGAINST = CLASSES
+YES, AGAINST, MORE = CLASSES
 TRUTH = [YES, YES, YES, MORE, MORE, AGAINST, AGAINST, YES, MORE, AGAINST, YES, MORE]
 SAID = [YES, MORE, YES, MORE, YES, AGAINST, MORE, YES, MORE, YES, Verdict.UNDECIDED, Verdict.NOT_ATTRIBUTABLE]
 
@@ -36,7 +36,8 @@ def test_every_figure_has_an_interval_over_questions() -> None:
 def test_undecided_verdicts_are_in_no_column() -> None:
     found = evaluate(TRUTH, SAID)
     assert (found["n"], found["undecided"], found["two_way"]) == (10, 1, 1)
-    assert found["confusion"] == [[3, 1, 0], [1, 2, 0], [1, 1, 1]]
+    assert found["classes"] == ["attributable", "contradictory", "extrapolatory"]  # as in the paper's tables
+    assert found["confusion"] == [[3, 0, 1], [1, 1, 1], [1, 0, 2]]
     assert found["overall"]["value"] == pytest.approx(6 / 10)
     assert found["per_class"]["attributable"]["precision"]["value"] == pytest.approx(3 / 5)
     assert found["per_class"]["contradictory"]["recall"]["value"] == pytest.approx(1 / 3)
@@ -69,5 +70,5 @@ def test_levels_count_the_undecided() -> None:
 def test_labels_and_verdicts_belong_together() -> None:
     with pytest.raises(ValueError, match="longer"):
         evaluate([YES], [YES, MORE])
-    with pytest.raises(ValueError, match=r"be among attributable, extrapolatory, contradictory$"):
+    with pytest.raises(ValueError, match=r"be among attributable, contradictory, extrapolatory$"):
         evaluate([Verdict.UNDECIDED], [YES])

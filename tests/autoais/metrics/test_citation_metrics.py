@@ -300,15 +300,15 @@ def test_hagrid_rolls_labels_up() -> None:
 
 # --- AttrScore -----------------------------------------------------------------------------------------------------
 
-A, E, C = attrscore.CLASSES
+A, C, E = attrscore.CLASSES
 
 
 def test_attrscore_by_hand() -> None:
     truth = [A, A, A, E, E, C, C]
     said = [A, A, E, E, C, Verdict.UNDECIDED, Verdict.NOT_ATTRIBUTABLE]
     result = attrscore.evaluate(truth, said)
-    assert result["classes"] == ["attributable", "extrapolatory", "contradictory"]
-    assert result["confusion"] == [[2, 1, 0], [0, 1, 1], [0, 0, 0]]
+    assert result["classes"] == ["attributable", "contradictory", "extrapolatory"]
+    assert result["confusion"] == [[2, 0, 1], [0, 0, 0], [0, 1, 1]]
     assert (result["n"], result["undecided"], result["two_way"]) == (5, 1, 1)
     assert (result["overall"]["value"], result["overall"]["floor"]) == (3 / 5, 3 / 7)
     one = result["per_class"]["attributable"]

@@ -43,3 +43,8 @@ def test_another_language_is_told(text: str) -> None:
 @given(st.text())
 def test_enough_english_outweighs_anything(text: str) -> None:
     assert is_english(text + " It was the one that they had." * len(text))
+
+
+@given(st.lists(st.one_of(st.sampled_from((*ENGLISH, *OTHERS)), st.text()), max_size=6))
+def test_texts_are_judged_together(texts: list[str]) -> None:
+    assert is_english(*texts) == is_english("\n".join(texts))

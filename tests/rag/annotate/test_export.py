@@ -317,6 +317,19 @@ def test_an_export_goes_to_no_folder_with_something_else(make_study: MakeStudy, 
         assert (other / name).read_text() == text
 
 
+def test_ratings_without_a_label_are_noted(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study(answers=[cited(0)], scheme="hagrid", annotators=2)
+    for name in ("ada", "bob", "cem"):
+        study.invite(name)
+    finish(study, "ada", "yes", "yes")
+    for name in ("bob", "cem"):
+        work = study.next(name)
+        assert work is not None
+        study.flag(name, work.item.id, "expert", press=f"flag-{name}")
+    notes = study.export(tmp_path / "out")["notes"]
+    assert "ratings of flagged items, without a label: 2" in notes
+
+
 def test_answers_that_are_gone_are_an_error_and_change_nothing(make_study: MakeStudy, tmp_path: Path) -> None:
     study = make_study(answers=[cited(0)], scheme="hagrid")
     study.export(tmp_path / "out")

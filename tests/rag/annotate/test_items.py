@@ -170,7 +170,10 @@ def test_an_abstention_has_no_items_and_a_passage_without_text_is_refused() -> N
 @pytest.mark.parametrize(
     ("item", "words"),
     [
-        (Item("a", "b", sentence=0), "is about one sentence; scheme 'ais' asks about one answer"),
+        (
+            Item("a", "b", sentence=0),
+            "is about one sentence; scheme 'ais' asks about one answer: leave 'sentence' and 'citation' out",
+        ),
         (Item("a", "b"), "field 'expected' is missing"),
         (Item("a", "b", expected={"worthy": "yes"}), "the questions are: interpretable, attributable, flag"),
         (Item("a", "b", expected={"attributable": "maybe"}), "should be one of yes, no, found 'maybe'"),

@@ -57,6 +57,24 @@ def data_of(html: LexborHTMLParser) -> dict[str, Any]:
 # --- what is written -------------------------------------------------------------------------------------------
 
 
+def test_a_reader_learns_what_the_numbers_are_and_what_they_are_of(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", hostile=False)
+    manifest = json.loads((run / "run.json").read_text("utf-8"))
+    files = {"questions": {"file": "q.jsonl", "sha256": "a" * 64}, "corpus": {"": {"path": "c.jsonl", "sha256": 7}}}
+    edit(run / "run.json", data=files, benchmark=manifest["benchmark"] | {"right": "em"})
+    page = write_report(run, out=tmp_path / "out").page
+    (told,) = json.loads((tmp_path / "out/report.json").read_text("utf-8"))["provenance"]["runs"]
+    assert (told["right"], told["data"], told["versions"]) == ("em", {"q.jsonl": "a" * 64}, {"python": "3.11"})
+    node = LexborHTMLParser(page.read_text("utf-8")).body
+    assert node is not None
+    text = node.text()
+    assert "What the metrics are" in text
+    assert "(Bohnet et al. 2022)" in text
+    assert "an answer is right by the rule em" in text
+    assert "SHA-256 of the benchmark's files: q.jsonl aaaaaaaaaaaa" in text
+    assert "made with: python 3.11" in text
+
+
 def test_the_report_fits_its_schema(written: Path) -> None:
     schema = report_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
