@@ -10,11 +10,21 @@ from autoais.markers.grammar import StreamParser, parse
 from autoais.text.sentences import sentence_spans
 from rag.attribution.attributor import nearest_sentence
 from rag.errors import RagError
-from rag.llms import Completion, LanguageModel, Message, ModelError, printable_reply, traced, without_thoughts
+from rag.llms import (
+    Completion,
+    LanguageModel,
+    Message,
+    ModelError,
+    only_ends_thoughts,
+    printable_reply,
+    thought_end,
+    traced,
+    without_thoughts,
+)
 from rag.llms.prompts import STOP, Prompt
 from rag.types import Answer, Citation, CitedSentence, Hit, Question, Unresolved
 
-MAX_TOKENS = 512  # of a reply; at most a quarter of the context
+MAX_TOKENS = 512  # of a reply, or an eighth of the context if that is more; at most a quarter of the context
 _LONGEST_TOKEN = 16  # characters per token; a longer reply comes from a server that ignores max_tokens
 # A sentence may have ended, and another has begun: markers may stand between them.
 _NEXT_BEGUN = re.compile(r"[.!?…。！？\n][^\w\[]{0,20}(?:\[[^\]\n]{0,60}\][^\w\[]{0,20}){0,8}[^\W\d]")
@@ -68,13 +78,15 @@ class Cited:
     `cut` (`shortened`: characters shown, by id; `dropped`: ids).
     """
 
-    def __init__(self, model: LanguageModel, prompt: Prompt, *, max_tokens: int = MAX_TOKENS) -> None:
+    def __init__(self, model: LanguageModel, prompt: Prompt, *, max_tokens: int | None = None) -> None:
         if not prompt.shows_passages:
             raise RagError(f"{prompt.name}: no placeholder for passages; it needs {{contexts}} or {{titled_contexts}}")
         self._model = model
         self._prompt = prompt
-        self._max_tokens = max(1, min(max_tokens, model.context // 4))
+        most = max(MAX_TOKENS, model.context // 8) if max_tokens is None else max_tokens
+        self._max_tokens = max(1, min(most, model.context // 4))
         self._room = model.context - self._max_tokens
+        self._thinks = False  # whether the model was seen to write thoughts without their beginning
         self.name = f"cited.v3({model.name},{prompt.id},{self._max_tokens})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
@@ -109,7 +121,7 @@ class Cited:
                 raw += piece
                 if begin is not None:
                     yield parser.feed(piece)
-                elif (begin := _thought_end(raw)) is not None:
+                elif (begin := thought_end(raw, thinks=self._thinks)) is not None:
                     yield parser.feed(raw[begin:])
         except ModelError as error:
             yield self._nothing(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
@@ -134,9 +146,10 @@ class Cited:
                 raw += piece
                 if _NEXT_BEGUN.search(raw, read) and raw.count("```") % 2 == 0:  # markers in code are code
                     read = len(raw)
-                    grown = _settled(self._read(question, hits, request, Completion(raw, False, 0, 0)))
-                    if grown.sentences[: len(so_far.sentences)] == so_far.sentences:
-                        so_far = grown
+                    if thought_end(raw, thinks=self._thinks) is not None:
+                        grown = _settled(self._read(question, hits, request, Completion(raw, False, 0, 0)))
+                        if grown.sentences[: len(so_far.sentences)] == so_far.sentences:
+                            so_far = grown
                 yield so_far
         except ModelError as error:
             yield self._nothing(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
@@ -188,6 +201,7 @@ class Cited:
         raw = completion.text[: self._max_tokens * _LONGEST_TOKEN]
         completion = replace(completion, text=raw, cut=completion.cut or len(raw) < len(completion.text))
         trace = request.trace | traced(completion)
+        self._thinks |= only_ends_thoughts(raw)
         text = printable_reply(without_thoughts(raw))
         # A model in a loop writes up to the token limit, so only a reply that was cut can be one.
         if completion.cut and (loop := _LOOP.search(text)):
@@ -210,8 +224,7 @@ class Cited:
             reason = "the model says that the passages do not answer"
             return self._nothing(question, hits, reason, trace, unresolved)
         if not parsed.sentences:
-            reason = "the model wrote no sentence" if raw.strip() else "the model wrote nothing"
-            return self._nothing(question, hits, reason, trace, unresolved, failed=True)
+            return self._nothing(question, hits, self._why_nothing(completion), trace, unresolved, failed=True)
         sentences = []
         for one in parsed.sentences:
             sentence = parsed.text[one.start : one.end]
@@ -220,6 +233,14 @@ class Cited:
         return Answer(
             question, parsed.text, tuple(sentences), tuple(hits), self.name, unresolved=unresolved, trace=trace
         )
+
+    def _why_nothing(self, completion: Completion) -> str:
+        if completion.cut and not without_thoughts(completion.text).strip():
+            return (
+                f"the model wrote no answer within {self._max_tokens} tokens, perhaps only thoughts; an eighth of "
+                f"--context, now {self._model.context}, is for the reply"
+            )
+        return "the model wrote no sentence" if completion.text.strip() else "the model wrote nothing"
 
     def _nothing(
         self,
@@ -270,14 +291,3 @@ def _citation(sentence: str, hit: Hit, end: int) -> Citation:
     text = hit.passage.text[:end]
     first, last = nearest_sentence(text, sentence) or (len(text) - len(text.lstrip()), len(text.rstrip()))
     return Citation(hit.passage.id, first, last, text[first:last], "cited")
-
-
-def _thought_end(text: str) -> int | None:
-    """The start of a streamed reply after the model's thoughts; None while the text may still be in them."""
-    begun = text.lstrip()
-    if not begun or ("<think>".startswith(begun) and len(begun) < len("<think>")):
-        return None
-    if not begun.startswith("<think>"):
-        return 0
-    end = text.find("</think>")
-    return None if end < 0 else end + len("</think>")

@@ -100,7 +100,11 @@ LANGUAGE_MODELS: Registry[OpenModel] = Registry(
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_THOUGHTS = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_THINKING = re.compile(r"<think>|\[THINK\]")  # Mistral's models write the second
+_THOUGHT = re.compile(r"</think>|\[/THINK\]")
+_BEGUN = ("<think>", "[THINK]")
+# The template of some models, such as DeepSeek-R1 and QwQ, ends the prompt with "<think>".
+_ONLY_ENDED = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
 _WRITTEN = {"gguf": "gguf:<file>", "hf": "hf:<name or folder>"}
 
 
@@ -122,9 +126,38 @@ def open_model(name: str, *, context: int = CONTEXT, temperature: float = 0.0, s
 
 
 def without_thoughts(text: str) -> str:
-    """A reply without the model's thoughts before it, between `<think>` and `</think>`."""
-    found = _THOUGHTS.search(text)
-    return text if found is None else text[: found.start()].rstrip() + text[found.end() :]
+    """A reply without the model's thoughts before it, between `<think>` and `</think>`, or up to `</think>` on a line.
+
+    Thoughts that do not end take the rest of the reply.
+    """
+    begun = _THINKING.search(text)
+    if begun is None:
+        only = _ONLY_ENDED.search(text)
+        return text if only is None else text[only.end() :]
+    ended = _THOUGHT.search(text, begun.end())
+    return text[: begun.start()].rstrip() + ("" if ended is None else text[ended.end() :])
+
+
+def only_ends_thoughts(text: str) -> bool:
+    """Whether a reply has thoughts that it ends, but does not begin."""
+    return _THINKING.search(text) is None and _ONLY_ENDED.search(text) is not None
+
+
+def thought_end(text: str, *, thinks: bool = False) -> int | None:
+    """Where the answer begins in a reply that is still growing; None while it may be thoughts, or only white space.
+
+    `thinks` is whether the model is known to write thoughts without their beginning.
+    """
+    begin = len(text) - len(text.lstrip())
+    rest = text[begin:]
+    if any(mark.startswith(rest) for mark in _BEGUN):  # also of nothing yet
+        return None
+    if not thinks and not rest.startswith(_BEGUN):
+        return begin
+    ended = _THOUGHT.search(text, begin)
+    if ended is None or not (after := text[ended.end() :].lstrip()):
+        return None
+    return len(text) - len(after)
 
 
 def printable_reply(text: str) -> str:

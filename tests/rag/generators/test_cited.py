@@ -153,6 +153,11 @@ def test_a_model_that_cites_or_says_something_else_answers(says: str) -> None:
         ("[1][2]", "the model wrote no sentence"),
         ("...", "the model wrote no sentence"),
         ("<think>What now? Warsaw [1].", "the model wrote no sentence"),
+        (
+            "<think>" + "Hm. " * 600,
+            "the model wrote no answer within 512 tokens, perhaps only thoughts; an eighth of --context, now 4096, is "
+            "for the reply",
+        ),
         (ModelError("the server answered 503 (tried 6 times)"), "the server answered 503 (tried 6 times)"),
     ],
 )
@@ -175,6 +180,39 @@ def test_thoughts_are_no_answer_and_the_first_question_is_the_only_one() -> None
     made = answer("<think>Is it [2]?</think>\nWarsaw [1].\nQUESTION:\nAnd of Spain?\nANSWER: Madrid [2].")
     assert made.text == "Warsaw."
     assert quotes(made) == [[("b#1", "Warsaw is the capital of Poland.")]]
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "Okay, [1] says it.\n</think>\n\nWarsaw [1].",
+        "\n<think>\nOkay [2].\n</think>\n\nWarsaw [1].",
+        "[THINK]Is it [2]?[/THINK]Warsaw [1].",
+    ],
+)
+def test_thoughts_are_known_by_either_end_and_by_other_marks(says: str) -> None:
+    made = answer(says)
+    assert (str(made), made.failed) == ("Warsaw [1].", False)
+
+
+def test_the_tag_of_thoughts_may_be_what_an_answer_is_about() -> None:
+    assert str(answer("It ends with `</think>` [1]. See </think> there [1].")).startswith("It ends with `</think>` [1].")
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_a_model_that_thinks_without_saying_so_is_waited_for_the_second_time(piece: int) -> None:
+    generator = cited(ScriptedModel("Okay, [1] says so. It is [2].\n</think>\n\nWarsaw [1]. It is old [2].", piece=piece))
+    generator.generate(QUESTION, HITS)
+    *pieces, last = generator.stream(QUESTION, HITS)
+    assert "".join(map(str, pieces)) == "Warsaw [1]. It is old [2]."
+    *partials, whole = generator.partials(QUESTION, HITS)
+    assert whole == last
+    assert all(str(last).startswith(str(one)) for one in partials)
+
+
+def test_a_larger_context_leaves_more_room_for_the_reply() -> None:
+    for context, most in ((1000, 250), (4096, 512), (32768, 4096)):
+        assert cited(ScriptedModel("Yes.", context=context)).name.endswith(f",{most})")
 
 
 def test_a_model_that_repeats_itself_for_ever_is_cut() -> None:
@@ -236,6 +274,7 @@ def test_it_is_a_generator_that_streams_and_its_name_says_what_it_is() -> None:
 STREAMED = [
     "Warsaw is the capital [1]. It lies on the Vistula [1, 2].",
     "<think>Hm [4].</think>Warsaw [1].",
+    "\n<think>\nHm [4].\n</think>\n\nWarsaw [1].",
     "<thin air is what it is [2].",
     "<think>Never ending [1]",
     "I don't know.",
@@ -256,7 +295,7 @@ def test_a_stream_gives_the_same_answer_and_tears_no_citation(says: str, piece: 
     assert last == whole
     text = "".join(one for one in pieces if isinstance(one, str))
     raw = str(whole.trace["raw"])
-    assert text == (raw if "<think>" not in raw else raw.partition("</think>")[2])
+    assert text == (raw if "<think>" not in raw else raw.partition("</think>")[2].lstrip())
     for one in pieces:
         assert isinstance(one, str)
         assert one.count("[") == one.count("]") or one.endswith("[1")
