@@ -101,10 +101,10 @@ class Cited:
         return self._read(question, hits, request, completion)
 
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
-        """Yield the model's text, with whole citation markers numbered as in `trace["shown"]`; then the answer."""
-        return (piece for piece in self._stream(question, hits) if piece != "")
+        """Yield the model's text, with whole citation markers numbered as in `trace["shown"]`; then the answer.
 
-    def _stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
+        While there is nothing to show, such as thoughts, the pieces are empty.
+        """
         request = self._request(question, hits)
         if isinstance(request, Answer):
             yield request
@@ -121,8 +121,9 @@ class Cited:
                 raw += piece
                 if begin is not None:
                     yield parser.feed(piece)
-                elif (begin := thought_end(raw, thinks=self._thinks)) is not None:
-                    yield parser.feed(raw[begin:])
+                else:
+                    begin = thought_end(raw, thinks=self._thinks)
+                    yield "" if begin is None else parser.feed(raw[begin:])
         except ModelError as error:
             yield self._nothing(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
 

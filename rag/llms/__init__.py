@@ -76,7 +76,10 @@ class LanguageModel(Protocol):
     def stream(
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
     ) -> Iterator[str | Completion]:
-        """Yield the reply of `complete` in pieces as they arrive, then the `Completion` with the joined text."""
+        """Yield the reply of `complete` in pieces as they arrive, then the `Completion` with the joined text.
+
+        A piece may be empty, so that who reads the stream can end it while the model is silent.
+        """
         ...
 
 
@@ -181,7 +184,8 @@ def in_pieces(
     """Yield the pieces that `write` passes to its callback, then the completion it returns, cut at `stop`.
 
     `write` runs in a thread and must pass all of its text to the callback; its exceptions are raised here. Text that
-    may begin a stop text is held back. If the consumer closes the stream, the next callback stops `write`.
+    may begin a stop text is held back. If the consumer closes the stream, the next callback stops `write`; one with an
+    empty text gives it the chance.
     """
     queue: SimpleQueue[str | Completion | BaseException] = SimpleQueue()
     closed = threading.Event()
@@ -203,9 +207,8 @@ def in_pieces(
         while isinstance(item := queue.get(), str):
             text += item
             safe = _safe(text, stop, shown)
-            if safe > shown:
-                yield text[shown:safe]
-                shown = safe
+            yield text[shown:safe]
+            shown = safe
     finally:
         closed.set()
     if isinstance(item, BaseException):
