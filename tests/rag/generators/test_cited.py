@@ -79,6 +79,28 @@ def test_a_sentence_that_only_cites_cites_for_the_one_before(says: str, text: st
     assert [[c.passage for c in sentence.citations] for sentence in made.sentences] == passages
 
 
+@pytest.mark.parametrize(
+    ("says", "shows"),
+    [
+        ("According to [1], Warsaw is it.", "Warsaw is it [1]."),
+        ("It is old [2]. According to the contexts [1] and [2], it is big.", "It is old [1]. It is big [2][1]."),
+        ("Context [1] states that it is so.", "It is so [1]."),
+        ("As stated in [2], it is so.", "It is so [1]."),
+        ("It is so, as stated in context [2].", "It is so [1]."),
+        ("This is mentioned in context [2] where it says so.", "This is mentioned where it says so [1]."),
+        ("It is old. This information is provided in context [2].", "It is old [1]."),
+        ("It is mentioned in [1].", "It is mentioned [1]."),
+        ("Use `According to [1], x` there [2].", "Use `According to [1], x` there [1]."),
+        ("According to the mayor, it is old [1].", "According to the mayor, it is old [1]."),
+        ("Based on the given contexts, the town is old [1].", "The town is old [1]."),
+        ("According to the information provided, it is old [1].", "It is old [1]."),
+        ('Based on the passages, the answer to the question "Who is it?" is:\nThe mayor [1].', "The mayor [1]."),
+    ],
+)
+def test_a_marker_that_is_a_word_of_its_sentence_leaves_no_gap(says: str, shows: str) -> None:
+    assert str(answer(says)) == shows
+
+
 def test_words_in_common_count_by_how_rare_they_are_and_none_in_common_quotes_it_all() -> None:
     text = "The river of the town is long. The Vistula is there."
     assert nearest_sentence(text, "The Vistula river flows.") == (31, 52)
@@ -196,12 +218,16 @@ def test_thoughts_are_known_by_either_end_and_by_other_marks(says: str) -> None:
 
 
 def test_the_tag_of_thoughts_may_be_what_an_answer_is_about() -> None:
-    assert str(answer("It ends with `</think>` [1]. See </think> there [1].")).startswith("It ends with `</think>` [1].")
+    assert str(answer("It ends with `</think>` [1]. See </think> there [1].")).startswith(
+        "It ends with `</think>` [1]."
+    )
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
 def test_a_model_that_thinks_without_saying_so_is_waited_for_the_second_time(piece: int) -> None:
-    generator = cited(ScriptedModel("Okay, [1] says so. It is [2].\n</think>\n\nWarsaw [1]. It is old [2].", piece=piece))
+    generator = cited(
+        ScriptedModel("Okay, [1] says so. It is [2].\n</think>\n\nWarsaw [1]. It is old [2].", piece=piece)
+    )
     generator.generate(QUESTION, HITS)
     *pieces, last = generator.stream(QUESTION, HITS)
     assert "".join(map(str, pieces)) == "Warsaw [1]. It is old [2]."
@@ -228,6 +254,11 @@ def test_a_model_that_repeats_itself_for_ever_is_cut() -> None:
     numbered = answer("Warsaw [1]. It is old [2].\n" + "".join(f"[{n}] It is big. " for n in range(1, 400)))
     assert numbered.text == "Warsaw. It is old.\nIt is big."
     assert numbered.trace["repeated"]
+    items = "".join(f"{n}. Hall {'AB'[n % 2]} is done [1]. It is nice.\n" for n in range(400))
+    assert str(answer(items)).splitlines() == [
+        "0. Hall A is done [1]. It is nice.",
+        "1. Hall B is done [1]. It is nice.",
+    ]
 
 
 def long_hit(n: int, sentences: int) -> Hit:
@@ -268,7 +299,7 @@ def test_it_is_a_generator_that_streams_and_its_name_says_what_it_is() -> None:
     made = cited(ScriptedModel("Yes."), "hagrid-few-shot.v1")
     generator: Generator = made
     assert isinstance(generator, Streaming)
-    assert made.name == f"cited.v3(script,{Prompt.read('hagrid-few-shot.v1').id},512)"
+    assert made.name == f"cited.v4(script,{Prompt.read('hagrid-few-shot.v1').id},512)"
 
 
 STREAMED = [

@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
+from rag.index.open import open_index
+from rag.serve.service import Service
 from tests.chat_server import ChatServer
 from tests.rag.serve.served import Running, make_index, running
 
@@ -82,3 +84,18 @@ def test_an_answer_that_was_cut_says_so_to_openais_clients(front: Running) -> No
     response = ask(front, "/v1/responses", **asked).json()
     assert (response["status"], response["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
     assert "event: response.incomplete\n" in ask(front, "/v1/responses", **asked, stream=True).text
+
+
+def test_a_model_that_failed_is_logged_without_the_question(
+    folder: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": SAYS}, {"status": 400, "body": "out of memory"}))
+    service = Service({"town": open_index(folder)}, [MODEL])
+    assert not service.ask(QUESTION).answer.failed
+    assert caplog.text == ""
+    assert service.ask(QUESTION).answer.failed
+    service.close()
+    assert (
+        "system openai:tiny, index town: no answer: openai:tiny: the server answered 400: out of memory" in caplog.text
+    )
+    assert "Aller" not in caplog.text
