@@ -48,11 +48,17 @@ _REFUSAL = re.compile(
 _MARKER = re.compile(r"\[\d")
 _MARKS = r"\[\d[\d, -]{0,20}\](?:(?:, ?| and |, and )?\[\d[\d, -]{0,20}\]){0,8}"
 _PASSAGE = r"(?:the )?(?:(?:given|provided) )?(?:contexts?|passages?|sources?|documents?|texts?|references?) "
-_SAID = r"(?:stated|mentioned|noted|described|explained|shown|given|provided|found|listed|specified)"
+_SAID = r"(?:stated|mentioned|noted|described|explained|shown|given|provided|found|seen|listed|specified)"
 _POINTER = re.compile(
     r"(?<=[.!?])\s+(?:The|This|My) (?:reference|source|citation)s?(?: [a-z]+){0,8} (?:is|are|comes? from):? ?"
     r"(?:the )?(?:context |passage |quote )?((?:\[\d{1,3}\](?:, ?| and )?)+)(?:\.(?=\s|$)|(?=\s*\n|\s*$))"
     rf"|(?<=[.!?])\s+This (?:information |answer )?(?:is|was|can be) {_SAID} in (?:{_PASSAGE})?({_MARKS})\.(?=\s|$)"
+)
+# "In the first context" and "passage 2" are markers in words.
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_WORDED = re.compile(
+    rf"\bthe ({'|'.join(_ORDINALS)}) (?:context|passage)\b|\b(?:context|passage) (?:number |#)?(\d{{1,2}})\b(?! ?\])",
+    re.IGNORECASE,
 )
 # A marker may be a word of its sentence, which lacks it once markers are taken out. "According to [1], it is old." is
 # read as "It [1] is old.", and "It is old, as stated in context [1]." as "It is old [1]."
@@ -237,8 +243,7 @@ class Cited:
             once = len(text[: loop.end(1)].rstrip())
             text = text[: next((end for _, end in sentence_spans(text[: loop.end()]) if end >= once), once)]
         if "```" not in text:
-            text = _UPON.sub(lambda upon: upon[1].upper(), _LED.sub(_at_first_word, _POINTER.sub(_moved, text)))
-            text = _NAMED.sub(" ", text)
+            text = _plainly_cited(text)
         parsed = parse(text, len(request.shown), passages=request.texts)
         listed = parsed.sentences
         if completion.cut and (kept := _before_loop([parsed.text[one.start : one.end] for one in listed])) < len(
@@ -293,6 +298,18 @@ class Cited:
             failed=failed,
             trace=trace,
         )
+
+
+def _plainly_cited(text: str) -> str:
+    """A reply with its citations as markers that are no words of their sentences, and no sentences of their own."""
+    text = _POINTER.sub(_moved, _WORDED.sub(_in_brackets, text))
+    text = _UPON.sub(lambda upon: upon[1].upper(), _LED.sub(_at_first_word, text))
+    return _NAMED.sub(" ", text)
+
+
+def _in_brackets(worded: re.Match[str]) -> str:
+    number = worded[2] or 1 + _ORDINALS.index(worded[1].lower())
+    return f"context [{number}]"
 
 
 def _moved(pointer: re.Match[str]) -> str:
