@@ -136,7 +136,7 @@ def _repair_notes(answer: Answer) -> Iterator[str]:
     if answer.trace.get("repeated"):
         yield "cut: the model repeated itself"
     elif answer.trace.get("stopped") and not answer.abstained:
-        yield "cut: the model reached its limit of tokens, of which a larger --context gives it more"
+        yield "cut: the model reached its limit of tokens; a larger --context gives it more"
     for one in answer.unresolved:
         yield f"{one.marker} points to no passage ({one.reason})"
     repair = answer.trace.get("repair", {})
