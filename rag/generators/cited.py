@@ -52,12 +52,14 @@ _SAID = r"(?:stated|mentioned|noted|described|explained|shown|given|provided|fou
 _POINTER = re.compile(
     r"(?<=[.!?])\s+(?:The|This|My) (?:reference|source|citation)s?(?: [a-z]+){0,8} (?:is|are|comes? from):? ?"
     r"(?:the )?(?:context |passage |quote )?((?:\[\d{1,3}\](?:, ?| and )?)+)(?:\.(?=\s|$)|(?=\s*\n|\s*$))"
-    rf"|(?<=[.!?])\s+This (?:information |answer )?(?:is|was|can be) {_SAID} in (?:{_PASSAGE})?({_MARKS})\.(?=\s|$)"
+    r"|(?<=[.!?])\s+This (?:information |answer )?(?:is|was|can be) (?:[a-z]{1,12} )?"
+    rf"{_SAID} in (?:{_PASSAGE})?({_MARKS})\.(?=\s|$)"
 )
 # "In the first context" and "passage 2" are markers in words.
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _WORDED = re.compile(
-    rf"\bthe ({'|'.join(_ORDINALS)}) (?:context|passage)\b|\b(?:context|passage) (?:number |#)?(\d{{1,2}})\b(?! ?\])",
+    rf"\bthe ({'|'.join(_ORDINALS)}) (?:context(?: text)?|passage)\b"
+    r"|\b(?:context|passage) (?:number |#)?(\d{1,2})\b(?! ?\])",
     re.IGNORECASE,
 )
 # A marker may be a word of its sentence, which lacks it once markers are taken out. "According to [1], it is old." is

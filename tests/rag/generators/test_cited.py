@@ -96,6 +96,7 @@ def test_a_sentence_that_only_cites_cites_for_the_one_before(says: str, text: st
         ("It is old. This can be found in the second context.", "It is old [1]."),
         ("The first context states that it is so.", "It is so [1]."),
         ("It is old, as stated in passage 2.", "It is old [1]."),
+        ("It is old. This information is directly stated in the first context text.", "It is old [1]."),
         ("It is old [2] in the first place.", "It is old in the first place [1]."),
         ("According to the information provided, it is old [1].", "It is old [1]."),
         ('Based on the passages, the answer to the question "Who is it?" is:\nThe mayor [1].', "The mayor [1]."),
