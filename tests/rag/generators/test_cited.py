@@ -345,7 +345,7 @@ GROWING = [
     "Warsaw. It is. The passages do not say more.",
     "Warsaw [1]. It is old. It is old. It is old. No, it is new [2].",
     "Warsaw is the capital. The reference for this answer is [1]. It is old [2]. It is big. The reference is [3].",
-    "According to [1], Warsaw is it. Based on the given contexts, it is old [2]. It is big, as stated in passage 1. Yes.",
+    "According to [1], Warsaw is it. Based on the given contexts, it is old [2]. It is big, as said. Yes.",
     "It is big. This is directly stated in the second context text. The first context says that it is old. It ends.",
     "Warsaw is the capital [1]. The reference is [2]. It is old [1]. It is big [2]. It is nice [3].",
 ]
