@@ -8,6 +8,7 @@ from typing import Any
 
 from autoais.markers.grammar import StreamParser, parse
 from autoais.text.sentences import sentence_spans
+from autoais.text.words import words
 from rag.attribution.attributor import nearest_sentence
 from rag.errors import RagError
 from rag.llms import (
@@ -261,6 +262,9 @@ class Cited:
             return self._nothing(question, hits, reason, trace, unresolved)
         if not parsed.sentences:
             return self._nothing(question, hits, self._why_nothing(completion), trace, unresolved, failed=True)
+        if words(parsed.text) == words(question.text):
+            reason = "the model only repeated the question"
+            return self._nothing(question, hits, reason, trace, unresolved, failed=True)
         sentences = []
         for one in parsed.sentences:
             sentence = parsed.text[one.start : one.end]

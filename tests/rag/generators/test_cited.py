@@ -178,6 +178,7 @@ def test_a_model_that_cites_or_says_something_else_answers(says: str) -> None:
         ("", "the model wrote nothing"),
         (" \n\t", "the model wrote nothing"),
         ("[1][2]", "the model wrote no sentence"),
+        (f"{QUESTION.text}? [1]", "the model only repeated the question"),
         ("...", "the model wrote no sentence"),
         ("<think>What now? Warsaw [1].", "the model wrote no sentence"),
         (
