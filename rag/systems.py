@@ -63,7 +63,10 @@ class System(ABC):
         return (answer_or_abstain(self, question) for question in asked)
 
     def stream(self, question: str | Question) -> Iterator[str | Answer]:
-        """Yield the text in pieces as it is written, or whole if the system cannot stream; then the answer."""
+        """Yield the text in pieces as it is written, or whole if the system cannot stream; then the answer.
+
+        A piece may be empty: while a model is silent, a caller can so stop the work.
+        """
         answer = self.ask(question)
         yield from (str(answer), answer)
 

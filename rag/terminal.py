@@ -29,6 +29,7 @@ _KINDS = 12  # of files that are not read, the most frequent
 _EXAMPLES = 3  # of files that are not read
 _SPAN = "bold green"
 _FILE_STEPS = ("fetching", "reading")  # of an index that changes, which count files or pages
+_CORRECTIONS, _LONGEST_LINE = 9, 160  # sentences that are not as a streamed text says, and characters of a line
 _OTHERS = 9  # headings of passages that are not cited
 
 
@@ -88,16 +89,17 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
 def show_streamed(pieces: Iterator[str | Answer]) -> Answer:
     """Print a text as it arrives, then unresolved markers and the passages, numbered as in the model's prompt."""
     console = _console()
-    answer = None
+    answer, told = None, []
     for piece in pieces:
         if isinstance(piece, Answer):
             answer = piece
-        else:
+        elif piece:
+            told.append(piece)
             console.print(Text(_clean(piece), style="bold"), end="", soft_wrap=True)
             console.file.flush()
     if answer is None:
         raise RuntimeError("the stream ended without an answer")
-    if answer.sentences or answer.trace.get("raw"):
+    if any(piece.strip() for piece in told):
         console.print()
     if answer.abstained:
         _show_reason(answer, console)
@@ -105,6 +107,8 @@ def show_streamed(pieces: Iterator[str | Answer]) -> Answer:
         console.print(_clean(line), style="yellow", soft_wrap=True)
     by_id = {hit.passage.id: hit for _, _, hit in answer.numbered()}
     shown = dict.fromkeys([*answer.trace.get("shown", ()), *by_id])
+    for line in _corrections(answer, {identifier: n for n, identifier in enumerate(shown, 1)}):
+        console.print(_clean(line), style="yellow", soft_wrap=True)
     cited = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
     listed = [(n, by_id[identifier]) for n, identifier in enumerate(shown, 1)]
     _show_passages(console, answer, sorted(listed, key=lambda one: one[1].passage.id not in cited))
@@ -112,8 +116,27 @@ def show_streamed(pieces: Iterator[str | Answer]) -> Answer:
     return answer
 
 
+def _corrections(answer: Answer, numbers: Mapping[str, int]) -> Iterator[str]:
+    """What is not as a streamed text says: a line for each sentence that got another citation, or has none."""
+    lines = []
+    for sentence in answer.sentences:
+        cites = dict.fromkeys(f"[{numbers[one.passage]}]" for one in sentence.citations)
+        if any(one.origin in ("moved", "attached") for one in sentence.citations):
+            lines.append(f"the source is {', '.join(cites)}: {sentence.text}")
+        elif not cites:
+            lines.append(f"without a source: {sentence.text}")
+    for line in lines[:_CORRECTIONS]:
+        yield line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
+    if len(lines) > _CORRECTIONS:
+        yield f"and {len(lines) - _CORRECTIONS} more"
+
+
 def _repair_notes(answer: Answer) -> Iterator[str]:
-    """A line for each unresolved marker, and one that counts repaired citations."""
+    """A line if the text was cut, one for each unresolved marker, and one that counts repaired citations."""
+    if answer.trace.get("repeated"):
+        yield "cut: the model repeated itself"
+    elif answer.trace.get("stopped") and not answer.abstained:
+        yield "cut: the model reached its limit of tokens; a larger --context gives it more"
     for one in answer.unresolved:
         yield f"{one.marker} points to no passage ({one.reason})"
     repair = answer.trace.get("repair", {})

@@ -1,7 +1,9 @@
 """Attribution of a claim: the passage that supports it according to a judge, and the supporting span."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import lru_cache
 
 from autoais.metrics.short_answers import has_answer
@@ -12,6 +14,8 @@ from rag.types import Citation, Passage
 
 # Chosen on every eighth question of nq_pool_dev (scripts/bench/posthoc.py): judging more pairs gains little.
 _CANDIDATES = 5  # passages judged per claim
+_AMOUNT = re.compile(r"[$€£¥]?\b((?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,6})?)(?!\d|[.,]\d)")
+_LARGE = 100  # from which on two equal numbers are hardly equal by chance
 _SENTENCES = 3  # sentences of the chosen passage that are judged individually
 
 
@@ -51,12 +55,13 @@ class Attributor:
 
     def verdicts(self, claim: str, passages: Sequence[Passage], question: str = "") -> list[Judgement]:
         """Judge the claim against each whole passage."""
-        return self.judge.judge([Attribution(claim, (passage.evidence,), question) for passage in passages])
+        evidence = [passage.evidence for passage in passages]
+        return self.judge.judge([Attribution(as_written(claim, text), (text,), question) for text in evidence])
 
     def together(self, claim: str, passages: Sequence[Passage], question: str = "") -> Judgement:
         """Judge the claim against all passages together."""
         evidence = tuple(passage.evidence for passage in passages)
-        return self.judge.support(claim, evidence, question)
+        return self.judge.support(as_written(claim, " ".join(evidence)), evidence, question)
 
     def nearest(self, claim: str, passages: Sequence[Passage]) -> list[Passage]:
         """The candidates for the judge: the passages that share most of the claim's words, ties in the given order."""
@@ -115,7 +120,27 @@ class Attributor:
 
     def _judged(self, claim: str, passage: Passage, spans: Sequence[tuple[int, int]], question: str) -> list[Judgement]:
         texts = [replace(passage, text=passage.text[start:end]).evidence for start, end in spans]
-        return self.judge.judge([Attribution(claim, (text,), question) for text in texts])
+        return self.judge.judge([Attribution(as_written(claim, text), (text,), question) for text in texts])
+
+
+def as_written(claim: str, text: str) -> str:
+    """The claim with its amounts as the text writes them, which a judge compares by their signs: 39800 for $39,800.
+
+    Numbers below 100 are changed only with decimals or the sign of a currency: others are too often equal by chance.
+    """
+    written: dict[Decimal, str] = {}
+    for one in _AMOUNT.finditer(text):
+        written.setdefault(_value(one), one[0])
+
+    def same(one: re.Match[str]) -> str:
+        by_chance = _value(one) < _LARGE and one[0].isdigit()
+        return one[0] if by_chance or one[0] in text else written.get(_value(one), one[0])
+
+    return _AMOUNT.sub(same, claim)
+
+
+def _value(amount: re.Match[str]) -> Decimal:
+    return Decimal(amount[1].replace(",", ""))
 
 
 def _was_read(span: tuple[int, int], passage: Passage, read: Sequence[Span]) -> bool:

@@ -34,7 +34,7 @@ class PostHoc:
     def __init__(self, retriever: Retriever, judge: Judge, k: int = DEFAULT_K) -> None:
         self._retriever, self._k = retriever, k
         self.attributor = Attributor(judge)
-        self.name = f"post-hoc.v1({retriever.name}@{k},{self.attributor.name})"
+        self.name = f"post-hoc.v2({retriever.name}@{k},{self.attributor.name})"
 
     def attribute(self, answer: Answer) -> Answer:
         """The answer with new citations: each sentence cites one supporting passage, or none.

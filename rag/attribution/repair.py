@@ -30,7 +30,7 @@ class Repaired:
     def __init__(self, generator: Generator, judge: Judge) -> None:
         self.generator = generator
         self._attributor = Attributor(judge)
-        self.name = f"{generator.name}>repair.v1({self._attributor.name})"
+        self.name = f"{generator.name}>repair.v2({self._attributor.name})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """The generator's answer with its citations repaired; an abstention is unchanged."""

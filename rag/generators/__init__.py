@@ -24,7 +24,7 @@ class Streaming(Protocol):
     """A generator that can also stream its text."""
 
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
-        """Yield the text in pieces that split no citation marker; then the same answer as `generate`."""
+        """Yield the text in pieces that split no citation marker, or are empty; then the same answer as `generate`."""
         ...
 
 

@@ -8,16 +8,28 @@ from typing import Any
 
 from autoais.markers.grammar import StreamParser, parse
 from autoais.text.sentences import sentence_spans
+from autoais.text.words import words
 from rag.attribution.attributor import nearest_sentence
 from rag.errors import RagError
-from rag.llms import Completion, LanguageModel, Message, ModelError, printable_reply, traced, without_thoughts
+from rag.llms import (
+    Completion,
+    LanguageModel,
+    Message,
+    ModelError,
+    only_ends_thoughts,
+    printable_reply,
+    thought_end,
+    traced,
+    without_thoughts,
+)
 from rag.llms.prompts import STOP, Prompt
 from rag.types import Answer, Citation, CitedSentence, Hit, Question, Unresolved
 
-MAX_TOKENS = 512  # of a reply; at most a quarter of the context
+MAX_TOKENS = 512  # of a reply, or an eighth of the context if that is more; at most a quarter of the context
 _LONGEST_TOKEN = 16  # characters per token; a longer reply comes from a server that ignores max_tokens
 # A sentence may have ended, and another has begun: markers may stand between them.
 _NEXT_BEGUN = re.compile(r"[.!?…。！？\n][^\w\[]{0,20}(?:\[[^\]\n]{0,60}\][^\w\[]{0,20}){0,8}[^\W\d]")
+_LONGEST_RUN = 8  # sentences that are repeated together
 _REPEATS = 3  # of a text behind its first occurrence, which make it a loop
 _LOOP = re.compile(rf"(.{{10,400}}?)\1{{{_REPEATS}}}", re.DOTALL)
 _SOURCES = r"(?:contexts?|passages?|sources?|documents?|quotes?|texts?|information)"
@@ -35,9 +47,43 @@ _REFUSAL = re.compile(
 # "It was in 1889. The reference for this answer is [1].": a fifth of the answers of a 1.5B model cite in a sentence
 # that says nothing.
 _MARKER = re.compile(r"\[\d")
+_MARKS = r"\[\d[\d, -]{0,20}\](?:(?:, ?| and |, and )?\[\d[\d, -]{0,20}\]){0,8}"
+_PASSAGE = r"(?:the )?(?:(?:given|provided) )?(?:contexts?|passages?|sources?|documents?|texts?|references?) "
+_SAID = r"(?:stated|mentioned|noted|described|explained|shown|given|provided|found|seen|listed|specified)"
 _POINTER = re.compile(
     r"(?<=[.!?])\s+(?:The|This|My) (?:reference|source|citation)s?(?: [a-z]+){0,8} (?:is|are|comes? from):? ?"
     r"(?:the )?(?:context |passage |quote )?((?:\[\d{1,3}\](?:, ?| and )?)+)(?:\.(?=\s|$)|(?=\s*\n|\s*$))"
+    r"|(?<=[.!?])\s+This (?:information |answer )?(?:is|was|can be) (?:[a-z]{1,12} )?"
+    rf"{_SAID} in (?:{_PASSAGE})?({_MARKS})\.(?=\s|$)"
+)
+# "In the first context" and "passage 2" are markers in words.
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_WORDED = re.compile(
+    rf"\bthe ({'|'.join(_ORDINALS)}) (?:context(?: text)?|passage)\b"
+    r"|\b(?:context|passage) (?:number |#)?(\d{1,2})\b(?! ?\])",
+    re.IGNORECASE,
+)
+# A marker may be a word of its sentence, which lacks it once markers are taken out. "According to [1], it is old." is
+# read as "It [1] is old.", and "It is old, as stated in context [1]." as "It is old [1]."
+_LED = re.compile(
+    r"(?:^|(?<=[.!?]\s))"
+    rf"(?:(?:According to|As {_SAID} (?:in|by)|As per|Per|Based on|In|From) (?:{_PASSAGE})?({_MARKS}),"
+    rf"|(?:The )?(?:Context|Passage|Source|Document|Text) ({_MARKS}) (?:states|says|mentions|notes|explains) that)"
+    r" +([^\s\[]+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NAMED = re.compile(
+    rf",? (?:as {_SAID} in (?:{_PASSAGE})?|according to (?:{_PASSAGE})?|(?:in|from|by) {_PASSAGE})(?={_MARKS})"
+    rf"|(?<=[a-z]) in (?={_MARKS}[.,;]?(?:\s|$))",
+    re.IGNORECASE,
+)
+# "Based on the given contexts, it is old.", every third answer of a 1.5B model: no source says so much.
+_UPON = re.compile(
+    r"(?:^|(?<=[.!?]\s))(?:Based on|According to|From) (?:the )?(?:information (?:in|from) (?:the )?)?"
+    r"(?:(?:given|provided|above) )?(?:contexts?|passages?|sources?|documents?|texts?|information)"
+    r"(?: (?:texts?|passages?))?(?: (?:provided|given|above))?, +(?:the answer(?: to [^\n:]{0,300})? is: *\n? *)?"
+    r"(?=\w)(\S)",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -68,14 +114,16 @@ class Cited:
     `cut` (`shortened`: characters shown, by id; `dropped`: ids).
     """
 
-    def __init__(self, model: LanguageModel, prompt: Prompt, *, max_tokens: int = MAX_TOKENS) -> None:
+    def __init__(self, model: LanguageModel, prompt: Prompt, *, max_tokens: int | None = None) -> None:
         if not prompt.shows_passages:
             raise RagError(f"{prompt.name}: no placeholder for passages; it needs {{contexts}} or {{titled_contexts}}")
         self._model = model
         self._prompt = prompt
-        self._max_tokens = max(1, min(max_tokens, model.context // 4))
+        most = max(MAX_TOKENS, model.context // 8) if max_tokens is None else max_tokens
+        self._max_tokens = max(1, min(most, model.context // 4))
         self._room = model.context - self._max_tokens
-        self.name = f"cited.v3({model.name},{prompt.id},{self._max_tokens})"
+        self._thinks = False  # whether the model was seen to write thoughts without their beginning
+        self.name = f"cited.v4({model.name},{prompt.id},{self._max_tokens})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """The model's answer; without passages, it is not called. Raises `UserError` only if the user must act."""
@@ -89,10 +137,10 @@ class Cited:
         return self._read(question, hits, request, completion)
 
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
-        """Yield the model's text, with whole citation markers numbered as in `trace["shown"]`; then the answer."""
-        return (piece for piece in self._stream(question, hits) if piece != "")
+        """Yield the model's text, with whole citation markers numbered as in `trace["shown"]`; then the answer.
 
-    def _stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
+        While there is nothing to show, such as thoughts, the pieces are empty.
+        """
         request = self._request(question, hits)
         if isinstance(request, Answer):
             yield request
@@ -109,8 +157,9 @@ class Cited:
                 raw += piece
                 if begin is not None:
                     yield parser.feed(piece)
-                elif (begin := _thought_end(raw)) is not None:
-                    yield parser.feed(raw[begin:])
+                else:
+                    begin = thought_end(raw, thinks=self._thinks)
+                    yield "" if begin is None else parser.feed(raw[begin:])
         except ModelError as error:
             yield self._nothing(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
 
@@ -134,9 +183,10 @@ class Cited:
                 raw += piece
                 if _NEXT_BEGUN.search(raw, read) and raw.count("```") % 2 == 0:  # markers in code are code
                     read = len(raw)
-                    grown = _settled(self._read(question, hits, request, Completion(raw, False, 0, 0)))
-                    if grown.sentences[: len(so_far.sentences)] == so_far.sentences:
-                        so_far = grown
+                    if thought_end(raw, thinks=self._thinks) is not None:
+                        grown = _settled(self._read(question, hits, request, Completion(raw, False, 0, 0)))
+                        if grown.sentences[: len(so_far.sentences)] == so_far.sentences:
+                            so_far = grown
                 yield so_far
         except ModelError as error:
             yield self._nothing(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
@@ -188,6 +238,7 @@ class Cited:
         raw = completion.text[: self._max_tokens * _LONGEST_TOKEN]
         completion = replace(completion, text=raw, cut=completion.cut or len(raw) < len(completion.text))
         trace = request.trace | traced(completion)
+        self._thinks |= only_ends_thoughts(raw)
         text = printable_reply(without_thoughts(raw))
         # A model in a loop writes up to the token limit, so only a reply that was cut can be one.
         if completion.cut and (loop := _LOOP.search(text)):
@@ -195,7 +246,7 @@ class Cited:
             once = len(text[: loop.end(1)].rstrip())
             text = text[: next((end for _, end in sentence_spans(text[: loop.end()]) if end >= once), once)]
         if "```" not in text:
-            text = _POINTER.sub(_moved, text)
+            text = _plainly_cited(text)
         parsed = parse(text, len(request.shown), passages=request.texts)
         listed = parsed.sentences
         if completion.cut and (kept := _before_loop([parsed.text[one.start : one.end] for one in listed])) < len(
@@ -210,7 +261,9 @@ class Cited:
             reason = "the model says that the passages do not answer"
             return self._nothing(question, hits, reason, trace, unresolved)
         if not parsed.sentences:
-            reason = "the model wrote no sentence" if raw.strip() else "the model wrote nothing"
+            return self._nothing(question, hits, self._why_nothing(completion), trace, unresolved, failed=True)
+        if words(parsed.text) == words(question.text):
+            reason = "the model only repeated the question"
             return self._nothing(question, hits, reason, trace, unresolved, failed=True)
         sentences = []
         for one in parsed.sentences:
@@ -220,6 +273,14 @@ class Cited:
         return Answer(
             question, parsed.text, tuple(sentences), tuple(hits), self.name, unresolved=unresolved, trace=trace
         )
+
+    def _why_nothing(self, completion: Completion) -> str:
+        if completion.cut and not without_thoughts(completion.text).strip():
+            return (
+                f"the model wrote no answer within {self._max_tokens} tokens, perhaps only thoughts; an eighth of "
+                f"--context, now {self._model.context}, is for the reply"
+            )
+        return "the model wrote no sentence" if completion.text.strip() else "the model wrote nothing"
 
     def _nothing(
         self,
@@ -245,16 +306,39 @@ class Cited:
         )
 
 
+def _plainly_cited(text: str) -> str:
+    """A reply with its citations as markers that are no words of their sentences, and no sentences of their own."""
+    text = _POINTER.sub(_moved, _WORDED.sub(_in_brackets, text))
+    text = _UPON.sub(lambda upon: upon[1].upper(), _LED.sub(_at_first_word, text))
+    return _NAMED.sub(" ", text)
+
+
+def _in_brackets(worded: re.Match[str]) -> str:
+    number = worded[2] or 1 + _ORDINALS.index(worded[1].lower())
+    return f"context [{number}]"
+
+
 def _moved(pointer: re.Match[str]) -> str:
     """The markers of a sentence that only cites, for the one before it, unless that one cites by itself."""
     before = re.split(r"(?<=[.!?])\s", pointer.string[max(0, pointer.start() - 600) : pointer.start()])[-1]
-    return pointer[0] if _MARKER.search(before) else f" {pointer[1]}"
+    return pointer[0] if _MARKER.search(before) else f" {pointer[1] or pointer[2]}"
+
+
+def _at_first_word(led: re.Match[str]) -> str:
+    return f"{led[3][0].upper()}{led[3][1:]} {led[1] or led[2]}"
 
 
 def _before_loop(sentences: Sequence[str]) -> int:
-    """How many sentences there are up to the first of four equal ones in a row, or all; their numbers may differ."""
-    same = (n for n in range(len(sentences) - _REPEATS) if len(set(sentences[n : n + _REPEATS + 1])) == 1)
-    return next(same, len(sentences) - 1) + 1
+    """How many sentences there are up to the end of the first run of which there are four in a row, or all.
+
+    The numbers of list items are no part of sentences, and may differ.
+    """
+    for start in range(len(sentences)):
+        for length in range(1, _LONGEST_RUN + 1):
+            end = start + length * (_REPEATS + 1)
+            if end <= len(sentences) and sentences[start : end - length] == sentences[start + length : end]:
+                return start + length
+    return len(sentences)
 
 
 def _settled(answer: Answer) -> Answer:
@@ -270,14 +354,3 @@ def _citation(sentence: str, hit: Hit, end: int) -> Citation:
     text = hit.passage.text[:end]
     first, last = nearest_sentence(text, sentence) or (len(text) - len(text.lstrip()), len(text.rstrip()))
     return Citation(hit.passage.id, first, last, text[first:last], "cited")
-
-
-def _thought_end(text: str) -> int | None:
-    """The start of a streamed reply after the model's thoughts; None while the text may still be in them."""
-    begun = text.lstrip()
-    if not begun or ("<think>".startswith(begun) and len(begun) < len("<think>")):
-        return None
-    if not begun.startswith("<think>"):
-        return 0
-    end = text.find("</think>")
-    return None if end < 0 else end + len("</think>")

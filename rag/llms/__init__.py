@@ -76,7 +76,10 @@ class LanguageModel(Protocol):
     def stream(
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
     ) -> Iterator[str | Completion]:
-        """Yield the reply of `complete` in pieces as they arrive, then the `Completion` with the joined text."""
+        """Yield the reply of `complete` in pieces as they arrive, then the `Completion` with the joined text.
+
+        A piece may be empty, so that who reads the stream can end it while the model is silent.
+        """
         ...
 
 
@@ -100,7 +103,11 @@ LANGUAGE_MODELS: Registry[OpenModel] = Registry(
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_THOUGHTS = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_THINKING = re.compile(r"<think>|\[THINK\]")  # Mistral's models write the second
+_THOUGHT = re.compile(r"</think>|\[/THINK\]")
+_BEGUN = ("<think>", "[THINK]")
+# The template of some models, such as DeepSeek-R1 and QwQ, ends the prompt with "<think>".
+_ONLY_ENDED = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
 _WRITTEN = {"gguf": "gguf:<file>", "hf": "hf:<name or folder>"}
 
 
@@ -122,9 +129,38 @@ def open_model(name: str, *, context: int = CONTEXT, temperature: float = 0.0, s
 
 
 def without_thoughts(text: str) -> str:
-    """A reply without the model's thoughts before it, between `<think>` and `</think>`."""
-    found = _THOUGHTS.search(text)
-    return text if found is None else text[: found.start()].rstrip() + text[found.end() :]
+    """A reply without the model's thoughts before it, between `<think>` and `</think>`, or up to `</think>` on a line.
+
+    Thoughts that do not end take the rest of the reply.
+    """
+    begun = _THINKING.search(text)
+    if begun is None:
+        only = _ONLY_ENDED.search(text)
+        return text if only is None else text[only.end() :]
+    ended = _THOUGHT.search(text, begun.end())
+    return text[: begun.start()].rstrip() + ("" if ended is None else text[ended.end() :])
+
+
+def only_ends_thoughts(text: str) -> bool:
+    """Whether a reply has thoughts that it ends, but does not begin."""
+    return _THINKING.search(text) is None and _ONLY_ENDED.search(text) is not None
+
+
+def thought_end(text: str, *, thinks: bool = False) -> int | None:
+    """Where the answer begins in a reply that is still growing; None while it may be thoughts, or only white space.
+
+    `thinks` is whether the model is known to write thoughts without their beginning.
+    """
+    begin = len(text) - len(text.lstrip())
+    rest = text[begin:]
+    if any(mark.startswith(rest) for mark in _BEGUN):  # also of nothing yet
+        return None
+    if not thinks and not rest.startswith(_BEGUN):
+        return begin
+    ended = _THOUGHT.search(text, begin)
+    if ended is None or not (after := text[ended.end() :].lstrip()):
+        return None
+    return len(text) - len(after)
 
 
 def printable_reply(text: str) -> str:
@@ -148,7 +184,8 @@ def in_pieces(
     """Yield the pieces that `write` passes to its callback, then the completion it returns, cut at `stop`.
 
     `write` runs in a thread and must pass all of its text to the callback; its exceptions are raised here. Text that
-    may begin a stop text is held back. If the consumer closes the stream, the next callback stops `write`.
+    may begin a stop text is held back. If the consumer closes the stream, the next callback stops `write`; one with an
+    empty text gives it the chance.
     """
     queue: SimpleQueue[str | Completion | BaseException] = SimpleQueue()
     closed = threading.Event()
@@ -170,9 +207,8 @@ def in_pieces(
         while isinstance(item := queue.get(), str):
             text += item
             safe = _safe(text, stop, shown)
-            if safe > shown:
-                yield text[shown:safe]
-                shown = safe
+            yield text[shown:safe]
+            shown = safe
     finally:
         closed.set()
     if isinstance(item, BaseException):

@@ -1,11 +1,13 @@
 """`openai:<model>`: any server with OpenAI's chat completions, such as vLLM, Ollama or llama.cpp."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from autoais.models.chat import ChatClient, NoReply, Reply, Request, estimated_tokens
 from rag.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
 
 _AROUND = 8  # tokens of a chat template per message, a high estimate
+_TOO_LONG = re.compile(r"context (?:length|size|window)|too many tokens|prompt is too long", re.IGNORECASE)
 _TIMEOUT = 300.0  # seconds for a whole reply: a small machine can take a minute to read a prompt
 
 
@@ -58,7 +60,8 @@ class OpenAI:
 
     def _completion(self, messages: Sequence[Message], reply: Reply | NoReply) -> Completion:
         if isinstance(reply, NoReply):
-            raise ModelError(f"openai:{self.model}: {reply.reason}")
+            fix = f"; try a --context below {self.context}" if _TOO_LONG.search(reply.reason) else ""
+            raise ModelError(f"openai:{self.model}: {reply.reason}{fix}")
         read, written = reply.prompt_tokens, reply.completion_tokens
         return Completion(
             reply.text,

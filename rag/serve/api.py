@@ -101,13 +101,16 @@ class Api:
 
     async def _streamed(self, asked: AskRequest, base: str) -> Response:
         events = self._service.run_question(asked.index, asked.system, self._pieces, asked, base)
-        first = await anext(events)  # an error before the first piece has its own status
+        first = b""
+        while not first:  # an error before the first text has its own status
+            first = await anext(events)
 
         async def sent() -> AsyncGenerator[bytes, None]:
             try:
                 yield first
                 async for one in events:
-                    yield one
+                    if one:
+                        yield one
             except UserError as error:
                 yield event("error", error_body("", *told_of(error)))
             finally:
@@ -183,11 +186,12 @@ class Api:
             yield b"" if isinstance(piece, str) else _json(self._row(piece, base, verdicts=asked.verdicts))
 
     def _pieces(self, asked: AskRequest, base: str) -> Iterator[bytes]:
+        """Yield events; nothing for a piece without text, so that the work can be stopped."""
         for piece in self._service.stream(*_place(asked), **_options(asked)):
             if isinstance(piece, Asked):
                 yield event("answer", self._row(piece, base, verdicts=asked.verdicts))
-            elif piece:
-                yield event("text", {"text": piece})
+            else:
+                yield event("text", {"text": piece}) if piece else b""
 
     def _row(self, asked: Asked, base: str, *, verdicts: bool) -> dict[str, Any]:
         row = answer_row(asked.answer, asked.index, asked.seconds, base)

@@ -151,6 +151,7 @@ def _log(asked: Asked) -> None:
         "system": asked.system,
         "question": asked.question,
         "abstained": asked.answer.abstained,
+        "failed": asked.answer.failed,
         "seconds": round(asked.seconds, 3),
     }
     sys.stderr.write(f"{dumps(told)}\n")

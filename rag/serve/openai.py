@@ -225,6 +225,11 @@ class _Reply:
         }
 
     @property
+    def cut(self) -> bool:
+        """Whether the language model stopped at its limit of tokens."""
+        return bool(self.asked.answer.trace.get("stopped"))
+
+    @property
     def tokens(self) -> tuple[int, int]:
         """Tokens that the language model read and wrote; zero for a system without one."""
         tokens = self.asked.answer.trace.get("tokens")
@@ -407,7 +412,7 @@ class _Chat:
             "refusal": None,
             "annotations": chat_annotations(reply.rendered),
         }
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(reply)}
         usage = {"usage": _chat_usage(reply), "attributed_rag": reply.told}
         return self._head | {"object": "chat.completion", "choices": [choice]} | usage
 
@@ -421,7 +426,7 @@ class _Chat:
     def end(self, reply: _Reply) -> Iterator[bytes]:
         if annotations := chat_annotations(reply.rendered):
             yield self._chunk({"content": "", "annotations": annotations})
-        yield self._chunk({}, finish="stop", attributed_rag=reply.told)
+        yield self._chunk({}, finish=_finish(reply), attributed_rag=reply.told)
         if self._usage:
             yield _data(self._head | {"object": "chat.completion.chunk", "choices": [], "usage": _chat_usage(reply)})
         yield b"data: [DONE]\n\n"
@@ -433,6 +438,10 @@ class _Chat:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         usage = {"usage": None} if self._usage else {}
         return _data(self._head | {"object": "chat.completion.chunk", "choices": [choice]} | usage | more)
+
+
+def _finish(reply: _Reply) -> str:
+    return "length" if reply.cut else "stop"
 
 
 def _chat_usage(reply: _Reply) -> dict[str, int]:
@@ -480,7 +489,10 @@ class _Responses:
             "total_tokens": read + written,
         }
         done = {"completed_at": int(time.time()), "usage": usage, "attributed_rag": reply.told}
-        return self._response("completed", [self._message("completed", [part])]) | done
+        if reply.cut:
+            done["incomplete_details"] = {"reason": "max_output_tokens"}
+        status = "incomplete" if reply.cut else "completed"
+        return self._response(status, [self._message(status, [part])]) | done
 
     def begin(self) -> Iterator[bytes]:
         for name in ("created", "in_progress"):
@@ -505,7 +517,7 @@ class _Responses:
         yield self._event("response.output_text.done", **part, text=content["text"], logprobs=[])
         yield self._event("response.content_part.done", **part, part=content)
         yield self._event("response.output_item.done", output_index=0, item=message)
-        yield self._event("response.completed", response=whole)
+        yield self._event(f"response.{whole['status']}", response=whole)
 
     def failure(self, message: str) -> bytes:
         failed = self._response("failed", []) | {"error": {"code": "server_error", "message": message}}

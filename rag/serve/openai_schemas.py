@@ -36,7 +36,7 @@ class Choice(BaseModel):
     index: int
     message: ChatMessage
     logprobs: None
-    finish_reason: Literal["stop"]
+    finish_reason: Literal["stop", "length"]
 
 
 class ChatUsage(BaseModel):
@@ -105,7 +105,7 @@ class ResponseUsage(BaseModel):
 
 
 class ResponseObject(BaseModel):
-    """An answer; with `stream` it comes as events, the last of them `response.completed`."""
+    """An answer; with `stream` it comes as events, the last of them `response.completed` or `response.incomplete`."""
 
     id: str
     object: Literal["response"]

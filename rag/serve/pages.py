@@ -289,7 +289,7 @@ class AskPages:
         opened = self._service.indexes[index]
         for piece in self._service.stream(given.question, index, system, history=given.history):
             if isinstance(piece, str):
-                yield "text", {"text": piece}
+                yield "text", {"text": piece}  # also without text, so that the work can be stopped
                 continue
             self._kept.keep(piece, opened)
             view = self._view(piece, given.place)
@@ -314,9 +314,11 @@ class AskPages:
 
         def turns() -> Iterator[Markup]:
             for asked in self._service.stream(question, index, system):
-                if isinstance(asked, Asked):
-                    self._kept.keep(asked, self._service.indexes[index])
-                    yield self._turn(asked, self._view(asked, place, self._checks(asked.answer)), question)
+                if isinstance(asked, str):
+                    yield Markup()  # so that the work can be stopped
+                    continue
+                self._kept.keep(asked, self._service.indexes[index])
+                yield self._turn(asked, self._view(asked, place, self._checks(asked.answer)), question)
 
         return await last_of(self._service.run_question(index, system, turns))
 

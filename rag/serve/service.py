@@ -43,6 +43,7 @@ from rag.serve.passages import Shown, beside, page_urls, source_of
 from rag.serve.workers import P, T, Workers
 from rag.specs import SystemSpec
 from rag.systems import RetrieveThenRead, System, open_system
+from rag.terminal import counted
 from rag.types import Answer, Hit, Passage, Question
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -189,6 +190,7 @@ class Service:
         self._opened = {name: _Opened(index) for name, index in indexes.items()}
         self._models: dict[str, RetrieveThenRead] = {}
         self._unopened: dict[str, Path] = {}  # builds that could not be opened, by the name of the index
+        self._gone: set[str] = set()  # names of indexes whose folder cannot be read
         self._elsewhere: dict[str, Retriever] = {}  # by recipe; they search none of our indexes
         self._lock = threading.RLock()
         self.judge_name = judge
@@ -355,7 +357,12 @@ class Service:
         return _Work(chosen, name, where, Question(identifier, whole), started)
 
     def _tell(self, asked: Asked) -> None:
-        """Tell of an answer that its caller has got: not if the caller went away, or the time was over."""
+        """Tell of an answer that its caller has got: not if the caller went away, or the time was over.
+
+        That a model failed is logged, as the callers of a server can do nothing about it.
+        """
+        if asked.answer.failed:
+            _log.warning("system %s, index %s: no answer: %s", asked.system, asked.index, asked.answer.reason)
         for watcher in self._watchers:
             try:
                 watcher(asked)
@@ -419,12 +426,20 @@ class Service:
     def reopen(self) -> list[str]:
         """Open the indexes again whose folders have been updated, and return their names.
 
-        One that cannot be opened is logged once, and the old one stays.
+        One that cannot be opened, or is gone, is logged once, and the old one stays.
         """
         names = []
         for name, index in self.indexes.items():
-            build = _current_build(index)
-            if build is None or build in (index.build, self._unopened.get(name)):
+            if index.build is None:
+                continue
+            build = _current_build(index.build.parent)
+            if build is None and name not in self._gone:
+                self._gone.add(name)
+                _log.warning("%s: %s cannot be read; what was opened of it is still served", name, index.build.parent)
+            if build is None:
+                continue
+            self._gone.discard(name)
+            if build in (index.build, self._unopened.get(name)):
                 continue
             try:
                 self.replace(name, open_index(build.parent))
@@ -433,7 +448,8 @@ class Service:
                 _log.warning("%s: the changed index is not served: %s", name, error)
             else:
                 names.append(name)
-                _log.info("%s: the changed index is served", name)
+                passages = self.indexes[name].manifest["passages"]
+                _log.warning("%s: the changed index is served, with %s", name, counted(passages, "passage"))
         return names
 
     # --- for an event loop --------------------------------------------------------------------------------------------
@@ -609,12 +625,10 @@ def _chosen(what: str, name: str | None, served: Mapping[str, object]) -> str:
     return name
 
 
-def _current_build(index: Index) -> Path | None:
-    """The build that the manifest names where an index was opened; None for one in memory and one that is gone."""
-    if index.build is None:
-        return None
+def _current_build(folder: Path) -> Path | None:
+    """The build that the manifest of an index names; None if it is gone."""
     with suppress(RagError, OSError):
-        return index.build.parent / str(read_manifest(index.build.parent)["build"])
+        return folder / str(read_manifest(folder)["build"])
     return None
 
 

@@ -174,6 +174,9 @@ def test_ask_streams_text_and_then_the_passages_by_the_numbers_the_model_saw(
     assert lines[0] == "Warsaw is the capital of Poland [2][7]. �[31m Penguins swim well [1]."
     assert lines[1] == "[7] points to no passage (out-of-range)"
     assert lines[2] == "checked: 1 citation moved to a supporting passage, 1 citation removed"
+    assert lines[3] == "the source is [1]: Warsaw is the capital of Poland."
+    assert lines[4].startswith("without a source: ")
+    assert lines[4].endswith("Penguins swim well.")
     assert "[1] Warsaw  (b#1)" in lines
     assert ">>Warsaw is the capital of Poland.<< It lies on the Vistula river." in lines
     assert server.log(environment["OPENAI_BASE_URL"])[0]["body"]["messages"][0]["content"].startswith("I will give a")
@@ -199,6 +202,15 @@ def test_temperature_and_seed_reach_the_model_and_tokens_are_counted_and_priced(
     cost = (read * 50 + written * 2000) / 1e6
     assert f"{read:,} input tokens, {written:,} output tokens: {cost:.4f} at the given price" in result.stderr
     one_line_error(rag("ask", ASKED[0], "--system", "extractive", "--seed", 7), "'extractive' has no option 'seed'")
+
+
+def test_ask_says_that_an_answer_was_cut(server: ChatServer, shelf: Path, rag: Command) -> None:
+    environment, options = asked(
+        server, shelf, {"say": "Warsaw is the capital of Poland [1]. It lies on", "finish": "length"}
+    )
+    for more in ([], ["--stream"]):
+        result = rag("ask", ASKED[0], *options, *more, **environment)
+        assert "\ncut: the model reached its limit of tokens" in result.stdout
 
 
 def test_ask_says_why_a_model_failed(server: ChatServer, shelf: Path, rag: Command) -> None:

@@ -116,7 +116,7 @@ def test_a_language_model_of_ones_own_answers_with_checked_citations(
     LANGUAGE_MODELS.register("mine", lambda model, **_: ScriptedModel("Warsaw is the capital of Poland [1]."))
     assert "mine" in list_systems()
     system = open_system("mine:x", open_index(shelf), k=3, recipe="bm25")
-    assert ">repair.v1(" in system.name
+    assert ">repair.v2(" in system.name
     assert system.ask("What is the capital of Poland?").sentences
 
 

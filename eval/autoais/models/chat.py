@@ -40,6 +40,7 @@ _FIXES = {  # statuses that need a person, and what to do
 _OPTIONAL = ("max_tokens", "temperature", "seed", "stop", "stream_options")  # parameters a server may not support
 _LONGEST_REPLY = 4_000_000  # bytes
 _LONGEST_WAIT = 60.0  # seconds between retries, even if Retry-After asks for more
+_BEAT = 1.0  # seconds between two calls of `on_text` while a server is silent
 _FEWEST = 3  # identical failures before giving up on a server that has never answered
 
 
@@ -171,8 +172,9 @@ class ChatClient:
     def stream(self, request: Request, on_text: OnText) -> Reply | NoReply:
         """Like `answer` for one request; `on_text` gets each piece of the text as it arrives (server-sent events).
 
-        A failed request is retried only if `on_text` was not called yet. An exception in `on_text` ends the request and
-        is re-raised here. If the server does not stream, `on_text` is called once with the whole text.
+        A failed request is retried only if no text has arrived yet. An exception in `on_text` ends the request and is
+        re-raised here; so that it can, `on_text` also gets an empty text each second. If the server does not stream,
+        the text comes whole.
         """
         (reply,) = _run(self._answer([request], on_text))
         return reply
@@ -196,7 +198,7 @@ class ChatClient:
         headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         limits = httpx.Limits(max_connections=self.concurrency)
         self._tls = self._tls or httpx.create_ssl_context()  # reads all certificates, which takes 20 ms
-        learned = asyncio.Event()
+        learned, done = asyncio.Event(), asyncio.Event()
         if self._answered:
             learned.set()
 
@@ -205,10 +207,20 @@ class ChatClient:
                 await learned.wait()
             for place, request in waiting:
                 replies[place] = await self._ask(http, request, learned, on_text)
+            done.set()
+
+        async def beat(tell: OnText) -> None:
+            while not done.is_set():
+                try:
+                    await asyncio.wait_for(done.wait(), _BEAT)
+                except TimeoutError:
+                    tell("")
 
         async with httpx.AsyncClient(headers=headers, limits=limits, timeout=None, verify=self._tls) as http:
             # The first request goes alone, to learn which parameters the server accepts.
             workers = [asyncio.create_task(work(n == 0)) for n in range(min(self.concurrency, len(requests)))]
+            if on_text is not None:
+                workers.append(asyncio.create_task(beat(on_text)))
             try:
                 await asyncio.gather(*workers)
             finally:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from autoais.judges import open_judge
 from autoais.judges.lexical import LexicalJudge
 from autoais.types import Attribution, Judge, Judgement, Verdict
-from rag.attribution.attributor import Attributor
+from rag.attribution.attributor import Attributor, as_written
 from rag.attribution.repair import Repaired
 from rag.generators.cited import Cited
 from rag.llms.prompts import Prompt
@@ -49,6 +49,29 @@ class Unsure(Judge):
 @pytest.fixture(scope="module")
 def minilm() -> Judge:
     return open_judge("minilm")
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "asked"),
+    [
+        ("It is $39,800.", "Budget: 39800", "It is 39800."),
+        ("It is 39800.", "It is $39,800 now.", "It is $39,800."),
+        ("It costs $45.", "45.00 USD", "It costs 45.00."),
+        ("It costs 45.", "45.00 USD", "It costs 45."),
+        ("It is $340 in B-23.", "Pruett asks $340; 23.00", "It is $340 in B-23."),
+        ("In 1931 it had 1,148,001.", "1148001 in 1932", "In 1931 it had 1148001."),
+    ],
+)
+def test_a_judge_reads_amounts_as_the_passage_writes_them(claim: str, text: str, asked: str) -> None:
+    assert as_written(claim, text) == asked
+
+
+def test_an_amount_of_a_table_is_found_under_another_spelling(minilm: Judge) -> None:
+    row = (
+        "Account: 5020 | Item: Night guard | Actual 2024 (USD): 38600 | Budget 2025 (USD): 39800 | Vendor: Lanternwatch"
+    )
+    support = Attributor(minilm).support("The budget for the night guard is $39,800.", [Passage("b", "budget", row)])
+    assert support is not None
 
 
 def test_the_passage_that_supports_is_found_and_only_its_sentence_is_quoted(minilm: Judge) -> None:
@@ -160,7 +183,7 @@ def test_a_citation_stays_moves_or_is_attached(
     nothing = {"cited": 0, "undecided": 0, "moved": 0, "attached": 0, "removed": 0, "uncited": []}
     assert answer.trace["repair"] == nothing | counts
     assert answer.text == BORN
-    assert answer.system.startswith("wrote>repair.v1(minilm@")
+    assert answer.system.startswith("wrote>repair.v2(minilm@")
 
 
 def test_a_sentence_that_nothing_supports_stands_uncited_and_says_so(minilm: Judge) -> None:
@@ -191,7 +214,7 @@ def test_questions_and_instructions_get_no_source_and_abstentions_stay(minilm: J
     assert answer.sentences[1].citations == ()
     nothing = repaired(minilm)
     assert nothing.abstained
-    assert nothing.system.startswith("wrote>repair.v1(")
+    assert nothing.system.startswith("wrote>repair.v2(")
 
 
 def test_markers_that_pointed_nowhere_stay() -> None:

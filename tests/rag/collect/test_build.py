@@ -150,7 +150,7 @@ def test_trailing_sentences_can_be_attached_and_citations_repaired(model: str, a
     attached = build_collection(tmp_path / "a", asked, systems=[model], trailing="attach")
     assert len(next(attached.answers()).sentences) == 1
     repaired = build_collection(tmp_path / "r", asked, systems=[model], repair=True)
-    assert "repair.v1" in repaired.manifest["systems"]["openai-tiny"]["name"]
+    assert "repair.v2" in repaired.manifest["systems"]["openai-tiny"]["name"]
     length = {answer.id: answer for answer in repaired.answers()}["11/1"]
     assert [citation.origin for citation in length.sentences[0].citations] == ["attached"]
     assert length.output is None

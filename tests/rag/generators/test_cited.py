@@ -79,6 +79,33 @@ def test_a_sentence_that_only_cites_cites_for_the_one_before(says: str, text: st
     assert [[c.passage for c in sentence.citations] for sentence in made.sentences] == passages
 
 
+@pytest.mark.parametrize(
+    ("says", "shows"),
+    [
+        ("According to [1], Warsaw is it.", "Warsaw is it [1]."),
+        ("It is old [2]. According to the contexts [1] and [2], it is big.", "It is old [1]. It is big [2][1]."),
+        ("Context [1] states that it is so.", "It is so [1]."),
+        ("As stated in [2], it is so.", "It is so [1]."),
+        ("It is so, as stated in context [2].", "It is so [1]."),
+        ("This is mentioned in context [2] where it says so.", "This is mentioned where it says so [1]."),
+        ("It is old. This information is provided in context [2].", "It is old [1]."),
+        ("It is mentioned in [1].", "It is mentioned [1]."),
+        ("Use `According to [1], x` there [2].", "Use `According to [1], x` there [1]."),
+        ("According to the mayor, it is old [1].", "According to the mayor, it is old [1]."),
+        ("Based on the given contexts, the town is old [1].", "The town is old [1]."),
+        ("It is old. This can be found in the second context.", "It is old [1]."),
+        ("The first context states that it is so.", "It is so [1]."),
+        ("It is old, as stated in passage 2.", "It is old [1]."),
+        ("It is old. This information is directly stated in the first context text.", "It is old [1]."),
+        ("It is old [2] in the first place.", "It is old in the first place [1]."),
+        ("According to the information provided, it is old [1].", "It is old [1]."),
+        ('Based on the passages, the answer to the question "Who is it?" is:\nThe mayor [1].', "The mayor [1]."),
+    ],
+)
+def test_a_marker_that_is_a_word_of_its_sentence_leaves_no_gap(says: str, shows: str) -> None:
+    assert str(answer(says)) == shows
+
+
 def test_words_in_common_count_by_how_rare_they_are_and_none_in_common_quotes_it_all() -> None:
     text = "The river of the town is long. The Vistula is there."
     assert nearest_sentence(text, "The Vistula river flows.") == (31, 52)
@@ -151,8 +178,14 @@ def test_a_model_that_cites_or_says_something_else_answers(says: str) -> None:
         ("", "the model wrote nothing"),
         (" \n\t", "the model wrote nothing"),
         ("[1][2]", "the model wrote no sentence"),
+        (f"{QUESTION.text}? [1]", "the model only repeated the question"),
         ("...", "the model wrote no sentence"),
         ("<think>What now? Warsaw [1].", "the model wrote no sentence"),
+        (
+            "<think>" + "Hm. " * 600,
+            "the model wrote no answer within 512 tokens, perhaps only thoughts; an eighth of --context, now 4096, is "
+            "for the reply",
+        ),
         (ModelError("the server answered 503 (tried 6 times)"), "the server answered 503 (tried 6 times)"),
     ],
 )
@@ -177,6 +210,43 @@ def test_thoughts_are_no_answer_and_the_first_question_is_the_only_one() -> None
     assert quotes(made) == [[("b#1", "Warsaw is the capital of Poland.")]]
 
 
+@pytest.mark.parametrize(
+    "says",
+    [
+        "Okay, [1] says it.\n</think>\n\nWarsaw [1].",
+        "\n<think>\nOkay [2].\n</think>\n\nWarsaw [1].",
+        "[THINK]Is it [2]?[/THINK]Warsaw [1].",
+    ],
+)
+def test_thoughts_are_known_by_either_end_and_by_other_marks(says: str) -> None:
+    made = answer(says)
+    assert (str(made), made.failed) == ("Warsaw [1].", False)
+
+
+def test_the_tag_of_thoughts_may_be_what_an_answer_is_about() -> None:
+    assert str(answer("It ends with `</think>` [1]. See </think> there [1].")).startswith(
+        "It ends with `</think>` [1]."
+    )
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_a_model_that_thinks_without_saying_so_is_waited_for_the_second_time(piece: int) -> None:
+    generator = cited(
+        ScriptedModel("Okay, [1] says so. It is [2].\n</think>\n\nWarsaw [1]. It is old [2].", piece=piece)
+    )
+    generator.generate(QUESTION, HITS)
+    *pieces, last = generator.stream(QUESTION, HITS)
+    assert "".join(map(str, pieces)) == "Warsaw [1]. It is old [2]."
+    *partials, whole = generator.partials(QUESTION, HITS)
+    assert whole == last
+    assert all(str(last).startswith(str(one)) for one in partials)
+
+
+def test_a_larger_context_leaves_more_room_for_the_reply() -> None:
+    for context, most in ((1000, 250), (4096, 512), (32768, 4096)):
+        assert cited(ScriptedModel("Yes.", context=context)).name.endswith(f",{most})")
+
+
 def test_a_model_that_repeats_itself_for_ever_is_cut() -> None:
     made = answer("It is Warsaw [1]. " + "It lies on the river there [1]. " * 1000)
     assert made.text == "It is Warsaw. It lies on the river there."
@@ -190,6 +260,11 @@ def test_a_model_that_repeats_itself_for_ever_is_cut() -> None:
     numbered = answer("Warsaw [1]. It is old [2].\n" + "".join(f"[{n}] It is big. " for n in range(1, 400)))
     assert numbered.text == "Warsaw. It is old.\nIt is big."
     assert numbered.trace["repeated"]
+    items = "".join(f"{n}. Hall {'AB'[n % 2]} is done [1]. It is nice.\n" for n in range(400))
+    assert str(answer(items)).splitlines() == [
+        "0. Hall A is done [1]. It is nice.",
+        "1. Hall B is done [1]. It is nice.",
+    ]
 
 
 def long_hit(n: int, sentences: int) -> Hit:
@@ -230,12 +305,13 @@ def test_it_is_a_generator_that_streams_and_its_name_says_what_it_is() -> None:
     made = cited(ScriptedModel("Yes."), "hagrid-few-shot.v1")
     generator: Generator = made
     assert isinstance(generator, Streaming)
-    assert made.name == f"cited.v3(script,{Prompt.read('hagrid-few-shot.v1').id},512)"
+    assert made.name == f"cited.v4(script,{Prompt.read('hagrid-few-shot.v1').id},512)"
 
 
 STREAMED = [
     "Warsaw is the capital [1]. It lies on the Vistula [1, 2].",
     "<think>Hm [4].</think>Warsaw [1].",
+    "\n<think>\nHm [4].\n</think>\n\nWarsaw [1].",
     "<thin air is what it is [2].",
     "<think>Never ending [1]",
     "I don't know.",
@@ -256,7 +332,7 @@ def test_a_stream_gives_the_same_answer_and_tears_no_citation(says: str, piece: 
     assert last == whole
     text = "".join(one for one in pieces if isinstance(one, str))
     raw = str(whole.trace["raw"])
-    assert text == (raw if "<think>" not in raw else raw.partition("</think>")[2])
+    assert text == (raw if "<think>" not in raw else raw.partition("</think>")[2].lstrip())
     for one in pieces:
         assert isinstance(one, str)
         assert one.count("[") == one.count("]") or one.endswith("[1")
@@ -270,6 +346,8 @@ GROWING = [
     "Warsaw. It is. The passages do not say more.",
     "Warsaw [1]. It is old. It is old. It is old. No, it is new [2].",
     "Warsaw is the capital. The reference for this answer is [1]. It is old [2]. It is big. The reference is [3].",
+    "According to [1], Warsaw is it. Based on the given contexts, it is old [2]. It is big, as said. Yes.",
+    "It is big. This is directly stated in the second context text. The first context says that it is old. It ends.",
     "Warsaw is the capital [1]. The reference is [2]. It is old [1]. It is big [2]. It is nice [3].",
 ]
 

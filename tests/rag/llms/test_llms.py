@@ -109,6 +109,10 @@ def test_a_model_behind_a_server(served: ChatServer, monkeypatch: pytest.MonkeyP
     ("bad", "reason"),
     [
         ({"status": 400, "body": "too long"}, "openai:tiny: the server answered 400: too long"),
+        (
+            {"status": 400, "body": "This model's maximum context length is 2048 tokens"},
+            "maximum context length is 2048 tokens; try a --context below 4096",
+        ),
         ({"say": "Warsaw is it", "pieces": 2}, "openai:tiny: the stream ended before the reply did"),
         ({"say": None, "finish": "content_filter"}, "openai:tiny: the server filtered the reply"),
     ],

@@ -55,7 +55,7 @@ def test_the_closed_book_prompt_shows_no_passages() -> None:
 
 def test_every_shipped_prompt_reads_and_its_checksum_is_that_of_the_file() -> None:
     names = resources.names("prompts", ".txt")
-    assert {"closed-book.v1", "hagrid-few-shot.v1", "hagrid.v1"} <= set(names)
+    assert {"answer.v1", "closed-book.v1", "hagrid-few-shot.v1", "hagrid.v1"} <= set(names)
     for name in names:
         prompt = Prompt.read(name)
         data = resources.folder("prompts").joinpath(f"{name}.txt").read_bytes()
@@ -83,7 +83,9 @@ def test_a_prompt_that_cannot_be_filled_is_one_line(tmp_path: Path, data: bytes,
 
 
 def test_a_prompt_that_is_not_there_lists_those_that_are(tmp_path: Path) -> None:
-    with pytest.raises(RagError, match=r"no prompt called 'nope'; there are: closed-book\.v1, follow-up\.v1, hagrid"):
+    with pytest.raises(
+        RagError, match=r"no prompt called 'nope'; there are: answer\.v1, closed-book\.v1, follow-up\.v1, hagrid"
+    ):
         Prompt.read("nope")
     with pytest.raises(RagError, match="cannot be read: No such file"):
         Prompt.read(str(tmp_path / "nope.txt"))
@@ -106,7 +108,7 @@ def test_what_a_chat_template_may_take_for_its_own_is_broken_up(text: str, left:
 
 @given(st.text(), st.lists(st.builds(Passage, st.just("x"), st.text(), st.text()), max_size=4))
 def test_passages_stay_on_their_lines_whatever_is_in_them(question: str, passages: list[Passage]) -> None:
-    for name in ("hagrid.v1", "hagrid-few-shot.v1"):
+    for name in ("answer.v1", "hagrid.v1", "hagrid-few-shot.v1"):
         empty = Prompt.read(name).fill("")
         filled = Prompt.read(name).fill(question, passages)
         filled.encode("utf-8")

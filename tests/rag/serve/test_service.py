@@ -209,8 +209,10 @@ def test_a_changed_index_is_opened_again(tmp_path: Path, caplog: pytest.LogCaptu
     (home / "manifest.json").write_text(json.dumps(manifest | {"build": ".rag-build-gone"}))
     assert (service.reopen(), service.reopen()) == ([], [])
     assert caplog.text.count("the changed index is not served") == 1
+    assert "town: the changed index is served, with 5 passages" in caplog.text
     shutil.rmtree(home)
-    assert service.reopen() == []
+    assert (service.reopen(), service.reopen()) == ([], [])
+    assert caplog.text.count(f"town: {home} cannot be read; what was opened of it is still served") == 1
     assert "62" in service.ask("How high is the tower of Verden?").answer.text
     service.close()
 
