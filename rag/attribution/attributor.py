@@ -134,7 +134,9 @@ def as_written(claim: str, text: str) -> str:
 
     def same(one: re.Match[str]) -> str:
         by_chance = _value(one) < _LARGE and one[0].isdigit()
-        return one[0] if by_chance or one[0] in text else written.get(_value(one), one[0])
+        found = one[0] if by_chance or one[0] in text else written.get(_value(one), one[0])
+        other_currency = found[0] != one[0][0] and not (found[0].isdigit() or one[0][0].isdigit())
+        return one[0] if other_currency else found
 
     return _AMOUNT.sub(same, claim)
 

@@ -56,6 +56,8 @@ def minilm() -> Judge:
     [
         ("It is $39,800.", "Budget: 39800", "It is 39800."),
         ("It is 39800.", "It is $39,800 now.", "It is $39,800."),
+        ("It is €39,800.", "It is $39,800 now.", "It is €39,800."),  # another currency
+        ("It is €39,800.", "It is €39800 now.", "It is €39800."),
         ("It costs $45.", "45.00 USD", "It costs 45.00."),
         ("It costs 45.", "45.00 USD", "It costs 45."),
         ("It is $340 in B-23.", "Pruett asks $340; 23.00", "It is $340 in B-23."),
