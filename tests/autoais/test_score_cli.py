@@ -387,7 +387,7 @@ def test_missing_columns_are_named(shop: Shop) -> None:
         *("predictions.csv:1", "no known format has the fields answer, question"),
         "aqa-predictions also has attribution; ",
     )
-    one_line_error(shop.score("--format", "aqa-predictions"), "predictions.csv:1", "columns attribution are missing")
+    one_line_error(shop.score("--format", "aqa-predictions"), "predictions.csv:1", "column attribution is missing")
 
 
 def test_an_unknown_attribution_is_not_attributable_and_still_earns_em(shop: Shop) -> None:
