@@ -23,9 +23,13 @@ _PROGRAM = re.compile(
 )
 _DEFINITION = re.compile(
     rb"^[ \t}]*\\(?:[egx]?def|global|long|outer|let|new\w+|renew\w+|provide\w+|Declare\w+|expandafter|catcode"
-    rb"|if\w*|else|fi|advance|font|cs_\w+|[a-z]+@\w*|make\w+|end\w*group|begingroup|set\w+|csname)[^a-z]",
+    rb"|if\w*|else|fi|advance|font|[a-z]+[@_]\w*|make\w+|end\w*group|begingroup|set\w+|csname)[^a-z]",
     re.MULTILINE,
 )
+_COMMENT = re.compile(rb"(?<!\\)%.*")
+_WORD = re.compile(
+    rb"(?<![\\A-Za-z@])[A-Za-z\x80-\xff]{2,}[ ,.\n]|(?:[\xe3-\xe9][\x80-\xbf]{2}){2}"
+)  # or a word of Chinese
 _DEEPEST = 30  # environments in one another, and values of commands
 _LONGEST_MACRO = 100  # characters, which may stand in a text many times
 _LONGEST_BODY = 60  # parts of a macro that are looked at
@@ -35,15 +39,15 @@ _AHEAD = 200  # parts in which an option ends
 
 def is_latex(head: bytes) -> bool:
     """Whether a file is a document or a part of one, by its beginning: packages and plain TeX are called so, too."""
-    if _PROGRAM.search(head) and not _DOCUMENT.search(head):
-        return False
-    lines = sum(map(bool, map(bytes.strip, re.sub(rb"(?m)^[ \t]*%.*", b"", head).split(b"\n"))))
     if _DOCUMENT.search(head):
         return True
-    few = 3 * len(_DEFINITION.findall(head)) < lines
-    return few and (
-        _PARTS.search(head) is not None or len(re.findall(rb"[A-Za-z\x80-\xff]{2,}[ ,.\n]", head)) > 5 * lines
-    )
+    if _PROGRAM.search(head):
+        return False
+    said = _COMMENT.sub(b"", head)
+    lines = sum(map(bool, map(bytes.strip, said.split(b"\n"))))
+    if 3 * len(_DEFINITION.findall(said)) >= lines:
+        return False
+    return _PARTS.search(said) is not None or len(_WORD.findall(said)) > 5 * lines
 
 
 def latex_blocks(text: str, dropped: Counter[str]) -> tuple[str, list[Block]]:
@@ -232,6 +236,8 @@ class _Latex:
             self._line()
         elif name in self._macros:
             self._say(self._macros[name])
+            if self._macros[name] in SYMBOLS.values():
+                self._close_up()
         elif name in SYMBOLS:
             self._say(SYMBOLS[name])
             if len(SYMBOLS[name]) == 1 and name.isalpha() and SYMBOLS[name] != "…":
