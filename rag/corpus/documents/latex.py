@@ -6,13 +6,14 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rag.corpus.documents import latex_names as names
 from rag.corpus.documents.blocks import Block, squeezed
+from rag.corpus.documents.latex_cursor import AHEAD, SPACE, Cursor, written
 from rag.corpus.documents.latex_tables import Table
-from rag.corpus.documents.latex_tokens import ACCENTS, SYMBOLS, Token, formula, tokens
+from rag.corpus.documents.latex_tokens import ACCENTS, SYMBOLS, Token, formula
 from rag.corpus.documents.line_writer import LineWriter
 
 _DOCUMENT = re.compile(rb"^[^%\n]*\\(?:documentclass|documentstyle|begin[ \t]*\{document\})", re.MULTILINE)
@@ -34,7 +35,6 @@ _DEEPEST = 30  # environments in one another, and values of commands
 _LONGEST_MACRO = 100  # characters, which may stand in a text many times
 _LONGEST_BODY = 60  # parts of a macro that are looked at
 _WIDEST = 50  # columns that a cell may span
-_AHEAD = 200  # parts in which an option ends
 
 
 def is_latex(head: bytes) -> bool:
@@ -70,11 +70,9 @@ class _Latex:
     """Reads the parts of a text into blocks."""
 
     def __init__(self, text: str, dropped: Counter[str]) -> None:
-        self._tokens = [*tokens(text)]
-        self._ends = _ends_of_groups(self._tokens)
-        self._preamble = any(token.kind == "begin" and token.text == "document" for token in self._tokens)
+        self._in = Cursor(text)
+        self._preamble = any(token.kind == "begin" and token.text == "document" for token in self._in.tokens)
         self._dropped = dropped
-        self._at = 0
         self._said: list[str] = []  # of the open paragraph or cell
         self._values: list[_Value] = []
         self._around: list[str] = []  # open environments
@@ -83,7 +81,7 @@ class _Latex:
         self._inner = 0  # tables in a table
         self._float: int | None = None  # the block that a table may be introduced above
         self._hidden = 0  # conditions that do not hold
-        conditions = (at for at in range(len(self._tokens) - 1, -1, -1) if self._tokens[at] == _FI)
+        conditions = (at for at in range(len(self._in.tokens) - 1, -1, -1) if self._in.tokens[at] == _FI)
         self._last_end = next(conditions, -1)  # of a condition
         self._macros: dict[str, str] = {}
         self._sources: dict[str, str] = {}  # of macros, for formulas
@@ -92,15 +90,15 @@ class _Latex:
         self.title = ""
 
     def read(self) -> None:
-        while self._at < len(self._tokens):
-            while self._values and self._at >= self._values[-1].end:
+        while self._in.at < len(self._in.tokens):
+            while self._values and self._in.at >= self._values[-1].end:
                 value = self._values.pop()
                 value.take("".join(value.said))
-            token = self._tokens[self._at]
-            self._at += 1
+            token = self._in.tokens[self._in.at]
+            self._in.at += 1
             if token.kind == "begin" and token.text == "document" and self._preamble:
                 self._preamble, self._hidden = False, 0
-            elif self._at <= self._last_end and (self._hidden or token == _NEVER):
+            elif self._in.at <= self._last_end and (self._hidden or token == _NEVER):
                 self._hide(token)
             elif token.kind == "end" and token.text == "document" and not self._values:
                 break
@@ -140,7 +138,7 @@ class _Latex:
             self._dropped["drawing"] += not self._preamble
         elif token.kind == "&":
             self._next_cell()
-        elif token.kind == "{" and self._at > 1 and self._tokens[self._at - 2].kind == "}":
+        elif token.kind == "{" and self._in.at > 1 and self._in.tokens[self._in.at - 2].kind == "}":
             self._say(" ")
 
     # --- Text ---------------------------------------------------------------------------------------------------
@@ -175,57 +173,14 @@ class _Latex:
 
     # --- Values of commands -------------------------------------------------------------------------------------
 
-    def _skip_spaces(self) -> None:
-        while self._is("text") and self._tokens[self._at].text.isspace():
-            self._at += 1
-
-    def _close_up(self) -> None:
-        """Leave out the spaces that end the name of a letter: `stra\\ss e`."""
-        if self._is("text"):
-            self._tokens[self._at] = Token("text", self._tokens[self._at].text.lstrip())
-
-    def _options(self) -> None:
-        """Skip what stands between square brackets."""
-        while (end := self._end_of_option()) is not None:
-            self._at = end + 1
-
-    def _end_of_option(self) -> int | None:
-        if not self._is("["):
-            return None
-        at, last = self._at + 1, self._at + _AHEAD
-        while at < min(last, len(self._tokens)) and (kind := self._tokens[at].kind) not in ("[", "]", "}", "par"):
-            at = self._ends.get(at, at) + 1 if kind == "{" else at + 1
-        return at if at < len(self._tokens) and self._tokens[at].kind == "]" else None
-
-    def _is(self, kind: str) -> bool:
-        return self._at < len(self._tokens) and self._tokens[self._at].kind == kind
-
-    def _skip(self, count: int) -> None:
-        for _ in range(count):
-            self._options()
-            self._skip_spaces()
-            if (end := self._ends.get(self._at)) is None:
-                return
-            self._at = end + 1
-
-    def _source(self) -> str:
-        """The value of a command as it is written, such as a key or an address."""
-        self._options()
-        self._skip_spaces()
-        if (end := self._ends.get(self._at)) is None:
-            return ""
-        parts = self._tokens[self._at + 1 : min(end, self._at + _AHEAD)]
-        self._at = end + 1
-        return "".join(map(_written, parts))
-
     def _value(self, take: Callable[[str], None]) -> bool:
         """Have the text of the next value taken; whether there is one."""
-        self._options()
-        self._skip_spaces()
-        end = self._ends.get(self._at)
+        self._in.options()
+        self._in.skip_spaces()
+        end = self._in.ends.get(self._in.at)
         if end is None or len(self._values) >= _DEEPEST:
             return False
-        self._at += 1
+        self._in.at += 1
         self._values.append(_Value(end, take))
         return True
 
@@ -237,12 +192,12 @@ class _Latex:
         elif name in self._macros:
             self._say(self._macros[name])
             if self._macros[name] in SYMBOLS.values():
-                self._close_up()
+                self._in.close_up()
         elif name in SYMBOLS:
             self._say(SYMBOLS[name])
             if len(SYMBOLS[name]) == 1 and name.isalpha() and SYMBOLS[name] != "…":
-                self._close_up()
-        elif name in ACCENTS and (len(name) > 1 or not name.isalpha() or self._is("{")):
+                self._in.close_up()
+        elif name in ACCENTS and (len(name) > 1 or not name.isalpha() or self._in.is_at("{")):
             self._accent(ACCENTS[name])
         elif name in names.DEFINING:
             self._define(name)
@@ -256,10 +211,10 @@ class _Latex:
             self._value(lambda text: self._add(names.SAID[name], text))
         elif name in names.NOTES:
             self._dropped["footnote"] += not self._preamble
-            self._skip(1)
+            self._in.skip(1)
         elif name in ("input", "include", "subfile", "lstinputlisting", "verbatiminput"):
             self._dropped["included file"] += not self._preamble
-            self._skip(1)
+            self._in.skip(1)
         elif name == "item":
             self._item()
         elif name == "bibitem":
@@ -267,55 +222,48 @@ class _Latex:
         elif name == "caption":
             self._value(self._caption)
         elif name == "captionof":
-            self._skip(1)
+            self._in.skip(1)
             self._value(self._caption)
         elif name == "par":
             self._break()
         elif name == "and":
             self._say("\n")
         elif name == "else":
-            self._hidden = 1 if self._last_end >= self._at else 0
+            self._hidden = 1 if self._last_end >= self._in.at else 0
         else:
             self._inline(name)
 
     def _inline(self, name: str) -> None:
         if names.REFERENCE.fullmatch(name):
-            keys = squeezed(self._source().replace(",", ", "))
+            keys = squeezed(self._in.source().replace(",", ", "))
             self._say(f"[{keys}]" if keys else "")
         elif name in ("url", "path", "nolinkurl"):
-            self._say(self._source())
+            self._say(self._in.source())
         elif name == "enquote":
             self._value(lambda text: self._say(f"“{text}”"))
         elif name in names.RULES and self._table:
             self._table.rules.append(len(self._table.rows))
-            self._skip({"cline": 1, "cmidrule": 1, "specialrule": 3, "Xhline": 1}.get(name, 0))
+            self._in.skip({"cline": 1, "cmidrule": 1, "specialrule": 3, "Xhline": 1}.get(name, 0))
         elif name in names.TABLE_PARTS and self._table:
             self._table.end_part(name)
         elif name == "multicolumn" and self._table:
-            number = self._source().strip()
+            number = self._in.source().strip()
             self._table.span = min(_WIDEST, int(number)) if number.isdecimal() else 1
-            self._skip(1)
+            self._in.skip(1)
         elif name in names.SKIPPED:
-            self._skip(names.SKIPPED[name])
-            self._options()
+            self._in.skip(names.SKIPPED[name])
+            self._in.options()
         else:
             if self._table and not self._table.rows and name in ("textbf", "bf", "bfseries", "thead"):
                 self._table.bold = True
-            self._options()
-            if not names.SET.fullmatch(name) and self._stands_alone():
+            self._in.options()
+            if not names.SET.fullmatch(name) and self._in.stands_alone():
                 self._say(name)
 
-    def _stands_alone(self) -> bool:
-        """Whether a command that is not known says something, as a space after it is kept: `\\sys{} is`."""
-        if self._is("{"):
-            return self._ends.get(self._at) == self._at + 1
-        after = self._tokens[self._at] if self._at < len(self._tokens) else _SPACE
-        return after.text in (" ", "\n") if after.kind == "command" else after.text.startswith("\N{NO-BREAK SPACE}")
-
     def _line(self) -> None:
-        if self._is("text") and (text := self._tokens[self._at].text).startswith("*"):
-            self._tokens[self._at] = Token("text", text[1:])
-        self._options()
+        if self._in.is_at("text") and (text := self._in.tokens[self._in.at].text).startswith("*"):
+            self._in.tokens[self._in.at] = Token("text", text[1:])
+        self._in.options()
         if self._table and not self._values and not self._inner:
             self._next_cell()
             self._table.end_row()
@@ -323,63 +271,67 @@ class _Latex:
             self._say(" " if self._table else "\n")
 
     def _accent(self, mark: str) -> None:
-        if self._is("{"):
+        if self._in.is_at("{"):
             self._value(lambda text: self._say(_accented(text, mark)))
             return
-        self._skip_spaces()
-        token = self._tokens[self._at] if self._at < len(self._tokens) else _SPACE
+        self._in.skip_spaces()
+        token = self._in.tokens[self._in.at] if self._in.at < len(self._in.tokens) else SPACE
         if token.kind == "text":
-            self._tokens[self._at] = Token("text", _accented(token.text, mark))
+            self._in.tokens[self._in.at] = Token("text", _accented(token.text, mark))
         elif token.kind == "command" and token.text in ("i", "j"):
-            self._at += 1
+            self._in.at += 1
             self._say(_accented(token.text, mark))
-            self._close_up()
+            self._in.close_up()
 
     def _define(self, name: str) -> None:
         """Learn a macro without values; those with values show them."""
         is_def = name.endswith("def")
-        self._skip_spaces()
-        end = self._ends.get(self._at)
-        inner = self._at + 1 if end is not None and not is_def else self._at
-        known = self._tokens[inner].text if inner < len(self._tokens) and self._tokens[inner].kind == "command" else ""
-        self._at = inner + 1 if end is None or is_def else end + 1
+        self._in.skip_spaces()
+        end = self._in.ends.get(self._in.at)
+        inner = self._in.at + 1 if end is not None and not is_def else self._in.at
+        known = (
+            self._in.tokens[inner].text
+            if inner < len(self._in.tokens) and self._in.tokens[inner].kind == "command"
+            else ""
+        )
+        self._in.at = inner + 1 if end is None or is_def else end + 1
         if name == "let":
-            self._at += self._at < len(self._tokens)
+            self._in.at += self._in.at < len(self._in.tokens)
             return
-        self._skip_spaces()
-        takes = self._is("[")
-        self._options()
+        self._in.skip_spaces()
+        takes = self._in.is_at("[")
+        self._in.options()
         for _ in range(20 if is_def else 0):
-            if self._is("text") or self._is("["):
+            if self._in.is_at("text") or self._in.is_at("["):
                 takes = True
-                self._at += 1
-        self._skip_spaces()
-        end = self._ends.get(self._at)
+                self._in.at += 1
+        self._in.skip_spaces()
+        end = self._in.ends.get(self._in.at)
         if end is None:
             return
-        body = self._tokens[self._at + 1 : end]
-        if not known or takes or end - self._at > _LONGEST_BODY or any("#" in token.text for token in body):
-            self._at = end + 1
+        body = self._in.tokens[self._in.at + 1 : end]
+        if not known or takes or end - self._in.at > _LONGEST_BODY or any("#" in token.text for token in body):
+            self._in.at = end + 1
             return
-        source = "".join(map(_written, body))
+        source = "".join(map(written, body))
         if len(source) <= _LONGEST_MACRO:
             self._sources[known] = formula(source, self._sources).strip("$")[:_LONGEST_MACRO]
         fixed = known in names.LEVELS or known in SYMBOLS or known in names.SAID
         if fixed or not self._value(lambda text: self._learn(known, text)):
-            self._at = end + 1
+            self._in.at = end + 1
 
     def _learn(self, name: str, text: str) -> None:
         if text.strip():
             self._macros[name] = squeezed(text)[:_LONGEST_MACRO]
 
     def _theorem(self) -> None:
-        name = self._source()
+        name = self._in.source()
         self._value(lambda text: self._theorems.update({name: squeezed(text)[:_LONGEST_MACRO]}))
         if not self._values:
             return
         after = self._values[-1].end + 1  # `[section]`
-        if after < len(self._tokens) and self._tokens[after].kind == "[":
-            self._tokens[after] = _SPACE
+        if after < len(self._in.tokens) and self._in.tokens[after].kind == "[":
+            self._in.tokens[after] = SPACE
 
     # --- Blocks -------------------------------------------------------------------------------------------------
 
@@ -414,16 +366,16 @@ class _Latex:
 
     def _item(self) -> None:
         if self._values or self._table or self._preamble:
-            self._options()
+            self._in.options()
             self._say(" ")
             return
         self._paragraph()
-        self._skip_spaces()
-        end = self._end_of_option()
+        self._in.skip_spaces()
+        end = self._in.end_of_option()
         if end is not None and len(self._values) < _DEEPEST:
-            self._at += 1
+            self._in.at += 1
             self._values.append(_Value(end, self._begin_item))
-            self._tokens[end] = _SPACE
+            self._in.tokens[end] = SPACE
         else:
             self._begin_item("")
 
@@ -439,8 +391,8 @@ class _Latex:
         self.out.item(depth, f"{numbers[0]}." if numbers[0] > 0 and not term else "-", "", term)
 
     def _cited(self) -> None:
-        self._options()
-        key = squeezed(self._source())
+        self._in.options()
+        key = squeezed(self._in.source())
         if not self._values and not self._table and not self._preamble:
             self._paragraph()
             self.out.item(0, "-", "")
@@ -455,12 +407,12 @@ class _Latex:
 
     def _begin(self, name: str) -> None:
         if self._values or self._preamble or len(self._around) >= _DEEPEST:
-            self._options()
+            self._in.options()
             return
         self._around.append(name)
         if name in names.TABLES or name in names.BOXES:
-            self._options()
-            self._skip(2 if name in ("list", "tabularx", "tabulary", "wrapfigure") else 1)
+            self._in.options()
+            self._in.skip(2 if name in ("list", "tabularx", "tabulary", "wrapfigure") else 1)
         if self._table is not None:
             self._inner += name in names.TABLES
             return
@@ -472,35 +424,35 @@ class _Latex:
         elif listed := names.LIST.fullmatch(name):
             self.out.end()
             self._lists.append([0 if listed[1] in ("enumerate", "enum") else -1])
-            self._options()
+            self._in.options()
         elif name in ("abstract", "thebibliography"):
             self.out.heading("Abstract" if name == "abstract" else "References", names.SECTION)
         elif name == "frame":
-            self._options()
-            if self._is("{"):
+            self._in.options()
+            if self._in.is_at("{"):
                 self._heading(names.LEVELS["frametitle"])
         elif name in self._theorems or name in names.LABELS:
             self._labelled(self._theorems.get(name) or name.capitalize())
         elif name not in names.BOXES:
-            self._options()
+            self._in.options()
             self._skip_measures()
 
     def _labelled(self, name: str) -> None:
-        end = self._end_of_option()
+        end = self._in.end_of_option()
         if end is None:
             self.out.define(name)
             return
-        self._at += 1
+        self._in.at += 1
         self._values.append(_Value(end, lambda text: self.out.define(f"{name} ({squeezed(text)})")))
-        self._tokens[end] = _SPACE
+        self._in.tokens[end] = SPACE
 
     def _skip_measures(self) -> None:
         """Skip values of an environment that are no words: `{0.5\\textwidth}`."""
-        end = self._ends.get(self._at)
-        if end is not None and end - self._at < _AHEAD:
-            source = "".join(map(_written, self._tokens[self._at + 1 : end]))
+        end = self._in.ends.get(self._in.at)
+        if end is not None and end - self._in.at < AHEAD:
+            source = "".join(map(written, self._in.tokens[self._in.at + 1 : end]))
             if "\\" in source or len(source) < 4 or any(map(str.isdigit, source)):
-                self._at = end + 1
+                self._in.at = end + 1
 
     def _end(self, name: str) -> None:
         if self._values or self._preamble or name not in self._around:
@@ -532,26 +484,7 @@ class _Latex:
         self.out.table(rows, heads)
 
 
-_SPACE = Token("text", " ")
 _FI, _NEVER = Token("command", "fi"), Token("command", "iffalse")
-
-
-def _ends_of_groups(parts: Sequence[Token]) -> dict[int, int]:
-    """For each brace that opens, the one that closes it."""
-    ends: dict[int, int] = {}
-    opened: list[int] = []
-    for at, part in enumerate(parts):
-        if part.kind == "{":
-            opened.append(at)
-        elif part.kind == "}" and opened:
-            ends[opened.pop()] = at
-    return ends
-
-
-def _written(token: Token) -> str:
-    if token.kind == "command":
-        return token.text if token.text in "%#&_~\\" else f"\\{token.text} "
-    return f"${token.text}$" if token.kind == "formula" else "" if token.kind == "par" else token.text
 
 
 def _accented(text: str, mark: str) -> str:
