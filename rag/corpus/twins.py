@@ -3,8 +3,8 @@
 Each decision is about two files of one source, so it holds whatever else the folder has:
 
 - The source of a page that Sphinx keeps (`_sources/a.rst.txt` beside `a.html`) repeats the page.
-- A file repeats one of the same stem in a better format (HTML before Markdown before PDF before text) if they share
-  half of their shingles, as each format loses and adds some words.
+- A file repeats one of the same stem in a better format (HTML before Markdown before LaTeX before PDF before text) if
+  they share half of their shingles, as each format loses and adds some words.
 - A file repeats one before it of the same title if they share nine in ten of their shingles. Pages of one mould that
   differ in their titles say different things.
 
@@ -35,7 +35,7 @@ _FEWEST = 30  # shingles; shorter files may say the same by chance
 _KEYS = 8  # files that share none of so many smallest hashes are not alike
 _SUFFIXES = re.compile(
     r"(?:\.(?:html?|xhtml|mht|mhtml|md|markdown|rst|adoc|asciidoc|org|txt|text|pdf|epub|docx|odt|rtf|docbook|xml|info"
-    r"|(?<=[^\W\d]\.)\d[a-z]*|gz|en))+$"
+    r"|tex|ltx|latex|(?<=[^\W\d]\.)\d[a-z]*|gz|en))+$"
 )
 _FORMATS = (
     "html htm xhtml mht mhtml",
@@ -43,6 +43,7 @@ _FORMATS = (
     "rst adoc asciidoc org docbook xml",
     "epub docx odt rtf",
     "info",
+    "tex ltx latex",
     "pdf",
 )  # the best first; then text
 _RANKS = {f".{suffix}": rank for rank, suffixes in enumerate(_FORMATS) for suffix in suffixes.split()}

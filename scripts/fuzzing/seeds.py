@@ -289,6 +289,25 @@ RTF = (
     rf"\pard {MILL} \'e9 \u8364?\b x\b0 {{\f1 \'93\'fa}}{{\footnote So.}}\par{{\listtext 1.\tab}}{CANAL}\par\trowd\clvmrg\cellx9"
     r"\intbl 1802\cell\row\pard{\field{\*\fldinst TOC}{\fldrslt a}}{\pict\bin2 {{}}}"
 )
+LATEX = rf"""\documentclass{{article}}
+\newcommand{{\mill}}{{The Mill\xspace}}
+\newtheorem{{rule}}{{Rule}}[section]
+\title{{Arlen\thanks{{Us.}}}}\author{{Ann \and Nora}}
+\begin{{document}}
+\begin{{abstract}}{MILL}\end{{abstract}}
+\section*{{Water \& ``wood''}}\label{{w}} % so
+{CANAL} \mill{{}} caf\'{{e}} \cite[1]{{a,b}} \href{{https://a.b/}}{{it}} \verb|a_b| $x^2 \leq \frac{{1}}{{2}}$\footnote{{So.}}
+\begin{{itemize}}\item one \begin{{enumerate}}\item[Two] three\end{{enumerate}}\end{{itemize}}
+\begin{{table}}\caption{{Years}}\begin{{tabular}}{{l|l}}
+Year & \multicolumn{{2}}{{c}}{{Length}} \\ \hline 1802 & 12 & 13\\[2pt]
+\end{{tabular}}\end{{table}}
+\begin{{rule}}[Old] Mind.\end{{rule}}\iffalse no \else yes \fi \[ a = \begin{{matrix}} b & c \end{{matrix}} \]
+\begin{{lstlisting}}[caption={{Code}}]
+mill run % all
+\end{{lstlisting}}
+\begin{{thebibliography}}{{9}}\bibitem{{a}} Ann. \end{{thebibliography}}
+\end{{document}}
+"""
 SUBTITLES = f"WEBVTT\n\n1\n00:00:01.000 --> 00:00:04.000\n<v Ann>{MILL}\n\n00:05.000 --> 00:07.000\n- {CANAL}\n"
 MAILBOX = f"From a@example.org Mon May  6 10:00:00 2024\nFrom: Ann <a@example.org>\nSubject: Mill\n\n{MILL}\n\n" * 2
 CONTACTS = "BEGIN:VCARD\nFN:Ann Moss\nTEL;TYPE=home:1\nADR:;;1 Mill;Arlen\nNOTE;ENCODING=QUOTED-PRINTABLE:=C3=\n=A9\nEND:VCARD\n"
@@ -310,6 +329,7 @@ DOCUMENTS: Seeds = (
     ("a.adoc", ASCIIDOC.encode()),
     ("a.org", ORG.encode()),
     ("a.rtf", RTF.encode()),
+    ("a.tex", LATEX.encode()),
     ("a.vtt", SUBTITLES.encode()),
     ("a.mbox", MAILBOX.encode()),
     ("a.vcf", CONTACTS.encode()),

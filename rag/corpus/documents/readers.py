@@ -93,6 +93,21 @@ def _is_org(head: bytes) -> bool:
     return is_org(head) or is_plain_text(head)  # `example.org` may be what sets up a site
 
 
+def _latex(file: RawFile) -> tuple[str, list[Block]]:
+    from rag.corpus.documents.encodings import decoded
+    from rag.corpus.documents.latex import latex_blocks
+
+    if not _is_latex(file.data[:HEAD]):
+        raise FormatError(f"{file.where}: not a LaTeX document: it defines commands, or is written in plain TeX")
+    return latex_blocks(decoded(file.data, file.where), file.dropped)
+
+
+def _is_latex(head: bytes) -> bool:
+    from rag.corpus.documents.latex import is_latex
+
+    return is_latex(head)
+
+
 def _man(file: RawFile) -> tuple[str, list[Block]]:
     from rag.corpus.documents.encodings import decoded
     from rag.corpus.documents.man import is_man_page, man_blocks
@@ -227,6 +242,8 @@ READERS: dict[str, Callable[[RawFile], tuple[str, list[Block]]]] = {
     ".ics": _calendar,
     ".info": _info,
     ".ipynb": _of_bytes("notebook", "notebook_blocks"),
+    ".latex": _latex,
+    ".ltx": _latex,
     ".markdown": _markdown,
     ".md": _markdown,
     ".mbox": _of_bytes("mail", "mailbox_blocks"),
@@ -243,6 +260,7 @@ READERS: dict[str, Callable[[RawFile], tuple[str, list[Block]]]] = {
     ".rst": _rst,
     ".rtf": _of_bytes("rtf", "rtf_blocks"),
     ".srt": _subtitles,
+    ".tex": _latex,
     ".text": _text,
     ".tsv": _table,
     ".txt": _text,
@@ -257,8 +275,11 @@ CHECKED: dict[str, Callable[[bytes], bool]] = {
     ".1": _is_man_page,
     ".csv": _is_table,
     ".info": _is_info,
+    ".latex": _is_latex,
+    ".ltx": _is_latex,
     ".org": _is_org,
     ".page": _is_mallard,
+    ".tex": _is_latex,
     ".tsv": _is_table,
     ".vcf": _is_contacts,
     ".xml": _is_docbook,

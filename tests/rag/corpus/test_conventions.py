@@ -40,8 +40,14 @@ SUFFIXES = [
     "mbox",
     "mhtml",
     "vcf",
+    "tex",
 ]
-STARTS = {"rtf": "{\\rtf1 ", "1": ".TH A 1\n", "info": "\x1f\nFile: a.info,  Node: B\n\n"}
+STARTS = {
+    "tex": "\\documentclass{a}\n",
+    "rtf": "{\\rtf1 ",
+    "1": ".TH A 1\n",
+    "info": "\x1f\nFile: a.info,  Node: B\n\n",
+}
 TAGS = "p div ul ol li dl dt dd table tr td th pre h1 h2 h3 span a br b blockquote details summary caption".split()
 WORDS = [
     "river",
@@ -90,7 +96,7 @@ def test_any_bytes_are_read_or_named(suffix: str, data: bytes) -> None:
 
 
 @settings(max_examples=60)
-@given(st.sampled_from(["md", "txt", "rst", "1", "info", "adoc", "org", "rtf"]), st.text(max_size=400))
+@given(st.sampled_from(["md", "txt", "rst", "1", "info", "adoc", "org", "rtf", "tex"]), st.text(max_size=400))
 def test_any_text_is_read(suffix: str, text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"file.{suffix}"

@@ -63,6 +63,27 @@ def test_marks_that_never_end(name: str, text: str, tmp_path: Path) -> None:
     assert sum(len(passage.text) for passage in read_document(path, name)) < 60 * len(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * MANY,
+        r"\section{\emph{\'{" * 20_000 + "x}" * 60_000,
+        r"\begin{itemize}" * 100_000 + r"\end{enumerate}" * 100_000,
+        r"\begin{verbatim}\begin{equation}\url{" * 20_000,
+        r"\begin{tabular}{l}" + r"\multicolumn{50}{c}{x} & " * 20_000,
+        rf"\begin{{tabular}}{{l}}{'word ' * 20_000}\\ \hline " + r"a\\ " * 20_000,
+        rf"\newcommand{{\a}}{{{'x' * 100}}}" + r"\a $\a$ " * 20_000,
+        r"\newcommand{\a}{\a\a\a}" * 20_000 + r"\a " * 20_000,
+        r"$\[\(\iffalse\item[\foo[" * 20_000,
+        r"\section{x}" + r"\iffalse " * 100_000 + r"\fi",
+    ],
+)
+def test_latex_that_never_ends(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.tex"
+    path.write_text(f"\\documentclass{{a}}\n{text}")
+    assert sum(len(passage.text) for passage in read_document(path, "a.tex")) < 60 * len(text)
+
+
 def test_strings_of_strings_of_a_manual_page(tmp_path: Path) -> None:
     doubled = "\n".join(r".ds A \*A\*A" for _ in range(60))
     path = tmp_path / "a.1"

@@ -51,6 +51,11 @@ def test_the_source_of_a_manual_is_its_twin(tmp_path: Path) -> None:
     assert read(found) == ["a.html"]
 
 
+def test_the_source_of_a_paper_is_read_instead_of_its_text(tmp_path: Path) -> None:
+    found = corpus(tmp_path, a_DOT_tex=f"\\documentclass{{article}}\n\\begin{{document}}\n{TEXT}", a_DOT_txt=TEXT)
+    assert read(found) == ["a.tex"]
+
+
 def test_files_of_one_name_that_say_different_things_are_both_read(tmp_path: Path) -> None:
     found = corpus(tmp_path, a_DOT_txt=TEXT[::-1], a_DOT_html=html(TEXT), v2__a_DOT_html=html(" ".join(WORDS[60:])))
     assert read(found) == ["a.html", "a.txt", "v2/a.html"]
