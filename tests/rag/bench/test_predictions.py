@@ -159,6 +159,15 @@ def test_own_and_others_answers_stand_side_by_side(towns: Callable[..., BenchRun
     assert run.metrics("answers")["metrics"] == run.metrics("extractive")["metrics"]
 
 
+def test_predictions_called_report_do_not_lie_in_the_folder_of_the_report(
+    towns: Callable[..., BenchRun], tmp_path: Path
+) -> None:
+    towns("ours", systems=["extractive"])
+    answers = tmp_path / "report.jsonl"
+    answers.write_bytes((tmp_path / "ours" / "extractive" / "answers.jsonl").read_bytes())
+    assert towns(predictions=[answers], systems=[]).labels == ["report-2"]
+
+
 @pytest.mark.parametrize(("label", "way"), [(True, "right_attributed"), (False, "right_unattributed")])
 def test_people_judge_a_run_and_rate_answers_as_one(
     towns: Callable[..., BenchRun], tmp_path: Path, label: bool, way: str
