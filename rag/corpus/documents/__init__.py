@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 
 from rag.corpus.documents.blocks import Block, Kind
-from rag.corpus.documents.contents import without_contents
+from rag.corpus.documents.contents import without_contents, without_references
 from rag.corpus.documents.readers import CHECKED, HEAD, READERS, RawFile, is_plain_text
 from rag.corpus.documents.split import passages
 from rag.corpus.documents.time_limit import limited
@@ -76,7 +76,7 @@ def load_document(path: Path | Traversable, name: str) -> Document:
 def _read(file: RawFile, kind: str) -> tuple[str, list[Passage]]:
     """The title and the passages."""
     title, blocks = READERS[kind](file)
-    said = [*without_contents(blocks, file.dropped)]
+    said = [*without_references(without_contents(blocks, file.dropped), file.dropped)]
     return title, list(passages(said, file.name, title or _called(said, file.name)))
 
 

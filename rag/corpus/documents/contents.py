@@ -1,4 +1,4 @@
-"""Leaves out lists that only repeat the headings below them: tables of contents that nothing in the file marks.
+"""Leaves out what nothing in a file marks: lists that only repeat the headings below them, and names of other pages.
 
 `Beginnings` finds those in texts that have no headings yet.
 """
@@ -13,6 +13,8 @@ from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, squeezed
 
 _FEWEST = 4  # items of a list of contents
+_REFERENCE = r"[\w.:+@/-]{1,100} ?\(\d\w{0,4}\)"
+_REFERENCES = re.compile(rf"{_REFERENCE}(?:(?:[,;]| and| or|, and|, or)? {_REFERENCE})*\.?")  # ls(1), find(1).
 _SHARE = 0.8  # of its items that stand below as headings
 # Marks and numbers before the words of a line.
 _BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\d{1,3}(?:\.\d{1,3})+\.?\s*|\d{1,3}\s+)*")
@@ -33,6 +35,21 @@ def without_contents(blocks: Sequence[Block], dropped: Counter[str]) -> Iterator
                 dropped[nav.CONTENTS] += len(listed)
                 continue
         yield from listed
+
+
+def without_references(blocks: Iterable[Block], dropped: Counter[str]) -> Iterator[Block]:
+    """The blocks without the names of other manual pages below `See also`; what else stands there is kept."""
+    inside = False
+    for block in blocks:
+        text = block.text
+        if block.kind is Kind.HEADING:
+            inside = text.casefold() == "see also"
+        elif block.kind is Kind.ENTRY and text[:10].casefold() == "see also: ":  # a heading in HTML
+            inside, text = True, text[10:]
+        if inside and block.kind in (Kind.TEXT, Kind.ENTRY) and _REFERENCES.fullmatch(text):
+            dropped[nav.NAVIGATION] += 1
+        else:
+            yield block
 
 
 def _bare(text: str) -> str:

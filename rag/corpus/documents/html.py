@@ -22,12 +22,17 @@ _REMOVED = ", ".join(
     a.copiable-anchor a.footnote-backref a.fn-backref .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link
     .viewcode-back .previous_page .next_page .toc_page [role=tooltip] .tooltip .tooltiptext label.ocn
     .jp-InputPrompt .jp-OutputPrompt .input_prompt .output_prompt .nbinput>.prompt .nboutput>.prompt
+    .method-click-advice div.title>span.mlabels aside.footnote>span.label span.backrefs
     a.footnote-reference a.footnote-ref sup.footnote-ref a[name^="DOCF"] a[id^="DOCF"] a[href*="#DOCF"]
     """.split()
     + [f"h{level} [aria-hidden=true]" for level in range(1, 7)]
 )
-# As Texinfo made them.
-_MENUS = "table.menu:has(a[accesskey]), table:has(a.summary-letter):not(:has(table))"
+# As Texinfo made them, and the links to the parts of a page above its title as Doxygen does.
+_MENUS = (
+    "table.menu:has(a[accesskey]), table:has(a.summary-letter):not(:has(table)), "
+    "div.header:has(> div.headertitle) > div.summary"
+)
+_CRUMBS = "div.title > div.ingroups"  # of Doxygen
 # As Doxygen and Sphinx make them, and MkDocs, whose other pages have a dialogue for searching outside of the text.
 _SEARCH = "body.SRPage, h1#search-documentation, [role=main] #mkdocs-search-results, main #mkdocs-search-results"
 _LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
@@ -111,9 +116,10 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     for node in tree.body.css(_REMOVED):
         if node.tag not in _WHOLE:
             node.decompose()
-    for node in tree.body.css(_MENUS):
-        dropped[nav.CONTENTS] += 1
-        node.decompose()
+    for chosen, why in ((_MENUS, nav.CONTENTS), (_CRUMBS, nav.NAVIGATION)):
+        for node in tree.body.css(chosen):
+            dropped[why] += 1
+            node.decompose()
     _take_notes(tree.body, dropped)
     for link in tree.body.css(_DETAILS):
         if link.text() == "More...":

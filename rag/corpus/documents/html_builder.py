@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
@@ -16,6 +16,7 @@ CALLOUT = re.compile(
     r"(?:note|notes|tip|warning|caution|important|hint|danger|attention|error|info|see also|todo|remark)\W?",
     re.IGNORECASE,
 )
+ALL_LINKS = 0.85  # of the characters of a text or list; commas or spaces stand between its links
 _LINKS, _ANNOUNCED = 5, 15  # paragraphs that are links: a list of pages, unless a colon stands above so many
 _CAPTION_WORDS = 12  # a longer caption of a figure says something by itself
 _PERSON = re.compile(r"[A-Z]\w+\.? (?:[A-Z][\w.-]* )*[A-Z][\w-]+, \w")  # "Jane Smith, head teacher"
@@ -55,13 +56,24 @@ class BlockBuilder:
     term: str = ""  # that the next text defines
     terms: list[str] = field(default_factory=list)
     links: list[Block] = field(default_factory=list)  # paragraphs that are a link
+    rows: list[int] = field(default_factory=list)  # how many blocks stand above each row of links that was left out
     related: int | None = None  # how many blocks stand above the last links to related pages
-    index_next: bool = False  # the next list or table is an index
+    index_next: bool = False  # the next list or table is an index, which was counted
 
     def finish(self) -> list[Block]:
-        """The blocks of the whole page, without long runs of paragraphs that are links, as lists of links go too."""
+        """The blocks of the whole page, without long runs of paragraphs that are links, as lists of links go too.
+
+        A page that says nothing but links has none.
+        """
         self._flush()
+        if len(names := self._names_of_rows()) >= _LINKS:
+            self.dropped[nav.CONTENTS] += len(names)
+            self.blocks = [block for block in self.blocks if id(block) not in names]
         only = {id(block) for block in self.links}
+        said = [block for block in self.blocks if block.kind is not Kind.HEADING]
+        if only and len(only) == len(said) and not nav.are_facts([block.text for block in said]):
+            self.dropped[nav.NAVIGATION] += len(said)
+            return []
         kept: list[Block] = []
         for linked, run in groupby(self.blocks, lambda block: id(block) in only):
             blocks = [*run]
@@ -71,6 +83,16 @@ class BlockBuilder:
             else:
                 self.dropped[nav.NAVIGATION] += len(blocks)
         return kept
+
+    def _names_of_rows(self) -> set[int]:
+        """The ids of short blocks that each stand alone above a row of links, as the categories of an index do."""
+        starts = [at - 1 for at in self.rows[:1]] + self.rows
+        names = (
+            self.blocks[start] for start, at in pairwise(starts) if at == start + 1 and 0 <= start < len(self.blocks)
+        )
+        return {
+            id(block) for block in names if block.kind is not Kind.HEADING and len(block.text.split()) < _CAPTION_WORDS
+        }
 
     def _code(self, text: str) -> None:
         if is_prose(text):
@@ -146,11 +168,15 @@ class BlockBuilder:
         self.index_next = False
         if nav.is_boilerplate(text):
             self.dropped[nav.BOILERPLATE] += 1
-        elif (self.linked and (self._bar(text) or nav.is_navigation(text))) or self._is_related(text):
+        elif self.linked and self._bar(text):
+            self.rows.append(len(self.blocks))
+            self.dropped[nav.NAVIGATION] += 1
+        elif (self.linked and nav.is_navigation(text)) or self._is_related(text):
             self.dropped[nav.NAVIGATION] += 1
         elif self._is_contents(text):
             self.dropped[nav.CONTENTS] += 1
         elif nav.announces_index(text):
+            self.dropped[nav.CONTENTS] += 1
             self.index_next = True
         elif self.term and _CHANGE.fullmatch(text):
             self.term += f" ({text.rstrip('.: ')})"
@@ -170,8 +196,9 @@ class BlockBuilder:
                 self.links.append(self.blocks[-1])
 
     def _is_contents(self, text: str) -> bool:
-        """Whether a text is a line of a table of contents, which has its title above it: prices may look the same."""
-        return nav.is_contents_line(text) and bool(self.blocks) and nav.names_contents(self.blocks[-1].text)
+        """Whether a text is a line of a table of contents or all links, below its title: prices may look the same."""
+        listed = nav.is_contents_line(text) or self.linked >= ALL_LINKS * len(text)
+        return listed and bool(self.blocks) and nav.names_contents(self.blocks[-1].text)
 
     def _is_related(self, text: str) -> bool:
         """Whether a paragraph is a link below `Related topics`, which goes with the first one, or below such a link."""
@@ -187,8 +214,11 @@ class BlockBuilder:
 
     def _bar(self, text: str) -> bool:
         """A row of links: `Modules | Directives | FAQ` or `Home > Manual > Modules`."""
-        bars = _BAR.findall(text)
-        return len(bars) >= 2 and self.linked >= 0.7 * (len(text) - 3 * len(bars))
+        bars = len(_BAR.findall(text))
+        if bars == 1:
+            # A bar inside of one link is part of a name: "Names / Values".
+            return not (self.mark or self.term) and len(text) - 4 <= self.linked <= len(text) - 2
+        return bars > 1 and self.linked >= 0.7 * (len(text) - 3 * bars)
 
     def _row(self, cells: list[Cell], names: list[str], *, alone: bool) -> None:
         texts = [cell.text for cell in cells]

@@ -4,13 +4,14 @@ It has a stack of its own, because pages can nest deeper than Python recurses.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, entry, heading, item, row, squeezed
-from rag.corpus.documents.html_builder import BREAK, CALLOUT, BlockBuilder, OpenList
+from rag.corpus.documents.html_builder import ALL_LINKS, BREAK, CALLOUT, BlockBuilder, OpenList
 from rag.corpus.documents.tables import cells_of, is_layout, short_cells
 from rag.corpus.documents.text_chunks import ASKED, TOLD
 from rag.corpus.documents.titles import clean_heading, is_name
@@ -42,16 +43,21 @@ _PROSE = 80  # words in paragraphs, without links, of what is no navigation
 _LABEL = re.compile(r"\w{1,5}\.?:")  # "Q:", "A:"
 _BOLD_WORDS = 10  # of a paragraph that is a heading
 _QUESTION_WORDS, _DEEPEST_HEADING = 25, 6
-_LONGEST_ROW = 300  # characters of a row of links
-_LINKS_ONLY = 0.8  # of the characters of a list or table
+_LONGEST_ROW = 300  # characters of a row of links without signs between them
+_LINKS_ONLY, _FEW_LINKS = 0.8, 0.2  # of the characters of a list or table
+_LEAD_WORDS = 12  # of a line that announces a list
+_SENTENCE_END = re.compile(r"[.!?]\s")
 _INDEX_TERMS = 4  # of a list that is an index by itself
-_ALL_LINKS = 0.85  # of the characters of definitions; commas stand between their links
 _IN_ORDER = 0.8  # of the terms of an index
 _OTHER_SITE = re.compile(r"[\w+.-]+:|//")
 _INDEX = re.compile(r"\bindex$", re.IGNORECASE)
 _IS_PAGE = re.compile(r"\.x?html?(?:\.gz)?$", re.IGNORECASE)  # of a site; not a README or a book
 _LOOSE = re.compile(r"\s+(?=[,)])|(\()\s+")
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
+_LETTERS = "a[id^=index_], a[name^=index_]"
+_SITE = re.compile(r"\s[-–—|:·]\s.*")
+_BESIDE = 6  # words beside a link of a page of contents
+_BETWEEN_DASHES = re.compile(r"- \S{1,8} -")
 
 
 @dataclass(slots=True)
@@ -152,7 +158,10 @@ class Page(BlockBuilder):
             self._code("\n".join(line.text().rstrip("\n") for line in node.css("div.line")) or node.text())
         elif "memproto" in parts and self._prototype(node):
             pass
-        elif "title" in parts and not self.headings and not self.blocks and len(node.css("div, h1, h2")) == 1:
+        elif "title" in parts and self._is_page_title(node):
+            self.dropped[nav.NAVIGATION] += len(self.blocks)  # above the title stands the header of all pages
+            self.blocks.clear()
+            self.rows.clear()
             self._heading(node, 1)
         elif "caption" in parts:
             self._caption(node.text(), figure=True)
@@ -162,6 +171,11 @@ class Page(BlockBuilder):
         else:
             return False
         return True
+
+    def _is_page_title(self, node: "LexborNode") -> bool:
+        """Whether an element with the class of titles is that of the page: the first text, or as Doxygen sets it."""
+        first = not self.blocks or (node.parent is not None and "headertitle" in _names(node.parent).split())
+        return first and not self.headings and len(node.css("div, h1, h2")) == 1
 
     def _asked(self, row: "LexborNode", parts: list[str]) -> bool:
         """Whether a row is the question of a list of questions and answers, which then introduces the answer."""
@@ -210,13 +224,16 @@ class Page(BlockBuilder):
         why = nav.reason_by_name(names, attributes.get("role")) if names.strip() or "role" in attributes else None
         if "directory" in names.split() and node.css_first("table.directory") is not None:  # of Doxygen, not of shops
             why = nav.CONTENTS
+        if why == nav.CONTENTS and tag in _LISTS and _has_few_links(node):  # texi2html calls lists without bullets so
+            why = None
         if why and tag != "body" and not _is_prose(node):
+            if why == nav.CONTENTS:
+                self._take_lead()
             self.dropped[why] += 1
             return True
         listed = tag in _LISTS or tag in ("table", "dl")
         if listed and self.index_next:
             self.index_next = False
-            self.dropped[nav.CONTENTS] += 1
             return True
         if self.depth > _DEEPEST:
             return False
@@ -230,6 +247,9 @@ class Page(BlockBuilder):
         if tag == "dl" and self._is_index(node):
             self.dropped[nav.CONTENTS] += 1
             return True
+        if tag == "ul" and (_lists_names(node) or (self._is_page_of_contents() and _lists_links(node))):
+            self.dropped[nav.CONTENTS] += 1
+            return True
         return self._links_only(node, listed=listed, certain=not listed or nav.suspicious(names))
 
     def _is_index(self, node: "LexborNode") -> bool:
@@ -240,23 +260,27 @@ class Page(BlockBuilder):
         links = [link for link in node.css("dd a[href]") if not _OTHER_SITE.match(link.attributes.get("href") or "")]
         linked = sum(len(squeezed(link.text())) for link in links)
         own = len(squeezed(node.text())) - sum(len(squeezed(term.text())) for term in terms)
-        if linked == 0 or linked < _ALL_LINKS * own:
+        if linked == 0 or linked < ALL_LINKS * own:
             return False
         if node.css_first("dt a[href]") is not None or any(
             "#" in (link.attributes.get("href") or "") for link in links
         ):
             return True
-        names = [squeezed(term.text()).casefold() for term in terms]  # those of facts are in no order
-        return sum(before <= after for before, after in pairwise(names)) >= _IN_ORDER * (len(names) - 1)
+        return _in_order([squeezed(term.text()) for term in terms])  # those of facts are in none
+
+    def _is_page_of_contents(self) -> bool:
+        """Whether the title above is that of a table of contents: `Table of Contents - Buses`."""
+        titles = [text for level, text in self.headings if level == 1]
+        return bool(titles) and nav.names_contents(_SITE.sub("", titles[-1], count=1))
 
     def _links_only(self, node: "LexborNode", *, listed: bool, certain: bool) -> bool:
         """Whether the text of an element is mostly links that are no part of what the page says."""
         links = [link for link in node.css("a[href]") if _leads(link)]
         if not links:
             return False
-        length = len(squeezed(node.text()))
-        share = sum(len(squeezed(link.text())) for link in links) / max(1, length)
-        if share < (0.5 if certain else _LINKS_ONLY):
+        text = squeezed(node.text())
+        share = sum(len(squeezed(link.text())) for link in links) / max(1, len(text))
+        if share < (0.5 if certain else _LINKS_ONLY) and not (listed and nav.is_navigation(text)):
             return False
         lead = self.blocks[-1] if self.blocks and self.blocks[-1].text.endswith(":") else None
         inside = all((link.attributes.get("href") or "").startswith("#") for link in links)
@@ -265,12 +289,22 @@ class Page(BlockBuilder):
                 return False
             if lead is not None and not inside and len(links) <= 15:
                 return False
-            if len(links) < 3 and not inside and self.blocks and self.blocks[-1].kind is not Kind.HEADING:
+            below_text = bool(self.blocks) and self.blocks[-1].kind is not Kind.HEADING
+            beside = any(nav.leads_to_neighbour(link.text()) for link in links)
+            if len(links) < 3 and not inside and below_text and not beside:
                 return False
-        if lead is not None and lead.kind in (Kind.TEXT, Kind.LEAD) and listed:
-            self.blocks.pop()
+        if listed:
+            self._take_lead()
         self.dropped[nav.CONTENTS if inside or listed else nav.NAVIGATION] += 1
         return True
+
+    def _take_lead(self) -> None:
+        """Remove the line that announces what is left out; a longer one says something by itself."""
+        lead = self.blocks[-1] if self.blocks else None
+        if lead is None or lead.kind not in (Kind.TEXT, Kind.LEAD) or not lead.text.endswith(":"):
+            return
+        if len(lead.text.split()) <= _LEAD_WORDS and not _SENTENCE_END.search(lead.text):
+            self.blocks.pop()
 
     def _paragraph(self, node: "LexborNode") -> None:
         names = _names(node)
@@ -300,7 +334,7 @@ class Page(BlockBuilder):
             return
         if self.asked is not None and self.blocks and self.blocks[-1] is self.asked:
             text = TOLD.sub("", text, count=1)
-        if len(text) < _LONGEST_ROW:
+        if len(text) < _LONGEST_ROW or " · " in text or " | " in text:
             self.linked = sum(len(link.text().strip()) for link in node.css("a[href]") if _leads(link))
         if (breaks := node.css("br")) and text.endswith(squeezed(node.text())):
             for line_end in breaks:
@@ -352,6 +386,10 @@ class Page(BlockBuilder):
         if not _NUMBERED.isdisjoint(names):  # Texinfo numbers without a dot
             text = _NUMBER.sub("", text, count=1)
         said = any(map(str.isalpha, text))
+        if _BETWEEN_DASHES.fullmatch(text) and node.css_first(_LETTERS) is not None:  # of an index by Doxygen
+            self.index_next = True
+            self.dropped[nav.CONTENTS] += 1
+            return
         if not said and not is_name(text):
             return
         if CALLOUT.fullmatch(text):
@@ -399,6 +437,7 @@ class Page(BlockBuilder):
     def _members(self, table: "LexborNode") -> None:
         """Doxygen's table of members: declarations and what they do; those of a base class stand on its own page."""
         declared = template = ""
+        inherited = False  # the row above, whose description may not say so
         for line in table.css("tr"):
             cells = line.css("td")
             kinds = " ".join(cell.attributes.get("class") or "" for cell in cells)
@@ -407,13 +446,16 @@ class Page(BlockBuilder):
             if "inherit_header" in parts:
                 self.dropped[nav.CONTENTS] += 1
             elif "inherit" in parts:
-                continue
+                inherited = True
+            elif "mdesc" in kinds and inherited:
+                inherited = False
             elif "memTemplParams" in kinds:
                 template = squeezed(line.text()) + " "
             elif "mdesc" in kinds and declared:
                 self.blocks.append(entry(declared, squeezed(line.text())))
                 declared = ""
             else:
+                inherited = False
                 self._undescribed(declared)
                 declared = f"{template}{_declaration(cells)}" if "memItem" in kinds or "memTempl" in kinds else ""
                 template = ""
@@ -436,6 +478,37 @@ class Page(BlockBuilder):
         labels = ", ".join(squeezed(one.text()) for one in node.css("span.mlabel"))
         self._code(f"{before} {_declaration(table.css('td'))}{f' [{labels}]' if labels else ''}".lstrip())
         return True
+
+
+def _has_few_links(node: "LexborNode") -> bool:
+    """Whether nearly all text of an element is none of links."""
+    linked = sum(len(squeezed(link.text())) for link in node.css("a[href]"))
+    return linked < _FEW_LINKS * len(squeezed(node.text()))
+
+
+def _in_order(names: Sequence[str]) -> bool:
+    """Whether nearly all of the names are in the order of the alphabet."""
+    found = [name.casefold() for name in names]
+    return sum(before <= after for before, after in pairwise(found)) >= _IN_ORDER * (len(found) - 1)
+
+
+def _lists_names(node: "LexborNode") -> bool:
+    """Whether each item of a list is a name and links to where it stands, in order: Doxygen's index of members."""
+    names: list[str] = []
+    for line in node.css("li"):
+        name, _, places = squeezed(line.text()).partition(" : ")
+        if not places or places != ", ".join(squeezed(link.text()) for link in line.css("a.el[href]")):
+            return False
+        names.append(name)
+    return len(names) >= _INDEX_TERMS and _in_order(names)
+
+
+def _lists_links(node: "LexborNode") -> bool:
+    """Whether each item of a list has a link and a few words beside it."""
+    lines = node.css("li")
+    linked = sum(len(link.text().split()) for link in node.css("a[href]"))
+    few = len(node.text().split()) - linked <= _BESIDE * len(lines)
+    return few and all(line.css_first("a[href]") is not None for line in lines)
 
 
 def _is_source(node: "LexborNode") -> bool:

@@ -380,11 +380,16 @@ def _table(lines: Iterator[str], strings: dict[str, str]) -> Iterator[Block]:
         cells += [squeezed(plain(part, strings)) for part in (parts[:-1] if opens else parts)]
         if opens:
             cell = []
-        elif first and len(cells) > 1 and ("\\fB" in line or line.isupper()):
+        elif first and len(cells) > 1 and ("\\fB" in line or line.isupper()) and _are_names(cells):
             names, cells, first = cells, [], False
         else:
             yield from _row(cells, names)
             cells, first = [], False
+
+
+def _are_names(cells: list[str]) -> bool:
+    """Whether cells may name columns: a number or a dash alone is what a row says."""
+    return all(any(map(str.isalpha, cell)) for cell in cells if cell)
 
 
 def _row(cells: list[str], names: list[str]) -> Iterator[Block]:

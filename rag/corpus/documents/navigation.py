@@ -25,9 +25,10 @@ _NAVIGATION = frozenset(
 _CONTENTS = frozenset(
     """
     toc toctree-wrapper localtoc tableofcontents table-of-contents contents_element mini_toc section-toc toc-entry
-    list-of-figures list-of-tables list-of-examples shortcontents summarycontents table-contents-list
-    letter-index index-letters genindex-jumpbox genindextable modindextable indexdiv qindex menu-preformatted
-    menu-comment index-cp index-fn index-ky index-pg index-tp index-vr
+    list-of-figures list-of-tables list-of-examples list-of-equations list-of-procedures shortcontents
+    summarycontents table-contents-list letter-index index-letters genindex-jumpbox modindex-jumpbox genindextable
+    modindextable indexdiv qindex menu-preformatted menu-comment index-cp index-fn index-ky index-pg index-tp
+    index-vr
     """.split()
 )
 _PART = re.compile(
@@ -39,10 +40,11 @@ _ROLES = frozenset(
 )
 _WORDS = re.compile(
     r"(?:prev|previous|next|up|home|top|index|contents|table of contents|back|forward|page|chapter|section|fast|"
-    r"permalink|search|copying|toc|jump to|of|to|the|go|back to top|return|documentation|about)\b",
+    r"permalink|search|copying|toc|jump to|of|to|the|go|back to top|return|documentation|about|navigation)\b",
     re.IGNORECASE,
 )
 _NEIGHBOUR = re.compile(r"\W*(?:next|prev|previous|up)\s*:", re.IGNORECASE)
+_TO_NEIGHBOUR = re.compile(r"\W*(?:next|prev|previous)\b", re.IGNORECASE)
 _SIGNS = re.compile(r"[\s|?<>«»‹›←→↑↓·•:,\-–—\[\]()/]+")
 _MAKERS = (
     "wordpress|drupal|joomla|ghost|hugo|jekyll|sphinx|mkdocs|docusaurus|gitbook|read the docs|git(?:hub|lab)|netlify"
@@ -55,6 +57,7 @@ _BOILERPLATE = re.compile(
     rf"|(?:proudly )?(?:powered|hosted) (?:by|on|with) (?:{_MAKERS})\b.{{0,40}}$"
     r"|(?:inheritance|collaboration|include dependency) (?:diagram|graph) for \S+:$"
     r"|valid (?:x?html|css)\b|this (?:document|page|file|manual) was generated\b|skip to (?:main )?content"
+    r"|jump to content(?=jump to|\W*$)"
     r"|edit (?:this page|on git(?:hub|lab))|(?:(?:expand|collapse|show|hide)\W{0,3}){1,2}all(?: \w+){0,2}$)",
     re.IGNORECASE,
 )
@@ -62,6 +65,8 @@ _INDEX = re.compile(
     r"Here (?:is|are) (?:a list of )?(?:all|the) .{0,120}"
     r"(?:brief descriptions|they belong to|each member|documentation)\W*"
     r"|The documentation for this .{0,40}was generated from the following files?:"
+    r"|This is the complete list of members for .{1,300}, including all inherited members\W*"
+    r"|This inheritance list is sorted roughly, but not completely, alphabetically:"
 )
 # Without a number, four dots are those of a menu and a full stop: "Choose Save As....". "Tea ..... 2.60" has a price.
 _LEADERS = re.compile(
@@ -106,6 +111,11 @@ def is_navigation(text: str) -> bool:
     return len(text) < 80 and not _WORDS.sub("", _SIGNS.sub(" ", text)).strip()
 
 
+def leads_to_neighbour(link: str) -> bool:
+    """Whether the text of a link begins as that to the page before or after this one: `[Prev] Lions`."""
+    return _TO_NEIGHBOUR.match(link) is not None
+
+
 def is_boilerplate(text: str) -> bool:
     """Whether a short paragraph is a notice of copyright or of the program that made the page."""
     return len(text) < 150 and _BOILERPLATE.match(text) is not None
@@ -113,7 +123,7 @@ def is_boilerplate(text: str) -> bool:
 
 def announces_index(text: str) -> bool:
     """Whether a text introduces a generated index or list of files, as on Doxygen's pages of a program's parts."""
-    return text.startswith(("Here ", "The documentation ")) and _INDEX.fullmatch(text) is not None
+    return text.startswith(("Here ", "The documentation ", "This i")) and _INDEX.fullmatch(text) is not None
 
 
 def names_contents(text: str) -> bool:

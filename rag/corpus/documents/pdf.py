@@ -16,6 +16,7 @@ from rag.corpus.documents.pdf_words import HYPHEN, Words
 from rag.corpus.documents.titles import clean_heading
 
 _ITEM = re.compile(r"([•◦▪●–∗‣·*-]|\(?\d{1,2}[.)]|\([a-z]\))\s+(?=\S)")
+_RULED = re.compile(r"(?:[•*-] )?={4,} (?P<words>\w.{0,80}\w) ={4,}")  # a heading in a text of notes
 _DOTS = re.compile(r"(?<=[^\s.:])\s*(?:\. ?){5,}\s*(?=[^\s.])")  # "Tea ........ 2.60"
 _ENDS = ".:!?"
 _BOLD = 2
@@ -272,6 +273,9 @@ class _Builder:
     def _text(self, lines: Sequence[Line], *, leads: bool) -> None:
         text = squeezed(self.words.joined(" ".join([line.text for line in lines])))
         if nav.is_boilerplate(text):
+            return
+        if (ruled := _RULED.fullmatch(text)) is not None:
+            self.blocks.append(Block(ruled["words"], Kind.LEAD, 0, self.number))
             return
         if (mark := _ITEM.match(text)) is not None:
             sign = mark[1].strip("().")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, code, entry, heading, item, squeezed
 from rag.corpus.documents.text_chunks import (
     Chunk,
@@ -46,13 +47,16 @@ from rag.corpus.documents.text_tables import dotted, drawn_table, have_dots, lon
 # Words in italics, as in `_Opticks_` or `"_the Stars_,"`; `_DATE_` is a variable.
 _ITALICS = re.compile(r"(?<![\w/.\\-])_(?![A-Z\d]{2,}_)(?=[^\W_]|[\"'“‘(])([^_\n]{0,200}[^\s_])_(?![\w/(])")
 _MANY = 10  # of a text that sets words so
+_HEADER = re.compile(r"\AContent-Type: text/[^\n]*\n(?:[A-Za-z][\w-]*: [^\n]*\n)*(?=\s*\n)")  # of MIME
 
 
 def plain_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
-    """The blocks of a text; lines of contents and indexes are counted in `dropped`.
+    """The blocks of a text; lines of contents and indexes, and a header of MIME, are counted in `dropped`.
 
     Underscores around words go where a text has many, but for code.
     """
+    text, headers = _HEADER.subn("", text)
+    dropped[nav.BOILERPLATE] += headers
     italic = len(_ITALICS.findall(text)) >= _MANY
     for block in _plain(text, dropped):
         cleaned = italic and block.kind is not Kind.CODE and "_" in block.text

@@ -19,6 +19,8 @@ _MARKS = ("¶", "§", "#", "[link]", "[edit]", "\U0001f517")  # of links; fonts 
 _LANGUAGE = re.compile(r"\b[A-Z]#\Z")  # C#
 _BETWEEN = re.compile(r"\s+[-–—|:·•»«/]+\s+|:\s+|\s*[—|»·]\s*")
 _BRACKETS = re.compile(r"^\((.*)\)$")
+_NUMBERS = re.compile(r"^\d{1,3}(?:\.\d{1,3})+\s+")  # of a section, also before a digit: "4.8 2d Arrays"
+_WORD = re.compile(r"\w+")
 _AROUND = " -–—|:·•»«/"
 _BRACKETED = re.compile(r"\s*\((?:[^()]|\([^()]*\))*\)\s*$")
 _PRODUCT = re.compile(r"version|manual|documentation|reference|handbook|guide", re.IGNORECASE)
@@ -99,13 +101,13 @@ def page_title(title: str, headings: Sequence[tuple[int, str]], up: str = "") ->
 def _own_part(title: str, headings: Sequence[str]) -> str:
     """The part of a title that one of the first headings repeats, else the whole title."""
     bare = _BRACKETED.sub("", title)
-    names = [clean_heading(text).casefold() for text in headings]
     parts = [part for part in (title, bare, *_BETWEEN.split(title)) if part]
-    for name in names:
+    for text in headings:
+        name, numbered = _said(clean_heading(text)), _said(_NUMBERS.sub("", text, count=1))
         for part in parts:
-            if clean_heading(part).casefold() == name:
+            if _said(clean_heading(part)) in (name, numbered):
                 return part
-    first = _words(names[0])
+    first = _words(clean_heading(headings[0]))
     for part in parts[2:]:
         if (words := _words(part)) and words <= first and not is_generic(part):
             return part
@@ -113,4 +115,9 @@ def _own_part(title: str, headings: Sequence[str]) -> str:
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.casefold()))
+    return set(_WORD.findall(text.casefold()))
+
+
+def _said(text: str) -> str:
+    """A title without the signs between its words; one of signs alone as it is."""
+    return " ".join(_WORD.findall(text.casefold())) or text

@@ -665,6 +665,40 @@ def test_a_manual_page(tmp_path: Path) -> None:
     ]
 
 
+def test_the_first_row_of_a_table_names_its_columns_unless_it_is_one_of_data(tmp_path: Path) -> None:
+    table = ".TS\nl l l.\n{}\t{}\t{}\n1\t-\tLOW\n.TE\n"
+    page = ".TH BUS 1\n.SH FLAGS\n" + table.format("BIT", "SET", "NAME") + table.format("0", "-", "HIGH")
+    assert blocks(tmp_path, "bus.1", page) == ["BIT: 1 | SET: - | NAME: LOW", "0 | - | HIGH", "1 | - | LOW"]
+
+
+def test_names_of_other_manual_pages_are_left_out_and_counted(tmp_path: Path) -> None:
+    page = """.TH BUS 1
+.SH DESCRIPTION
+A bus has seats, doors and a driver who knows the way through all the streets of the town.
+.PP
+.BR tram (1)
+.SH SEE ALSO
+.BR tram (1),
+.BR train (3x)
+and
+.BR boat (7).
+.PP
+The book of all roads, which every driver has.
+.SH AUTHOR
+Ann Arlen wrote this page for the people of the town, who asked her for it every week of a long year.
+"""
+    found = load_document_of(tmp_path, "bus.1", page)
+    assert [block for passage in found.passages for block in passage.text.split("\n\n")] == [
+        "Description: A bus has seats, doors and a driver who knows the way through all the streets of the town.",
+        "tram(1)",
+        "See also: The book of all roads, which every driver has.",
+        "Author: Ann Arlen wrote this page for the people of the town, who asked her for it every week of a long year.",
+    ]
+    assert found.dropped == {nav.NAVIGATION: 1}
+    page = "<h1>bus(1)</h1><p>A bus has seats.</p><h2>See also</h2><p><i>tram</i>(1), <i>boat</i>(7)</p><p>The map.</p>"
+    assert blocks(tmp_path, "bus.html", page) == ["A bus has seats.", "The map."]
+
+
 GENERATED = {  # the beginnings of pages that docutils, Asciidoctor and a careful author write
     "docutils": r"""
 .TH X 1

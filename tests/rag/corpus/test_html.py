@@ -66,6 +66,12 @@ def test_text_stands_under_its_headings_without_scripts_and_menus() -> None:
             '<div class="nbinput"><div class="prompt highlight-none">[2]:</div><pre>g(1)</pre></div>',
             ["    f(1)", "    2", "    g(1)"],
         ),
+        (
+            '<p>It is old<a class="footnote-reference brackets" href="#f1">[1]</a>.</p><aside class="footnote" id="f1">'
+            '<span class="label">[1]</span><span class="backrefs">(<a href="#a">1</a>,<a href="#b">2</a>)</span>'
+            "<p>As stones are.</p></aside>",
+            ["It is old.", "As stones are."],
+        ),
         ('<p>It is old<a name="DOCF1" href="#FOOT1"><sup>1</sup></a>.', ["It is old."]),
         (
             '<p>See the <a href="a.html#FOOTER">footer</a><a class="footnote-reference" href="#1">[1]</a>.',
@@ -131,6 +137,19 @@ def test_blocks_look_as_agreed(page: str, blocks: list[str]) -> None:
         '<dl><dt>bus</dt><dd><dl><dt>red</dt><dd><a href="a.html#1">Lines</a>, <a href="b.html#2">Paint</a></dd>'
         '<dt>old</dt><dd><a href="c.html#3">Museum</a></dd></dl></dd><dt>tram</dt><dd><a href="d.html">Lines</a></dl>',
         '<table class="indextable genindextable"><tr><td><dl><dt><a href="a.html">bus</a></dt></dl></td></tr></table>',
+        '<div class="list-of-equations"><p>List of Equations</p><dl><dt><a href="a.html">One</a></dt></dl></div>',
+        '<h3><a id="index_b"></a>- bu -</h3><ul><li>bus() : <a href="bus.html#1">Bus</a></li></ul>',
+        "<p>This is the complete list of members for <a href=bus.html>Bus</a>, including all inherited members.</p>"
+        "<table><tr><td>seats() const</td><td>Bus</td></tr></table>",
+        "<ul><li>bell() : <a class=el href=a#1>Bus</a><li>boot : <a class=el href=b#1>Car</a>, "
+        "<a class=el href=c#1>Bus</a><li>brake : <a class=el href=a#2>Bus</a>"
+        "<li>door() : <a class=el href=a#3>Bus</a></ul>",
+        "<table><tr><td>[<a href=a>&lt;</a>]<td>[<a href=b>&gt;</a>]<td>[<a href=c>Up</a>]</table>",
+        '<p><a href="a.html">Lion</a> | <a href="b.html">Lynx</a></p>',
+        '<h2>Contents</h2><a href="#a">Where buses go</a><br><a href="#b">What they cost</a><br>',
+        '<div><a href="#text">Jump to content</a><a href="#foot">Jump to page navigation: next page</a></div>',
+        '<p>Navigation <a href="a.html">←</a><a href="b.html">→</a></p>',
+        '<p>All parts of the manual:</p><div class="toc"><ul><li><a href="a.html">One</a></li></ul></div>',
     ],
 )
 def test_navigation_and_contents_are_dropped_and_counted(part: str) -> None:
@@ -151,6 +170,80 @@ def test_a_short_list_of_links_below_the_heading_of_an_index_is_one() -> None:
 def test_links_that_a_sentence_announces_stay() -> None:
     page = '<p>Two backends are there:</p><ul><li><a href="a.html">Postfix</a><li><a href="b.html">Exim</a></ul>'
     assert texts(page) == ["Two backends are there:", "- Postfix", "- Exim"]
+
+
+def test_what_announces_contents_goes_with_them_unless_it_says_more() -> None:
+    contents = '<div class="toctree-wrapper"><ul><li><a href="a.html">Bus</a><li><a href="b.html">Tram</a></ul></div>'
+    assert texts(f"<p>{LONG}</p><p>These chapters follow:</p>{contents}") == [LONG]
+    assert texts(f"<p>{LONG} {LONG} These chapters follow:</p>{contents}") == [
+        f"{LONG} {LONG} These chapters follow:",
+    ]
+
+
+def test_links_to_the_page_before_are_no_last_row_of_a_text() -> None:
+    dropped = Counter[str]()
+    bar = '<table><tr><td><a href="a.html">[Prev] Seats</a><td><a href="i.html">[Index]</a><td>&nbsp;</table>'
+    (passage,) = read(f"<h1>Buses</h1><p>{LONG}</p>{bar}", dropped)
+    assert passage.text == LONG
+    assert dropped == {nav.CONTENTS: 1}
+    kept = '<table><tr><td><a href="a.html">Seats</a><td><a href="i.html">Doors</a></table>'
+    assert texts(f"<p>{LONG}</p>{kept}") == [LONG, "Seats | Doors"]
+
+
+def test_a_page_that_says_nothing_but_links_has_no_passages() -> None:
+    dropped = Counter[str]()
+    assert read('<h1>Buses</h1><a href="a.html">About this guide</a><hr>', dropped) == []
+    assert dropped == {nav.NAVIGATION: 1}
+    (passage,) = read('<h1>Fair</h1><p><a href="a.html">Choir, 12 June, 10:00</a></p>')
+    assert passage.text == "Choir, 12 June, 10:00"
+
+
+def test_categories_above_long_rows_of_links_are_an_index() -> None:
+    row = " · ".join(f'<a href="{name}.html#use">the function called {name}</a>' for name in "abcdefghijklmnop")
+    dropped = Counter[str]()
+    index = "".join(f"<p>About {name}</p><p>{row}</p>" for name in ("sums", "roots", "plots", "sets", "lists"))
+    (passage,) = read(f"<h1>Categories</h1><p>{LONG}</p>{index}", dropped)
+    assert passage.text == LONG
+    assert dropped == {nav.NAVIGATION: 5, nav.CONTENTS: 5}
+    assert texts(f"<p>Adults 5 euros</p><p>{row}</p>") == ["Adults 5 euros"]
+
+
+def test_a_list_of_names_out_of_order_or_with_other_words_is_no_index() -> None:
+    people = ("Tom", "Ann", "Zoe", "Bea")
+    page = "".join(f"<li>Head of {name} : <a class=el href=a#{name}>{name} Arlen</a>" for name in people)
+    assert len(texts(f"<ul>{page}</ul>")) == 4
+    page = "".join(
+        f"<li>option {name} : <a class=el href=a#{name}>{name}</a> sets how wide it is" for name in sorted(people)
+    )
+    assert len(texts(f"<ul>{page}</ul>")) == 4
+
+
+def test_lists_of_links_below_the_title_of_contents_are_left_out_whatever_stands_beside_them() -> None:
+    items = "".join(f'<li><a href="{name}.html">#{name}</a> &mdash; <i>Buses::Roads</i>' for name in ("go", "halt"))
+    dropped = Counter[str]()
+    assert read(f"<h1>Table of Contents - Buses</h1><h2>Methods</h2><ul>{items}</ul>", dropped) == []
+    assert dropped == {nav.CONTENTS: 1}
+    assert len(texts(f"<h1>Buses</h1><h2>Methods</h2><ul>{items}</ul>")) == 2
+    told = items.replace("Buses::Roads", LONG)
+    assert len(texts(f"<h1>Contents</h1><ul>{told}</ul>")) == 2
+
+
+def test_a_heading_between_dashes_is_no_letter_of_an_index() -> None:
+    (passage,) = read(f"<h1>Buses</h1><h3>- old -</h3><ul><li>{LONG}</ul>")
+    assert (passage.section, passage.text) == ("- old -", f"- {LONG}")
+
+
+@pytest.mark.parametrize("banner", ["", "<p>Please answer our survey.</p>"])
+def test_the_title_of_a_page_of_doxygen_stands_below_its_links(banner: str) -> None:
+    dropped = Counter[str]()
+    page = f"""<title>Buses 1.2: Bus Class Reference</title>{banner}<div class="header">
+      <div class="summary"><a href="#pub-types">Public Types</a> | <a href="bus-members.html">List of all members</a>
+      </div><div class="headertitle"><div class="title">Bus Class Reference<span class="mlabels"><span class="mlabel">
+      abstract</span></span><div class="ingroups"><a href="a.html">Road</a> &raquo; <a href="b.html">Town</a></div>
+      </div></div></div><div class="contents"><p>{LONG}</p></div>"""
+    (passage,) = read(page, dropped)
+    assert (passage.title, passage.section, passage.text) == ("Bus Class Reference", "", LONG)
+    assert +dropped == {nav.CONTENTS: 1, nav.NAVIGATION: 2 if banner else 1}
 
 
 @pytest.mark.parametrize(
@@ -177,6 +270,14 @@ def test_links_that_a_sentence_announces_stay() -> None:
         ("Rivers 2.1", "<h2>2.0 Unreleased</h2>", "Rivers 2.1", "2.0 Unreleased"),
         ("3.10 or later", "<h2>2.1 Beta rivers</h2>", "3.10 or later", "Beta rivers"),
         ("11. “Windows” Menu", "<h2>11. “Windows” Menu</h2>", "“Windows” Menu", ""),
+        (
+            "Ways of Going-Slowly (Buses 2.1)",
+            "<h3>3.3 Ways of Going—Slowly</h3>",
+            "Ways of Going-Slowly",
+            "Ways of Going—Slowly",
+        ),
+        ("2d Maps (Buses 2.1)", "<h3>4.8.5 2d Maps</h3>", "2d Maps", "4.8.5 2d Maps"),
+        ("C++ (Buses 2.1)", "<h2>C</h2>", "C++", "C"),
     ],
 )
 def test_titles_and_sections_have_no_numbers_marks_and_repeats(head: str, body: str, title: str, section: str) -> None:
@@ -337,6 +438,9 @@ def test_a_class_of_doxygen_is_declarations_with_what_they_do() -> None:
       <tr class="inherit_header b"><td colspan="2">Public Member Functions inherited from Worker</td></tr>
       <tr class="memitem:b1 inherit b"><td class="memItemLeft">void&#160;</td><td class="memItemRight">rest ()</td></tr>
       <tr class="memdesc:b1 inherit b"><td class="mdescLeft">&#160;</td><td class="mdescRight">Sleeps.</td></tr>
+      <tr class="memitem:b2 inherit b"><td class="memItemLeft">enum&#160;</td><td class="memItemRight">Way</td></tr>
+      <tr class="memdesc:b2"><td class="mdescLeft">&#160;</td><td class="mdescRight">Ways to rest.</td></tr>
+      <tr class="separator:b2 inherit b"><td colspan="2">&#160;</td></tr>
       </table>
       <h2 class="memtitle"><span class="permalink"><a href="#a1">&#9670;&#160;</a></span>coats()</h2>
       <div class="memproto"><div class="memtemplate">template&lt;class T&gt;</div>
@@ -472,6 +576,9 @@ def test_rows_of_tables_keep_what_belongs_to_them(page: str, blocks: list[str]) 
         '<div role="tabpanel" hidden><ul><li>Weight: 1 kg</ul></div>',
         '<div class="directory"><p>Baker, 01234 1</p></div>',
         '<div class="page-header"><h2>Rates</h2></div>It costs 3.',
+        "<p><a href=a>Buses / Trams</a></p><p>They go.",
+        '<ul class="toc"><li>A bus, which goes on roads.<li>A tram, on the <a href="#r">rails</a> of the town.</ul>',
+        "<p>Jump to contents by the key J.",
         "<p>Hosted by the Rotary Club on Friday at 19:00.</p>",
         "<dl><dt>Seat<dd><a href=a>Arlen</a><dt>Head<dd><a href=b>Tom</a><dt>Chair<dd><a href=c>Ann</a>"
         "<dt>Aide<dd><a href=d>Cy</a></dl>",

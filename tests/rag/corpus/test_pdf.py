@@ -118,6 +118,12 @@ def test_lists_keep_their_items(tmp_path: Path) -> None:
     assert passage.text == "There are:\n\n- rivers\n\n- lakes\n\n1. seas"
 
 
+def test_words_between_rules_are_no_item_but_stand_above_what_follows(tmp_path: Path) -> None:
+    lines = [Print("* ====== NEW TOOLS ======", 700), Print("* a plough", 676, 60), Print("* a spade", 664, 60)]
+    (passage,) = read(tmp_path, [lines])
+    assert passage.text == "NEW TOOLS\n\n- a plough\n\n- a spade"
+
+
 def test_headers_footers_and_page_numbers_are_dropped_and_counted(tmp_path: Path) -> None:
     words = ["river", "train", "bus", "road", "wind", "cloud"]
     pages = [

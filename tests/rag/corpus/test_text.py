@@ -404,6 +404,14 @@ def test_short_lines_above_lists_are_headings() -> None:
     assert blocks("Ann Moss\n\nMill Lane 7\nAller\n\nDear Ben")[0] == "Ann Moss"  # once may be a name
 
 
+def test_a_header_of_mime_is_left_out_and_other_labels_stay() -> None:
+    dropped = Counter[str]()
+    head = "Content-Type: text/x-wiki\nWiki-Format: 0.4\n\n"
+    assert [block.text for block in plain_blocks(f"{head}The mill grinds.", dropped)] == ["The mill grinds."]
+    assert +dropped == {nav.BOILERPLATE: 1}
+    assert blocks("Content-Type: a header\n\nIt says what follows.")[0] == "Content-Type: a header"
+
+
 def test_contents_in_columns_are_left_out() -> None:
     asked = [
         f"{kind}: Does it {verb} at night?" for kind, verb in zip("ABCD", ("run", "sing", "fly", "glow"), strict=True)
