@@ -25,12 +25,18 @@ asks "What does max_depth do?" for names that only one passage has.
 
 counts the questions of `dev` and of the validation whose first hits hold the whole answer, together.
 
+    python -m scripts.own_documents sample DATA --seed 402 --to passages.txt
+
+writes passages of each collection, for people to say which are navigation, contents, indexes or headers of pages. What
+was said last is in eval/results/own-documents/sampled.tsv.
+
 Questions with quotes instead of nuggets (`rag.training.labelled`) are those of the reader's validation: the answer is
 right if it holds all quotes.
 """
 
 import gzip
 import hashlib
+import random
 import re
 import shutil
 import statistics
@@ -358,6 +364,26 @@ def hits(
 
 _TABLES = ("benchmarks/own-documents/collections.toml", "recipes/reader-validation.toml")
 _NAME = re.compile(r"(?<![\w-])(?:--[a-z][\w-]{3,}|[A-Za-z]+(?:_[A-Za-z0-9]+)+|[a-z]+[A-Z]\w+)\b")
+
+
+@app.command()
+def sample(
+    data: Annotated[Path, typer.Argument(help="Folder that `fetch` filled.")],
+    to: Annotated[Path, typer.Option(help="The file to write.")],
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    each: Annotated[int, typer.Option(min=1, help="Passages of a collection.")] = 50,
+) -> None:
+    """Write random passages of each collection to a text, numbered, with ids and headings."""
+    drawn = []
+    rng = random.Random(seed)
+    for folder in sorted((data / "documents").iterdir()):
+        with tempfile.TemporaryDirectory() as place:
+            index = rag.build_index([folder.resolve()], to=Path(place) / "index", skip_bad=True, recipes=())
+            passages = [*index.store.scan()]
+        drawn += [(folder.name, one) for one in rng.sample(passages, min(each, len(passages)))]
+    write_atomic(to, (
+        f"=== {number} | {name} | {one.id} | {one.headings}\n{one.text}\n" for number, (name, one) in enumerate(drawn)
+    ))  # fmt: skip
 
 
 def _named_once(index: Index) -> dict[str, str]:
