@@ -121,6 +121,8 @@ class _Page:
             self._add(plain("".join(arguments(rest)), self.strings))
         elif name in ("UR", "MT"):
             self._add(plain(rest, self.strings))
+        elif name in ("URL", "MTO"):
+            self._add(_link([plain(argument, self.strings) for argument in arguments(rest)]))
         elif name == "Sm":
             self._loosen()
             self.tight = rest == "off" or (not rest and not self.tight)
@@ -385,6 +387,12 @@ def _table(lines: Iterator[str], strings: dict[str, str]) -> Iterator[Block]:
         else:
             yield from _row(cells, names)
             cells, first = [], False
+
+
+def _link(given: list[str]) -> str:
+    """A link of groff's www macros, which asciidoctor writes: its address, its text, and what follows it."""
+    address, text, after = (*given, "", "", "")[:3]
+    return (f"{text} <{address}>" if text else address) + after
 
 
 def _are_names(cells: list[str]) -> bool:

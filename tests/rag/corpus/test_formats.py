@@ -671,6 +671,18 @@ def test_the_first_row_of_a_table_names_its_columns_unless_it_is_one_of_data(tmp
     assert blocks(tmp_path, "bus.1", page) == ["BIT: 1 | SET: - | NAME: LOW", "0 | - | HIGH", "1 | - | LOW"]
 
 
+def test_links_as_asciidoctor_writes_them_in_manual_pages(tmp_path: Path) -> None:
+    page = """.TH TRAM 1
+.SH HELP
+Every rider may write to
+.MTO "riders@tram.example" "\\fBthe riders\\fP" ","
+or read
+.URL "https://tram.example/faq" "" "."
+"""
+    (passage,) = read(tmp_path, "tram.1", page)
+    assert passage.text == "Every rider may write to the riders <riders@tram.example>, or read https://tram.example/faq."
+
+
 def test_names_of_other_manual_pages_are_left_out_and_counted(tmp_path: Path) -> None:
     page = """.TH BUS 1
 .SH DESCRIPTION
