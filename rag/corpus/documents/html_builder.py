@@ -17,6 +17,7 @@ CALLOUT = re.compile(
     re.IGNORECASE,
 )
 ALL_LINKS = 0.85  # of the characters of a text or list; commas or spaces stand between its links
+_BULLET = re.compile(r"\A[-–•·] (?=\S)")  # that stands in the text of an item too
 _LINKS, _ANNOUNCED = 5, 15  # paragraphs that are links: a list of pages, unless a colon stands above so many
 _CAPTION_WORDS = 12  # a longer caption of a figure says something by itself
 _PERSON = re.compile(r"[A-Z]\w+\.? (?:[A-Z][\w.-]* )*[A-Z][\w-]+, \w")  # "Jane Smith, head teacher"
@@ -181,6 +182,7 @@ class BlockBuilder:
         elif self.term and _CHANGE.fullmatch(text):
             self.term += f" ({text.rstrip('.: ')})"
         elif self.mark:
+            text = _BULLET.sub("", text, count=1) if self.mark == "-" else text
             self.blocks.append(
                 item(f"{self.term}: {text}" if self.term else text, min(max(0, len(self.lists) - 1), 8), self.mark)
             )

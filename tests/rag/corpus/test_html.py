@@ -43,6 +43,7 @@ def test_text_stands_under_its_headings_without_scripts_and_menus() -> None:
         ),
         ("<p><span class='selected-value a'>a</span><span class='selected-value b'>b</span></p>", ["a b"]),
         ("<ol start=3><li>Push<ul><li>hard</ul><li>Pull</ol>", ["3. Push", "  - hard", "4. Pull"]),
+        ("<ul><li>- Own dash<li>-v<li>• Own dot</ul>", ["- Own dash", "- -v", "- Own dot"]),
         ("<ul><li><p>One.</p><p>More.</p></ul>", ["- One.", "More."]),
         ("<dl><dt>Card<dd><p>A paper.<p>With a name.</dl>", ["Card: A paper.", "With a name."]),
         ("<dl><dt>-f<dt>--force:<dd>Does it.</dl>", ["-f, --force: Does it."]),
