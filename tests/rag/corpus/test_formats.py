@@ -680,7 +680,9 @@ or read
 .URL "https://tram.example/faq" "" "."
 """
     (passage,) = read(tmp_path, "tram.1", page)
-    assert passage.text == "Every rider may write to the riders <riders@tram.example>, or read https://tram.example/faq."
+    assert (
+        passage.text == "Every rider may write to the riders <riders@tram.example>, or read https://tram.example/faq."
+    )
 
 
 def test_names_of_other_manual_pages_are_left_out_and_counted(tmp_path: Path) -> None:
