@@ -56,6 +56,7 @@ _LOOSE = re.compile(r"\s+(?=[,)])|(\()\s+")
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 _LETTERS = "a[id^=index_], a[name^=index_]"
 _SITE = re.compile(r"\s[-–—|:·]\s.*")
+_CHAPTER = re.compile(r"\s*(?:chapter|part|appendix|section)\s+[\dA-Z]{1,5}\b", re.IGNORECASE)
 _BESIDE = 6  # words beside a link of a page of contents
 _BETWEEN_DASHES = re.compile(r"- \S{1,8} -")
 
@@ -287,7 +288,8 @@ class Page(BlockBuilder):
         if listed and not certain:
             if not inside and nav.are_facts([link.text() for link in links]):
                 return False
-            if lead is not None and not inside and len(links) <= 15:
+            chapters = all(_CHAPTER.match(link.text()) for link in links)
+            if lead is not None and not inside and not chapters and len(links) <= 15:
                 return False
             below_text = bool(self.blocks) and self.blocks[-1].kind is not Kind.HEADING
             beside = any(nav.leads_to_neighbour(link.text()) for link in links)

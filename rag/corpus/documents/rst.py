@@ -41,6 +41,7 @@ CODE = frozenset(
 )
 _SAYS = re.compile(r"-|(?![^\s(]*/)\S*[\s(]")  # of an argument alone: some words, an option or a declaration; no path
 _LEFT_OUT = re.compile(r"(?:orphan|tocdepth|nocomments|nosearch|no-search|copyright)\b|\w+: \$\w+\$", re.IGNORECASE)
+_INDEXES = re.compile(r"^ {0,9}[*-] +:ref:`(?:genindex|modindex|search)` *$", re.MULTILINE)  # as sphinx-quickstart
 _PARSING = threading.Lock()
 CHANGES = {
     "versionadded": "New in version",
@@ -79,6 +80,8 @@ def _published(text: str, dropped: Counter[str], **more: bool) -> dict[str, Any]
     from docutils.utils import SystemMessage
 
     dropped[nav.CONTENTS] += sum(found in CONTENTS for found in _DIRECTIVE.findall(text))
+    text, indexes = _INDEXES.subn("", text)
+    dropped[nav.NAVIGATION] += indexes
     settings = {
         "_disable_config": True,
         "file_insertion_enabled": False,

@@ -81,6 +81,12 @@ def test_rst_with_the_directives_and_roles_of_sphinx(tmp_path: Path) -> None:
         ==== =====
         a    1
         ==== =====
+
+        Indices and tables
+        ------------------
+
+        * :ref:`genindex`
+        * :ref:`search`
         """)
     (passage,) = read(tmp_path, "r.rst", text)
     assert passage.title == "Rivers"

@@ -159,6 +159,14 @@ def test_navigation_and_contents_are_dropped_and_counted(part: str) -> None:
     assert dropped.total() == 2
 
 
+def test_chapters_that_a_line_announces_are_contents_unless_something_is_said_of_them() -> None:
+    links = "<ul><li><a href=a.html>Chapter 3, <i>Boats</i></a><li><a href=b.html>Chapter 4, Oars</a><li><a href=c.html>Appendix B, Knots</a></ul>"
+    told = "<ul><li><a href=a.html>Chapter 3</a> - tells how boats are built, and which wood floats for long.</ul>"
+    lead = "<p>Covered in this part:</p>"
+    assert texts(f"<p>{LONG}</p>{lead}{links}") == [LONG]
+    assert len(texts(f"<p>{LONG}</p>{lead}{told}")) == 3
+
+
 def test_a_short_list_of_links_below_the_heading_of_an_index_is_one() -> None:
     dropped: Counter[str] = Counter()
     page = '<h2>Chapter 3 - Option Index</h2><h3>B</h3><dl><dt>-b</dt><dd><a href="a.html#b">Buses</a></dd></dl>'
