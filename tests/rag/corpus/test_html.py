@@ -160,7 +160,8 @@ def test_navigation_and_contents_are_dropped_and_counted(part: str) -> None:
 
 
 def test_chapters_that_a_line_announces_are_contents_unless_something_is_said_of_them() -> None:
-    links = "<ul><li><a href=a.html>Chapter 3, <i>Boats</i></a><li><a href=b.html>Chapter 4, Oars</a><li><a href=c.html>Appendix B, Knots</a></ul>"
+    names = ("Chapter 3, <i>Boats</i>", "Chapter 4, Oars", "Appendix B, Knots")
+    links = "<ul>" + "".join(f"<li><a href=a.html>{name}</a>" for name in names) + "</ul>"
     told = "<ul><li><a href=a.html>Chapter 3</a> - tells how boats are built, and which wood floats for long.</ul>"
     lead = "<p>Covered in this part:</p>"
     assert texts(f"<p>{LONG}</p>{lead}{links}") == [LONG]
