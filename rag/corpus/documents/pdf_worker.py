@@ -43,7 +43,8 @@ _CODES |= {0x10: "“", 0x11: "”", 0x12: "„", 0x13: "«", 0x14: "»", 0x15: 
 _CODE = re.compile(f"[{''.join(map(chr, _CODES))}]")
 _PARTED = re.compile("-(?<=[^\\W\\d_]-)(?=\r\n[ﬀ-ﬄ])")  # a hyphen that the library would mark before a letter
 # Adobe's old-style digits and small capitals.
-_GLYPHS = {0xF730 + n: str(n) for n in range(10)} | {0xF761 + n: chr(ord("A") + n) for n in range(26)}
+_GLYPHS = {chr(0xF730 + n): str(n) for n in range(10)} | {chr(0xF761 + n): chr(ord("A") + n) for n in range(26)}
+_GLYPH = re.compile("[\uf730-\uf739\uf761-\uf77a]")
 
 # A line without the spaces around it. Where a hyphen parts a word, the library writes `\ufffe` and no end of the line.
 _LINE = re.compile("[^\\s\0\ufffe](?:[^\n\ufffe]*[^\\s\0\ufffe])?\ufffe?|\ufffe")
@@ -245,7 +246,7 @@ def _sign(raw: Any, page: Any, code: re.Match[str], place: list[int] | None) -> 
 def _cleaned(text: str) -> str:
     """A text without characters that have no code, each glyph and each pair of units as one character."""
     if not text.isascii():
-        text = text.translate(_GLYPHS)
+        text = _GLYPH.sub(lambda glyph: _GLYPHS[glyph[0]], text)
         if text.startswith(_BULLETS):
             text = f"•{text[1:]}"
         try:
