@@ -212,7 +212,7 @@ class Reader:
         sums[(wide < 0) | (wide >= LONGEST_ANSWER)] = -np.inf
         spans = []
         line = np.searchsorted(lines, [begin for begin, _ in window.offsets])
-        for number in np.unique(line):
+        for number in sorted(set(line.tolist())):  # `np.unique` would load masked arrays
             (there,) = np.nonzero(line == number)
             first, last = there[0], there[-1] + 1
             row, column = divmod(int(np.argmax(sums[first:last, first:last])), last - first)

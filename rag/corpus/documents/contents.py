@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby
 
 from rag.corpus.documents import navigation as nav
@@ -57,11 +58,21 @@ def _bare(text: str) -> str:
 
 
 class Beginnings:
-    """The words that lines or parts of a text begin with, without marks and numbers, and where they stand last."""
+    """The words that lines or parts of a text begin with, without marks and numbers, and where they stand last.
+
+    The texts are gone through when something is looked for among them.
+    """
 
     def __init__(self, texts: Iterable[tuple[int, str]]) -> None:
-        self._places = {words: place for place, text in texts if (words := _words(text))}
-        self._known = sorted(self._places)
+        self._texts = texts
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {words: place for place, text in self._texts if (words := _words(text))}
+
+    @cached_property
+    def _known(self) -> list[str]:
+        return sorted(self._places)
 
     def stand_below(self, text: str, place: int, *, whole: bool = False) -> bool:
         """Whether something after a place begins with a text: it is the same or, unless `whole`, goes on after it."""
@@ -74,4 +85,5 @@ class Beginnings:
 
 
 def _words(text: str) -> str:
-    return squeezed(_BEFORE.sub("", text, count=1)).casefold()
+    before = _BEFORE.match(text)
+    return squeezed(text[before.end() :] if before is not None else text).casefold()

@@ -150,4 +150,9 @@ def named_by(line: str) -> str:
 
 
 def _leaders(text: str) -> re.Match[str] | None:
-    return _LEADERS.search(text) if ".." in text or ". ." in text else None
+    return _LEADERS.search(text) if may_lead(text) else None
+
+
+def may_lead(text: str) -> bool:
+    """Whether a text has two dots in a row, as all dots that lead to something; few have, so few are searched."""
+    return ".." in text or ". ." in text

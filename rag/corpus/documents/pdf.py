@@ -97,7 +97,7 @@ class _Builder:
                     self.blocks.append(heading(clean_heading(self.words.joined(line.text)), 6, number))
                 elif not "!" <= line.text[0] < "\ue000" and _BRACES.fullmatch(line.text):
                     self.dropped[nav.SIGNS] += 1
-                elif not line.mono and len(parts := _DOTS.split(line.text)) == 2:
+                elif not line.mono and nav.may_lead(line.text) and len(parts := _DOTS.split(line.text)) == 2:
                     self.flush()
                     name, value = (squeezed(self.words.joined(part)) for part in parts)
                     self.blocks.append(entry(name, value, number))

@@ -16,6 +16,7 @@ _PAGE_NUMBER = re.compile(
 _TO_PAGE = re.compile(
     r"(?:(?<!\d)[,.]|(?<=,)\s|\s(?!\s*(?:19|20)\d\d\s*$))\s*(?:\d{1,4}(?:[,–-]\s*\d{1,4})*|[ivxlc]{1,6})\s*$"
 )
+_PAGE_ENDS = tuple("0123456789ivxlc")
 _FIRST_PAGE = re.compile(r"(\d{1,4})(?:[,–-]\s*\d{1,4})*\s*$")
 _BEHIND_COMMA = re.compile(r",\s*\d{1,4}\s*$")
 _IN_ORDER = 0.65  # of the lines of a list of contents or an index that are in order
@@ -132,7 +133,7 @@ def _around(lines: list[Line]) -> list[Line]:
 def _page_at_end(text: str) -> int | None:
     """Where the number of a page begins that a line ends in."""
     last = text.rstrip(" ,")  # others may follow in the next line
-    found = _TO_PAGE.search(last, max(0, len(last) - 24)) if last[-1:] in tuple("0123456789ivxlc") else None
+    found = _TO_PAGE.search(last, max(0, len(last) - 24)) if last.endswith(_PAGE_ENDS) else None
     return found.start() if found else None
 
 

@@ -41,9 +41,10 @@ _BULLETS = tuple("\x88\uf076\uf0a7\uf0a8\uf0b7\uf0d8\uf0fc")
 _CODES = {0x0B: "ﬀ", 0x0C: "ﬁ", 0x0E: "ﬃ", 0x0F: "ﬄ", 0x1B: "ﬀ", 0x1C: "ﬁ", 0x1D: "ﬂ", 0x1E: "ﬃ", 0x1F: "ﬄ"}
 _CODES |= {0x10: "“", 0x11: "”", 0x12: "„", 0x13: "«", 0x14: "»", 0x15: "–", 0x16: "—"}
 _CODE = re.compile(f"[{''.join(map(chr, _CODES))}]")
-_PARTED = re.compile("(?<=[^\\W\\d_])-(?=\r\n[ﬀ-ﬄ])")  # a hyphen that the library would mark before a letter
+_PARTED = re.compile("-(?<=[^\\W\\d_]-)(?=\r\n[ﬀ-ﬄ])")  # a hyphen that the library would mark before a letter
 # Adobe's old-style digits and small capitals.
-_GLYPHS = {0xF730 + n: str(n) for n in range(10)} | {0xF761 + n: chr(ord("A") + n) for n in range(26)}
+_GLYPHS = {chr(0xF730 + n): str(n) for n in range(10)} | {chr(0xF761 + n): chr(ord("A") + n) for n in range(26)}
+_GLYPH = re.compile("[\uf730-\uf739\uf761-\uf77a]")
 
 # A line without the spaces around it. Where a hyphen parts a word, the library writes `\ufffe` and no end of the line.
 _LINE = re.compile("[^\\s\0\ufffe](?:[^\n\ufffe]*[^\\s\0\ufffe])?\ufffe?|\ufffe")
@@ -51,6 +52,7 @@ _WIDE = 0.56  # font sizes a character takes on the average, from where on a lin
 _GAP = 1.25  # font sizes between the beginnings of the characters on both sides of a gap
 
 _FIELDS = 5000  # of a form, on a page
+_encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 Row = tuple[str, int, int, int, int, int] | tuple[str, int, int, int, int, int, list[int]]
 
 
@@ -72,14 +74,17 @@ def main() -> None:
 
 
 def _write(row: object) -> None:
-    sys.stdout.write(json.dumps(row))
+    sys.stdout.write(_encode(row))
     sys.stdout.write("\n")
     sys.stdout.flush()
 
 
 def _read(data: bytes) -> None:
     import pypdfium2
+    import pypdfium2.raw as raw
 
+    for function in (raw.FPDFText_GetCharOrigin, raw.FPDFText_GetFontSize, raw.FPDFText_GetFontInfo):
+        function.argtypes = None  # to check the types of pointers takes longer than the call
     document = pypdfium2.PdfDocument(data)
     try:
         if document.get_formtype():
@@ -119,31 +124,35 @@ def _outline(document: Any) -> list[tuple[int, str, int, float | None]]:
 
 def _lines(document: Any, number: int) -> list[Row]:
     """The lines of a page: text; left, right, baseline and font size in tenths of a point; how the font looks."""
-    import pypdfium2
     import pypdfium2.raw as raw
 
-    try:
-        page = document[number]
-    except pypdfium2.PdfiumError:  # a page that is missing or broken
+    page = raw.FPDF_LoadPage(document, number)  # the library's objects for pages are made to be kept, which takes time
+    if not page:  # it is missing or broken
         return []
+    form = document.formenv
+    if form is not None:
+        raw.FORM_OnAfterLoadPage(page, form)
     try:
-        text_page = page.get_textpage()
+        text_page = raw.FPDFText_LoadPage(page)
+        if not text_page:
+            raise ValueError(f"the text of page {number + 1} cannot be loaded")
         try:
-            lines = _measured(raw, text_page.raw)
+            lines = _measured(raw, text_page)
         finally:
-            text_page.close()
-        return _filled(lines, _values(raw, page)) if document.formenv is not None else lines
+            raw.FPDFText_ClosePage(text_page)
+        return _filled(lines, _values(raw, page, form)) if form is not None else lines
     finally:
-        page.close()
+        if form is not None:
+            raw.FORM_OnBeforeClosePage(page, form)
+        raw.FPDF_ClosePage(page)
 
 
-def _values(raw: Any, page: Any) -> list[Row]:
+def _values(raw: Any, page: Any, form: Any) -> list[Row]:
     """What is filled in on a page, as lines."""
     found: list[Row] = []
     written = {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
-    form = page.formenv.raw
-    for number in range(min(raw.FPDFPage_GetAnnotCount(page.raw), _FIELDS)):
-        field = raw.FPDFPage_GetAnnot(page.raw, number)
+    for number in range(min(raw.FPDFPage_GetAnnotCount(page), _FIELDS)):
+        field = raw.FPDFPage_GetAnnot(page, number)
         place = raw.FS_RECTF()
         if raw.FPDFAnnot_GetFormFieldType(form, field) in written and raw.FPDFAnnot_GetRect(field, place):
             size = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)
@@ -230,14 +239,14 @@ def _measured(raw: Any, page: Any) -> list[Row]:
 def _sign(raw: Any, page: Any, code: re.Match[str], place: list[int] | None) -> str:
     """The sign for a code of a font without a name; in other fonts such a code is part of a formula, or lost."""
     at = code.start() if place is None else place[code.start()]
-    found = raw.FPDFText_GetFontInfo(page, at, _name, 64, _to_flags)
+    found = raw.FPDFText_GetFontInfo(page, at, _name, _size, _to_flags)
     return _CODES[ord(code[0])] if found and not _name.value else code[0]
 
 
 def _cleaned(text: str) -> str:
     """A text without characters that have no code, each glyph and each pair of units as one character."""
     if not text.isascii():
-        text = text.translate(_GLYPHS)
+        text = _GLYPH.sub(lambda glyph: _GLYPHS[glyph[0]], text)
         if text.startswith(_BULLETS):
             text = f"•{text[1:]}"
         try:
@@ -299,13 +308,13 @@ def _beside(lines: list[Row], number: int, size: float) -> Iterator[int]:
 
 
 _looks: dict[bytes, int] = {}  # by the name of a font
-_name, _flags = ctypes.create_string_buffer(64), ctypes.c_int()
+_name, _size, _flags = ctypes.create_string_buffer(64), ctypes.c_ulong(64), ctypes.c_int()
 _to_flags = ctypes.byref(_flags)
 
 
 def _look(raw: Any, page: Any, index: int) -> int:
     """1 for a character of fixed pitch, plus 2 for a bold one."""
-    raw.FPDFText_GetFontInfo(page, index, _name, 64, _to_flags)
+    raw.FPDFText_GetFontInfo(page, index, _name, _size, _to_flags)
     font = _name.value
     if (look := _looks.get(font)) is None:
         name = font.decode("latin-1").lower()

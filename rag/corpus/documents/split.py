@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from autoais.text.sentences import sentence_spans
 from rag.corpus.documents.blocks import APART, Block, Kind, with_bare_headings
@@ -27,13 +28,13 @@ class _Unit:
     words: int
 
 
-@dataclass(slots=True)
+@dataclass
 class _Section:
     path: tuple[str, ...]
     level: int
     blocks: list[Block] = field(default_factory=list)
 
-    @property
+    @cached_property  # once all blocks are there
     def words(self) -> int:
         return sum(map(_words, self.blocks))
 
@@ -132,8 +133,7 @@ def _units(blocks: Iterable[Block]) -> list[_Unit]:
     before: Kind | None = None
     titled = False  # the last block is an item by itself that may be the title of a paragraph
     for block in blocks:
-        for piece in _pieces(block):
-            words = _words(piece)
+        for piece, words in _pieces(block):
             open_ended = open_ended or (titled and piece.kind is Kind.TEXT)
             together = units and (open_ended or _belongs(piece, units[-1].blocks[-1]))
             if together and units[-1].words + words <= _LONGEST:
@@ -145,14 +145,14 @@ def _units(blocks: Iterable[Block]) -> list[_Unit]:
             else:
                 units.append(_Unit((piece,), words))
             open_ended = introduces(piece)
-            titled = before is not Kind.ITEM and _may_be_title(piece)
+            titled = before is not Kind.ITEM and words <= _TITLE_WORDS and _may_be_title(piece)
             before = piece.kind
     return _runs(units)
 
 
 def _may_be_title(block: Block) -> bool:
-    """Whether an item is a few words that are no sentence: what it is about may stand in paragraphs below it."""
-    return block.kind is Kind.ITEM and _words(block) <= _TITLE_WORDS and block.text[-1] not in ".!?;,"
+    """Whether a block of a few words is an item and no sentence: what it is about may stand in paragraphs below it."""
+    return block.kind is Kind.ITEM and block.text[-1] not in ".!?;,"
 
 
 def _belongs(block: Block, before: Block) -> bool:
@@ -214,15 +214,19 @@ def _parts(units: Sequence[_Unit]) -> Iterator[list[Block]]:
         yield part
 
 
-def _pieces(block: Block) -> Iterator[Block]:
-    """A block in pieces that fit into a passage: code between lines, text between sentences or else words."""
-    if _words(block) <= _LONGEST - _TINY:
-        yield block
+def _pieces(block: Block) -> Iterator[tuple[Block, int]]:
+    """A block in pieces that fit into a passage, and their words.
+
+    Code is cut between lines, text between sentences or else words.
+    """
+    if (words := _words(block)) <= _LONGEST - _TINY:
+        yield block, words
         return
     cut = _code_pieces if block.kind is Kind.CODE else _text_pieces
     for number, text in enumerate(cut(block.text)):
         kind = block.kind if number == 0 or block.kind is Kind.CODE else Kind.TEXT
-        yield Block(text, kind, 0, block.page)
+        piece = Block(text, kind, 0, block.page)
+        yield piece, _words(piece)
 
 
 def _code_pieces(text: str) -> Iterator[str]:

@@ -38,6 +38,40 @@ def test_work_is_ended_in_any_thread() -> None:
     assert found == ["late", "late"]
 
 
+def test_each_limit_ends_its_own_work() -> None:
+    found: list[str] = []
+    begun = threading.Event()
+
+    def work(name: str, seconds: float) -> None:
+        begun.set()
+        try:
+            limited(forever, seconds, FormatError(name))
+        except FormatError as error:
+            found.append(str(error))
+
+    def short_in_long() -> str:
+        work("inside", 0.1)
+        return "outside"
+
+    thread = threading.Thread(target=work, args=("beside", 0.3))
+    thread.start()
+    assert begun.wait(10)
+    assert limited(short_in_long, 60, FormatError("late")) == "outside"  # goes on after the one inside
+    thread.join(10)
+    assert sorted(found) == ["beside", "inside"]
+    with pytest.raises(FormatError, match="outside"):
+        limited(lambda: limited(forever, 60, FormatError("inside")), 0.1, FormatError("outside"))
+
+
+def test_nothing_watches_when_nothing_runs() -> None:
+    before = threading.active_count()
+    assert limited(lambda: threading.active_count() - before, 5, FormatError("late")) <= 1
+    end = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert threading.active_count() <= before
+
+
 def test_an_exception_lost_in_a_callback_of_the_collector_is_raised_again() -> None:
     slow = [True, True]  # at the beginning and at the end of a collection
 
