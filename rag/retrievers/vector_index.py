@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SMALL = 100_000  # below this, exact search takes at most about 20 ms, and an index would miss more
 _SEED = 1234
 _MOST_ON_GPU = 2048  # FAISS's limit on a GPU, for hits and for probed lists
+_GPU_DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))  # of Linux, and of Linux in Windows
 _FAISS_BYTES = 12_000_000  # memory of its code
 
 Size = Callable[[int, Mapping[str, int]], float]  # (dimension, settings) -> bytes
@@ -342,6 +343,9 @@ def _candidates(engine: Any, query: "Vectors", wanted: int) -> "Rows":  # noqa: 
 
 
 def _gpus() -> int:
+    """How many GPUs FAISS sees; it is not loaded on a system that has none."""
+    if not any(device.exists() for device in _GPU_DEVICES):
+        return 0
     with suppress(RagError):
         return int(getattr(faiss(), "get_num_gpus", lambda: 0)())
     return 0
