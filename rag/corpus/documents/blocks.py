@@ -59,7 +59,8 @@ def with_bare_headings(blocks: Sequence[Block], says: Callable[[str], object] = 
 
 def squeezed(text: str) -> str:
     """Running text: one space for all white space, without invisible characters."""
-    return " ".join(visible(text).split())
+    said = " ".join(text.split())
+    return said if said.isprintable() else " ".join(visible(said).split())
 
 
 def visible(text: str) -> str:

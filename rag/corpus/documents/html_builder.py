@@ -147,7 +147,8 @@ class BlockBuilder:
         if self.inline:
             text = "".join(self.inline)
             self.inline = []
-            self._lines(text)
+            if not text.isspace():
+                self._lines(text)
         self.linked = 0
 
     def _lines(self, text: str) -> None:
