@@ -27,8 +27,9 @@ counts the questions of `dev` and of the validation whose first hits hold the wh
 
     python -m scripts.own_documents sample DATA --seed 402 --to passages.txt
 
-writes passages of each collection, for people to say which are navigation, contents, indexes or headers of pages. What
-was said last is in eval/results/own-documents/sampled.tsv.
+writes passages of each collection, so that somebody can judge which are navigation, contents, indexes or page headers.
+The last verdicts are in eval/results/own-documents/sampled.tsv: A content, B navigation and the like, C content with a
+line of it.
 
 Questions with quotes instead of nuggets (`rag.training.labelled`) are those of the reader's validation: the answer is
 right if it holds all quotes.

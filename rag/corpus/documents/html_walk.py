@@ -56,7 +56,7 @@ _LOOSE = re.compile(r"\s+(?=[,)])|(\()\s+")
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 _LETTERS = "a[id^=index_], a[name^=index_]"
 _SITE = re.compile(r"\s[-–—|:·]\s.*")
-_CHAPTER = re.compile(r"\s*(?:chapter|part|appendix|section)\s+[\dA-Z]{1,5}\b", re.IGNORECASE)
+_CHAPTER = re.compile(r"\s*(?i:chapter|part|appendix|section)\s+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])\b")
 _BESIDE = 6  # words beside a link of a page of contents
 _BETWEEN_DASHES = re.compile(r"- \S{1,8} -")
 

@@ -166,6 +166,10 @@ def test_chapters_that_a_line_announces_are_contents_unless_something_is_said_of
     lead = "<p>Covered in this part:</p>"
     assert texts(f"<p>{LONG}</p>{lead}{links}") == [LONG]
     assert len(texts(f"<p>{LONG}</p>{lead}{told}")) == 3
+    named = (
+        "<ul><li><a href=a.html>Part of a boat</a><li><a href=b.html>Section tools</a><li><a href=c.html>Oars</a></ul>"
+    )
+    assert len(texts(f"<p>{LONG}</p>{lead}{named}")) == 5
 
 
 def test_a_short_list_of_links_below_the_heading_of_an_index_is_one() -> None:
