@@ -316,8 +316,8 @@ def _measured() -> Iterator[str]:
 def summary_table() -> Iterator[str]:
     """The table of README.md and the handbook: systems over documents, right in 60 and 120 words."""
     yield (
-        "| questions about | with an answer, without | `reader` | the first hit of `hybrid-reranked`, whole | the "
-        "first BM25 hit, whole | `reader` refuses of those with an answer, of the others |"
+        "| questions about | answerable, unanswerable | `reader` | first hit of `hybrid-reranked`, whole | first BM25 "
+        "hit, whole | refused by `reader`: answerable, unanswerable |"
     )
     yield "|---|---|---|---|---|---|"
     for name, about in SUMMARY.items():
