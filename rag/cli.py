@@ -76,7 +76,8 @@ SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed for a tempe
 ReviseOption = Annotated[
     str | None,
     typer.Option(
-        "--revise", help="Unsupported sentences of a language model: `drop`, or a model that rewrites (default: keep)."
+        "--revise",
+        help="Unsupported sentences of a model: `drop`, or a model that rewrites them (default: keep).",
     ),
 ]
 ConfidenceOption = Annotated[
@@ -107,7 +108,8 @@ def _root(context: typer.Context, version: VersionOption = False) -> None:
 def ask(
     call: typer.Context,
     question: Annotated[
-        str | None, typer.Argument(help="The question, in quotes; without one, a prompt opens.", show_default=False)
+        str | None,
+        typer.Argument(help="The question, in quotes (default: open a prompt).", show_default=False),
     ] = None,
     index: IndexOption = None,
     server: ServerOption = None,
@@ -122,7 +124,7 @@ def ask(
     revise: ReviseOption = None,
     stream: Annotated[bool, typer.Option("--stream", help="Print a language model's text as it is written.")] = False,
     history: Annotated[
-        Path | None, typer.Option(help="Earlier turns (jsonl: question, answer) that the question follows up on.")
+        Path | None, typer.Option(help="Earlier turns of the conversation (jsonl: question, answer).")
     ] = None,
     history_model: Annotated[
         str | None, typer.Option(help="Model that rewrites follow-ups as standalone questions (default: rules).")
@@ -130,12 +132,12 @@ def ask(
     as_json: JsonOption = False,
     to: Annotated[
         str | None,
-        typer.Option(metavar="FORMAT", help="Print it as markdown, html, csl, bibtex or anthropic."),
+        typer.Option(metavar="FORMAT", help="Print the answer as markdown, html, csl, bibtex or anthropic."),
     ] = None,
 ) -> None:
     """Answer a question with citations.
 
-    Exits with 1 if the passages do not answer it or the model fails.
+    Exits with code 1 if the passages do not answer it or the model fails.
     """
     from rag.conversation import Conversation, read_history
     from rag.errors import UserError
@@ -290,7 +292,7 @@ def search(
     recipe: Annotated[
         str,
         typer.Option(
-            help="Retriever: a recipe of indexes/ (`default` is that of `rag ask`), a .toml file, a+b to fuse two, or "
+            help="Retriever: a recipe that ships (`rag ask` uses `default`), a .toml file, a+b to fuse two, or "
             "remote:URL."
         ),
     ] = "bm25",
@@ -482,7 +484,8 @@ def attribute(
     k: Annotated[int, typer.Option("--k", "-k", help="Number of passages per search.")] = 10,
     judge: Annotated[str, typer.Option(help="Judge of support, as for `autoais score`.")] = DEFAULT_JUDGE,
     revise: Annotated[
-        str | None, typer.Option(help="Unsupported sentences: `drop`, or a language model that rewrites them.")
+        str | None,
+        typer.Option(help="Unsupported sentences: `drop`, or a model that rewrites them (default: keep)."),
     ] = None,
     name: Annotated[str | None, typer.Option("--format", help="Format of ANSWERS (default: detected).")] = None,
     resume: ResumeOption = False,
@@ -512,7 +515,7 @@ def attribute(
 
 @app.command()
 def systems() -> None:
-    """List the systems and what each needs."""
+    """List the systems and their requirements."""
     from rag.systems import list_systems
     from rag.terminal import show_systems
 
@@ -522,7 +525,7 @@ def systems() -> None:
 @app.command()
 def train(
     recipe: Annotated[Path, typer.Argument(help="Training recipe (toml), such as eval/recipes/reader.toml.")],
-    data: Annotated[list[Path], typer.Option(help="Folder with the recipe's files; may be repeated.")],
+    data: Annotated[list[Path], typer.Option(help="Folder with the recipe's files; repeatable.")],
     out: Annotated[Path, typer.Option(help="Folder of the model; a stopped run continues from it.")],
     index: Annotated[
         Path | None, typer.Option(help="Index with the passages to train on (default: what is prepared in --out).")
@@ -546,16 +549,16 @@ def plan(
     ] = None,
     recipe: Annotated[
         list[str] | None,
-        typer.Option(help="Retriever that adds its own part; may be repeated (default: as rag index build)."),
+        typer.Option(help="Retriever whose part is added; repeatable (default: as `rag index build`)."),
     ] = None,
-    memory: Annotated[str | None, typer.Option(help="Memory limit of a part while searching, such as 8GiB.")] = None,
-    sample: Annotated[int, typer.Option(help="Passages that are read and measured.")] = 50_000,
+    memory: Annotated[str | None, typer.Option(help="Memory limit for searching a part, such as 8GiB.")] = None,
+    sample: Annotated[int, typer.Option(help="Number of passages to measure.")] = 50_000,
     price: Annotated[float | None, typer.Option(min=0, help="Price of an hour of this machine.")] = None,
     format_: FormatOption = None,
     skip_bad: SkipBadOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Estimate time, disk and memory of an index before it is built; a sample is measured here."""
+    """Estimate time, disk and memory of an index by measuring a sample on this machine."""
     from dataclasses import asdict
 
     from rag.api import plan_index
@@ -580,7 +583,7 @@ def plan(
 
 @app.command()
 def doctor(as_json: JsonOption = False) -> None:
-    """Check which engines work here, and how to install the others."""
+    """Show which engines work on this machine, and how to install the others."""
     from dataclasses import asdict
 
     from rag.doctor import examine, show

@@ -7,7 +7,7 @@ import typer
 from autoais.cli import print_json as print_json
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines: an object for each thing listed.")]
+JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines instead of stopping.")]
 FormatOption = Annotated[
@@ -15,9 +15,7 @@ FormatOption = Annotated[
 ]
 ConcurrencyOption = Annotated[
     str,
-    typer.Option(
-        metavar="N", help="Number of questions to ask a model server at once; auto: as many as make it faster."
-    ),
+    typer.Option(metavar="N", help="Number of parallel requests to a model server (auto: adapt to its speed)."),
 ]
 PriceOption = Annotated[
     tuple[float, float] | None,

@@ -42,11 +42,11 @@ CorpusOption = Annotated[
     list[Path] | None, typer.Option(help="Corpus file (also .gz, .zst) with the texts of passages known by id only.")
 ]
 EngineOption = Annotated[
-    str | None, typer.Option(help="Where models run: ray, on a Ray cluster, or local (default: in this process).")
+    str | None, typer.Option(help="Where models run: `ray` (a Ray cluster) or `local` (default: in this process).")
 ]
 AddressOption = Annotated[
     str | None,
-    typer.Option(help="Ray cluster: auto, or host:port (default: Ray is started on this machine alone)."),
+    typer.Option(help="Ray cluster: auto, or host:port (default: start Ray on this machine)."),
 ]
 WorkersOption = Annotated[
     int | None, typer.Option(min=1, help="Number of workers of the engine (default: the cluster's GPUs or CPUs).")
@@ -54,7 +54,7 @@ WorkersOption = Annotated[
 LabelsArgument = Annotated[list[Path], typer.Argument(help="Human labels, in any format that has them.")]
 WithoutOption = Annotated[
     list[str] | None,
-    typer.Option("--without", metavar="NAME", help="Annotator whose ratings count for nothing; may be repeated."),
+    typer.Option("--without", metavar="NAME", help="Annotator whose ratings are ignored; repeatable."),
 ]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines of the corpus.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -101,7 +101,8 @@ def score(
         str, typer.Option(help="Citation metrics: alce, hagrid, liu, trec (comma-separated), all or none.")
     ] = "alce,hagrid",
     alce_splitter: Annotated[
-        str | None, typer.Option(help="Sentences of ALCE's strict metrics: nltk (default, if installed) or sentencex.")
+        str | None,
+        typer.Option(help="Splitter for ALCE's strict metrics: nltk (default, if installed) or sentencex."),
     ] = None,
     mauve: Annotated[
         Path | None, typer.Option(help="Folder with GPT-2 large (named gpt2...); computes ALCE's MAUVE.")
@@ -203,7 +204,7 @@ def compare(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two systems question by question, on every metric: intervals, p and p by Holm's correction."""
+    """Compare two systems question by question on every metric: intervals, p-values, Holm's correction."""
     from autoais.comparison import compare_files
     from autoais.io.jsonl import round_floats
     from autoais.io.provenance import provenance
@@ -219,7 +220,7 @@ def compare(
 @app.command()
 def train(
     recipe: Annotated[Path, typer.Argument(help="Training recipe (toml), such as eval/recipes/minilm.toml.")],
-    data: Annotated[list[Path], typer.Option(help="Folder with the recipe's files; may be repeated.")],
+    data: Annotated[list[Path], typer.Option(help="Folder with the recipe's files; repeatable.")],
     out: Annotated[Path, typer.Option(help="Folder for the model; a stopped run resumes from it.")],
     short: Annotated[bool, typer.Option(help="Train on a few pairs only, to check that the recipe runs.")] = False,
 ) -> None:
@@ -238,7 +239,7 @@ def ais_report(
 ) -> None:
     """Print the rates and annotator agreement of the AIS paper (Tables 3 to 7) from its annotations.
 
-    The paper's own files are printed beside the paper's values. The agreement assumes five annotators per item.
+    For the paper's own files, the paper's values are printed too. The agreement assumes five annotators per item.
     """
     from autoais import api
     from autoais.ratings.ais_csv import RATERS
@@ -281,14 +282,14 @@ def agreement(
         Path | None, typer.Option(help="The rated answers; intervals are then over questions, not answers.")
     ] = None,
     gold: Annotated[Path | None, typer.Option(help="Gold items (jsonl) with their expected values.")] = None,
-    likert: Annotated[int, typer.Option(help="Least value from 1 to 5 that is a yes: 4 (relaxed), 5 (strict).")] = 4,
-    by: Annotated[str | None, typer.Option(help="Repeat the figures for each: system.")] = None,
+    likert: Annotated[int, typer.Option(help="Lowest value (1-5) that counts as yes: 4 (relaxed) or 5 (strict).")] = 4,
+    by: Annotated[str | None, typer.Option(help="Also print the figures for each: system.")] = None,
     without: WithoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how far annotators agree: consensus and ties, alpha, kappas, AIS rates, times, audits.
+    """Measure the agreement of annotators: consensus and ties, alpha, kappas, AIS rates, times, audits.
 
-    Several files are the batches of one study.
+    Several files are treated as batches of one study.
     """
     from autoais.api import agreement as measured
     from autoais.io.jsonl import check_distinct
@@ -332,7 +333,7 @@ def meta(
         bool, typer.Option("--texts", help="Keep claims and evidence in the report; mind the licence of the labels.")
     ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw reliability and ROC curves (svg).")] = None,
-    worst: Annotated[int, typer.Option(min=0, max=1000, help="Worst disagreements to show per data set.")] = 3,
+    worst: Annotated[int, typer.Option(min=0, max=1000, help="Number of worst disagreements to show.")] = 3,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how well a judge agrees with human labels, per data set and on average."""
@@ -445,10 +446,10 @@ def ratings(
         ),
     ],
     answers: Annotated[Path | None, typer.Option(help="The rated answers.")] = None,
-    likert: Annotated[int, typer.Option(help="Least value from 1 to 5 that is a yes: 4 (relaxed), 5 (strict).")] = 4,
+    likert: Annotated[int, typer.Option(help="Lowest value (1-5) that counts as yes: 4 (relaxed) or 5 (strict).")] = 4,
     without: WithoutOption = None,
 ) -> None:
-    """Convert ratings of people to and from other tools, or put their consensus into the answers."""
+    """Convert human ratings to and from other tools, or write their consensus into the answers."""
     from autoais import api
 
     _say_notes(api.convert_ratings(source, target, to, answers=answers, likert=likert, without=without or ()))
@@ -477,9 +478,9 @@ def validate(
         bool, typer.Option("--apply-fixes", help="Write a TREC run, cut to the track's limits, to FILE.fixed.")
     ] = False,
 ) -> None:
-    """List the faults of a file with line and field, and say which format it was checked against.
+    """List the faults of a file with line and field, and the format that was checked.
 
-    Exits with 1 if there are faults other than warnings. Warnings of one kind are told once, with their number.
+    Exits with code 1 if there are faults other than warnings. Warnings of one kind are printed once, with their number.
     """
     from collections import Counter
 

@@ -12,17 +12,15 @@ if TYPE_CHECKING:
 
 # Commands import what they use, so that `rag --help` loads no engine.
 
-annotate_app = typer.Typer(no_args_is_help=True, help="Have people judge cited answers.")
+annotate_app = typer.Typer(no_args_is_help=True, help="Let people judge cited answers.")
 
 StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")]
 PeopleArgument = Annotated[list[str], typer.Argument(metavar="PERSON", help="Names of people.")]
 BaseOption = Annotated[
     str | None,
-    typer.Option("--base-url", metavar="URL", help="Address that people use, such as https://study.example.org."),
+    typer.Option("--base-url", metavar="URL", help="Public address of the study, such as https://study.example.org."),
 ]
-HostOption = Annotated[
-    str, typer.Option(help="Address to listen on; any other than the default lets other machines in.")
-]
+HostOption = Annotated[str, typer.Option(help="Address to listen on; any other address lets other machines connect.")]
 
 _PORT = 8000
 _POOLS = {
@@ -37,22 +35,22 @@ _POOLS = {
 
 @annotate_app.command()
 def init(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder to make.")],
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder to create.")],
     answers: Annotated[
         Path | None, typer.Option(help="Answers to judge, in any format of `autoais schema`.", show_default=False)
     ] = None,
     items: Annotated[
-        Path | None, typer.Option(help="Items to judge instead (items.jsonl), such as captions of tables.")
+        Path | None, typer.Option(help="Items to judge instead of answers (items.jsonl), such as captions of tables.")
     ] = None,
-    scheme: Annotated[str, typer.Option(help="Questions; see `rag annotate schemes`.")] = "ais",
-    annotators: Annotated[int, typer.Option(help="People per item; an even number can tie.")] = 5,
+    scheme: Annotated[str, typer.Option(help="Annotation scheme; see `rag annotate schemes`.")] = "ais",
+    annotators: Annotated[int, typer.Option(help="Number of people per item; an even number allows ties.")] = 5,
     kind: Annotated[str, typer.Option(help="Kind of the answers: qa or summarization.")] = "qa",
     training: Annotated[
         Path | None, typer.Option(help="Items of the training round (jsonl, with expected verdicts).")
     ] = None,
     gold: Annotated[Path | None, typer.Option(help="Gold items to mix in (jsonl, with expected verdicts).")] = None,
     attention_checks: Annotated[
-        int, typer.Option(min=0, help="Items to turn into gold items, with the sources of other items.")
+        int, typer.Option(min=0, help="Number of items to turn into gold items, with the sources of other items.")
     ] = 0,
     title: Annotated[str, typer.Option(help="Title of the pages.")] = "Annotation study",
     seed: Annotated[int, typer.Option(help="Seed of the order of items.")] = 0,
@@ -64,12 +62,12 @@ def init(
         bool, typer.Option("--flag-incomplete", help="Keep and flag items with missing parts instead of stopping.")
     ] = False,
     triage: Annotated[
-        str | None, typer.Option(metavar="JUDGE", help="Judge that chooses the items for people, as `autoais score`.")
+        str | None, typer.Option(metavar="JUDGE", help="Judge that selects items for people, as for `autoais score`.")
     ] = None,
-    confident: Annotated[float, typer.Option(help="Probability from which the judge is sure.")] = 0.9,
-    sample: Annotated[float, typer.Option(help="Share of the items it is sure of that people get.")] = 0.2,
+    confident: Annotated[float, typer.Option(help="Probability from which the judge counts as sure.")] = 0.9,
+    sample: Annotated[float, typer.Option(help="Share of the items with a sure verdict that people also judge.")] = 0.2,
 ) -> None:
-    """Make a study. Its other settings are in STUDY/study.toml."""
+    """Create a study. STUDY/study.toml has further settings."""
 
     from rag.annotate.create import create_study
     from rag.annotate.schemes import KINDS
@@ -116,11 +114,11 @@ def schemes() -> None:
 def invite(
     study: StudyArgument,
     people: PeopleArgument,
-    admin: Annotated[bool, typer.Option("--admin", help="Let them see progress, adjudicate and export.")] = False,
+    admin: Annotated[bool, typer.Option("--admin", help="Allow them to see progress, adjudicate and export.")] = False,
     days: Annotated[float | None, typer.Option(help="Number of days until the links end (default: never).")] = None,
     base_url: BaseOption = None,
 ) -> None:
-    """Make a personal link for each person and print it; an earlier link of theirs ends."""
+    """Print a personal link for each person; their earlier links end."""
     from rag.annotate.create import open_study
     from rag.web.security import allowed_hosts
 
@@ -152,7 +150,7 @@ def revoke(study: StudyArgument, people: PeopleArgument) -> None:
 def serve(
     study: StudyArgument,
     host: HostOption = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = _PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on (0: any free port).")] = _PORT,
     base_url: BaseOption = None,
 ) -> None:
     """Serve the pages of a study until Ctrl-C."""
@@ -183,7 +181,7 @@ def serve(
 
 @annotate_app.command()
 def progress(study: StudyArgument, as_json: JsonOption = False) -> None:
-    """Show how far the study and its people are."""
+    """Show the progress of a study and its people."""
     from dataclasses import asdict
 
     from rag.annotate.create import open_study
@@ -241,7 +239,7 @@ def export(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
     without: Annotated[
         list[str] | None,
-        typer.Option("--without", metavar="NAME", help="Person whose ratings count for nothing; may be repeated."),
+        typer.Option("--without", metavar="NAME", help="Person whose ratings are ignored; repeatable."),
     ] = None,
 ) -> None:
     """Write the ratings, the answers with the consensus, and a manifest."""

@@ -10,14 +10,14 @@ from rag.cli_options import ConcurrencyOption, JsonOption, PriceOption, ResumeOp
 
 # Commands import what they use, so that `rag --help` loads no engine.
 
-bench_app = typer.Typer(no_args_is_help=True, help="Run benchmarks and read the results.")
+bench_app = typer.Typer(no_args_is_help=True, help="Run benchmarks, and report and compare the results.")
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders of `rag bench run`.")]
 DifferentOption = Annotated[
     bool,
     typer.Option(
         "--allow-different",
-        help="Show runs with another benchmark, rule, questions, passages or judge in tables of their own.",
+        help="Show runs with another benchmark, rule, questions, passages or judge in separate tables.",
     ),
 ]
 
@@ -57,7 +57,7 @@ def run(
     ] = None,
     corpus: Annotated[
         str | None,
-        typer.Option(help="Corpus to search instead of the benchmark's: a path, or a name that it knows."),
+        typer.Option(help="Corpus to search instead of the benchmark's: a path, or a name that the benchmark defines."),
     ] = None,
     judge: Annotated[str | None, typer.Option(help="Judge, as for `autoais score` (default: minilm).")] = None,
     metrics: Annotated[
@@ -65,13 +65,14 @@ def run(
         typer.Option(help="Citation metrics: alce, hagrid, liu, trec, comma-separated (default: all)."),
     ] = None,
     human: Annotated[
-        Path | None, typer.Option(help="Answers of these systems with human labels, which correct AutoAIS.")
+        Path | None, typer.Option(help="Answers of these systems with human labels, to correct AutoAIS.")
     ] = None,
     price: PriceOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Number of questions to sample (default: all).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the sample (default: 0).")] = None,
     stage: Annotated[
-        str | None, typer.Option(help="Run one stage again: retrieve, answer, judge or measure; drops later ones.")
+        str | None,
+        typer.Option(help="Run one stage: retrieve, answer, judge or measure; drops the results of later ones."),
     ] = None,
     resume: ResumeOption = False,
     concurrency: ConcurrencyOption = "auto",
@@ -177,9 +178,9 @@ def changes(
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Run folder of the same benchmark, made later.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Show what changed from one run to another: inputs, hits, answers, verdicts, metrics. Exit code 1 if any did.
+    """Show what changed between two runs: inputs, hits, answers, verdicts, metrics.
 
-    Times are not compared, and other versions or settings alone are no change.
+    Exits with code 1 if anything changed. Times, versions and settings alone do not count as changes.
     """
     from rag.bench.changes import run_changes
     from rag.bench.terminal import show_changes
@@ -212,7 +213,7 @@ def judges(
     ] = None,
     judge_option: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Option of the judges named, such as threshold=0.7; repeatable."),
+        typer.Option(metavar="KEY=VALUE", help="Option of the judges of --judge, such as threshold=0.7; repeatable."),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with the files of the sets.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the leaderboard with its provenance (json).")] = None,
@@ -221,10 +222,10 @@ def judges(
         int | None, typer.Option(min=1, help="Number of claims to draw from each set (default: all).")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    timed: Annotated[int, typer.Option(min=0, help="Number of claims to judge once more, to measure speed.")] = 200,
+    timed: Annotated[int, typer.Option(min=0, help="Number of claims to judge again, to measure speed.")] = 200,
     kind: Annotated[str, typer.Option("--format", help="Print a table, md or json.")] = "table",
 ) -> None:
-    """Measure judges against people's labels: one leaderboard, beside published figures of others."""
+    """Measure judges against human labels, and print a leaderboard beside published figures."""
     from autoais.errors import UserError
     from autoais.io.jsonl import check_outputs, dumps, write_atomic
     from autoais.judges import open_judge
@@ -257,14 +258,16 @@ def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Reproductions, or your own .toml (default: all).")
     ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="List them, and what cannot be reproduced.")] = False,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List them, and the results that cannot be reproduced.")
+    ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Run only those that take seconds.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with the data.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write all values as JSON.")] = None,
 ) -> None:
-    """Make results again, of papers and our own, and compare them with what is expected.
+    """Reproduce results of papers and of this project, and compare them with the expected values.
 
-    Exit code 1 if a value differs. What needs data that is not there is skipped, with the reason.
+    Exits with code 1 if a value differs. Reproductions without their data are skipped, with the reason.
     """
     from autoais.io.jsonl import check_outputs, dumps, write_atomic
     from rag.bench.reproductions import list_reproductions, not_reproducible

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 collect_app = typer.Typer(no_args_is_help=True, help="Collect cited answers for people to judge.")
 
 OutArgument = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the collection.")]
-NameOption = Annotated[str | None, typer.Option(help="Name of the collection (default: that of its folder).")]
+NameOption = Annotated[str | None, typer.Option(help="Name of the collection (default: the name of its folder).")]
 LicenceOption = Annotated[str | None, typer.Option(help="Licence of answers and labels, for the card.")]
 TextLicenceOption = Annotated[str | None, typer.Option(help="Licence of questions and quotes, for the card.")]
 LanguageOption = Annotated[
@@ -44,7 +44,7 @@ def build(
         ),
     ] = None,
     qrels: Annotated[
-        Path | None, typer.Option(help="Relevance file (TREC); all positives of a question become its quotes.")
+        Path | None, typer.Option(help="Relevance file (TREC); all relevant passages of a question become its quotes.")
     ] = None,
     corpus: Annotated[Path | None, typer.Option(help="Corpus with the texts of the quotes.")] = None,
     index: Annotated[
@@ -56,13 +56,13 @@ def build(
     recipe: Annotated[str | None, typer.Option(help="Retriever of retrieved quotes (default: default-llm).")] = None,
     k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="Number of retrieved quotes (default: 5).")] = None,
     answers: Annotated[
-        int, typer.Option(min=1, help="Answers of each language model to a question, with as many seeds.")
+        int, typer.Option(min=1, help="Answers per question from each language model, each with its own seed.")
     ] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Number of questions to sample (default: all).")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample and of the split.")] = 0,
     dev: Annotated[float, typer.Option(min=0, max=1, help="Share of the questions in the development part.")] = 0.2,
     trailing: Annotated[
-        str, typer.Option(help="Uncited sentences at the end: a group of their own, or attach them to the last.")
+        str, typer.Option(help="Uncited sentences at the end: their `own` group, or `attach` to the last one.")
     ] = "own",
     repair: Annotated[
         bool, typer.Option("--repair", help="Check and repair a model's citations first, as `rag ask` does.")
@@ -79,10 +79,10 @@ def build(
     concurrency: ConcurrencyOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
-    """Let systems answer questions from numbered quotes, as HAGRID was made.
+    """Let systems answer questions from numbered quotes, as in HAGRID.
 
-    What breaks the citation format goes to filtered.jsonl with the reason. A stopped build continues with --resume and
-    ends with the same files.
+    Answers that break the citation format go to filtered.jsonl with the reason.
+    A stopped build continues with --resume and ends with the same files.
     """
     from rag.collect.build import Plan, build_collection
     from rag.specs import SystemSpec
@@ -141,7 +141,7 @@ def import_(
     language: LanguageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write answers of others as a collection; labels are kept."""
+    """Import answers of any system as a collection, with their labels."""
     from rag.collect.importing import import_collection
 
     made = import_collection(
@@ -163,13 +163,13 @@ def import_(
 def pack(
     out: OutArgument,
     answers: Annotated[
-        Path | None, typer.Option(help="The answers with labels, of `rag annotate export`; nothing else may differ.")
+        Path | None, typer.Option(help="Labelled answers from `rag annotate export`; only labels may differ.")
     ] = None,
     licence: LicenceOption = None,
     text_licence: TextLicenceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put labels into a collection, and write its files, card and checksums again."""
+    """Add labels to a collection, and rewrite its files, card and checksums."""
     from rag.collect.folder import pack_collection
 
     _show(pack_collection(out, answers, licence=licence, text_licence=text_licence), as_json=as_json)
@@ -184,14 +184,14 @@ def report(
     kind: AnswersFormatOption = None,
     corpus: CorpusOption = None,
     judge: Annotated[
-        str, typer.Option(help="Judge to compare with people, as for `autoais score`; none leaves that out.")
+        str, typer.Option(help="Judge to compare with people, as for `autoais score`, or none.")
     ] = DEFAULT_JUDGE,
     similarity: Annotated[
         str | None, typer.Option(help="bertscore or static (default: bertscore where it is installed).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Write HAGRID's tables and figures of a collection: report.html, report.json and figures."""
+    """Write HAGRID's tables and figures for a collection: report.html, report.json and figures."""
     from rag.collect.report import report_collection
     from rag.collect.terminal import show_report
     from rag.terminal import step_progress

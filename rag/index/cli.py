@@ -20,10 +20,10 @@ StrictOption = Annotated[
     bool, typer.Option("--strict", help="Stop at a document or page that cannot be read instead of skipping it.")
 ]
 IncludeOption = Annotated[
-    list[str] | None, typer.Option("--include", help="Glob of files in folders to read, such as '*.md' (default: all).")
+    list[str] | None, typer.Option("--include", help="Glob of files to read in folders, such as '*.md' (default: all).")
 ]
 ExcludeOption = Annotated[
-    list[str] | None, typer.Option("--exclude", help="Glob of files in folders to leave out, such as 'old/**'.")
+    list[str] | None, typer.Option("--exclude", help="Glob of files to leave out in folders, such as 'old/**'.")
 ]
 NetworkOption = Annotated[
     bool, typer.Option("--allow-network", help="Fetch sources that are URLs (not with RAG_OFFLINE=1).")
@@ -61,7 +61,7 @@ def build(
         ),
     ] = None,
     memory: Annotated[
-        str | None, typer.Option(help="Memory limit of a part while searching, such as 8GiB; selects its index type.")
+        str | None, typer.Option(help="Memory limit for searching a part, such as 8GiB; selects its index type.")
     ] = None,
     format_: FormatOption = None,
     include: IncludeOption = None,
@@ -179,7 +179,7 @@ def remove(
 ) -> None:
     """Remove sources or files from an index.
 
-    Files that are removed stay out of later updates, although they are still there.
+    The files stay on the disk, and later updates ignore them.
     """
     from rag.api import remove_from_index
     from rag.terminal import files_progress
@@ -204,7 +204,7 @@ def update(
     ] = False,
     allow_network: NetworkOption = False,
 ) -> None:
-    """Read changed and new files again, and drop deleted ones.
+    """Read new and changed files, and drop deleted ones.
 
     Globs replace those that the index remembers; --exclude "" clears them. Removed files stay out.
     """
@@ -228,12 +228,12 @@ def update(
 @index_app.command()
 def merge(
     indexes: Annotated[
-        list[str], typer.Argument(help="Folders of indexes: all shards of a build, or of other sources.")
+        list[str], typer.Argument(help="Index folders: all shards of a build, or indexes of different sources.")
     ],
     to: Annotated[Path, typer.Option(help="Folder of the merged index.")],
     replace: ReplaceOption = False,
 ) -> None:
-    """Make one index of several, without reading their sources again."""
+    """Merge several indexes into one, without reading their sources again."""
     from rag.api import merge_indexes
     from rag.terminal import build_progress
 
@@ -256,7 +256,7 @@ def list_(
     folder: Annotated[Path, typer.Argument(help="Folder to look in.")] = Path(),
     as_json: JsonOption = False,
 ) -> None:
-    """List the indexes in a folder, in ./indexes, and one that is set as the default."""
+    """List the indexes in a folder, in ./indexes, and the default index."""
     from dataclasses import asdict
 
     from rag.errors import UserError
@@ -318,9 +318,9 @@ def show(
 
 @index_app.command()
 def verify(folder: FolderArgument) -> None:
-    """Read every byte of an index and check that it is whole.
+    """Check every byte of an index for damage.
 
-    Exits with 2 if it is not.
+    Exits with code 2 if the index is damaged.
     """
     from rag.errors import IndexingError
     from rag.index.integrity import verify as faults_of
@@ -338,7 +338,7 @@ def verify(folder: FolderArgument) -> None:
 def info(
     folder: Annotated[Path | None, typer.Argument(help="Index folder (default: the handbook).")] = None,
 ) -> None:
-    """Print the manifest of an index as JSON, and the size of what killed builds left."""
+    """Print the manifest of an index as JSON, and the size of the leftovers of killed builds."""
     from rag.index.listing import about
     from rag.index.open import open_index
 

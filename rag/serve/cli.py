@@ -22,7 +22,7 @@ IndexesOption = Annotated[
     typer.Option(
         "--index",
         metavar="[NAME=]DIR",
-        help="Index folder and the name that callers use; may be repeated (default: RAG_INDEX, the config file, or the "
+        help="Index folder, and the name that callers use; repeatable (default: RAG_INDEX, the config file, or the "
         "handbook that ships).",
     ),
 ]
@@ -31,12 +31,12 @@ SystemsOption = Annotated[
     typer.Option(
         "--system",
         metavar="[NAME=]SYSTEM",
-        help="System that answers, also with options (reader,k=8), and the name that callers use; may be repeated.",
+        help="System, also with options (reader,k=8), and the name that callers use; repeatable.",
     ),
 ]
 JudgeOption = Annotated[str, typer.Option(help="Judge of support, as for `autoais score`.")]
 BaseOption = Annotated[
-    str | None, typer.Option("--base-url", metavar="URL", help="Address that people use; links begin with it.")
+    str | None, typer.Option("--base-url", metavar="URL", help="Public address of the server; links begin with it.")
 ]
 
 
@@ -45,48 +45,50 @@ def serve(
     system: SystemsOption = None,
     judge: JudgeOption = DEFAULT_JUDGE,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; any other than the default lets other machines in.")
+        str, typer.Option(help="Address to listen on; any other address lets other machines connect.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on (0: any free port).")] = 8000,
     base_url: BaseOption = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="Further name by which this machine is called."),
+        typer.Option("--allow-host", metavar="NAME", help="Additional host name of this machine."),
     ] = None,
     key_file: Annotated[
         Path | None,
         typer.Option(
-            "--key-file", metavar="FILE", help="Keys that callers must show, one a line; or set RAG_SERVER_KEY."
+            "--key-file",
+            metavar="FILE",
+            help="Keys that callers must send, one per line; or set RAG_SERVER_KEY.",
         ),
     ] = None,
     allow_anonymous: Annotated[
-        bool, typer.Option("--allow-anonymous", help="Let other machines in without a key.")
+        bool, typer.Option("--allow-anonymous", help="Let other machines connect without a key.")
     ] = False,
     rate: Annotated[
-        int | None, typer.Option(min=1, help="Requests in a minute of a key, or else of a client (default: no limit).")
+        int | None, typer.Option(min=1, help="Maximum requests per minute of a key or client (default: no limit).")
     ] = None,
     cors: Annotated[
         list[str] | None,
-        typer.Option("--cors", metavar="ORIGIN", help="Site whose pages may call the API; may be repeated."),
+        typer.Option("--cors", metavar="ORIGIN", help="Site whose pages may call the API; repeatable."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Questions answered at once (default: number of cores).")
+        int | None, typer.Option(min=1, max=256, help="Questions to answer in parallel (default: number of cores).")
     ] = None,
-    waiting: Annotated[int, typer.Option(min=0, help="Questions that wait; more are refused.")] = 64,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Time limit of a request.")] = 60.0,
+    waiting: Annotated[int, typer.Option(min=0, help="Maximum number of waiting questions; more are refused.")] = 64,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time limit of a request in seconds.")] = 60.0,
     allow_uploads: Annotated[
         list[str] | None,
-        typer.Option("--allow-uploads", metavar="NAME", help="Index that people may add documents to."),
+        typer.Option("--allow-uploads", metavar="NAME", help="Index that users may add documents to."),
     ] = None,
     price: PriceOption = None,
     cite: Annotated[
-        str, typer.Option(help="How answers cite in OpenAI's API: `markers` with annotations, or Markdown `links`.")
+        str, typer.Option(help="Citations in OpenAI's API: `markers` with annotations, or Markdown `links`.")
     ] = "markers",
     log_questions: Annotated[
         bool, typer.Option("--log-questions", help="Write questions and outcomes to stderr (JSON lines).")
     ] = False,
 ) -> None:
-    """Answer questions on a web page and over HTTP until Ctrl-C."""
+    """Serve a web page and an HTTP API that answer questions, until Ctrl-C."""
     from rag.client import is_loopback
     from rag.errors import UsageError
     from rag.serve import Limits, serve_indexes
@@ -140,7 +142,7 @@ def mcp(
     judge: JudgeOption = DEFAULT_JUDGE,
     base_url: BaseOption = None,
 ) -> None:
-    """Answer a program that speaks MCP, on standard input and output."""
+    """Serve MCP on standard input and output."""
     from rag.errors import missing_extra
     from rag.serve import Service
 
