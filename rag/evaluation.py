@@ -94,7 +94,7 @@ def _answered(
         raise UserError("answer_hit needs reference answers: name a file of questions (--questions)")
     answers = {q.id: q.answers for q in read_questions(source) if q.answers and q.id in judged}
     if not answers:
-        raise UserError(f"{source}: has reference answers for none of the judged topics")
+        raise UserError(f"{source}: has no reference answers for the judged topics")
     sought = {i for run in runs for topic in answers for i in run.ranked.get(topic, ())[:depth]}
     first, seen = answer_ranks(runs, answers, _passages(sought, texts), depth)
     where = ", ".join(map(str, texts)) if isinstance(texts, Sequence) else f"index {texts.name}"

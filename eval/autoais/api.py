@@ -521,7 +521,7 @@ def agreement(
     test. `answers` are the rated answers, so that intervals are over questions and not over answers. `gold` is a file
     of items with their `expected` values. `likert` is the least value from 1 to 5 that counts as attributable: 4
     (relaxed) or 5 (strict). With `by="system"` the figures of each system are added. `without` names annotators whose
-    ratings count for nothing. The same rating twice counts once.
+    ratings are ignored. The same rating twice counts once.
 
     The dict holds the numbers of `ratings`, `items` and `annotators`, the `units` of the intervals, `likert`,
     `questions` (by question, with `consensus` and the coefficients under `agreement`), `flags`, `ais` (the AIS paper's
@@ -534,7 +534,7 @@ def agreement(
     if likert not in (RELAXED, STRICT):
         raise UserError(f"likert {likert!r}: should be {RELAXED} (relaxed) or {STRICT} (strict)")
     if by not in (None, "system"):
-        raise UserError(f"by {by!r}: ratings are grouped by nothing else than system")
+        raise UserError(f"by {by!r}: ratings can only be grouped by system")
     asked = None if answers is None else {one.id: _asked(one) for one in _answers(answers)}
     check_type("without", without, "a list of names", list, tuple, set, frozenset)
     batches = _batches(ratings)

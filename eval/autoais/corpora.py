@@ -124,7 +124,7 @@ def detect_corpus(path: Path) -> str:
     first: bytes | None = None
     for line in islice((line for line in lines(path) if line.strip()), _TRIED):
         if b"\0" in line:
-            raise FormatError(f"{path} has zero bytes, so it is no text in UTF-8; corpora are: {', '.join(CORPORA)}")
+            raise FormatError(f"{path} contains zero bytes, so it is not UTF-8 text; corpora are: {', '.join(CORPORA)}")
         first = line if first is None else first
         for name, kind in kinds:
             if kind.detect(line):

@@ -239,7 +239,7 @@ def open_study(
     """
     folder = Path(folder)
     if not (folder / SETTINGS).is_file():
-        raise StudyError(f"{folder}: no study here; `rag annotate init` makes one")
+        raise StudyError(f"{folder}: no study here; `rag annotate init` creates one")
     settings, key = read_settings(folder / SETTINGS), read_key(folder / KEY)
     database = _database(folder, settings, busy_seconds=busy_seconds)
     try:

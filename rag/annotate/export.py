@@ -60,7 +60,7 @@ def _check_folder(out: Path) -> None:
     # An export that was killed has no manifest; its ratings are written first and removed last.
     is_ours = _format_of(out / MANIFEST) == _FORMAT if MANIFEST in there else _WRITTEN[0] in there
     if there and (foreign or not is_ours):
-        raise UserError(f"{out} holds something else than an export ({min(foreign or there)}); name an empty folder")
+        raise UserError(f"{out} is not an export (it holds {min(foreign or there)}); name an empty folder")
 
 
 def _format_of(path: Path) -> object:

@@ -429,8 +429,8 @@ def attention_checks(items: Sequence[Item], n: int, question: str, value: str, s
         )
     if len(made) < n:
         raise UsageError(
-            f"{n} attention checks need more items than the {len(able)} with sources that there are"
-            f" ({len(made)} have another item with as many sources)"
+            f"{n} attention checks need more items than the {len(able)} with sources"
+            f" ({len(made)} of these have another item with as many sources)"
         )
     return made
 

@@ -93,7 +93,7 @@ def build(
         done = f", {plan.done:,} are there" if plan.done else ""
         once = [one for one in system or ("reader",) if "seed" not in SystemSpec.parse(one).kind.options]
         if answers > 1 and once:
-            note(f"--answers {answers} is for language models; asked once a question: {', '.join(once)}")
+            note(f"--answers {answers} is for language models; asked once per question: {', '.join(once)}")
         note(f"{asked}, {counted(plan.answers, 'answer')} to ask for{done}; about {megabytes(plan.disk)} of disk")
 
     with step_progress("answers") as progress:

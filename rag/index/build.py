@@ -81,7 +81,7 @@ def check_new(to: Path) -> None:
     """Raise `IndexingError` if the folder holds an index."""
     if (to / MANIFEST).exists():
         raise IndexingError(
-            f"{to} is an index already: rag index add or update changes it, replace=True (--replace) replaces it "
+            f"{to} already exists: rag index add or update changes it, replace=True (--replace) replaces it "
             "with the new one"
         )
 

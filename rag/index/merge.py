@@ -111,7 +111,7 @@ def plan_merge(folders: Sequence[str | Path], to: Path, *, replace: bool = False
 
 def _opened(folders: Sequence[str | Path]) -> list[Member]:
     if len(folders) < 2:
-        raise UsageError(f"an index is merged of two or more, found {len(folders)}")
+        raise UsageError(f"merging needs two or more indexes, found {len(folders)}")
     for folder in folders:
         if "://" in str(folder):
             raise UsageError(f"{folder} is on a server: copy the folder of the index to this machine")
@@ -180,7 +180,7 @@ def _fill(merger: Merger, work: Path, report: Progress) -> tuple[dict[str, int],
                 row += count
             left.append(gone)
     if writer.counts["passages"] != sum(record.passages for record in merger.records):
-        raise IndexingError("an index has other passages than its files say: rag index verify tells which")
+        raise IndexingError("the passages of an index do not match its files: rag index verify tells which")
     return writer.counts, left
 
 

@@ -104,7 +104,7 @@ def _rebuild(
         reader = _Reader(roots, _copied(old, build))
         records = reader.read_all(work, progress)
         if not reader.editor.rows:
-            raise IndexingError(f"{index} would hold no passages any more: remove its folder instead")
+            raise IndexingError(f"{index} would have no passages left: remove its folder instead")
         counts, dead = _write_postings(old, build, reader.editor)
         write_files(build, records)
         changed = manifest_of(index, build, roots, records, counts, dead=dead, old=old)

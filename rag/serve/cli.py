@@ -106,7 +106,7 @@ def serve(
             example = other_address(host, port, "rag.example.org")
             raise UsageError(f"--host {host} needs --base-url too, the address that people type, such as {example}")
         if not keys and not allow_anonymous:
-            raise UsageError(f"--host {host} lets other machines in: give --key-file FILE, or --allow-anonymous")
+            raise UsageError(f"--host {host} lets other machines connect: give --key-file FILE, or --allow-anonymous")
     limits = Limits(workers or os.cpu_count() or 1, waiting, seconds)
     serve_indexes(
         open_named(index),

@@ -57,7 +57,7 @@ def read_keys(path: Path | None) -> Keys:
             raise UsageError(f"{path}: the keys cannot be read: {reason}") from None
         keys = [line for raw in lines if (line := raw.strip()) and not line.startswith("#")]
         if not keys:
-            raise UsageError(f"{path}: there is no key; write one a line")
+            raise UsageError(f"{path}: there are no keys; write one per line")
         try:
             Keys(keys)
         except UsageError as error:

@@ -239,7 +239,7 @@ class _Tools:
         texts = [Passage(f"text {number}", "", text) for number, text in enumerate(given.evidence, 1)]
         most = self._service.limits.claims
         if len(texts) + len(given.passages) > most:
-            raise UsageError(f"there are {len(texts) + len(given.passages)} texts and passages; the most are {most}")
+            raise UsageError(f"there are {len(texts) + len(given.passages)} texts and passages; the maximum is {most}")
         read = [found.passage for found in await self._service.run(self._passages, index, given.passages)]
         texts += read
         found = await self._service.run(self._service.judge, given.claim, texts, given.question)

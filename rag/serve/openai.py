@@ -175,7 +175,7 @@ def _conversation(messages: Sequence[_Message], field: str, service: Service) ->
         said.append((message.role, _text(message, place)))
     last = max((at for at, (role, _) in enumerate(said) if role == "user"), default=None)
     if last is None:
-        raise _RequestError(f"{field}: no message of a user", field)
+        raise _RequestError(f"{field}: no user message", field)
     turns: list[Turn] = []
     for role, text in said[:last]:
         if role == "user":

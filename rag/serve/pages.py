@@ -241,7 +241,7 @@ class AskPages:
     def _question(self, given: Mapping[str, str]) -> str:
         question, most = given.get("q", "").strip(), self._service.limits.question
         if len(question) > most:
-            raise UsageError(f"the question has {len(question):,} characters; the most are {most:,}")
+            raise UsageError(f"the question has {len(question):,} characters; the maximum is {most:,}")
         return question
 
     def _choice(self, name: str) -> tuple[str, str]:
@@ -508,7 +508,7 @@ class OtherPages:
             ("text of the sources", given["sources"], 4 * limits.text),
         ):
             if len(value) > most:
-                raise UsageError(f"the {what} has {len(value):,} characters; the most are {most:,}")
+                raise UsageError(f"the {what} has {len(value):,} characters; the maximum is {most:,}")
         text, question = text.replace("\r\n", "\n"), given["question"].strip()
         judge = self._service.judge_model
         if given["against"] == "sources":

@@ -588,7 +588,7 @@ class Service:
         """Return a text without lone surrogates, which no answer could be sent with."""
         check_type(what, text, "a string", str)
         if len(text) > most:
-            raise UsageError(f"{what} has {len(text):,} characters; the most are {most:,}")
+            raise UsageError(f"{what} has {len(text):,} characters; the maximum is {most:,}")
         if not text.strip() and not empty:
             raise UsageError(f"{what} is empty")
         return _SURROGATE.sub("\ufffd", text)
@@ -600,7 +600,7 @@ class Service:
 
     def _check_many(self, what: str, given: Collection[object]) -> None:
         if len(given) > self.limits.claims:
-            raise UsageError(f"there are {len(given)} {what}; the most are {self.limits.claims}")
+            raise UsageError(f"there are {len(given)} {what}; the maximum is {self.limits.claims}")
 
 
 def is_callers(error: Exception) -> bool:

@@ -159,7 +159,7 @@ def _check_writable(uploads: Path, folder: Path) -> None:
 def folder_of(index: Index, name: str) -> Path:
     """Return the folder of an index that can take documents; raises `UsageError` for others."""
     if index.build is None or index.lucene is not None:
-        raise UsageError(f"index {name!r} is no folder that documents can be added to; build one: rag index build")
+        raise UsageError(f"index {name!r} is not a folder that documents can be added to; build one: rag index build")
     try:
         roots_of(index.manifest, index.build.parent)
     except IndexingError as error:

@@ -665,4 +665,4 @@ def test_answers_outside_the_benchmark_are_dropped_and_the_first_is_named(tmp_pa
 def test_a_text_that_is_no_json_is_named(tmp_path: Path, autoais: Command) -> None:
     path = tmp_path / "plain.txt"
     path.write_text("Who is the mayor?\n")
-    one_line_error(autoais("score", path, *LEX), "plain.txt:1: no JSON, and as the header of a CSV it has no rows")
+    one_line_error(autoais("score", path, *LEX), "plain.txt:1: not JSON, and as the header of a CSV it has no rows")

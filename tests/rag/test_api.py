@@ -73,7 +73,7 @@ def test_an_index_is_built_of_several_sources_and_replaced(corpus: Path, tmp_pat
     more = write_corpus(tmp_path / "more.jsonl", [("e#1", "Oder", "The Oder is a river too.")])
     home = tmp_path / "i.index"
     assert rag.build_index([str(corpus), more], home).manifest["passages"] == len(SHELF) + 1
-    with pytest.raises(IndexingError, match=r"is an index already: rag index add or update changes it"):
+    with pytest.raises(IndexingError, match=r"already exists: rag index add or update changes it"):
         rag.build_index(more, home)
     assert rag.build_index(more, home, replace=True).manifest["passages"] == 1
     with pytest.raises(IndexingError, match="does not exist"):

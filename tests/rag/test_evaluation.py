@@ -164,7 +164,7 @@ def test_files_that_do_not_go_together(shelf: Path, corpus: Path, questions: Pat
     refused("no index at", run, qrels, hit, questions=questions, index=tmp_path / "gone")
     refused("source", run, qrels, hit, questions=questions, corpus=[tmp_path / "gone"])
     plain, strangers = write(tmp_path / "t.tsv", "1\twhat?\n"), write(tmp_path / "s", "1 Q0 stranger 1 1 t\n")
-    refused("has reference answers for none of the judged topics", run, qrels, hit, questions=plain, index=shelf)
+    refused("has no reference answers for the judged topics", run, qrels, hit, questions=plain, index=shelf)
     refused("holds none of the 1 passages of the runs", strangers, qrels, hit, questions=questions, corpus=[corpus])
 
 

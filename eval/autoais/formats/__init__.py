@@ -195,7 +195,7 @@ def _first_record(path: Path) -> Row:
             return header_of(path) or where, row
         broken = broken or row
     if broken is None and (header := header_of(path)):
-        broken = FormatError(f"{header}: no JSON, and as the header of a CSV it has no rows; {_LISTED}")
+        broken = FormatError(f"{header}: not JSON, and as the header of a CSV it has no rows; {_LISTED}")
     raise broken or FormatError(f"{path}: holds no records; {_LISTED}")
 
 

@@ -78,7 +78,7 @@ class HumanJudge(Judge):
         if options["likert"] not in (str(RELAXED), str(STRICT)):
             raise UserError(f"likert {options['likert']!r}: should be {RELAXED} (relaxed) or {STRICT} (strict)")
         if not model:
-            raise UserError("the judge 'human:' names no file; write human:<file>, with labels of people")
+            raise UserError("the judge 'human:' names no file; write human:<file>, with human labels")
         file, answers = Path(model), options.get("answers")
         for named, what in ((model, "labels of people"), (answers, "the rated answers")):
             if named is not None and not Path(named).is_file():
@@ -97,9 +97,9 @@ class HumanJudge(Judge):
             one for listed in (self._known.pairs, self._known.placed, self._known.wholes) for one in listed.values()
         ]
         if known and all(one.verdict is Verdict.UNDECIDED for one in known):
-            raise UserError(f"{file}: people are split on all that they judged, so that nothing is decided")
+            raise UserError(f"{file}: people are tied on everything they judged, so nothing is decided")
         if not known:
-            raise UserError(f"{file}: no answer, sentence or citation in it has a label of people")
+            raise UserError(f"{file}: no answer, sentence or citation in it has a human label")
         self._name = f"human@{digest}"
         self._unknown: set[int] = set()
 

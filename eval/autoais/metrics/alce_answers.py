@@ -107,7 +107,7 @@ def check_mauve(model: Path) -> None:
     if find_spec("mauve") is None:
         raise missing_extra("MAUVE", "mauve")
     if "gpt2" not in str(model) or not (model / "config.json").is_file():
-        raise UserError(f"{model} is no folder with GPT-2 large (ALCE's model); its name must contain 'gpt2'")
+        raise UserError(f"{model} is not a folder with GPT-2 large (ALCE's model); its name must contain 'gpt2'")
 
 
 def _first_words(text: str) -> str:

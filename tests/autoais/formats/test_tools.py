@@ -431,7 +431,7 @@ def test_quoted_cells_of_dpr_are_unquoted_and_broken_ones_named(tmp_path: Path) 
 def test_a_corpus_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.tsv"
     path.write_text("id\ttext\ttitle\n", "utf-16")
-    with pytest.raises(FormatError, match=r"c\.tsv has zero bytes, so it is no text in UTF-8"):
+    with pytest.raises(FormatError, match=r"c\.tsv contains zero bytes, so it is not UTF-8 text"):
         detect_corpus(path)
 
 

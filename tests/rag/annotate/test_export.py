@@ -305,14 +305,14 @@ def test_an_export_goes_to_no_folder_with_something_else(make_study: MakeStudy, 
     assert first["notes"] == ["items of the study that are not finished: 2 of 2"]
     (out / "manifest.json").unlink()  # as if killed
     assert study.export(out) == first
-    with pytest.raises(UserError, match=r"holds something else than an export \(.*name an empty folder"):
+    with pytest.raises(UserError, match=r"is not an export \(it holds .*name an empty folder"):
         study.export(study.folder)
     assert (study.folder / "study.toml").exists()
     for name, text in (("collection.json", "{}"), ("manifest.json", "{}"), ("answers.jsonl", "")):
         other = tmp_path / name.partition(".")[0]
         other.mkdir()
         (other / name).write_text(text)
-        with pytest.raises(UserError, match=f"something else than an export .{name}"):
+        with pytest.raises(UserError, match=f"is not an export .it holds {name}"):
             study.export(other)
         assert (other / name).read_text() == text
 

@@ -88,7 +88,7 @@ def test_a_collection_of_the_reader(topics: Path, qrels: Path, quotes: Path, tmp
 
 
 def test_several_answers_of_a_system_without_seeds_are_told(asked: Path, tmp_path: Path, rag: Command) -> None:
-    said = "--answers 3 is for language models; asked once a question: reader"
+    said = "--answers 3 is for language models; asked once per question: reader"
     build = ("collect", "build", tmp_path / "c", "--questions", asked, "--system", "reader")
     done = rag(*build, "--answers", "3")
     assert (done.returncode, said in done.stderr) == (0, True)

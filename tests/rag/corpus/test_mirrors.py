@@ -595,7 +595,7 @@ def test_a_build_or_an_addition_that_fails_leaves_no_mirror(
     kept = next(home.glob(".rag-web-*"))
     before = open_index(home).manifest
     one_line_error(rag("index", "add", home, server.url("/gone"), "--allow-network"), "404 Not Found")
-    one_line_error(rag("index", "build", url, "--to", home, "--allow-network"), "is an index already")
+    one_line_error(rag("index", "build", url, "--to", home, "--allow-network"), "already exists")
     server.forget()
     missing = rag("index", "build", url, tmp_path / "no", "--to", home, "--replace", "--allow-network")
     one_line_error(missing, "does not exist")

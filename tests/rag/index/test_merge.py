@@ -158,7 +158,7 @@ def test_the_command_merges_documents_and_they_are_updated(tmp_path: Path, rag: 
 def test_an_index_is_replaced_once_the_merged_one_is_complete(towns: Path, tmp_path: Path, rag: Command) -> None:
     home, names = built(tmp_path, "old", range(60, 70)), [towns / "a.index", towns / "b.index"]
     before = open_index(home)
-    one_line_error(rag("index", "merge", *names, "--to", home), "is an index already", "--replace")
+    one_line_error(rag("index", "merge", *names, "--to", home), "already exists", "--replace")
     assert rag("index", "merge", *names, "--to", home, "--replace").returncode == 0
     assert_same(home, towns / "whole.index")
     assert len(contents(before)) == 10  # whoever has it open keeps reading it
@@ -356,7 +356,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (["one"], ["two or more, found 1"]),
+        (["one"], ["two or more indexes, found 1"]),
         (["one", "two", "one"], ["one.index is named twice"]),
         (["one", "two", "merged/../two"], ["two.index is named twice"]),
         (["one", "nothing"], ["no index at", "nothing.index"]),
@@ -421,7 +421,7 @@ def test_an_index_whose_files_do_not_account_for_its_passages_is_refused(zoo: Pa
     manifest = json.loads((damaged / "manifest.json").read_text())
     (damaged / "manifest.json").write_text(json.dumps({**manifest, "files": {}}))  # older ones lack it
     path.write_text(text)
-    with pytest.raises(IndexingError, match="an index has other passages than its files say: rag index verify"):
+    with pytest.raises(IndexingError, match="the passages of an index do not match its files: rag index verify"):
         library.merge_indexes([zoo / "one.index", damaged], tmp_path / "merged.index")
     assert "counts 12 passages" in verify(damaged)[0]
     assert not (tmp_path / "merged.index").exists()

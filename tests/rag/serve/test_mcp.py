@@ -171,7 +171,7 @@ def test_what_tools_return_fits_their_schemas(service: Service) -> None:
         ("ask", {"question": "x" * 3000}, "3,000 characters"),
         ("ask", {"question": "What?", "system": "openai:gpt"}, "no system called 'openai:gpt'"),
         ("judge", {"claim": "x", "passages": ["nope"]}, "has no passage 'nope'"),
-        ("judge", {"claim": "x", "passages": ["nope"] * 21}, "21 texts and passages; the most are 20"),
+        ("judge", {"claim": "x", "passages": ["nope"] * 21}, "21 texts and passages; the maximum is 20"),
         ("judge", {"claim": "", "evidence": ["a"]}, "is empty"),
     ],
 )

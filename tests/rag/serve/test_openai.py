@@ -224,7 +224,7 @@ def test_what_programs_always_send_is_ignored(client: openai.OpenAI) -> None:
         ({"modalities": ["audio"]}, "modalities", "only text"),
         ({"extra_body": {"cite": "no"}}, "cite", "'markers' or 'links'"),
         ({"messages": []}, "messages", "at least 1 item"),
-        ({"messages": [{"role": "system", "content": "x"}]}, "messages", "no message of a user"),
+        ({"messages": [{"role": "system", "content": "x"}]}, "messages", "no user message"),
         ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "y"}]}, "messages[0].role", "found 'tool'"),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},

@@ -136,7 +136,7 @@ def test_neighbours_of_passages_without_a_file_have_the_same_title(tmp_path: Pat
         (lambda s: s.ask(""), UsageError, "empty"),
         (lambda s: s.ask(" \n"), UsageError, "empty"),
         (lambda s: s.ask("?!"), QuestionError, "word"),
-        (lambda s: s.ask("x" * 3000), UsageError, "3,000 characters; the most are 2,000"),
+        (lambda s: s.ask("x" * 3000), UsageError, "3,000 characters; the maximum is 2,000"),
         (lambda s: s.ask(QUESTION, k=0), UsageError, "from 1 to 100"),
         (lambda s: s.ask(QUESTION, k=10**9), UsageError, "from 1 to 100"),
         (lambda s: s.ask(QUESTION, recipe="/etc/passwd.toml"), UsageError, "no recipe"),

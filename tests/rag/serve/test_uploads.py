@@ -165,7 +165,7 @@ def test_one_upload_at_a_time(client: TestClient, service: Service) -> None:
 
 def test_indexes_that_take_no_documents_are_refused() -> None:
     service = Service({"handbook": rag.open_index()})
-    for name, told in (("handbook", "is no folder"), ("nope", "no index called")):
+    for name, told in (("handbook", "is not a folder"), ("nope", "no index called")):
         with pytest.raises(UsageError, match=told):
             create_app(service, uploads=(name,))
     with TestClient(create_app(service), base_url="http://localhost") as client:
