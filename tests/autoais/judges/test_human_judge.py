@@ -150,7 +150,7 @@ def test_equal_sentences_of_two_answers_keep_their_own_labels_and_share_one_else
     for first, second, own in (("55", "52", [yes, tie]), ("52", "55", [tie, yes]), ("55", "22", [yes, no])):
         assert verdicts(answers, first, second) == own
         assert verdicts(elsewhere, first, second) == [tie]
-    with pytest.raises(UserError, match="people are split on all that they judged"):
+    with pytest.raises(UserError, match="people are tied on everything they judged"):
         verdicts(answers, "52", "52")
 
 
@@ -372,7 +372,7 @@ def test_what_is_no_file_of_labels_is_refused(tmp_path: Path, autoais: Command) 
         (f"human:{tmp_path / 'gone'}", "there is no file"),
         ("human:", "names no file; write human:<file>"),
         (f"human:{ratings},answers={tmp_path / 'gone'}", "there is no file .*gone; name a file with the rated answers"),
-        (f"human:{bare}", "no answer, sentence or citation in it has a label"),
+        (f"human:{bare}", "no answer, sentence or citation in it has a human label"),
         (f"human:{ratings}", "name the rated answers too"),
         (f"human:{ratings},answers={bare}", "answer '9' has ratings, but is not among the answers"),
         (f"human:{bare},answers={bare}", "holds answers, not ratings"),
