@@ -353,6 +353,12 @@ def test_every_file_that_is_not_read_is_counted(tmp_path: Path) -> None:
     }
 
 
+def test_an_archive_is_to_be_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "docs.tar.gz").write_bytes(b"\x1f\x8b\0")
+    with pytest.raises(FormatError, match=r"docs\.tar\.gz is an archive: unpack it and name the folder"):
+        [*Corpus([tmp_path / "docs.tar.gz"]).read()]
+
+
 def test_what_tools_note_of_a_package_is_not_read(tmp_path: Path) -> None:
     needs = "# what the mill needs\nstone>=2  # by the keeper\nflour[fine]==1.0 ; wind > 3\nsacks\n-r more.txt\n"
     unread = {"mill.egg-info/notes.txt": LONG, "PKG-INFO": LONG, "robots.txt": LONG, "test-requirements.txt": needs}
