@@ -564,6 +564,11 @@ def test_attributes_icons_keys_and_lines_that_say_nothing(tmp_path: Path) -> Non
     ]
 
 
+def test_ticks_are_shown_as_github_shows_them(tmp_path: Path) -> None:
+    text = "| Mill | Runs |\n|---|---|\n| old | :white_check_mark: |\n| new | :x: |\n\nThe time `:x:` or a:x:b.\n"
+    assert blocks(tmp_path, "m.md", text) == ["Mill: old | Runs: ✅", "Mill: new | Runs: ❌", "The time :x: or a:x:b."]
+
+
 def test_footnotes_definitions_and_abbreviations_of_markdown(tmp_path: Path) -> None:
     text = dedent("""\
         The mill[^1] grinds [^all].
