@@ -17,7 +17,7 @@ _PROGRAM = re.compile(
     r"""\s*(?:from\ [\w.]+\ import\ |import\ [\w.]+(?:\ as\ \w+)?$|@\w|(?:const|let|var|local)\ \w|[\w.]+\ =\ )
     |\s*(?:def|class|if|for|while|with|try|else)\b.*:$
     |.*\S\s+(?://|\#)\s
-    |.*(?:[{\[]|[)}\]"'];|[}\]][)\]]*,?)$""",
+    |.*(?:[{\[]|[)}\]"'];|\}[)\]]*,?|\][)\],]+)$""",
     re.VERBOSE,
 )
 _ARGUMENTS = re.compile(r"[\w\s][(\[<]")

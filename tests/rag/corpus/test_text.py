@@ -327,6 +327,9 @@ def test_a_list_that_does_not_stand_again_is_no_contents() -> None:
 def test_prose_in_pre_is_told_from_code() -> None:
     prose = "This program reads the mail that came in\nand writes it to a file for each of the users.\n" * 4
     assert is_prose(prose)
+    assert is_prose(
+        "12. [bug] The gate of the mill was open at night.\n    It is closed by the keeper now. [GL #12]\n" * 4
+    )
     assert not is_prose("for line in lines:\n    print(line)\n" * 6)
     assert not is_prose("# This comment explains what the setting does\nport = 25\n" * 6)
     assert not is_prose("One sentence that stands alone in here.")
