@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -523,13 +524,15 @@ def print_json(value: object) -> None:
 
 
 # click's UsageError, by its subclass: it is in the package click, or inside typer, by the version of typer.
+_NO_COMMAND = re.compile(r"No such command '(.+?)'")
 _UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
 
 
 def run(application: typer.Typer) -> None:
     """Run a command line; a `UserError` becomes one line on standard error and exit code 2.
 
-    So does a wrong option or argument of a command. For an unknown command, the usage is printed.
+    So does a wrong option or argument of a command. For an unknown command, the usage is printed,
+    or where it is: `rag index build` for `rag build`.
     """
     command = typer.main.get_command(application)
     invoke = command.invoke
@@ -539,8 +542,17 @@ def run(application: typer.Typer) -> None:
             return invoke(context)
         except _UsageError as error:
             at = error.ctx
-            if at is None or hasattr(at.command, "commands"):
+            if at is None:
                 raise
+            if groups := getattr(at.command, "commands", None):
+                unknown = _NO_COMMAND.match(error.format_message())
+                there = [
+                    name for name, group in groups.items() if unknown and unknown[1] in getattr(group, "commands", ())
+                ]
+                if unknown is None or not there:
+                    raise
+                known = " or ".join(f"{at.command_path} {name} {unknown[1]}" for name in there)
+                raise UserError(f"{at.command_path}: no command {unknown[1]!r}; there is {known}") from error
             message = " ".join(error.format_message().split()).rstrip(".")
             raise UserError(f"{at.command_path}: {message}; see {at.command_path} --help") from error
 

@@ -15,6 +15,7 @@ from rag.errors import FormatError, IndexingError
 from rag.types import Passage
 
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the estimate before a build
+_ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".whl")
 
 
 @dataclass
@@ -194,6 +195,8 @@ def sniff(source: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()
         return DOCUMENTS
     if is_document(source):
         return DOCUMENTS
+    if source.name.lower().endswith(_ARCHIVES):
+        raise FormatError(f"{source} is an archive: unpack it and name the folder")
     try:
         return detect_corpus(source)
     except FormatError as error:

@@ -10,6 +10,7 @@ from rag.corpus.sources import selected
 
 # Where Sphinx keeps styles, scripts and fonts, with their licences, and patterns of pages.
 _NO_TEXT = frozenset(["_static", "_templates"])
+_PACKAGED = (".egg-info", ".dist-info")  # what Python notes of a package: lists of its files and what it needs
 _PACKINGS = frozenset([".gz", ".bz2", ".xz", ".zst"])
 
 
@@ -62,7 +63,8 @@ def _passed(entry: "os.DirEntry[str]") -> str | None:
         return "item hidden by a dot"
     if entry.is_symlink() and not Path(entry.path).exists():
         return "link to nowhere"
-    return f"folder called {entry.name}" if entry.name in _NO_TEXT and entry.is_dir() else None
+    without_text = entry.name in _NO_TEXT or entry.name.endswith(_PACKAGED)
+    return f"folder called {entry.name}" if without_text and entry.is_dir() else None
 
 
 def _suffix(name: str) -> str:

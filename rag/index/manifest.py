@@ -112,7 +112,8 @@ def _check_there(folder: Path) -> None:
     if not (folder / MANIFEST).exists():
         if folder.is_dir() and any(p.name.startswith(BUILD) for p in folder.iterdir()):
             raise IndexingError(f"the index at {folder} is half-built (no {MANIFEST}): build it again")
-        raise IndexingError(f"{folder} is not an index (no {MANIFEST})")
+        of_documents = f": build one of its documents with rag index build {folder} --to NAME.index"
+        raise IndexingError(f"{folder} is not an index (no {MANIFEST}){of_documents if folder.is_dir() else ''}")
 
 
 def _check_version(version: int, folder: Path) -> None:

@@ -622,6 +622,7 @@ def test_a_wrong_option_or_argument_is_one_line(autoais: Command, rag: Command) 
     one_line_error(autoais("compare", "a"), "autoais compare: Missing argument 'b'")
     one_line_error(autoais("score", "a", "--jugde", "x"), "autoais score: No such option: --jugde")
     one_line_error(rag("bench", "run", "handbook", "--limit", "0"), "rag bench run: Invalid value for '--limit'")
+    one_line_error(rag("update", "docs.index"), "rag: no command 'update'; there is rag index update")
     assert autoais("nothing").stderr.splitlines()[0].split() == "Usage: autoais [OPTIONS] COMMAND [ARGS]...".split()
 
 

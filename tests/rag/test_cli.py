@@ -169,7 +169,7 @@ def test_a_short_answer_comes_first_only_if_the_passages_agree_on_it(share: floa
 def test_bad_index_paths_are_one_line(rag: Command, tmp_path: Path, shelf: Path) -> None:
     one_line_error(rag("ask", "river?", "--index", tmp_path / "gone"), "no index at", "rag index build")
     (tmp_path / "notes").mkdir()
-    one_line_error(rag("ask", "river?", "--index", tmp_path / "notes"), "is not an index")
+    one_line_error(rag("ask", "river?", "--index", tmp_path / "notes"), "is not an index", "rag index build")
     manifest = shelf / "manifest.json"
     said, now = manifest.read_text(), f'"format_version": {FORMAT_VERSION}'
     for version, way_out in ((FORMAT_VERSION + 1, "upgrade attributed-rag"), (FORMAT_VERSION - 1, "build it again")):

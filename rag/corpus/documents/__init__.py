@@ -8,6 +8,7 @@ import io
 import re
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
 from mimetypes import MimeTypes
@@ -37,7 +38,10 @@ _TEXTS = re.compile(
 )
 _EXPORTED = re.compile(r"(?<=\S) [\da-f]{32}(?:_all)?\Z")  # what Notion adds to the name of each page
 _NUMBER = re.compile(r"(?:\.\d+)?")  # a suffix that says nothing, as of `LICENSE` or `Apache-2.0`
-_HISTORIES = frozenset(["changelog", "copyright"])
+_UNREAD = frozenset(["changelog", "copyright", "pkg-info"])  # histories, and the README of a Python package once more
+_SETTINGS = frozenset(["cmakelists.txt", "robots.txt"])
+_REQUIREMENTS = re.compile(r"(?:[\w-]+[-_])?requirements(?:[-_][\w-]+)?\.txt")
+_REQUIRED = re.compile(rb"(?:[ \t]*(?:#|-)[^\n]*|[\w.-]+(?:\[[\w, -]*\])?[ \t]*(?:[=<>!~;@\\][^\n]*)?|[ \t]*)(?:\n|\Z)")
 
 
 @dataclass(slots=True)
@@ -120,24 +124,35 @@ def _is_readme(name: str) -> bool:
 
 
 def _may_be_text(name: str) -> bool:
-    """Whether a name says nothing of what a file holds; histories of changes are not read."""
+    """Whether a name says nothing of what a file holds; some of these are not read."""
     bare = name.lower().removesuffix(".gz")
-    return _NUMBER.fullmatch(PurePosixPath(bare).suffix) is not None and PurePosixPath(bare).name not in _HISTORIES
+    return _NUMBER.fullmatch(PurePosixPath(bare).suffix) is not None and PurePosixPath(bare).name not in _UNREAD
 
 
 def is_document(path: Path) -> bool:
     """Whether a file is of a known type, by its name, and where other files are called so, by its beginning."""
-    kind = kind_of(path.name)
-    if kind is None and not _may_be_text(path.name):
+    kind, name = kind_of(path.name), path.name.lower()
+    if (kind is None and not _may_be_text(name)) or name in _SETTINGS:
         return False
-    if kind is not None and kind not in CHECKED:
+    if _REQUIREMENTS.fullmatch(name):
+        check: Callable[[bytes], bool] = _is_no_list_of_packages
+    elif kind is None:
+        check = is_plain_text
+    elif kind in CHECKED:
+        check = CHECKED[kind]
+    else:
         return True
-    check = is_plain_text if kind is None else CHECKED[kind]
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             return check(file.read(HEAD))
     except (OSError, EOFError, zlib.error):
         return False
+
+
+def _is_no_list_of_packages(head: bytes) -> bool:
+    """Whether the beginning of a file says more than which packages a program needs, a line each."""
+    lines = head.replace(b"\r", b"").splitlines(keepends=True)[: -1 if len(head) == HEAD else None]
+    return not all(map(_REQUIRED.fullmatch, lines))
 
 
 def _bytes(path: Path | Traversable) -> bytes:

@@ -95,8 +95,8 @@ class BlockBuilder:
             id(block) for block in names if block.kind is not Kind.HEADING and len(block.text.split()) < _CAPTION_WORDS
         }
 
-    def _code(self, text: str) -> None:
-        if is_prose(text):
+    def _code(self, text: str, *, certain: bool = False) -> None:
+        if not certain and is_prose(text):
             for block in plain_blocks(text, self.dropped):
                 below = heading(block.text, min(6, block.level + 1))
                 self.blocks.append(below if block.kind is Kind.HEADING else block)

@@ -58,6 +58,7 @@ _LETTERS = "a[id^=index_], a[name^=index_]"
 _SITE = re.compile(r"\s[-–—|:·]\s.*")
 _CHAPTER = re.compile(r"\s*(?i:chapter|part|appendix|section)\s+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])\b")
 _BESIDE = 6  # words beside a link of a page of contents
+_LANGUAGE = re.compile(r"\blanguage-(?!(?:te?xt|plain(?:text)?|none|nohighlight|markdown|md)\b)\w")
 _BETWEEN_DASHES = re.compile(r"- \S{1,8} -")
 
 
@@ -112,7 +113,7 @@ class Page(BlockBuilder):
         elif tag in _HEADINGS:
             self._heading(node, int(tag[1]))
         elif tag in ("pre", "listing", "xmp"):
-            self._code(node.text())
+            self._code(node.text(), certain=_names_language(node))
         elif self._left_out(node, tag):
             pass
         elif tag == "table":
@@ -303,9 +304,10 @@ class Page(BlockBuilder):
     def _take_lead(self) -> None:
         """Remove the line that announces what is left out; a longer one says something by itself."""
         lead = self.blocks[-1] if self.blocks else None
-        if lead is None or lead.kind not in (Kind.TEXT, Kind.LEAD) or not lead.text.endswith(":"):
+        if lead is None or lead.kind not in (Kind.TEXT, Kind.LEAD):
             return
-        if len(lead.text.split()) <= _LEAD_WORDS and not _SENTENCE_END.search(lead.text):
+        announces = lead.text.endswith(":") and len(lead.text.split()) <= _LEAD_WORDS
+        if nav.names_contents(lead.text) or (announces and not _SENTENCE_END.search(lead.text)):
             self.blocks.pop()
 
     def _paragraph(self, node: "LexborNode") -> None:
@@ -578,6 +580,12 @@ def _code_lines(node: "LexborNode", text: str) -> str | None:
         return None
     lines = (line.lstrip(" \t") for line in node.text().split("\n"))
     return "\n".join(line.replace("\xa0", " ") for line in lines if line.strip())
+
+
+def _names_language(node: "LexborNode") -> bool:
+    """Whether preformatted text says in which language it is written, as a fence of Markdown does."""
+    named = node.css_first("code[class*=language-]")
+    return named is not None and _LANGUAGE.search(named.attributes.get("class") or "") is not None
 
 
 def _in_example(node: "LexborNode") -> bool:

@@ -35,6 +35,8 @@ _ATTRIBUTES = re.compile(rf"\{{:?[ \t]*{_ATTRIBUTE}(?:[ \t]+{_ATTRIBUTE})*[ \t]*
 _AFTER = ")]`*>"  # what attributes stand behind in a line: a link, an image, code, emphasis; not `x_{i=1}` in formulas
 # A table of contents, an included file, a statement of Jinja or Liquid, a shortcode of Hugo: a line that says nothing.
 _SILENT = re.compile(r"\[TOC\]|;?-+8<-+(?:[ ].*)?|\{[%!][^{}]*[%!]\}|\{\{[<%][^{}]*[%>]\}\}", re.IGNORECASE)
+_TICKS = {":white_check_mark:": "✅", ":heavy_check_mark:": "✅", ":x:": "❌"}  # in tables of what is supported
+_TICK = re.compile(rf"(?<![\w:])(?:{'|'.join(_TICKS)})(?![\w:])")
 _ICON = re.compile(r":(?:material|octicons|fontawesome|simple)-[\w-]{1,80}:")
 _KEYS = re.compile(r"\+\+([a-z][a-z0-9-]{1,20}(?:\+[a-z0-9-]{1,20})*)\+\+")
 
@@ -158,6 +160,15 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
     def icon(state: "StateInline", silent: bool) -> bool:
         return state.src[state.pos] == ":" and _left_out(state, _ICON)
 
+    def tick(state: "StateInline", silent: bool) -> bool:
+        found = _TICK.match(state.src, state.pos, state.posMax) if state.src[state.pos] == ":" else None
+        if found is None:
+            return False
+        if not silent:
+            state.push("text", "", 0).content = _TICKS[found[0]]
+        state.pos = found.end()
+        return True
+
     def keys(state: "StateInline", silent: bool) -> bool:
         found = _KEYS.match(state.src, state.pos, state.posMax) if state.src[state.pos] == "+" else None
         if found is None:
@@ -181,6 +192,7 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         ("mark", mark),
         ("reference", reference),
         ("icon", icon),
+        ("tick", tick),
         ("keys", keys),
     ):
         reader.inline.ruler.before("backticks", f"mkdocs_{name}", part)

@@ -19,11 +19,13 @@ _DIRECTIVE = re.compile(rf"^[ \t]*{_CALL}", re.MULTILINE)
 _UNINDENTED = re.compile(rf"^{_CALL}(?:[ \t]|$)", re.MULTILINE)
 _ROLE = re.compile(r"(?<![\w+.:-]):([\w+.-]+(?::[\w+.-]+)*):`")
 _TARGET = re.compile(r"(?<!\0)\s*<[^<>]+>\Z")
+_NAMED = re.compile(r"(?P<title>.*\S)\s*(?<!\0)<[~!]?(?P<path>(?:\w+\.)+)(?P<name>\w+)>", re.DOTALL)
 _SHORTENED = re.compile(r"~[\w.:]+")
 _UNKNOWN = re.compile(r"`(.+?)(?:\s*<[^<>]+>)?`__?|\|(.+)\|_{0,2}|(\[.+\])_", re.DOTALL)
 _LABEL = "label"
 _LABELS = frozenset(["ref", "numref"])
 _REFERENCES = _LABELS | {"doc", "any", "term", "download", "class", "func", "meth", "mod"}
+_PARAMETERS = frozenset("param parameter arg argument keyword kwarg kwparam".split())
 _VERBATIM = frozenset("file samp command program kbd guilabel menuselection envvar genex regexp math code".split())
 CONTENTS = frozenset(["toctree", "contents", "sectnum", "autosummary", "listing-table", "genindex"])
 _SILENT = frozenset(
@@ -107,7 +109,8 @@ def _published(text: str, dropped: Counter[str], **more: bool) -> dict[str, Any]
 def _parser() -> Any:  # noqa: ANN401
     """docutils' parser without its search for addresses in running text, whose time grows with the text's square.
 
-    References show the titles of what they lead to, and those that lead nowhere their bare text.
+    References show the titles of what they lead to, and those that lead nowhere their bare text. A parameter, as in
+    `:param int size:`, is shown as Sphinx does: `size (int)`.
     """
     from docutils import nodes
     from docutils.parsers.rst import Parser, states
@@ -124,6 +127,11 @@ def _parser() -> Any:  # noqa: ANN401
             for node in self.document.findall(nodes.inline):
                 if title := titles.get(nodes.fully_normalize_name(node.get(_LABEL, "")), ""):
                     node.children = [nodes.Text(title)]
+            for node in self.document.findall(nodes.field_name):
+                said = node.astext().split()
+                if len(said) > 1 and said[0] in _PARAMETERS:
+                    of_type = f" ({' '.join(said[1:-1])})" if len(said) > 2 else ""
+                    node.children = [nodes.Text(said[-1] + of_type)]
             for node in [*self.document.findall(nodes.problematic)]:
                 if unknown := _UNKNOWN.fullmatch(node.astext()):
                     node.parent.replace(node, nodes.Text(unknown[unknown.lastindex or 0]))
@@ -208,7 +216,13 @@ def _role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any]
 def _default_role(_: str, raw: str, text: str, *__: Any, **___: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
     from docutils import nodes
 
-    shown = text[1:].rpartition(".")[2] if _SHORTENED.fullmatch(text) else text
+    named = _NAMED.fullmatch(text)
+    if _SHORTENED.fullmatch(text):
+        shown = text[1:].rpartition(".")[2]
+    elif named and (named["name"] in named["title"] or named["path"].count(".") > 1):  # not `open <notes.txt>`
+        shown = named["title"]
+    else:
+        shown = text
     return [nodes.inline(raw, shown.replace("\0", ""))], []
 
 

@@ -12,13 +12,22 @@ _SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")
 _SIGN = re.compile(r"[$=<>{}\[|\\]|(?<!\d)[\w.]*/\w|\w_\w|\w\.\w*[a-z]|(?:^|\s)--?\w|^\s*#|\w\(")  # of code
 # A line of a script, of settings, of data or with marks of roff.
 _NO_TEXT = re.compile(r"\s*(?:#|[.'][A-Za-z\\]|//|;|/\*|\*/|[<{}|@%$]|\w+\s*[:+?]?=)|.*(?:[{};\\]|\*/)\s*$")
+# A line of a program: an import, a decorator, a variable, the head of a block, a comment at its end, or open brackets.
+_PROGRAM = re.compile(
+    r"""\s*(?:from\ [\w.]+\ import\ |import\ [\w.]+(?:\ as\ \w+)?$|@\w|(?:const|let|var|local)\ \w|[\w.]+\ =\ )
+    |\s*(?:def|class|if|for|while|with|try|else)\b.*:$
+    |.*\S\s+(?://|\#)\s
+    |.*(?:[{\[]|[)}\]"'];|\}[)\]]*,?|\][)\],]+)$""",
+    re.VERBOSE,
+)
 _ARGUMENTS = re.compile(r"[\w\s][(\[<]")
 
 
 def is_prose(text: str) -> bool:
     """Whether preformatted text holds sentences, as a manual page set in `<pre>` does, rather than code."""
     lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) < 6 or sum(bool(_COMMENT.match(line)) for line in lines) > 0.2 * len(lines):
+    coded = sum(bool(_COMMENT.match(line) or _PROGRAM.match(line.rstrip())) for line in lines)
+    if len(lines) < 6 or coded > 0.2 * len(lines):
         return False
     return sum(map(wordy, lines)) >= 0.5 * len(lines)
 

@@ -353,6 +353,24 @@ def test_every_file_that_is_not_read_is_counted(tmp_path: Path) -> None:
     }
 
 
+def test_an_archive_is_to_be_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "docs.tar.gz").write_bytes(b"\x1f\x8b\0")
+    with pytest.raises(FormatError, match=r"docs\.tar\.gz is an archive: unpack it and name the folder"):
+        [*Corpus([tmp_path / "docs.tar.gz"]).read()]
+
+
+def test_what_tools_note_of_a_package_is_not_read(tmp_path: Path) -> None:
+    needs = "# what the mill needs\nstone>=2  # by the keeper\nflour[fine]==1.0 ; wind > 3\nsacks\n-r more.txt\n"
+    unread = {"mill.egg-info/notes.txt": LONG, "PKG-INFO": LONG, "robots.txt": LONG, "test-requirements.txt": needs}
+    for name, text in {**unread, "mill/notes.txt": LONG, "requirements.txt": LONG}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    corpus = Corpus([tmp_path])
+    assert [passage.id for _, passage in corpus.read()] == ["mill/notes.txt#1", "requirements.txt#1"]
+    assert corpus.report.passed == {"folder called mill.egg-info": 1}
+    assert corpus.report.unread == {"without a suffix": 1, ".txt": 2}
+
+
 COMMENTS = "# The keeper of the mill says when it may be open to all.\nopen = 9\n" * 20
 
 

@@ -191,6 +191,21 @@ def test_references_of_rst_show_what_they_lead_to(tmp_path: Path) -> None:
     assert second.section == "How to move it"
 
 
+def test_a_reference_without_a_role_shows_its_title(tmp_path: Path) -> None:
+    text = (
+        "Call `Boat.sail <sea.Boat.sail>`, `@checks\n<sea.checks>` or `old <sea.Boat.Meta>`;"
+        " `cp <file>`, `open <notes.txt>` and `x < y` are none.\n"
+    )
+    assert blocks(tmp_path, "r.rst", text) == [
+        "Call Boat.sail, @checks or old; cp <file>, open <notes.txt> and x < y are none."
+    ]
+
+
+def test_parameters_in_rst_begin_with_their_names(tmp_path: Path) -> None:
+    text = ".. function:: sail(to)\n\n   :param to: a port\n   :param bool fast: at once\n   :returns: the hours\n"
+    assert blocks(tmp_path, "r.rst", text) == ["sail(to)", "to: a port", "fast (bool): at once", "returns: the hours"]
+
+
 def test_rst_leaves_out_what_is_to_do_and_names_of_files(tmp_path: Path) -> None:
     left_out = ".. todo:: Write this. It says 42.", ".. bibliography:: _static/references.bib", ".. automodapi:: mill"
     kept = ".. option:: -f", ".. function:: flow(speed)", ".. centered:: Mind the gap"
@@ -547,6 +562,11 @@ def test_attributes_icons_keys_and_lines_that_say_nothing(tmp_path: Path) -> Non
         "See how to oil, Gate, it and old.",
         "Keep a[i][j.k], [x][y], x_{i=1}, i++ and {name} as they are, and a :material-gate: too.",
     ]
+
+
+def test_ticks_are_shown_as_github_shows_them(tmp_path: Path) -> None:
+    text = "| Mill | Runs |\n|---|---|\n| old | :white_check_mark: |\n| new | :x: |\n\nThe time `:x:` or a:x:b.\n"
+    assert blocks(tmp_path, "m.md", text) == ["Mill: old | Runs: ✅", "Mill: new | Runs: ❌", "The time :x: or a:x:b."]
 
 
 def test_footnotes_definitions_and_abbreviations_of_markdown(tmp_path: Path) -> None:

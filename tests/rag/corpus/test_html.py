@@ -87,6 +87,10 @@ def test_text_stands_under_its_headings_without_scripts_and_menus() -> None:
         ("<p>Run:<pre>\n$ make\n\n  <b>all</b>\n</pre>", ["Run:", "    $ make\n    \n      all"]),
         ("<pre>one<br>two</pre>", ["    one\n    two"]),
         (
+            "<pre><code class='language-yaml'>" + "about: what is known of the boat\n" * 6 + "</code></pre>",
+            ["\n".join(["    about: what is known of the boat"] * 6)],
+        ),
+        (
             '<div class="fragment"><div class="line">int x;</div><div class="line">int y;</div></div>',
             ["    int x;\n    int y;"],
         ),
@@ -133,6 +137,7 @@ def test_blocks_look_as_agreed(page: str, blocks: list[str]) -> None:
         '<ul><li><a href="a">A</a></li><li><a href="b">B</a></li><li><a href="c">C</a></li></ul>',
         "<p>Copyright © 2020 The Authors. All rights reserved.</p>",
         "<h2>Contents</h2><p>Rivers . . . . . . . . . 12</p>",
+        '<p><b>Table of contents</b></p><ul><li><a href="#a">One way</a><li><a href="#b">Another one</a></ul>',
         "<p>Here is a list of all documented files with brief descriptions:</p><ul><li>a.h: A.<li>b.h: B.</ul>",
         "<div>Expand/Collapse all Chapters</div>",
         '<dl><dt>bus</dt><dd><dl><dt>red</dt><dd><a href="a.html#1">Lines</a>, <a href="b.html#2">Paint</a></dd>'

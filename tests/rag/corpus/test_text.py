@@ -327,9 +327,16 @@ def test_a_list_that_does_not_stand_again_is_no_contents() -> None:
 def test_prose_in_pre_is_told_from_code() -> None:
     prose = "This program reads the mail that came in\nand writes it to a file for each of the users.\n" * 4
     assert is_prose(prose)
+    assert is_prose(
+        "12. [bug] The gate of the mill was open at night.\n    It is closed by the keeper now. [GL #12]\n" * 4
+    )
     assert not is_prose("for line in lines:\n    print(line)\n" * 6)
     assert not is_prose("# This comment explains what the setting does\nport = 25\n" * 6)
     assert not is_prose("One sentence that stands alone in here.")
+    script = 'export default function (boat) {\n  boat.tell("all", {\n    about: "what this boat is good for",\n' * 3
+    assert not is_prose(script + "  });\n}\n" * 3)
+    checks = "from sea import Boat\n\n@boat.check()\ndef sail(ports):\n    if any(port is closed for port in ports):\n"
+    assert not is_prose(checks + "        tell('One of the ports is not open.')\n    return the first of all ports\n")
 
 
 LONG = "The mill at the end of the village has ground the corn of all the farms around it since then."
