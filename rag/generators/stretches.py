@@ -116,22 +116,13 @@ def _needed(pieces: Sequence[Unit], place: int) -> set[int]:
     begin = entry_of(pieces, place)  # "Default: 3." is said of the term at the beginning
     if begin is not None and sum(unit.words for unit in pieces[begin:place]) <= _TERM:
         wanted.add(begin)
-    if unit.leans and place and (before := _leaned_on(pieces, place)) is not None:
-        wanted.add(before)
+    if unit.leans and place and pieces[place - 1].kind == SENTENCE:
+        wanted.add(place - 1)
     if unit.kind != SENTENCE and (lead := _lead_in(pieces, place)) is not None:
         wanted.add(lead)
     if unit.leads:
         wanted.update(_announced(pieces, place))
     return wanted
-
-
-def _leaned_on(pieces: Sequence[Unit], place: int) -> int | None:
-    """The place where that begins which "This means ..." is said of: the sentence before it, or a short list."""
-    if pieces[place - 1].kind == SENTENCE:
-        return place - 1
-    lead = _lead_in(pieces, place - 1) if pieces[place - 1].kind == ITEM else None
-    short = lead is not None and sum(unit.words for unit in pieces[lead:place]) <= _EARLY
-    return lead if short else None
 
 
 def _lead_in(pieces: Sequence[Unit], place: int) -> int | None:

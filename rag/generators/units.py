@@ -18,8 +18,6 @@ _ITEM = re.compile(r"[ \t]*(?:[-*•]|\(?\d{1,3}[.)]|[a-z][.)])[ \t]")
 _OPENS = re.compile(r"\(?\d{1,3}(?:\.\d{1,3})*[.)]|(?:Yes|No)[.!]")  # what is no sentence by itself
 _CODE = "    "
 ENTRY = re.compile(r"(?:[^.!?\n]{1,60}|[^.!\n]{1,120}\?): \S")  # "term: what it means", "Question?: answer"
-_DECLARED = re.compile(r"[\w.:]+ ?\([^()\n]*\)")  # "sail(to, fast=False)", what is said of it follows
-_ENDED = re.compile(r"[.!?…:][\"'”’)\]]*")
 # A sentence that leans on the one before it.
 _LEANS = re.compile(
     r"(?:but|however|though|therefore|thus|hence|so|then|otherwise|instead|also|moreover|furthermore|nevertheless|"
@@ -35,8 +33,7 @@ SENTENCE, ITEM, CODE, ROW = "sentence", "item", "code", "row"
 class Unit:
     """A stretch of a passage's text, in characters, with its kind and number of words.
 
-    `leads`: it ends with a colon, breaks off before a list, a table or code, or only declares a function, so that what
-    follows belongs to it.
+    `leads`: it ends with a colon, or breaks off before a list, a table or code, so that what follows belongs to it.
     `leans`: it depends on the unit before it ("However, ..."). `entry`: how many units before it the entry begins that
     it is a part of ("term: what it means ... Default: 3."), 0 at the beginning; None outside of entries.
     """
@@ -99,14 +96,12 @@ def quote_units(quoted: Iterable[tuple[Passage, Unit]]) -> tuple[str, tuple[Cite
 def _runs_on(before: tuple[Passage, Unit], after: tuple[Passage, Unit]) -> bool:
     """Whether a unit continues the line before it: no line break stands between them.
 
-    Of two passages, only sentences run on, unless the first has no end, or the second begins an entry, or introduces
-    a list or code.
+    Of two passages, only sentences run on, unless the second begins an entry, or introduces a list or code.
     """
     (one, first), (other, second) = before, after
     if one is other:
         return "\n" not in one.text[first.end : second.start]
-    ended = _ENDED.search(one.text, max(first.start, first.end - 3), first.end) is not None
-    return first.kind == second.kind == SENTENCE and ended and second.entry != 0 and not second.leads
+    return first.kind == second.kind == SENTENCE and second.entry != 0 and not second.leads
 
 
 def _sentences(block: str) -> list[tuple[int, int]]:
@@ -120,12 +115,8 @@ def _sentences(block: str) -> list[tuple[int, int]]:
 
 
 def _announces(text: str, unit: Unit, after: Unit | None) -> bool:
-    """Whether a sentence breaks off before a list, a table or code, or is no more than the name of a function."""
-    if after is None or unit.kind != SENTENCE:
-        return False
-    return (after.kind != SENTENCE and text[unit.end - 1].isalnum()) or bool(
-        _DECLARED.fullmatch(text, unit.start, unit.end)
-    )
+    """Whether a sentence breaks off before a list, a table or code."""
+    return after is not None and unit.kind == SENTENCE != after.kind and text[unit.end - 1].isalnum()
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:

@@ -111,11 +111,6 @@ def test_sentences_of_an_item_stay_in_its_line_and_an_entry_of_another_passage_b
     assert found == "The shed is open in June.\nShed: It is closed in winter."
 
 
-def test_a_line_without_an_end_does_not_run_on_into_another_passage() -> None:
-    found = answered(Scripted(["June", "winter"]), "Shed (open in June)", "It is closed in winter.").text
-    assert found == "Shed (open in June)\nIt is closed in winter."
-
-
 def test_a_sentence_is_quoted_and_cited() -> None:
     text = between("Wood is dear.")
     answer = answered(Scripted(["dear"]), text)
@@ -197,15 +192,6 @@ def test_a_sentence_that_leans_brings_the_one_before_it() -> None:
     second = "However, planks " + "split and " * 5 + "break."
     text = f"{FILL} {first} {second} {FILL}"
     assert answered(Scripted(["However"]), text).text == f"{first} {second}"
-
-
-def test_a_sentence_that_leans_on_a_list_brings_it_with_its_lead_in_unless_it_is_long() -> None:
-    means = "This means that " + "nails come last and " * 9 + "stay."
-    listed = "The order is:\n1. Planks " + "of oak " * 12 + "wood\n2. Nails"
-    text = between(*listed.split("\n"), means)
-    assert answered(Scripted(["This means"]), text).text == f"{listed}\n{means}"
-    long = between(*listed.replace("of oak", "of very old and dry oak").split("\n"), means)
-    assert answered(Scripted(["This means"]), long).text == means
 
 
 def test_a_certain_short_answer_brings_what_stands_around_it_in_60_words_and_no_other_passage() -> None:

@@ -44,11 +44,6 @@ def test_what_leads_and_what_leans() -> None:
     assert [text for text, unit in found.items() if unit.leans] == ["However, wet wood splits."]
 
 
-def test_the_declaration_of_a_function_leads_to_what_is_said_of_it() -> None:
-    text = "See below.\n\nsail(to, fast=False)\n\nGoes to a port.\n\nwait(hours)"
-    assert [unit.leads for unit in units(text)] == [False, True, False, False]
-
-
 def test_the_units_of_an_entry_know_its_beginning() -> None:
     text = "Prose comes first. So.\n\nwidth: How wide it is. At least 3.\n\n- depth: an item. Two."
     assert [unit.entry for unit in units(text)] == [None, None, 0, 1, None, None]
