@@ -24,7 +24,7 @@ from rag.annotate.triage import estimate, read_triage, triage
 from rag.annotate.types import Evidence
 from rag.errors import UsageError
 from tests.rag.annotate.conftest import MakeStudy
-from tests.rag.annotate.made import Clock, answer, finish, make_items, press
+from tests.rag.annotate.made import Clock, answer, finish, given, make_items, press
 
 
 def cited(number: int, sentences: int = 2) -> CitedAnswer:
@@ -323,8 +323,7 @@ def test_ratings_without_a_label_are_noted(make_study: MakeStudy, tmp_path: Path
         study.invite(name)
     finish(study, "ada", "yes", "yes")
     for name in ("bob", "cem"):
-        work = study.next(name)
-        assert work is not None
+        work = given(study, name)
         study.flag(name, work.item.id, "expert", press=f"flag-{name}")
     notes = study.export(tmp_path / "out")["notes"]
     assert "ratings of flagged items, without a label: 2" in notes
