@@ -1,6 +1,5 @@
 """People's labels of answers by the rules of HAGRID and Liu et al., counted by hand."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,31 +8,32 @@ from autoais.answers import CitedAnswer
 from autoais.judged import judge_answers
 from autoais.meta.human import HumanSummary
 from autoais.types import Attribution, Citation, CitedSentence, Judge, Judgement, Passage, Support, Verdict
+from tests.judges import OneByOne
 
 FULL, PARTIAL, NONE = Support.FULL, Support.PARTIAL, Support.NONE
 PASSAGES = {key: Passage(key, text=f"text {key}") for key in "abc"} | {"empty": Passage("empty")}
 
 
-class Levels(Judge):
+class Levels(OneByOne):
     """Attributable by a, partly by b, undecided by both a and c, else not."""
 
     name = "levels"
 
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+    def of(self, one: Attribution) -> Judgement:
         by_text = {
             ("text a",): Verdict.ATTRIBUTABLE,
             ("text b",): Verdict.PARTIALLY_ATTRIBUTABLE,
             ("text a", "text c"): Verdict.UNDECIDED,
         }
-        return [Judgement(by_text.get(one.evidence, Verdict.NOT_ATTRIBUTABLE)) for one in attributions]
+        return Judgement(by_text.get(one.evidence, Verdict.NOT_ATTRIBUTABLE))
 
 
 class Binary(Levels):
     """The same without partial support."""
 
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        some, no = Verdict.PARTIALLY_ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE
-        return [Judgement(no) if one.verdict is some else one for one in super().decide(attributions)]
+    def of(self, one: Attribution) -> Judgement:
+        found = super().of(one)
+        return Judgement(Verdict.NOT_ATTRIBUTABLE) if found.verdict is Verdict.PARTIALLY_ATTRIBUTABLE else found
 
 
 def sentence(*citations: tuple[str, Support | None], number: int = 0, **labels: Any) -> CitedSentence:  # noqa: ANN401

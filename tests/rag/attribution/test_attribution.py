@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from autoais.judges import open_judge
 from autoais.judges.lexical import LexicalJudge
-from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.types import Attribution, Judge, Judgement
 from rag.attribution.attributor import Attributor, as_written
 from rag.attribution.repair import Repaired
 from rag.generators.cited import Cited
 from rag.llms.prompts import Prompt
 from rag.testing import ScriptedModel
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
+from tests.judges import OneByOne
 
 CURIE = Passage("curie", "Marie Curie", "Marie Curie won a prize. She was born in Warsaw in 1867. She moved to Paris.")
 POLAND = Passage("poland", "Poland", "Poland lies in Europe. Its capital is Warsaw. Its longest river is the Vistula.")
@@ -35,15 +36,6 @@ class Counted(Judge):
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         self.pairs += len(attributions)
         return self._judge.decide(attributions)
-
-
-class Unsure(Judge):
-    """A judge that never decides."""
-
-    name = "unsure"
-
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        return [Judgement(Verdict.UNDECIDED, None, "cannot tell")] * len(attributions)
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +198,7 @@ def test_what_was_copied_is_not_judged_and_what_a_judge_cannot_decide_stays() ->
     copied = repaired(judge, ("Penguins swim.", ("curie",)), origin="copied")
     assert judge.pairs == 0
     assert copied.sentences[0].citations[0].origin == "copied"
-    unsure = repaired(Unsure(), (BORN, ("poland",)))
+    unsure = repaired(OneByOne(), (BORN, ("poland",)))
     assert [one.passage for one in unsure.sentences[0].citations] == ["poland"]
     assert unsure.trace["repair"]["undecided"] == 1
 
