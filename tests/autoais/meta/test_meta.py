@@ -40,7 +40,7 @@ from autoais.meta.plot import reliability_svg
 from autoais.metrics.intervals import clopper_pearson
 from autoais.types import Attribution, Judgement, Support, Verdict
 from tests.chat_server import running
-from tests.conftest import Command, one_line_error
+from tests.conftest import Command, one_line_error, present
 from tests.judges import OneByOne
 
 EVIDENCE = "Warsaw is the capital of Poland."
@@ -126,8 +126,7 @@ def test_known_values() -> None:
     assert bins[1]["interval95"] == pytest.approx([0.1581, 1], abs=5e-5)  # Clopper and Pearson's for 2 of 2
     assert calibration_error(truth, probability) == pytest.approx(0.025)
     # one yes in front of all, one between the two no: half the yes at no false alarm, all from 0.5 on
-    curve = roc_curve(truth, np.array([0.9, 0.4, 0.5, 0.1]))
-    assert curve is not None
+    curve = present(roc_curve(truth, np.array([0.9, 0.4, 0.5, 0.1])))
     assert (curve[0], curve[9], curve[10], curve[20]) == (0.5, 0.5, 1.0, 1.0)
 
 
@@ -332,8 +331,7 @@ def test_roc_auc_is_the_share_of_pairs_in_order(pairs: list[tuple[bool, float]])
         return
     assert auc == pytest.approx(np.mean([(y > n) + 0.5 * (y == n) for y in yes for n in no]))
     assert roc_auc(~truth, -probability) == pytest.approx(auc)
-    curve = roc_curve(truth, probability)
-    assert curve is not None
+    curve = present(roc_curve(truth, probability))
     assert curve == sorted(curve)
     assert curve[-1] == 1
 
@@ -556,8 +554,7 @@ def test_the_interval_of_a_correlation_holds_the_percentile_and_the_basic_one() 
     drawn = []
     for _ in range(4000):
         rows = rng.integers(0, 60, 60)
-        value = pearson(truth[rows].mean(axis=0), said[rows].mean(axis=0))
-        assert value is not None
+        value = present(pearson(truth[rows].mean(axis=0), said[rows].mean(axis=0)))
         drawn.append(value)
     value, (first, last) = found["pearson"]["value"], np.percentile(drawn, [2.5, 97.5])
     assert first < value < last < 1 < 2 * value - first
@@ -624,8 +621,7 @@ def test_the_variance_of_each_figure_is_that_of_the_jackknife_over_questions() -
     for name, figure in figures.items():
         left_out = np.array([figure(rows.question != one) for one in questions])
         wanted = (len(questions) - 1) / len(questions) * ((left_out - left_out.mean()) ** 2).sum()
-        found = estimates[name]
-        assert found is not None
+        found = present(estimates[name])
         assert found.value == figure(np.ones(n, np.bool_))
         assert (found.parts**2).sum() == pytest.approx(wanted, rel=0.05), name
 

@@ -28,6 +28,7 @@ from rag.annotate.types import MOST_EVIDENCE
 from rag.annotate.work import bounded, served_at
 from rag.errors import LinkError, StudyError, UserError
 from rag.web.pages import sentence
+from tests.conftest import present
 from tests.rag.annotate.web_study import (
     ANSWER,
     BRIDGE,
@@ -441,8 +442,7 @@ def test_shared_words_are_marked_only_if_the_study_says_so(tmp_path: Path) -> No
 def test_a_page_of_no_javascript_has_all_that_is_needed(study: Study) -> None:
     page = Person(study).page()
     for form, action in (("#press", "/press"), ("#undo", "/undo"), ("#flags form", "/flag")):
-        found = page.css_first(form)
-        assert found is not None
+        found = present(page.css_first(form))
         assert (found.attributes["method"], found.attributes["action"]) == ("post", action)
         assert not [one for one in found.css("button") if one.attributes.get("type") not in (None, "submit")][1:]
     assert not re.search(r"\son\w+=|style=|<style|<script(?![^>]*src=)", page.html or "")
@@ -532,8 +532,7 @@ def test_who_fails_the_training_is_told_and_gets_nothing_more(tmp_path: Path) ->
 
 def test_guidelines_are_those_of_the_scheme_and_kind(study: Study) -> None:
     ada = Person(study)
-    link = ada.page().css_first("#guidelines")
-    assert link is not None
+    link = present(ada.page().css_first("#guidelines"))
     assert link.attributes["data-key"] == "g"
     found = ada.client.get(str(link.attributes["href"])).text
     assert "Can you understand the response?" in found
@@ -708,8 +707,7 @@ def test_an_admin_starts_at_the_progress(study: Study, boss: Person) -> None:
 def test_an_admin_invites_and_revokes(study: Study, boss: Person) -> None:
     found = boss.send("/admin/invite", admin_form(boss, id="eve", role="annotator"))
     assert found.status_code == 200
-    link = HTMLParser(found.text).css_first("#link")
-    assert link is not None
+    link = present(HTMLParser(found.text).css_first("#link"))
     address = str(link.attributes["value"])
     assert address.startswith("http://localhost:8000/in/")
     eve = TestClient(create_app(study), base_url="http://localhost:8000")

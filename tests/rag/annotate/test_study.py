@@ -18,6 +18,7 @@ from rag.annotate.store import presses
 from rag.annotate.study import Study
 from rag.annotate.types import MOST_EVIDENCE, Evidence
 from rag.errors import LinkError, PressError, StudyError, UsageError, UserError
+from tests.conftest import present
 from tests.rag.annotate.conftest import MakeStudy
 from tests.rag.annotate.made import Clock, answer, finish, given, make_items, press
 
@@ -524,11 +525,9 @@ def test_a_training_round_with_feedback_retries_and_an_end(make_study: MakeStudy
             work = given(study, "ada")
             assert (work.phase, work.done, work.left, work.attempt) == ("training", number, 2 - number, attempt)
             assert not work.can_undo
-            told = study.verdict("ada", work.item.id, "interpretable", "yes", press=work.press)
-            assert told is not None
+            told = present(study.verdict("ada", work.item.id, "interpretable", "yes", press=work.press))
             assert told.right
-            told = study.verdict("ada", work.item.id, "attributable", "yes", press=press())
-            assert told is not None
+            told = present(study.verdict("ada", work.item.id, "attributable", "yes", press=press()))
             assert (told.right, told.expected, told.explanation) == (False, "no", "Read again.")
     assert study.next("ada") is None
     assert study.annotator("ada").blocked == ("did not pass the training round: 0 of 2 right, the pass mark is 100%")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.index.definitions import definition
+from tests.conftest import present
 
 
 @pytest.mark.parametrize(
@@ -49,8 +50,7 @@ from rag.index.definitions import definition
     ],
 )
 def test_a_definition_is_found(question: str, text: str) -> None:
-    pattern = definition(question)
-    assert pattern is not None
+    pattern = present(definition(question))
     assert pattern.search(text)
 
 
@@ -71,8 +71,7 @@ def test_a_definition_is_found(question: str, text: str) -> None:
     ],
 )
 def test_other_sentences_and_other_things_are_none(question: str, text: str) -> None:
-    pattern = definition(question)
-    assert pattern is not None
+    pattern = present(definition(question))
     assert not pattern.search(text)
 
 
