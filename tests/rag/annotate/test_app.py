@@ -1,12 +1,10 @@
 """The application over HTTP: what it asks, records and hides, and what it refuses."""
 
-import json
 import re
 import zipfile
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,6 +38,7 @@ from tests.rag.annotate.web_study import (
     Person,
     fields,
     make_study,
+    ratings,
     several,
     text_of,
 )
@@ -48,11 +47,6 @@ from tests.rag.annotate.web_study import (
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
     return make_study(tmp_path)
-
-
-def ratings(study: Study, tmp_path: Path) -> list[dict[str, Any]]:
-    study.export(tmp_path / "exported")
-    return [json.loads(line) for line in (tmp_path / "exported/ratings.jsonl").read_text("utf-8").splitlines()]
 
 
 # --- signing in -------------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """The application in a real browser: by keyboard, without JavaScript, on a phone, with the server away, for axe."""
 
-import json
 import re
 import socket
 import threading
@@ -24,7 +23,17 @@ from rag.annotate.items import Item, Source
 from rag.annotate.schemes import SCHEMES
 from rag.annotate.study import Study
 from tests.rag.annotate.test_app import EVIL, TRAINING, evil_item
-from tests.rag.annotate.web_study import ANSWER, BRIDGE, CAPTION, CITATION, SENTENCE, SUMMARY, make_study, several
+from tests.rag.annotate.web_study import (
+    ANSWER,
+    BRIDGE,
+    CAPTION,
+    CITATION,
+    SENTENCE,
+    SUMMARY,
+    make_study,
+    ratings,
+    several,
+)
 from tests.rag.browser import NEEDS_CHROMIUM, PHONE, Page, check, expect
 
 pytestmark = NEEDS_CHROMIUM
@@ -98,11 +107,6 @@ def serve() -> Iterator[Serve]:
     yield start
     for one in servers:
         one.stop()
-
-
-def ratings(study: Study, tmp_path: Path) -> list[dict[str, Any]]:
-    study.export(tmp_path / "exported")
-    return [json.loads(line) for line in (tmp_path / "exported/ratings.jsonl").read_text("utf-8").splitlines()]
 
 
 def press(page: Page, key: str) -> None:

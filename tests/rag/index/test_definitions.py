@@ -50,8 +50,7 @@ from tests.conftest import present
     ],
 )
 def test_a_definition_is_found(question: str, text: str) -> None:
-    pattern = present(definition(question))
-    assert pattern.search(text)
+    assert present(definition(question)).search(text)
 
 
 @pytest.mark.parametrize(
@@ -71,8 +70,7 @@ def test_a_definition_is_found(question: str, text: str) -> None:
     ],
 )
 def test_other_sentences_and_other_things_are_none(question: str, text: str) -> None:
-    pattern = present(definition(question))
-    assert not pattern.search(text)
+    assert not present(definition(question)).search(text)
 
 
 @pytest.mark.parametrize(
