@@ -9,8 +9,9 @@
 Importing `rag` loads nothing else; each name is imported on first use.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from autoais.exports import on_first_use
 
 if TYPE_CHECKING:
     from rag.api import (
@@ -57,48 +58,19 @@ if TYPE_CHECKING:
     __version__: str
 
 _WHERE = {
-    "rag.api": [
-        "SystemOptions",
-        "add_recipe",
-        "add_to_index",
-        "ask",
-        "attribute",
-        "build_index",
-        "build_shards",
-        "import_index",
-        "merge_indexes",
-        "open_index",
-        "open_retriever",
-        "open_system",
-        "plan_index",
-        "remove_from_index",
-        "search",
-        "update_index",
-        "verify_index",
-    ],
-    "rag.conversation": ["Conversation", "Turn"],
-    "rag.errors": [
-        "AuthenticationError",
-        "BusyError",
-        "CitationError",
-        "FormatError",
-        "IndexingError",
-        "NotFoundError",
-        "QuestionError",
-        "RagError",
-        "TimeLimitError",
-        "UsageError",
-        "UserError",
-    ],
-    "rag.index.index": ["Index"],
-    "rag.index.rebuild": ["Changes"],
-    "rag.marked": ["cited_answer"],
-    "rag.planning": ["Plan"],
-    "rag.retrievers": ["Retriever", "RetrieverKind"],
-    "rag.systems": ["System", "SystemKind"],
-    "rag.types": ["Answer", "Citation", "CitedSentence", "Hit", "Passage", "Question", "Unresolved"],
+    "rag.api": "SystemOptions add_recipe add_to_index ask attribute build_index build_shards import_index "
+    "merge_indexes open_index open_retriever open_system plan_index remove_from_index search update_index verify_index",
+    "rag.conversation": "Conversation Turn",
+    "rag.errors": "AuthenticationError BusyError CitationError FormatError IndexingError NotFoundError QuestionError "
+    "RagError TimeLimitError UsageError UserError",
+    "rag.index.index": "Index",
+    "rag.index.rebuild": "Changes",
+    "rag.marked": "cited_answer",
+    "rag.planning": "Plan",
+    "rag.retrievers": "Retriever RetrieverKind",
+    "rag.systems": "System SystemKind",
+    "rag.types": "Answer Citation CitedSentence Hit Passage Question Unresolved",
 }
-_MODULE = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
     "Answer",
@@ -149,17 +121,8 @@ __all__ = [
     "verify_index",
 ]
 
-
 if not TYPE_CHECKING:  # so that type checkers see names that are not there
-
-    def __getattr__(name: str) -> object:
-        if name == "__version__":
-            from importlib.metadata import version
-
-            return version("attributed-rag")
-        if name in _MODULE:
-            return getattr(import_module(_MODULE[name]), name)
-        raise AttributeError(f"module 'rag' has no attribute {name!r}")
+    __getattr__ = on_first_use(__name__, _WHERE)
 
 
 def __dir__() -> list[str]:

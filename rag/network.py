@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import Message
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from urllib.parse import urljoin
 
@@ -224,38 +224,23 @@ class _Http(http.client.HTTPConnection):
         self.watch.connected(self.sock)
 
 
-class _Https(http.client.HTTPSConnection):
-    watch: _Watch
-
-    def connect(self) -> None:
-        super().connect()
-        self.watch.connected(self.sock)
+class _Https(_Http, http.client.HTTPSConnection):
+    pass
 
 
-class _HttpHandler(urllib.request.HTTPHandler):
-    def __init__(self, watch: _Watch) -> None:
-        super().__init__()
-        self._watch = watch
-
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(self._connection, req)
-
-    def _connection(self, host: str, **options: Any) -> _Http:  # noqa: ANN401
-        made = _Http(host, **options)
-        made.watch = self._watch
-        return made
-
-
-class _HttpsHandler(urllib.request.HTTPSHandler):
+class _Handler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
     def __init__(self, watch: _Watch) -> None:
         super().__init__(context=_certificates())
         self._watch = watch
 
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(self._connection, req)
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(self._connection, _Http), req)
 
-    def _connection(self, host: str, **options: Any) -> _Https:  # noqa: ANN401
-        made = _Https(host, context=_certificates(), **options)
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(self._connection, _Https), req, context=_certificates())
+
+    def _connection(self, kind: type[_Http], host: str, **options: Any) -> _Http:  # noqa: ANN401
+        made = kind(host, **options)
         made.watch = self._watch
         return made
 
@@ -271,8 +256,7 @@ def _opener(watch: _Watch, *, any_status: bool = False) -> urllib.request.Opener
     errors = () if any_status else (urllib.request.HTTPDefaultErrorHandler(), urllib.request.HTTPErrorProcessor())
     for handler in (
         urllib.request.ProxyHandler(),
-        _HttpHandler(watch),
-        _HttpsHandler(watch),
+        _Handler(watch),
         *errors,
         urllib.request.UnknownHandler(),
     ):

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from rag.context import asked_there
 from rag.types import Answer, Hit, Passage, Question
+from rag.yes_no import asked_there
 
 if TYPE_CHECKING:
     from rag.answer_files import AnswerRun

@@ -64,6 +64,7 @@ from rag.systems import open_system
 from rag.training.labelled import Fingerprint, find_quote
 from rag.types import Answer, Question
 from scripts.fragments import is_fragment
+from scripts.results import tell
 
 BENCHMARK = Path(__file__).parent.parent / "eval" / "benchmarks" / "own-documents"
 COLLECTIONS = BENCHMARK / "collections.toml"
@@ -73,6 +74,8 @@ READ = 16  # hits that the reader reads
 _FIRST = (1, 5, READ)  # hits of which `hits` tells how often they hold the answer
 
 app = typer.Typer(add_completion=False)
+WorkOption = Annotated[Path, typer.Option(help="Folder for indexes; those of `measure` are used.")]
+OutOption = Annotated[Path | None, typer.Option(help="Report (json).")]
 Answering = Callable[[Question], Answer]
 
 
@@ -238,7 +241,7 @@ def measure(
     questions: Annotated[Path, typer.Option(help="The benchmark's questions.")] = BENCHMARK / "questions.jsonl",
     work: Annotated[Path, typer.Option(help="Folder for indexes and answers.")] = Path("work/own-documents"),
     reuse: Annotated[bool, typer.Option("--reuse", help="Use the indexes that are in the folder.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
+    out: OutOption = None,
 ) -> None:
     """Build an index per collection, answer, and print what the answers contain."""
     asked = [row for _, row in read_objects(questions) if part in ("all", row.get("part"))][::every]
@@ -274,22 +277,30 @@ def measure(
         write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
 
 
+def _folders(data: Sequence[Path]) -> list[Path]:
+    """The documents of each collection in these data folders."""
+    return sorted(path for one in data for path in (one / "documents").iterdir())
+
+
+def _index(documents: Path, work: Path) -> Index:
+    """The index of a collection, built if it is missing."""
+    place = work / f"{documents.name}.index"
+    if not place.exists():
+        rag.build_index([documents.resolve()], to=place, skip_bad=True)
+    return rag.open_index(place)
+
+
 @app.command()
 def identifiers(
     data: Annotated[list[Path], typer.Argument(help="Folders that `fetch` filled.")],
     most: Annotated[int, typer.Option(min=1, help="Names of a collection.")] = 12,
-    work: Annotated[Path, typer.Option(help="Folder for indexes; those of `measure` are used.")] = Path(
-        "work/own-documents"
-    ),
-    out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
+    work: WorkOption = Path("work/own-documents"),
+    out: OutOption = None,
 ) -> None:
     """Ask for names of options and functions that one passage has, and count where it is found and cited."""
     found: dict[str, list[tuple[bool, ...]]] = {recipe: [] for recipe in ("bm25", "shortlist", "hybrid")}
-    for folder in sorted(path for one in data for path in (one / "documents").iterdir()):
-        place = work / f"{folder.name}.index"
-        if not place.exists():
-            rag.build_index([folder.resolve()], to=place, skip_bad=True)
-        index = rag.open_index(place)
+    for folder in _folders(data):
+        index = _index(folder, work)
         readers = {recipe: open_system("reader", index, recipe=recipe) for recipe in found}
         retrievers = {recipe: rag.open_retriever(recipe, index) for recipe in found}
         for name, passage in sorted(_named_once(index).items(), key=lambda one: _shuffled(one[0]))[:most]:
@@ -316,18 +327,14 @@ def identifiers(
         },
         "provenance": provenance({one: COLLECTIONS.parents[2] / one for one in _TABLES}),
     }  # fmt: skip
-    print(dumps(round_floats(result, 3)))
-    if out is not None:
-        write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+    tell(result, out)
 
 
 @app.command()
 def hits(
     data: Annotated[list[Path], typer.Argument(help="Folders that `fetch` filled.")],
-    work: Annotated[Path, typer.Option(help="Folder for indexes; those of `measure` are used.")] = Path(
-        "work/own-documents"
-    ),
-    out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
+    work: WorkOption = Path("work/own-documents"),
+    out: OutOption = None,
 ) -> None:
     """Count the questions whose first 1, 5 and 16 hits hold all that is needed, by recipe."""
     recipes, asked = ("bm25", "shortlist", "best", "hybrid", "hybrid-reranked"), dict[str, list[dict[str, Any]]]()
@@ -336,14 +343,11 @@ def hits(
             if _answerable(row) and row.get("part", "validation") != "kept":
                 asked.setdefault(row["collection"], []).append(row)
     found: dict[str, dict[str, list[list[bool]]]] = {}
-    folders = sorted(path for one in data for path in (one / "documents").iterdir())
+    folders = _folders(data)
     if missing := asked.keys() - {folder.name for folder in folders}:
         raise SystemExit(f"error: the documents of {', '.join(sorted(missing))} are missing: fetch them first")
     for folder in folders:
-        place = work / f"{folder.name}.index"
-        if not place.exists():
-            rag.build_index([folder.resolve()], to=place, skip_bad=True)
-        index = rag.open_index(place)
+        index = _index(folder, work)
         for recipe in recipes:
             retriever = rag.open_retriever(recipe, index)
             for row in asked.get(folder.name, ()):
@@ -358,9 +362,7 @@ def hits(
         }
         for part, recipes in found.items()
     } | {"provenance": provenance({"questions": BENCHMARK / "questions.jsonl", "validation": VALIDATION})}
-    print(dumps(round_floats(result, 3)))
-    if out is not None:
-        write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+    tell(result, out)
 
 
 _TABLES = ("benchmarks/own-documents/collections.toml", "recipes/reader-validation.toml")

@@ -143,7 +143,7 @@ def sizes(folder: Path, names: Iterable[str]) -> dict[str, int]:
     return {"passages": (build / "passages.sqlite").stat().st_size, **added}
 
 
-def _apart(function: Callable[..., T], *given: object) -> T:
+def apart(function: Callable[..., T], *given: object) -> T:
     """Call a function in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *given).result()
@@ -175,13 +175,13 @@ def report(name: str, data: Path, folder: Path, out: Path) -> None:
     same = all(before.get(key) == value for key, value in json.loads(dumps(how)).items())
     done = before.get("sets", {}) if same else {}
     if done:
-        now = _apart(named, name, folder)
+        now = apart(named, name, folder)
         done = {each: row for each, row in done.items() if row["retriever"] == now}
     for each, file in SETS.items():
         sha256 = sha256_file(data / file)
         if done.get(each, {}).get("sha256") == sha256:
             continue
-        found = _apart(measured, name, folder, data / file)
+        found = apart(measured, name, folder, data / file)
         done[each] = {"file": file, "sha256": sha256, **found}
         result = {
             **how,

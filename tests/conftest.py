@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -17,6 +17,8 @@ from tests.commands import Result, as_process, in_process
 
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster
+
+T = TypeVar("T")
 
 # A shell that starts the tests in the background lets their processes ignore SIGINT; some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -91,6 +93,12 @@ def rag_process() -> Command:
 def autoais_process() -> Command:
     """Runs `autoais` likewise."""
     return as_process("autoais")
+
+
+def present(value: T | None) -> T:
+    """The value, which has to be there."""
+    assert value is not None
+    return value
 
 
 def one_line_error(result: Result, *words: str) -> None:

@@ -8,14 +8,14 @@ who may log in, how late answers come, and what fails.
 import base64
 import json
 import re
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import numpy as np
+
+from tests.local_server import LocalServer, Quiet
 
 SHARDS = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
 _WINDOW = 10_000  # the largest `k` and `size`
@@ -82,13 +82,11 @@ class Index:
         return {"took": 1, "timed_out": False, "_shards": SHARDS, "hits": found, "status": 200}
 
 
-class OpenSearchServer(ThreadingHTTPServer):
+class OpenSearchServer(LocalServer):
     """The server on a free port."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.indices: dict[str, Index] = {}
         self.users: dict[str, str] = {}  # name and password; nobody: all may do all
         self.readers: set[str] = set()  # users who may only read
@@ -96,10 +94,6 @@ class OpenSearchServer(ThreadingHTTPServer):
         self.fails: dict[str, list[RefusedError]] = {}  # of the document with this id, one after the other
         self.failed_shards = 0
         self.asked: list[str] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     def index(self, name: str) -> Index:
         """Raises if it is missing; this server creates none by itself."""
@@ -150,7 +144,7 @@ class OpenSearchServer(ThreadingHTTPServer):
         return {"took": 1, "responses": responses}
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     server: OpenSearchServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -214,19 +208,3 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def running() -> Iterator[OpenSearchServer]:
-    """A server that answers until the block ends."""
-    with OpenSearchServer() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()

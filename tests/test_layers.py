@@ -11,7 +11,15 @@ import autoais
 import rag
 
 ROOT = Path(__file__).parents[1]
-FLOOR = ("autoais.errors", "autoais.io", "autoais.markers", "autoais.registry", "autoais.text", "autoais.types")
+FLOOR = (
+    "autoais.errors",
+    "autoais.exports",
+    "autoais.io",
+    "autoais.markers",
+    "autoais.registry",
+    "autoais.text",
+    "autoais.types",
+)
 
 
 def modules() -> dict[str, Path]:

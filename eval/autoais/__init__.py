@@ -5,11 +5,12 @@
     report = autoais.score("answers.jsonl")
     print(report.metrics["autoais"].value)
 
-Importing `autoais` loads no submodule; each name is imported on first use.
+Importing `autoais` loads nothing else; each name is imported on first use.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from autoais.exports import on_first_use
 
 if TYPE_CHECKING:
     from autoais.answers import CitedAnswer
@@ -49,41 +50,14 @@ if TYPE_CHECKING:
     __version__: str
 
 _WHERE = {
-    "autoais.answers": ["CitedAnswer"],
-    "autoais.api": [
-        "Conversion",
-        "Metric",
-        "Report",
-        "RunReport",
-        "agreement",
-        "ais_report",
-        "calibrate_judge",
-        "compare",
-        "convert",
-        "convert_ratings",
-        "evaluate_judge",
-        "evaluate_run",
-        "read_answers",
-        "read_questions",
-        "score",
-    ],
-    "autoais.errors": ["CitationError", "FormatError", "UsageError", "UserError"],
-    "autoais.judges": ["open_judge"],
-    "autoais.types": [
-        "Attribution",
-        "Citation",
-        "CitedSentence",
-        "Judge",
-        "Judgement",
-        "Passage",
-        "Question",
-        "Span",
-        "Support",
-        "Unresolved",
-        "Verdict",
-    ],
+    "autoais.answers": "CitedAnswer",
+    "autoais.api": "Conversion Metric Report RunReport agreement ais_report calibrate_judge compare convert "
+    "convert_ratings evaluate_judge evaluate_run read_answers read_questions score",
+    "autoais.errors": "CitationError FormatError UsageError UserError",
+    "autoais.judges": "open_judge",
+    "autoais.types": "Attribution Citation CitedSentence Judge Judgement Passage Question Span Support Unresolved "
+    "Verdict",
 }
-_MODULE = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
     "Attribution",
@@ -121,17 +95,8 @@ __all__ = [
     "score",
 ]
 
-
 if not TYPE_CHECKING:  # so that type checkers see names that are not there
-
-    def __getattr__(name: str) -> object:
-        if name == "__version__":
-            from importlib.metadata import version
-
-            return version("attributed-rag")
-        if name in _MODULE:
-            return getattr(import_module(_MODULE[name]), name)
-        raise AttributeError(f"module 'autoais' has no attribute {name!r}")
+    __getattr__ = on_first_use(__name__, _WHERE)
 
 
 def __dir__() -> list[str]:

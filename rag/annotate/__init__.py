@@ -8,8 +8,9 @@
 Needs the packages of `pip install "attributed-rag[annotate]"`; each name is imported on first use.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from autoais.exports import on_first_use
 
 if TYPE_CHECKING:
     from rag.annotate.create import create_study, open_study
@@ -18,19 +19,13 @@ if TYPE_CHECKING:
     from rag.annotate.study import Study
 
 _WHERE = {
-    "create_study": "rag.annotate.create",
-    "open_study": "rag.annotate.create",
-    "Item": "rag.annotate.items",
-    "items_of": "rag.annotate.items",
-    "read_items": "rag.annotate.items",
-    "Settings": "rag.annotate.settings",
-    "Study": "rag.annotate.study",
+    "rag.annotate.create": "create_study open_study",
+    "rag.annotate.items": "Item items_of read_items",
+    "rag.annotate.settings": "Settings",
+    "rag.annotate.study": "Study",
 }
 
 __all__ = ["Item", "Settings", "Study", "create_study", "items_of", "open_study", "read_items"]
 
-
-def __getattr__(name: str) -> object:
-    if name in _WHERE:
-        return getattr(import_module(_WHERE[name]), name)
-    raise AttributeError(f"module 'rag.annotate' has no attribute {name!r}")
+if not TYPE_CHECKING:  # so that type checkers see names that are not there
+    __getattr__ = on_first_use(__name__, _WHERE)

@@ -10,8 +10,9 @@
 Each name is imported on first use.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from autoais.exports import on_first_use
 
 if TYPE_CHECKING:
     from rag.bench.benchmark import (
@@ -33,25 +34,17 @@ if TYPE_CHECKING:
     from rag.bench.run import run_benchmark
 
 _WHERE = {
-    "rag.bench.benchmark": [
-        "Benchmark",
-        "LabelSet",
-        "list_benchmarks",
-        "list_label_sets",
-        "read_benchmark",
-        "read_label_set",
-    ],
-    "rag.bench.changes": ["run_changes"],
-    "rag.bench.compare": ["compare_runs"],
-    "rag.bench.items": ["Item", "read_items"],
-    "rag.bench.judges": ["rank_judges"],
-    "rag.bench.report": ["report_table", "write_report"],
-    "rag.bench.reproductions": ["list_reproductions", "read_reproduction"],
-    "rag.bench.rerun": ["reproduce"],
-    "rag.bench.folder": ["BenchRun", "open_run"],
-    "rag.bench.run": ["run_benchmark"],
+    "rag.bench.benchmark": "Benchmark LabelSet list_benchmarks list_label_sets read_benchmark read_label_set",
+    "rag.bench.changes": "run_changes",
+    "rag.bench.compare": "compare_runs",
+    "rag.bench.folder": "BenchRun open_run",
+    "rag.bench.items": "Item read_items",
+    "rag.bench.judges": "rank_judges",
+    "rag.bench.report": "report_table write_report",
+    "rag.bench.reproductions": "list_reproductions read_reproduction",
+    "rag.bench.rerun": "reproduce",
+    "rag.bench.run": "run_benchmark",
 }
-_MODULE = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
     "BenchRun",
@@ -75,11 +68,8 @@ __all__ = [
     "write_report",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name in _MODULE:
-        return getattr(import_module(_MODULE[name]), name)
-    raise AttributeError(f"module 'rag.bench' has no attribute {name!r}")
+if not TYPE_CHECKING:  # so that type checkers see names that are not there
+    __getattr__ = on_first_use(__name__, _WHERE)
 
 
 def __dir__() -> list[str]:

@@ -194,13 +194,13 @@ def read_label_set(name: str | Path) -> LabelSet:
     table.only("name", "version", "description", "licence", "task", "collection", "sets", "count", "labels")
     return LabelSet(
         name=table.line("name"),
-        version=table.integer("version", 1, 10**6),
+        version=table.number("version", 10**6),
         description=table.line("description"),
         licence=table.line("licence"),
         collection=table.line("collection"),
         files=tuple(map(_file, table.tables("labels"))),
         only=table.lines("sets") if "sets" in table.row else None,
-        count=table.integer("count", 1, 10**9),
+        count=table.number("count", 10**9),
         home=home,
     )
 
@@ -224,19 +224,19 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
         raise table.error("name", "letters, digits, dots, dashes and underscores", name)
     questions = table.table("questions")
     questions.only("file", "sha256", "shipped", "part", "count")
-    count = questions.integer("count", 1, 10**9) if "count" in questions.row else None
+    count = questions.number("count", 10**9) if "count" in questions.row else None
     gold = table.table("gold") if "gold" in table.row else None
     if gold is not None:
         gold.only("file", "sha256", "shipped")
     return Benchmark(
         name=name,
-        version=table.integer("version", 1, 10**6),
+        version=table.number("version", 10**6),
         description=table.line("description"),
         licence=table.line("licence"),
         task=table.one_of("task", TASKS, "answer"),
         closed_pool="closed_pool" in table.row and table.flag("closed_pool"),
         right=table.one_of("right", RIGHT) if "right" in table.row else None,
-        k=table.integer("k", 1, _MOST_HITS) if "k" in table.row else None,
+        k=table.number("k", _MOST_HITS) if "k" in table.row else None,
         count=count,
         questions=_file(questions),
         part=questions.line("part") if "part" in questions.row else None,

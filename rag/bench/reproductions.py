@@ -114,7 +114,7 @@ def read_reproduction(name: str | Path) -> Reproduction:
     return Reproduction(
         name=table.line("name"),
         reproduces=table.line("reproduces"),
-        minutes=None if table.flag("quick") else table.integer("minutes", 1, 10_000),
+        minutes=None if table.flag("quick") else table.number("minutes", 10_000),
         data=tuple(map(_data, table.tables("data"))) if "data" in table.row else (),
         inputs=inputs,
         packages=packages,

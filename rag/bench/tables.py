@@ -95,11 +95,11 @@ class Table:
         """True or false."""
         return bool(self._get(name, bool))
 
-    def integer(self, name: str, low: int, high: int) -> int:
-        """An integer from `low` to `high`."""
+    def number(self, name: str, most: int) -> int:
+        """A whole number from 1 to `most`."""
         value: int = self._get(name, int)
-        if not low <= value <= high:
-            raise self.error(name, f"from {low:,} to {high:,}", value)
+        if not 1 <= value <= most:
+            raise self.error(name, f"from 1 to {most:,}", value)
         return value
 
     def line(self, name: str) -> str:

@@ -9,8 +9,9 @@
 Each name is imported on first use.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from autoais.exports import on_first_use
 
 if TYPE_CHECKING:
     from rag.collect.build import Plan, build_collection
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
     from rag.collect.report import CollectionReport, report_collection
 
 _WHERE = {
-    "rag.collect.build": ["Plan", "build_collection"],
-    "rag.collect.folder": ["Collection", "open_collection", "pack_collection"],
-    "rag.collect.importing": ["import_collection"],
-    "rag.collect.report": ["CollectionReport", "report_collection"],
+    "rag.collect.build": "Plan build_collection",
+    "rag.collect.folder": "Collection open_collection pack_collection",
+    "rag.collect.importing": "import_collection",
+    "rag.collect.report": "CollectionReport report_collection",
 }
-_MODULE = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
     "Collection",
@@ -37,11 +37,8 @@ __all__ = [
     "report_collection",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name in _MODULE:
-        return getattr(import_module(_MODULE[name]), name)
-    raise AttributeError(f"module 'rag.collect' has no attribute {name!r}")
+if not TYPE_CHECKING:  # so that type checkers see names that are not there
+    __getattr__ = on_first_use(__name__, _WHERE)
 
 
 def __dir__() -> list[str]:

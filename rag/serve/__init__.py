@@ -8,29 +8,27 @@
 `pip install "attributed-rag[serve]"`; each name is imported on first use.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from autoais.exports import on_first_use
 
 if TYPE_CHECKING:
     from rag.serve.app import create_app, serve_indexes
     from rag.serve.service import Asked, Limits, Service
 
 _WHERE = {
-    "Asked": "rag.serve.service",
-    "Limits": "rag.serve.service",
-    "Service": "rag.serve.service",
-    "create_app": "rag.serve.app",
-    "serve_indexes": "rag.serve.app",
+    "rag.serve.app": "create_app serve_indexes",
+    "rag.serve.service": "Asked Limits Service",
 }
 
 __all__ = ["Asked", "Limits", "Service", "create_app", "serve_indexes"]
 
+_get = on_first_use(__name__, _WHERE)
+
 
 def __getattr__(name: str) -> object:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'rag.serve' has no attribute {name!r}")
     try:
-        return getattr(import_module(_WHERE[name]), name)
+        return _get(name)
     except ModuleNotFoundError as error:
         from rag.errors import missing_extra
 

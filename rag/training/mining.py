@@ -23,6 +23,7 @@ from rag.retrievers import Retriever
 from rag.types import Passage
 
 _HOLDING = 4  # passages with the answer that are considered
+_BATCH = 32  # passages that the encoder reads at once
 _NEAR = 8  # first negatives, from which most are drawn
 _PLACES = 8  # occurrences of an answer in a passage
 NO_SHORT_ANSWER = (0, 0)  # its first and last token: [CLS], as in SQuAD 2.0
@@ -95,7 +96,7 @@ def negatives(lacking: Sequence[Passage], count: int, rng: random.Random) -> tup
     return (*near, *rng.sample(far, min(len(far), count - len(near))))
 
 
-def similarity(base: Path, batch: int = 32) -> Similar:
+def similarity(base: Path) -> Similar:
     """Return a function for the cosine of question and passages by a sentence encoder (mean pooling, 128 tokens)."""
     from transformers import AutoTokenizer
 
@@ -116,7 +117,7 @@ def similarity(base: Path, batch: int = 32) -> Similar:
     def similar(question: str, passages: Sequence[Passage]) -> list[float]:
         texts = [p.contents for p in passages]
         (asked,) = vectors([question])
-        found = torch.cat([vectors(texts[at : at + batch]) for at in range(0, len(texts), batch)])
+        found = torch.cat([vectors(texts[at : at + _BATCH]) for at in range(0, len(texts), _BATCH)])
         return [float(cosine) for cosine in found @ asked]
 
     return similar

@@ -45,6 +45,7 @@ from rag.reader import SHIPPED
 from rag.retrievers.rerank import Scorer, scorer
 from rag.types import Hit, Passage, Question, best_first
 from scripts.own_documents import share
+from scripts.results import tell
 
 SETS = {"squad.test": 400}
 TAUGHT = 1500  # questions of a set, in an order seeded by its file's name, that the reader's teacher saw
@@ -151,8 +152,7 @@ def fit(
             | {"documents": signals, "calibrated_on": calibrate}
         ),
     }
-    write_atomic(to, [dumps(round_floats(result, 4), indent=2)])
-    print(dumps(round_floats(result, 4)))
+    tell(result, to)
 
 
 def logistic(simulated: Floats, holds: Truth, documents: Floats, truth: Truth, *, balanced: bool = False) -> Estimate:
@@ -203,8 +203,7 @@ def check(
         "curve": reliability(said, right),
         "provenance": provenance({"answers": file, "confidence": SHIPPED / "confidence.json"}),
     }
-    write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
-    print(dumps(round_floats(result, 4)))
+    tell(result, out)
 
 
 def answers(file: Path) -> Iterator[tuple[list[float], bool, bool]]:

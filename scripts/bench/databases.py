@@ -16,14 +16,12 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
@@ -38,9 +36,7 @@ from rag.index.integrity import PARTS
 from rag.index.open import open_index
 from rag.index.recipes import Recipe, read_recipe
 from rag.retrievers import kind_of
-from scripts.retrieval import private_mib
-
-T = TypeVar("T")
+from scripts.retrieval import apart, private_mib
 
 _K = 100
 _GOLD = 20
@@ -80,12 +76,6 @@ def filled(folder: Path, recipe: Recipe) -> float:
     return time.perf_counter() - began
 
 
-def alone(work: Callable[..., T], *arguments: object) -> T:
-    """The result of a function in a fresh process."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(work, *arguments).result()
-
-
 def success(questions: list[Question], hits: list[list[str]]) -> dict[str, Any]:
     """The share of questions with a gold passage among the first 20 hits, with n and interval."""
     both = zip(questions, hits, strict=True)
@@ -112,8 +102,8 @@ def measured(index: Index, recipe: Recipe, questions: list[Question], exact: Fou
     assert index.build is not None
     home = index.build.parent
     with served(recipe) as (here, server):
-        seconds = alone(filled, home, here)
-        found = alone(searched, home, here, questions)
+        seconds = apart(filled, home, here)
+        found = apart(searched, home, here, questions)
         folder = server or home / "databases" / recipe.name
         disk = folder_size(folder) if folder.exists() else None
     if server is not None:
@@ -143,7 +133,7 @@ def main(
     index = open_index(folder)
     texts = list(islice(read_questions(questions), asked))
     base = read_recipe(recipe[0]).setting("base", str)
-    exact = alone(searched, folder, read_recipe(base), texts)
+    exact = apart(searched, folder, read_recipe(base), texts)
     about = {"processor": processor(), "passages": index.manifest["passages"], "checksum": index.manifest["checksum"]}
     about |= {"questions": len(texts), "base": base, f"exact_Success@{_GOLD}": success(texts, exact.hits)}
     about = round_floats(about, 4)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import autoais
-from autoais import Attribution, CitedAnswer, Judge, Judgement, Passage, Verdict
+from autoais import Attribution, CitedAnswer, Judgement, Passage, Verdict
 from autoais.ratings import Rating
 from autoais.runs import run_of_answers
 from autoais.types import Citation, CitedSentence
 from tests.commands import in_process
+from tests.judges import OneByOne
 
 # For wrong calls, which a type checker would refuse too.
 untyped: Any = autoais
@@ -31,18 +32,14 @@ WARSAW = Passage("b#1", "Warsaw", "Warsaw is the capital of Poland.")
 UNCITED = {"id": "2", "question": "Where does the Vistula end?", "sentences": [{"text": "It ends in the sea."}]}
 
 
-class Strict(Judge):
+class Strict(OneByOne):
     """Supported where a content word of the claim stands in the evidence."""
 
     name = "strict"
 
-    def __init__(self) -> None:
-        self.asked: list[Attribution] = []
-
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        self.asked += attributions
+    def of(self, one: Attribution) -> Judgement:
         yes, no = Judgement(Verdict.ATTRIBUTABLE, 1.0), Judgement(Verdict.NOT_ATTRIBUTABLE, 0.0)
-        return [yes if "Warsaw" in one.claim and "Warsaw" in " ".join(one.evidence) else no for one in attributions]
+        return yes if "Warsaw" in one.claim and "Warsaw" in " ".join(one.evidence) else no
 
 
 def test_score_takes_rows_records_and_files_alike(tmp_path: Path) -> None:

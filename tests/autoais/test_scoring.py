@@ -22,8 +22,9 @@ from autoais.meta.human import HumanSummary
 from autoais.metrics.intervals import clopper_pearson
 from autoais.scoring import Measures, Scoring, Summary, choose_metrics, model_of, names_model, score_answers
 from autoais.terminal import show_report
-from autoais.types import Attribution, Judge, Judgement, Question, Span, Verdict
+from autoais.types import Attribution, Judgement, Question, Span, Verdict
 from tests.conftest import Command, one_line_error
+from tests.judges import OneByOne
 
 ASKED = "What is the capital of Poland?"
 POLAND = {"id": "p", "rank": 2, "title": "Warsaw", "text": "Warsaw is the capital of Poland.", "score": 1.0}
@@ -371,21 +372,13 @@ def test_questions_and_instructions_are_not_judged_and_reported(tmp_path: Path) 
     assert [r["verdict"] for r in rows] == ["attributable"] + ["not_applicable"] * 3
 
 
-class No(Judge):
-    """A judge that finds nothing attributable."""
-
-    name = "no"
-
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        return [Judgement(Verdict.NOT_ATTRIBUTABLE, 0.1) for _ in attributions]
-
-
 def test_a_judge_that_rejects_quotes_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     quote = str(POLAND["text"])
     path = write(tmp_path / "a.jsonl", row("1", (quote, ["p"]), YES), row("2", (quote, ["r"]), (quote, [])))
     assert report(path)["quoted"] == {"sentences": 1, "rejected": 0}
-    summary = Summary()
-    for item in judge_answers(read_answers(path), No()):
+    summary, judge = Summary(), OneByOne()
+    judge.says = Judgement(Verdict.NOT_ATTRIBUTABLE, 0.1)
+    for item in judge_answers(read_answers(path), judge):
         summary.add(item)
     found = summary.report("no")
     assert found["quoted"] == {"sentences": 1, "rejected": 1}
@@ -395,15 +388,11 @@ def test_a_judge_that_rejects_quotes_is_told(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_the_question_reaches_the_judge_and_spans_name_their_passage(tmp_path: Path) -> None:
-    class Pointing(Judge):
-        name = "pointing@1"
-
-        def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-            assert all(attribution.question == ASKED for attribution in attributions)
-            return [Judgement(Verdict.ATTRIBUTABLE, 1.0, None, (Span(0, 0, 6),), ((4, 11),)) for _ in attributions]
-
+    judge = OneByOne()
+    judge.says = Judgement(Verdict.ATTRIBUTABLE, 1.0, None, (Span(0, 0, 6),), ((4, 11),))
     path = write(tmp_path / "a.jsonl", row("1", ("The capital is Warsaw.", ["r", "p"])))
-    (item,) = judge_answers(read_answers(path), Pointing())
+    (item,) = judge_answers(read_answers(path), judge)
+    assert {one.question for one in judge.asked} == {ASKED}
     (record,) = item.records("pointing@1")
     assert record["evidence"] == [{"passage": "r", "start": 0, "end": 6}]
     assert record["unsupported"] == [[4, 11]]

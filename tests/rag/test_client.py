@@ -3,10 +3,9 @@
 import copy
 import json
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -28,33 +27,28 @@ from rag.errors import (
 )
 from rag.types import Answer, Passage, Question
 from tests.conftest import Command, one_line_error
+from tests.local_server import LocalServer, Quiet
 
 QUESTION = "Where was Marie Curie born?"
 Reply = bytes | Callable[["Handler"], None]
 
 
-class Scripted(ThreadingHTTPServer):
+class Scripted(LocalServer):
     """Answers every request with `reply`: the bytes of a body with `status` and `headers`, or a function."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(Handler)
         self.reply: Reply = b"{}"
         self.status = 200
         self.headers: dict[str, str] = {}
         self.asked: list[tuple[str, str | None, dict[str, Any]]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     def says(self, value: object, status: int = 200, **headers: str) -> None:
         self.reply = value if isinstance(value, bytes) else json.dumps(value).encode()
         self.status, self.headers = status, {name.replace("_", "-"): text for name, text in headers.items()}
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Quiet, BaseHTTPRequestHandler):
     server: Scripted
 
     def do_POST(self) -> None:
@@ -70,18 +64,11 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(self.server.reply)
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture
 def server() -> Iterator[Scripted]:
     with Scripted() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

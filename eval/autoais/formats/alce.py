@@ -56,7 +56,7 @@ def _items(output: str, n: int) -> list[Marked]:
 
 
 def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    yield from in_document('{"args": {}, "data": [', (dumps(_row(answer, notes)) for answer in answers), "]}")
+    yield from in_document('{"args": {}, "data": [', (dumps(_row(answer, notes)) for answer in answers))
 
 
 def _row(answer: CitedAnswer, notes: Notes) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.answers import CitedAnswer
+from autoais.errors import FormatError
 from autoais.io.notes import Notes as Notes
 from autoais.io.schema import IDENTIFIER, Schema, faults
 from autoais.labels import Labelled
@@ -45,6 +46,20 @@ def no_faults(rows: Iterable[Row]) -> Iterator[Fault]:
     for _ in rows:
         pass
     return iter(())
+
+
+def refusals(*reads: Callable[[dict[str, Any], str], object]) -> Callable[[Iterable[Row]], Iterator[Fault]]:
+    """Return a check that finds each `FormatError` of these functions, which read a record at a place."""
+
+    def check(rows: Iterable[Row]) -> Iterator[Fault]:
+        for where, row in rows:
+            for read in reads:
+                try:
+                    read(row, where)
+                except FormatError as error:
+                    yield Fault(where, str(error).removeprefix(f"{where}: "))
+
+    return check
 
 
 @dataclass(frozen=True, slots=True)

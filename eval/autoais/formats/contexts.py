@@ -10,11 +10,12 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from autoais.answers import WHOLE_CONTEXT, CitedAnswer
 from autoais.errors import FormatError
-from autoais.formats.base import Fault, Notes, Row, passage_ids
+from autoais.formats.base import Fault, Notes, Row, passage_ids, refusals
 from autoais.formats.marked import Marked, sentences, written_answer
 from autoais.types import Citation, CitedSentence, Passage, Unresolved
 
@@ -137,16 +138,11 @@ def strings_in(row: Mapping[str, Any], name: str, where: str) -> list[str]:
 
 def lists(*names: str) -> Callable[[Iterable[Row]], Iterator[Fault]]:
     """Return a check that these fields are lists of strings, in a CSV too."""
+    return refusals(*(partial(_strings_at, name) for name in names))
 
-    def check(rows: Iterable[Row]) -> Iterator[Fault]:
-        for where, row in rows:
-            for name in names:
-                try:
-                    strings_in(row, name, where)
-                except FormatError as error:
-                    yield Fault(where, str(error).removeprefix(f"{where}: "))
 
-    return check
+def _strings_at(name: str, row: Mapping[str, Any], where: str) -> list[str]:
+    return strings_in(row, name, where)
 
 
 def _listed(cell: str) -> object:

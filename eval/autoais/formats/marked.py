@@ -56,8 +56,8 @@ def render(text: str, numbers: Iterable[int]) -> str:
     return f"{body.rstrip()} {markers}{text[len(body) :]}" if markers else text
 
 
-def in_document(head: str, rows: Iterable[str], tail: str) -> Iterator[str]:
-    """Yield the lines of a JSON document that lists one record per line, so that it can be streamed."""
+def in_document(head: str, rows: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a JSON object whose last field is a list, one record per line, so that it can be streamed."""
     yield head
     before = None
     for row in rows:
@@ -65,7 +65,7 @@ def in_document(head: str, rows: Iterable[str], tail: str) -> Iterator[str]:
             yield before + ","
         before = row
     yield from [] if before is None else [before]
-    yield tail
+    yield "]}"
 
 
 def written(one: CitedSentence, numbers: Mapping[str, int], notes: Notes) -> str:

@@ -37,7 +37,7 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
 
 
 def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    yield from in_document('{"results": [', (dumps(_row(answer, notes)) for answer in answers), "]}")
+    yield from in_document('{"results": [', (dumps(_row(answer, notes)) for answer in answers))
 
 
 def _row(answer: CitedAnswer, notes: Notes) -> dict[str, Any]:

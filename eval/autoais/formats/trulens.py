@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from autoais.answers import CitedAnswer
-from autoais.errors import FormatError
-from autoais.formats.base import Fault, Format, Notes, Row, unique_id
+from autoais.formats.base import Format, Notes, Row, refusals, unique_id
 from autoais.formats.contexts import CONTEXT_FEATURES, context_answer, context_output, passages_of, strings_in, texts
 from autoais.io.jsonl import dumps
 from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
@@ -17,14 +16,6 @@ def _rows_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for number, (where, row) in enumerate(rows, 1):
         passages = passages_of((None, "", text) for text in _contexts(row, where))
         yield context_answer(str(number), row["query"], row["response"], passages)
-
-
-def _rows_check(rows: Iterable[Row]) -> Iterator[Fault]:
-    for where, row in rows:
-        try:
-            _contexts(row, where)
-        except FormatError as error:
-            yield Fault(where, str(error).removeprefix(f"{where}: "))
 
 
 def _contexts(row: Mapping[str, Any], where: str) -> list[str]:
@@ -55,7 +46,7 @@ TRULENS = Format(
     read=_rows_read,
     write=_rows_write,
     by_place=lambda row: True,
-    check=_rows_check,
+    check=refusals(_contexts),
     supports=CONTEXT_FEATURES,
     csv=True,
 )

@@ -15,6 +15,7 @@ from itertools import pairwise
 from autoais.errors import UserError
 from autoais.text.sentences import sentence_spans
 
+_AT_MOST = 3  # `at_most_citations` of ALCE's eval.py
 _CITATION = re.compile(r"\[(\d+)")
 _BEHIND_STOP = re.compile(r"(?<=[.!?])[\"'”’)]*(?P<markers>(?:\s*\[\d[^\[\]]*\])+)(?=\s|\Z)")
 SPLITTERS = ("nltk", "sentencex")
@@ -92,15 +93,15 @@ def strict_items(question: str, output: str) -> tuple[StrictSentence, ...]:
     return tuple(_strict(f"{question} {item}") for item in list_items(first_line(output)))
 
 
-def judged_documents(documents: Sequence[int], shown: int, at_most: int | None = 3) -> tuple[int, ...] | None:
+def judged_documents(documents: Sequence[int], shown: int) -> tuple[int, ...] | None:
     """Return the citations of a sentence that ALCE judges, duplicates included, given `shown` documents.
 
-    None if one index is too high: the sentence then has recall 0, and none of its citations counts for precision. The
-    check precedes the cut to `at_most`. A negative index counts from the end.
+    At most three, as `at_most_citations` says there. None if one index is too high, also beyond these: the sentence
+    then has recall 0, and none of its citations counts for precision. A negative index counts from the end.
     """
     if any(document >= shown for document in documents):
         return None
-    return tuple(documents[:at_most])
+    return tuple(documents[:_AT_MOST])
 
 
 def _strict(sentence: str) -> StrictSentence:

@@ -7,8 +7,6 @@ from autoais.metrics.claims import CitedClaim, JudgedClaim
 from autoais.metrics.rates import Ratio
 from autoais.metrics.scores import CitationScores
 
-AT_MOST = 3  # ALCE's `at_most_citations`
-
 
 def citations(judged: JudgedClaim) -> Iterator[bool | None]:
     """Yield whether each citation counts: all support the claim together, and it does alone or the rest do not.
@@ -37,20 +35,18 @@ def add(
     scores.add([judged.union.verdict.ais for judged in claims], counted + [False] * wrong, question)
 
 
-def strict_claims(
-    sentences: Iterable[StrictSentence], documents: Sequence[str], at_most: int | None = AT_MOST
-) -> list[CitedClaim]:
+def strict_claims(sentences: Iterable[StrictSentence], documents: Sequence[str]) -> list[CitedClaim]:
     """Return the claims that ALCE's eval.py judges.
 
-    A sentence with any index above the documents cites nothing; citations beyond `at_most` are dropped after that
+    A sentence with any index above the documents cites nothing; citations beyond the third are dropped after that
     check; -1 is the last document. The hypothesis is the bare sentence, whatever the judge's template does with a
     question. Without documents the script fails at `[0]`; here `[0]` cites nothing.
     """
-    return [CitedClaim(sentence.text, _strict_cited(sentence.documents, documents, at_most)) for sentence in sentences]
+    return [CitedClaim(sentence.text, _strict_cited(sentence.documents, documents)) for sentence in sentences]
 
 
-def _strict_cited(refs: tuple[int, ...], documents: Sequence[str], at_most: int | None) -> tuple[str, ...]:
-    judged = judged_documents(refs, len(documents), at_most) if documents else None
+def _strict_cited(refs: tuple[int, ...], documents: Sequence[str]) -> tuple[str, ...]:
+    judged = judged_documents(refs, len(documents)) if documents else None
     return tuple(documents[ref] for ref in judged or ())
 
 

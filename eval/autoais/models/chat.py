@@ -117,7 +117,7 @@ class ChatClient:
     """A client for one server; `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY.
 
     At most `concurrency` requests run at once. Each has `timeout` seconds from first to last byte and up to `retries`
-    retries, the first after `backoff` seconds and each later one after twice the time (with jitter from `seed`), or
+    retries, the first after `backoff` seconds and each later one after twice the time (with jitter), or
     after the delay in Retry-After. `endpoint` is host and path of the address, without a path of just `/v1`. `usage`
     holds counts. For reports, `served` names the models that replied and `refused` the parameters that the server
     rejected. Errors never contain the key. Threads may share a client; each may have `concurrency` requests running,
@@ -133,7 +133,6 @@ class ChatClient:
         timeout: float = 60.0,
         retries: int = 5,
         backoff: float = 0.5,
-        seed: int = 0,
     ) -> None:
         _need_httpx()
         self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
@@ -157,7 +156,7 @@ class ChatClient:
         self.served: list[str] = []
         self.refused: frozenset[str] = frozenset()
         self._counting = threading.Lock()
-        self._jitter = random.Random(seed)
+        self._jitter = random.Random(0)
         self._reached = self._answered = self._structured = False
         self._tls: ssl.SSLContext | None = None
         self._last_failure, self._alike = "", 0  # how the last request failed, and how many did so in a row

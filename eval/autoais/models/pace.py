@@ -45,9 +45,8 @@ class Limit:
     reply slows the others down a little, while all together become faster.
     """
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self) -> None:
         self.settled = self.now = 1
-        self._most = most
         self._throughput: float | None = None  # at the settled limit
         self._up, self._step = True, 1
         self._rest = self._patience = 0  # rounds until the next trial, and after the next failure
@@ -147,10 +146,10 @@ class Limit:
             return
         if self.settled == 1:
             self._up = True
-        elif self.settled == self._most:
+        elif self.settled == MOST:
             self._up = False
         higher, lower = self.settled + self._step, max(self.settled - self._step, self.settled // _LOST)
-        self.now = min(higher, self._most) if self._up else lower
+        self.now = min(higher, MOST) if self._up else lower
 
 
 class Pace:

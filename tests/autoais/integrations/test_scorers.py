@@ -20,7 +20,8 @@ from autoais.errors import UserError
 from autoais.integrations import METRICS, SampleScorer
 from autoais.integrations.promptfoo import get_assert
 from autoais.judges.lexical import LexicalJudge
-from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.types import Attribution, Judgement, Verdict
+from tests.judges import OneByOne
 
 QUESTION = "What is the capital of Poland?"
 POLAND = "Warsaw is the capital of Poland."
@@ -42,11 +43,9 @@ def needed(module: str, package: str) -> ModuleType:
 ROOT = Path(__file__).parents[3]
 
 
-class Undecided(Judge):
+class Undecided(OneByOne):
     name = "undecided.v1"
-
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        return [Judgement(Verdict.UNDECIDED, None, "the server did not answer") for _ in attributions]
+    says = Judgement(Verdict.UNDECIDED, None, "the server did not answer")
 
 
 # --- one answer ------------------------------------------------------------------------------------------------

@@ -19,32 +19,26 @@ from autoais.judges import open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache, pair_hash
 from autoais.judges.lexical import LexicalJudge
 from autoais.testing import check_judge
-from autoais.types import Attribution, Judge, Judgement, Span, Verdict
+from autoais.types import Attribution, Judgement, Span, Verdict
 from tests.autoais.test_scoring import UNCITED, WRONG, YES, row, write
 from tests.chat_server import running
 from tests.conftest import Command, one_line_error
+from tests.judges import OneByOne
 
 ROOT = Path(__file__).parents[3]
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)) * 20
 
 
-class Counting(Judge):
-    """A judge that remembers what it was asked: attributable if the claim stands in the evidence, "?" undecided."""
+class Counting(OneByOne):
+    """Attributable if the claim stands in the evidence, "?" undecided."""
 
     name = "counting@1"
 
-    def __init__(self) -> None:
-        self.asked: list[Attribution] = []
-
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        self.asked += attributions
-        return [self._one(attribution) for attribution in attributions]
-
-    def _one(self, attribution: Attribution) -> Judgement:
-        if attribution.claim.startswith("?"):
+    def of(self, one: Attribution) -> Judgement:
+        if one.claim.startswith("?"):
             return Judgement(Verdict.UNDECIDED, None, "the server did not answer")
-        found = [text.find(attribution.claim) for text in attribution.evidence]
-        spans = tuple(Span(i, at, at + len(attribution.claim)) for i, at in enumerate(found) if at >= 0)
+        found = [text.find(one.claim) for text in one.evidence]
+        spans = tuple(Span(i, at, at + len(one.claim)) for i, at in enumerate(found) if at >= 0)
         verdict = Verdict.ATTRIBUTABLE if spans else Verdict.CONTRADICTORY
         return Judgement(verdict, 0.1 if spans else None, "counted", spans, ((0, 1),))
 

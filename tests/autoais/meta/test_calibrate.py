@@ -167,7 +167,7 @@ def test_each_fold_is_judged_by_a_fit_to_the_others() -> None:
 def test_the_curve_minimises_the_log_loss_to_platts_targets_with_even_sets() -> None:
     first, judge = noisy(12, slope=1.0, intercept=0.0)
     second, more = told(*[(p > 0.5, Judgement(NO, p)) for p in (0.3, 0.45, 0.55, 0.8)], dataset="Second")
-    judge.says |= more.says
+    judge.claims |= more.claims
     claims = collect([*first, *second], judge, 5)
     yes = int(claims.truth.sum())
     no = len(claims.truth) - yes
@@ -219,7 +219,7 @@ def test_the_default_of_cross_validation_is_what_meta_reports() -> None:
 def test_every_data_set_weighs_the_same() -> None:
     labels, judge = noisy(400, slope=1, intercept=0)
     steep, second = told(*[(p > 0.7, Judgement(NO, p)) for p in (0.3, 0.5, 0.65, 0.8)] * 50, dataset="steep")
-    judge.says |= second.says
+    judge.claims |= second.claims
     once, often = (calibrate([*labels, *steep * times], judge) for times in (1, 10))
     assert once["threshold"] == often["threshold"]
     assert once["slope"] == pytest.approx(often["slope"], rel=0.02)
@@ -229,7 +229,7 @@ def test_every_data_set_weighs_the_same() -> None:
 def test_what_a_calibration_cannot_change_is_left_out_and_counted() -> None:
     labels, judge = noisy(100, slope=1, intercept=0)
     more, second = told((True, Judgement(Verdict.UNDECIDED)), (True, Judgement(YES)), dataset="More")
-    judge.says |= second.says
+    judge.claims |= second.claims
     uncited = Labelled("More", "9", Attribution("uncited"), False)
     result = calibrate([*labels, *more, uncited], judge)
     assert result["n"] == 100
@@ -279,7 +279,7 @@ def test_a_question_of_two_data_sets_is_in_one_fold() -> None:
 def test_a_set_with_labels_of_one_class_is_not_in_fit_and_average() -> None:
     labels, judge = noisy(200, slope=1, intercept=0)
     single, second = told(*[(False, Judgement(YES, p)) for p in (0.6, 0.7, 0.8, 0.9)] * 9, dataset="Single")
-    judge.says |= second.says
+    judge.claims |= second.claims
     alone, together = calibrate(labels, judge), calibrate([*labels, *single], judge)
     assert together["threshold"] == alone["threshold"]
     cross = together["cross_validation"]

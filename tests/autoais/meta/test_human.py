@@ -1,6 +1,5 @@
 """People's labels of answers by the rules of HAGRID and Liu et al., counted by hand."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,31 +8,33 @@ from autoais.answers import CitedAnswer
 from autoais.judged import judge_answers
 from autoais.meta.human import HumanSummary
 from autoais.types import Attribution, Citation, CitedSentence, Judge, Judgement, Passage, Support, Verdict
+from tests.conftest import present
+from tests.judges import OneByOne
 
 FULL, PARTIAL, NONE = Support.FULL, Support.PARTIAL, Support.NONE
 PASSAGES = {key: Passage(key, text=f"text {key}") for key in "abc"} | {"empty": Passage("empty")}
 
 
-class Levels(Judge):
+class Levels(OneByOne):
     """Attributable by a, partly by b, undecided by both a and c, else not."""
 
     name = "levels"
 
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
+    def of(self, one: Attribution) -> Judgement:
         by_text = {
             ("text a",): Verdict.ATTRIBUTABLE,
             ("text b",): Verdict.PARTIALLY_ATTRIBUTABLE,
             ("text a", "text c"): Verdict.UNDECIDED,
         }
-        return [Judgement(by_text.get(one.evidence, Verdict.NOT_ATTRIBUTABLE)) for one in attributions]
+        return Judgement(by_text.get(one.evidence, Verdict.NOT_ATTRIBUTABLE))
 
 
 class Binary(Levels):
     """The same without partial support."""
 
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        some, no = Verdict.PARTIALLY_ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE
-        return [Judgement(no) if one.verdict is some else one for one in super().decide(attributions)]
+    def of(self, one: Attribution) -> Judgement:
+        found = super().of(one)
+        return Judgement(Verdict.NOT_ATTRIBUTABLE) if found.verdict is Verdict.PARTIALLY_ATTRIBUTABLE else found
 
 
 def sentence(*citations: tuple[str, Support | None], number: int = 0, **labels: Any) -> CitedSentence:  # noqa: ANN401
@@ -62,8 +63,7 @@ LIU = (
 
 
 def test_liu_recall_and_precision_are_those_counted_by_hand() -> None:
-    found = report(answer("q", *LIU))
-    assert found is not None
+    found = present(report(answer("q", *LIU)))
     values = {name: one["value"] for name, one in found["metrics"].items()}
     assert values == {
         "liu_recall": pytest.approx(2 / 3),
@@ -81,8 +81,7 @@ def test_liu_recall_and_precision_are_those_counted_by_hand() -> None:
 
 def test_an_uncited_statement_is_not_supported_whatever_its_label_says() -> None:  # Liu et al. 2023, section 2.2
     uncited = sentence(worthy=True, attributable=True, number=7)
-    found = report(answer("q", uncited, sentence(("a", None), worthy=True, number=8)))
-    assert found is not None
+    found = present(report(answer("q", uncited, sentence(("a", None), worthy=True, number=8))))
     # The second has a citation and no label: it is unknown, not unsupported.
     assert (found["metrics"]["liu_recall"]["value"], found["metrics"]["liu_recall"]["n"]) == (0.0, 1)
 
@@ -96,8 +95,7 @@ def test_answers_questions_and_citations_are_counted_as_in_hagrids_tables() -> N
         extra={"query_id": "q"},
     )
     other = answer("r/1", sentence(informative=False), extra={"query_id": "r"}, informative=True)
-    found = report(first, second, other)
-    assert found is not None
+    found = present(report(first, second, other))
     assert found["data"] == {
         "questions": 2,
         "answers": 3,
@@ -128,8 +126,7 @@ def test_intervals_are_over_questions() -> None:
             )
             for n in range(24)
         ]
-        found = report(*made)
-        assert found is not None
+        found = present(report(*made))
         places = (
             found["labels"]["attributable_sentences"], found["labels"]["full_support"], found["metrics"]["liu_recall"],
             found["labels"]["informative_sentences"], found["metrics"]["fluency"],
@@ -148,8 +145,7 @@ def test_fluency_and_utility_are_means_from_1_to_5() -> None:
         {"fluency": "Agree", "perceived_utility": "Strongly Agree"},
         {"fluency": 4},
     ]
-    found = report(*(answer(str(n), sentence(("a", None)), extra=one) for n, one in enumerate(given)))
-    assert found is not None
+    found = present(report(*(answer(str(n), sentence(("a", None)), extra=one) for n, one in enumerate(given))))
     assert (found["metrics"]["fluency"]["value"], found["metrics"]["fluency"]["n"]) == (2.5, 2)
     low, high = found["metrics"]["perceived_utility"]["interval95"]
     assert (found["metrics"]["perceived_utility"]["value"], high) == (5.0, 5.0)
@@ -166,8 +162,7 @@ def test_a_judge_is_compared_on_sentences_and_on_single_citations() -> None:
         sentence(number=6, attributable=False),  # cites nothing: no, no
         sentence(("a", None), number=7),  # nobody labelled it
     )
-    found = report(answer("q", *made))
-    assert found is not None
+    found = present(report(answer("q", *made)))
     sentences, citations = found["agreement"]["sentences"], found["agreement"]["citations"]
     # yes yes, yes no, no no, no no: F1 of yes 2/3, of no 4/5; kappa (3/4 - 1/2) / (1/2)
     assert (sentences["n"], sentences["undecided"]) == (4, 1)
@@ -177,8 +172,7 @@ def test_a_judge_is_compared_on_sentences_and_on_single_citations() -> None:
     assert (citations["n"], citations["undecided"]) == (5, 0)
     assert citations["cohen_kappa"] == pytest.approx((3 / 5 - 13 / 25) / (1 - 13 / 25))
     assert found["levels"]["confusion"] == [[1, 1, 0], [1, 0, 0], [0, 0, 2]]
-    two = report(answer("q", *made), judge=Binary())
-    assert two is not None
+    two = present(report(answer("q", *made), judge=Binary()))
     assert "levels" not in two
 
 
@@ -188,8 +182,7 @@ def test_levels_have_intervals_over_questions() -> None:
             answer(str(n), sentence((key, level), number=n), extra={"query_id": asked or str(n)})
             for n, (key, level) in enumerate([("a", FULL), ("b", PARTIAL), ("c", NONE), ("a", NONE)] * 3)
         )
-        found = report(*made)
-        assert found is not None
+        found = present(report(*made))
         return found["levels"]
 
     assert levels("")["confusion"] == levels("one")["confusion"]
@@ -197,8 +190,7 @@ def test_levels_have_intervals_over_questions() -> None:
 
 
 def test_without_a_decided_item_or_a_label_there_is_a_reason_or_nothing() -> None:
-    found = report(answer("q", sentence(("a", None), ("c", None), attributable=True)))
-    assert found is not None
+    found = present(report(answer("q", sentence(("a", None), ("c", None), attributable=True))))
     assert found["agreement"]["sentences"] == {
         "n": 0, "undecided": 1, "macro_f1": None, "cohen_kappa": None, "reason": "nothing was decided",
     }  # fmt: skip

@@ -20,32 +20,20 @@ from autoais.judges.cache import JudgementCache
 from autoais.meta import leaderboard
 from autoais.meta.leaderboard import LabelledSets, installed_judges, published, rank_judges
 from autoais.meta.leaderboard_tables import leaderboard_markdown
-from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.types import Attribution, Judgement, Verdict
 from tests.commands import ROOT
+from tests.judges import OneByOne
 
 YES, NO = Judgement(Verdict.ATTRIBUTABLE, 0.9), Judgement(Verdict.NOT_ATTRIBUTABLE, 0.1)
 
 
-class Knows(Judge):
-    """Says yes to the claims that hold the word `true`; counts how often it is asked."""
+class Knows(OneByOne):
+    """Says yes to the claims that hold the word `true`."""
 
     name = "knows@1"
 
-    def __init__(self) -> None:
-        self.asked: list[Attribution] = []
-
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        self.asked += attributions
-        return [YES if "true" in one.claim else NO for one in attributions]
-
-
-class Silent(Judge):
-    """Never decides."""
-
-    name = "silent@1"
-
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        return [Judgement(Verdict.UNDECIDED)] * len(attributions)
+    def of(self, one: Attribution) -> Judgement:
+        return YES if "true" in one.claim else NO
 
 
 def label(number: int, yes: bool, dataset: str = "Made", word: str | None = None) -> dict[str, Any]:
@@ -90,22 +78,18 @@ def test_a_judge_that_knows_all_is_told_apart_from_one_that_knows_nothing(labels
 
 
 def test_two_judges_that_say_the_same_are_not_told_apart(labels: Path) -> None:
-    class No(Knows):
-        name = "no@1"
-
-        def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-            return [NO] * len(attributions)
-
-    result = rank_judges([labels], [No()], timed=0)
-    one = result["judges"]["no@1"]["against_baseline"]["sets"]["made/A"]["balanced_accuracy"]
+    judge = OneByOne()
+    judge.says = NO
+    result = rank_judges([labels], [judge], timed=0)
+    one = result["judges"][judge.name]["against_baseline"]["sets"]["made/A"]["balanced_accuracy"]
     assert (one["value"], one["p_holm"]) == (0, 1)
-    assert result["judges"]["no@1"]["speed"] is None
+    assert result["judges"][judge.name]["speed"] is None
     assert "+0.0 " in leaderboard_markdown(result)
     assert "not told apart" in leaderboard_markdown(result)
 
 
 def test_undecided_is_counted(labels: Path) -> None:
-    record = rank_judges([labels], [Silent()])["judges"]["silent@1"]
+    record = rank_judges([labels], [OneByOne()])["judges"]["one-by-one@1"]
     one = record["sets"]["made/A"]
     assert (one["n"], one["undecided"], one["balanced_accuracy"]) == (0, 20, None)
     assert one["reasons"]["balanced_accuracy"] == "nothing was decided"

@@ -3,7 +3,7 @@
 import json
 import random
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -38,24 +38,26 @@ from autoais.meta.evaluate import (
 )
 from autoais.meta.plot import reliability_svg
 from autoais.metrics.intervals import clopper_pearson
-from autoais.types import Attribution, Judge, Judgement, Support, Verdict
+from autoais.types import Attribution, Judgement, Support, Verdict
 from tests.chat_server import running
-from tests.conftest import Command, one_line_error
+from tests.conftest import Command, one_line_error, present
+from tests.judges import OneByOne
 
 EVIDENCE = "Warsaw is the capital of Poland."
 YES, NO = Verdict.ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE
 
 
-class Told(Judge):
+class Told(OneByOne):
     """Says of every claim what it was told to; the name is its own."""
 
     name = "told@1"
 
     def __init__(self, says: dict[str, Judgement]) -> None:
-        self.says = says
+        super().__init__()
+        self.claims = says
 
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        return [self.says[attribution.claim] for attribution in attributions]
+    def of(self, one: Attribution) -> Judgement:
+        return self.claims[one.claim]
 
 
 def told(*items: tuple[bool, Judgement], dataset: str = "Told", system: str = "") -> tuple[list[Labelled], Told]:
@@ -124,8 +126,7 @@ def test_known_values() -> None:
     assert bins[1]["interval95"] == pytest.approx([0.1581, 1], abs=5e-5)  # Clopper and Pearson's for 2 of 2
     assert calibration_error(truth, probability) == pytest.approx(0.025)
     # one yes in front of all, one between the two no: half the yes at no false alarm, all from 0.5 on
-    curve = roc_curve(truth, np.array([0.9, 0.4, 0.5, 0.1]))
-    assert curve is not None
+    curve = present(roc_curve(truth, np.array([0.9, 0.4, 0.5, 0.1])))
     assert (curve[0], curve[9], curve[10], curve[20]) == (0.5, 0.5, 1.0, 1.0)
 
 
@@ -164,7 +165,7 @@ def test_only_verdicts_with_a_probability_enter_what_needs_one() -> None:
 def test_a_set_with_one_kind_of_label_has_reasons_and_the_average_leaves_it_out() -> None:
     labels, judge = told((True, Judgement(YES, 0.8)), (True, Judgement(YES, 0.9)))
     other, second = told((True, Judgement(YES, 0.8)), (False, Judgement(NO, 0.9)), dataset="Other")
-    judge.says |= second.says
+    judge.claims |= second.claims
     result = evaluate([*labels, *other], judge)
     one = result["sets"]["Told"]
     assert one["reasons"]["roc_auc"] == one["reasons"]["balanced_accuracy"] == "all labels are the same"
@@ -212,7 +213,7 @@ def systems(*rates: tuple[int, int]) -> tuple[list[Labelled], Told]:
             system=f"system {number}",
         )
         labels += [replace(label, dataset="Ratings", id=f"{number}/{label.id}") for label in one]
-        says |= its.says
+        says |= its.claims
     return labels, Told(says)
 
 
@@ -251,7 +252,7 @@ def test_a_judge_that_rates_all_systems_alike_has_no_correlation_and_says_why() 
 
 def test_a_system_with_nothing_decided_is_listed_and_left_out() -> None:
     labels, judge = systems((2, 1), (4, 5), (6, 5))
-    judge.says |= {claim: Judgement(Verdict.UNDECIDED) for claim in judge.says if claim.startswith("of 2")}
+    judge.claims |= {claim: Judgement(Verdict.UNDECIDED) for claim in judge.claims if claim.startswith("of 2")}
     one = evaluate(labels, judge)["sets"]["Ratings"]["systems"]
     assert one["n"] == 2
     assert one["systems"][2] == {"system": "system 2", "n": 0, "undecided": 10, "human": None, "judge": None}
@@ -330,8 +331,7 @@ def test_roc_auc_is_the_share_of_pairs_in_order(pairs: list[tuple[bool, float]])
         return
     assert auc == pytest.approx(np.mean([(y > n) + 0.5 * (y == n) for y in yes for n in no]))
     assert roc_auc(~truth, -probability) == pytest.approx(auc)
-    curve = roc_curve(truth, probability)
-    assert curve is not None
+    curve = present(roc_curve(truth, probability))
     assert curve == sorted(curve)
     assert curve[-1] == 1
 
@@ -380,7 +380,7 @@ HOSTILE = "<script>&\"'\x00\x1b[31m[red]" + "long" * 20
 @pytest.mark.parametrize("probability", [0.7, None])
 def test_the_plot_is_xml_whatever_a_data_set_is_called(probability: float | None) -> None:
     sets = [told(*[(i % 2 == 0, Judgement(YES, probability)) for i in range(9)], dataset=f"{n}{HOSTILE}") for n in "ab"]
-    judge = Told(sets[0][1].says | sets[1][1].says)
+    judge = Told(sets[0][1].claims | sets[1][1].claims)
     result = evaluate([*sets[0][0], *sets[1][0]], judge)
     drawn = "\n".join(reliability_svg(result))
     root = ET.fromstring(drawn)
@@ -554,8 +554,7 @@ def test_the_interval_of_a_correlation_holds_the_percentile_and_the_basic_one() 
     drawn = []
     for _ in range(4000):
         rows = rng.integers(0, 60, 60)
-        value = pearson(truth[rows].mean(axis=0), said[rows].mean(axis=0))
-        assert value is not None
+        value = present(pearson(truth[rows].mean(axis=0), said[rows].mean(axis=0)))
         drawn.append(value)
     value, (first, last) = found["pearson"]["value"], np.percentile(drawn, [2.5, 97.5])
     assert first < value < last < 1 < 2 * value - first
@@ -622,8 +621,7 @@ def test_the_variance_of_each_figure_is_that_of_the_jackknife_over_questions() -
     for name, figure in figures.items():
         left_out = np.array([figure(rows.question != one) for one in questions])
         wanted = (len(questions) - 1) / len(questions) * ((left_out - left_out.mean()) ** 2).sum()
-        found = estimates[name]
-        assert found is not None
+        found = present(estimates[name])
         assert found.value == figure(np.ones(n, np.bool_))
         assert (found.parts**2).sum() == pytest.approx(wanted, rel=0.05), name
 
@@ -637,7 +635,7 @@ def test_the_interval_of_the_average_is_over_all_sets() -> None:
         sets.append(
             told(*((bool(t), Judgement(YES if s else NO)) for t, s in zip(truth, said, strict=True)), dataset=name)
         )
-    judge = Told({claim: one for _, judge in sets for claim, one in judge.says.items()})
+    judge = Told({claim: one for _, judge in sets for claim, one in judge.claims.items()})
     result = evaluate([label for labels, _ in sets for label in labels], judge)
     low, high = result["average"]["interval95"]["macro_f1"]
     assert low < result["average"]["macro_f1"] < high
@@ -703,10 +701,10 @@ def test_disagreements_come_with_the_most_certain_first() -> None:
 
 def test_undecided_claims_are_counted_for_each_system() -> None:
     labels, judge = systems((2, 1), (4, 5), (6, 5))
-    unknown = [claim for claim in judge.says if claim.startswith("of 1")][:3]
-    judge.says |= {claim: Judgement(Verdict.UNDECIDED) for claim in unknown}
+    unknown = [claim for claim in judge.claims if claim.startswith("of 1")][:3]
+    judge.claims |= {claim: Judgement(Verdict.UNDECIDED) for claim in unknown}
     nobody = replace(labels[0], system="", id="x", attribution=Attribution("nobody's", ("t",)))
-    judge.says["nobody's"] = Judgement(Verdict.UNDECIDED)
+    judge.claims["nobody's"] = Judgement(Verdict.UNDECIDED)
     one = evaluate([*labels, nobody], judge)["sets"]["Ratings"]["systems"]
     assert [(row["n"], row["undecided"]) for row in one["systems"]] == [(10, 0), (7, 3), (10, 0)]
     few = systems((2, 1), (4, 5))

@@ -1,7 +1,6 @@
 """ALCE's measures of the answer itself, by hand; its splitter, ROUGE and MAUVE where the packages are installed."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,21 @@ from autoais import formats
 from autoais.errors import FormatError, UserError
 from autoais.markers.alce import StrictSentence, list_items, open_splitter, strict_items, strict_sentences
 from autoais.metrics.alce_answers import check_mauve, mauve, qampari, rouge_lsum, string_match
-from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.types import Attribution, Judgement, Verdict
 from tests.conftest import Command, one_line_error
+from tests.judges import OneByOne
 
 RIVERS = [["Vistula", "Wisła"], ["Oder"], ["Warta"], ["Bug"], ["San"], ["Narew"]]
 
 
-class Substring(Judge):
-    """Supported if a text contains the claim's last word; remembers what it was asked."""
+class Substring(OneByOne):
+    """Supported if a text contains the claim's last word."""
 
     name = "substring"
 
-    def __init__(self) -> None:
-        self.asked: list[Attribution] = []
-
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        self.asked += attributions
-        return [
-            Judgement(Verdict.ATTRIBUTABLE if any(one.claim.split()[-1].strip(".") in text for text in one.evidence)
-                      else Verdict.NOT_ATTRIBUTABLE)
-            for one in attributions
-        ]  # fmt: skip
+    def of(self, one: Attribution) -> Judgement:
+        found = any(one.claim.split()[-1].strip(".") in text for text in one.evidence)
+        return Judgement(Verdict.ATTRIBUTABLE if found else Verdict.NOT_ATTRIBUTABLE)
 
 
 def result_file(folder: Path, *rows: dict[str, Any]) -> Path:
@@ -122,11 +115,8 @@ def test_claims_are_judged_against_the_answer_without_citations(tmp_path: Path) 
 
 def test_undecided_claims_count_as_no_and_are_told(tmp_path: Path) -> None:
     class Unsure(Substring):
-        def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-            return [
-                Judgement(Verdict.UNDECIDED) if "freezes" in one.claim else verdict
-                for one, verdict in zip(attributions, super().decide(attributions), strict=True)
-            ]
+        def of(self, one: Attribution) -> Judgement:
+            return Judgement(Verdict.UNDECIDED) if "freezes" in one.claim else super().of(one)
 
     claims = ["It flows north", "It freezes"]
     rows: list[dict[str, Any]] = [

@@ -16,26 +16,23 @@ from autoais.metrics.liu import Statement
 from autoais.metrics.rates import Tally
 from autoais.metrics.scores import CitationScores
 from autoais.text.claims import applicable
-from autoais.types import Attribution, Judge, Judgement, Support, Verdict
+from autoais.types import Attribution, Judgement, Support, Verdict
+from tests.judges import OneByOne
 
 FULL, PARTIAL, NONE = Support
 
 
-class Table(Judge):
-    """A judge that looks up which sets of evidence support; the value None is undecided, what is not there a no."""
+class Table(OneByOne):
+    """Looks up which sets of evidence support; the value None is undecided, what is not there a no."""
 
     name = "table@1"
 
     def __init__(self, supports: Mapping[frozenset[str], bool | None]) -> None:
+        super().__init__()
         self.supports = supports
-        self.asked: list[Attribution] = []
 
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        self.asked += attributions
-        return [self._one(frozenset(attribution.evidence)) for attribution in attributions]
-
-    def _one(self, evidence: frozenset[str]) -> Judgement:
-        said = self.supports.get(evidence, False)
+    def of(self, one: Attribution) -> Judgement:
+        said = self.supports.get(frozenset(one.evidence), False)
         if said is None:
             return Judgement(Verdict.UNDECIDED)
         return Judgement(Verdict.ATTRIBUTABLE if said else Verdict.NOT_ATTRIBUTABLE)

@@ -15,6 +15,7 @@ from autoais.metrics import intervals
 from autoais.metrics.intervals import Estimate, clopper_pearson, number_of
 from autoais.metrics.rates import Mean, Rate, Tally
 from autoais.metrics.scores import CitationScores
+from tests.conftest import present
 
 Floats = NDArray[np.float64]
 
@@ -101,13 +102,11 @@ def test_where_all_questions_agree_the_unseen_others_are_bounded() -> None:
     assert intervals.mean(np.zeros(10), -1.0, 1.0).interval == pytest.approx((-unseen, unseen))
     assert intervals.mean(np.full(10, 2.0), 1.0, 5.0).interval == pytest.approx((2 - unseen, 2 + 3 * unseen))
     # Nine sentences of one answer and one of another are fewer than two questions.
-    both = intervals.ratio(np.array([9.0, 1.0]), np.array([9.0, 1.0]))
-    assert both is not None
+    both = present(intervals.ratio(np.array([9.0, 1.0]), np.array([9.0, 1.0])))
     assert both.size == pytest.approx(100 / 82)
     assert both.interval == pytest.approx((1 - clopper_pearson(0, 100 / 82)[1], 1))
     # A single question tells nothing of others, however many sentences it has.
-    alone = intervals.ratio(np.array([3.0]), np.array([6.0]))
-    assert alone is not None
+    alone = present(intervals.ratio(np.array([3.0]), np.array([6.0])))
     assert alone.interval == pytest.approx((0.0125, 0.9875))
 
 
@@ -129,8 +128,7 @@ def test_an_interval_holds_its_value_and_knows_no_order(pairs: list[tuple[float,
     assert low < high
     assert abs(found.parts.sum()) < 1e-9
     random.shuffle(pairs)  # type: ignore[attr-defined]
-    again = intervals.ratio(*np.array(pairs).T)
-    assert again is not None
+    again = present(intervals.ratio(*np.array(pairs).T))
     assert again.interval == found.interval
 
 
@@ -192,15 +190,13 @@ def test_a_part_without_variance_still_has_an_error() -> None:
     # Balanced accuracy: all of 10 yes are found, and 100 of 200 no.
     truth = np.array([True] * 10 + [False] * 200)
     said = np.array([True] * 10 + [False, True] * 100)
-    found = evaluate._balanced_accuracy(truth, said, np.arange(210))
-    assert found is not None
+    found = present(evaluate._balanced_accuracy(truth, said, np.arange(210)))
     low, high = found.interval
     assert found.value == 0.75
     assert low == pytest.approx(0.59, abs=0.01)
     assert high == pytest.approx(0.79, abs=0.01)
     # Turned around, the error is on the other side; in a difference of differences it stays.
-    again = evaluate._balanced_accuracy(truth, ~said, np.arange(210))
-    assert again is not None
+    again = present(evaluate._balanced_accuracy(truth, ~said, np.arange(210)))
     assert again.interval == pytest.approx((1 - high, 1 - low), abs=1e-9)
     nested = intervals.difference(again, found)
     assert nested.interval[0] < -0.5 < nested.interval[1]
@@ -308,8 +304,7 @@ def test_items_are_together_if_a_chain_of_shared_keys_joins_them(pairs: list[tup
 
 def test_f1_of_nothing() -> None:
     nothing, some = intervals.mean(np.zeros(10)), intervals.mean(np.full(10, 0.5))
-    found = intervals.harmonic_mean(nothing, nothing)
-    assert found is not None
+    found = present(intervals.harmonic_mean(nothing, nothing))
     assert (found.value, found.interval) == (0.0, nothing.interval)
     assert intervals.harmonic_mean(None, some) is intervals.harmonic_mean(some, None) is None
     assert intervals.interval(None) is None
@@ -324,8 +319,7 @@ def test_about_19_of_20_intervals_hold_the_truth(alike: float) -> None:
     for _ in range(600):
         items = rng.integers(1, 13, 60)
         own = np.where(rng.random(60) < alike, rng.random(60) < 0.4, 0.4)
-        found = intervals.ratio(rng.binomial(items, own).astype(float), items.astype(float))
-        assert found is not None
+        found = present(intervals.ratio(rng.binomial(items, own).astype(float), items.astype(float)))
         held += found.interval[0] <= 0.4 <= found.interval[1]
     assert 0.93 <= held / 600 <= 0.98
 

@@ -1,6 +1,6 @@
 """Studies on both databases."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,13 @@ def clock() -> Clock:
 
 @pytest.fixture
 def make_study(database: str, tmp_path: Path, clock: Clock) -> Iterator[MakeStudy]:
-    """Makes a study of a few items, three people each; keywords are settings, or options of `create_study`."""
+    """Makes a study of a few items, three people each, and invites `people`.
+
+    Other keywords are settings, or options of `create_study`.
+    """
     made: list[Study] = []
 
-    def make(n: int = 6, **options: object) -> Study:
+    def make(n: int = 6, *, people: Sequence[str] = (), **options: object) -> Study:
         names = Settings.__dataclass_fields__
         others: dict[str, Any] = {name: value for name, value in options.items() if name not in names}
         chosen = {name: value for name, value in options.items() if name in names}
@@ -58,6 +61,8 @@ def make_study(database: str, tmp_path: Path, clock: Clock) -> Iterator[MakeStud
             others.setdefault("items", make_items(n))
         study = create_study(tmp_path / f"study{len(made)}", settings=settings, clock=clock, **others)
         made.append(study)
+        for person in people:
+            study.invite(person)
         return study
 
     yield make

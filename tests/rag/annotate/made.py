@@ -37,6 +37,13 @@ def press() -> str:
     return uuid.uuid4().hex
 
 
+def given(study: Study, person: str) -> Work:
+    """What the person is asked now; there has to be something."""
+    work = study.next(person)
+    assert work is not None
+    return work
+
+
 def answer(study: Study, person: str, work: Work, value: str) -> None:
     """Answer the question asked now."""
     study.verdict(person, work.item.id, work.question.name, value, press=work.press)

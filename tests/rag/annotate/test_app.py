@@ -1,12 +1,10 @@
 """The application over HTTP: what it asks, records and hides, and what it refuses."""
 
-import json
 import re
 import zipfile
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,6 +26,7 @@ from rag.annotate.types import MOST_EVIDENCE
 from rag.annotate.work import bounded, served_at
 from rag.errors import LinkError, StudyError, UserError
 from rag.web.pages import sentence
+from tests.conftest import present
 from tests.rag.annotate.web_study import (
     ANSWER,
     BRIDGE,
@@ -39,6 +38,7 @@ from tests.rag.annotate.web_study import (
     Person,
     fields,
     make_study,
+    ratings,
     several,
     text_of,
 )
@@ -47,11 +47,6 @@ from tests.rag.annotate.web_study import (
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
     return make_study(tmp_path)
-
-
-def ratings(study: Study, tmp_path: Path) -> list[dict[str, Any]]:
-    study.export(tmp_path / "exported")
-    return [json.loads(line) for line in (tmp_path / "exported/ratings.jsonl").read_text("utf-8").splitlines()]
 
 
 # --- signing in -------------------------------------------------------------------------------------------------------
@@ -441,8 +436,7 @@ def test_shared_words_are_marked_only_if_the_study_says_so(tmp_path: Path) -> No
 def test_a_page_of_no_javascript_has_all_that_is_needed(study: Study) -> None:
     page = Person(study).page()
     for form, action in (("#press", "/press"), ("#undo", "/undo"), ("#flags form", "/flag")):
-        found = page.css_first(form)
-        assert found is not None
+        found = present(page.css_first(form))
         assert (found.attributes["method"], found.attributes["action"]) == ("post", action)
         assert not [one for one in found.css("button") if one.attributes.get("type") not in (None, "submit")][1:]
     assert not re.search(r"\son\w+=|style=|<style|<script(?![^>]*src=)", page.html or "")
@@ -532,8 +526,7 @@ def test_who_fails_the_training_is_told_and_gets_nothing_more(tmp_path: Path) ->
 
 def test_guidelines_are_those_of_the_scheme_and_kind(study: Study) -> None:
     ada = Person(study)
-    link = ada.page().css_first("#guidelines")
-    assert link is not None
+    link = present(ada.page().css_first("#guidelines"))
     assert link.attributes["data-key"] == "g"
     found = ada.client.get(str(link.attributes["href"])).text
     assert "Can you understand the response?" in found
@@ -708,8 +701,7 @@ def test_an_admin_starts_at_the_progress(study: Study, boss: Person) -> None:
 def test_an_admin_invites_and_revokes(study: Study, boss: Person) -> None:
     found = boss.send("/admin/invite", admin_form(boss, id="eve", role="annotator"))
     assert found.status_code == 200
-    link = HTMLParser(found.text).css_first("#link")
-    assert link is not None
+    link = present(HTMLParser(found.text).css_first("#link"))
     address = str(link.attributes["value"])
     assert address.startswith("http://localhost:8000/in/")
     eve = TestClient(create_app(study), base_url="http://localhost:8000")

@@ -1,6 +1,5 @@
 """The application in a real browser: by keyboard, without JavaScript, on a phone, with the server away, for axe."""
 
-import json
 import re
 import socket
 import threading
@@ -24,7 +23,17 @@ from rag.annotate.items import Item, Source
 from rag.annotate.schemes import SCHEMES
 from rag.annotate.study import Study
 from tests.rag.annotate.test_app import EVIL, TRAINING, evil_item
-from tests.rag.annotate.web_study import ANSWER, BRIDGE, CAPTION, CITATION, SENTENCE, SUMMARY, make_study, several
+from tests.rag.annotate.web_study import (
+    ANSWER,
+    BRIDGE,
+    CAPTION,
+    CITATION,
+    SENTENCE,
+    SUMMARY,
+    make_study,
+    ratings,
+    several,
+)
 from tests.rag.browser import NEEDS_CHROMIUM, PHONE, Page, check, expect
 
 pytestmark = NEEDS_CHROMIUM
@@ -84,8 +93,11 @@ def browser(chromium: Any) -> Iterator[Browser]:  # noqa: ANN401
     assert found.said == []  # no error, and nothing that the Content-Security-Policy stopped
 
 
+Serve = Callable[[Study], Server]
+
+
 @pytest.fixture
-def serve() -> Iterator[Callable[[Study], Server]]:
+def serve() -> Iterator[Serve]:
     servers: list[Server] = []
 
     def start(study: Study) -> Server:
@@ -95,11 +107,6 @@ def serve() -> Iterator[Callable[[Study], Server]]:
     yield start
     for one in servers:
         one.stop()
-
-
-def ratings(study: Study, tmp_path: Path) -> list[dict[str, Any]]:
-    study.export(tmp_path / "exported")
-    return [json.loads(line) for line in (tmp_path / "exported/ratings.jsonl").read_text("utf-8").splitlines()]
 
 
 def press(page: Page, key: str) -> None:
@@ -133,7 +140,7 @@ def intercept_presses(page: Page, handler: Callable[[Any], None]) -> None:
     ],
 )
 def test_a_study_by_keyboard_with_at_most_two_presses_an_item(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path, scheme: str, items: list[Item]
+    browser: Browser, serve: Serve, tmp_path: Path, scheme: str, items: list[Item]
 ) -> None:
     study = make_study(tmp_path, *items, scheme=scheme)
     page = browser.open(serve(study).link("ada"))
@@ -154,9 +161,7 @@ def test_a_study_by_keyboard_with_at_most_two_presses_an_item(
     assert all(0 < row["seconds"] < 60 for row in rows)
 
 
-def test_a_double_tap_does_not_answer_the_next_question(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
-) -> None:
+def test_a_double_tap_does_not_answer_the_next_question(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path)
     page = browser.open(serve(study).link("ada"))
     # The second key as soon as the next question is there, as by a double tap on a fast connection.
@@ -172,9 +177,7 @@ def test_a_double_tap_does_not_answer_the_next_question(
     assert len(ratings(study, tmp_path)) == 2
 
 
-def test_undo_flag_reason_guidelines_and_keys_by_keyboard(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
-) -> None:
+def test_undo_flag_reason_guidelines_and_keys_by_keyboard(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path)
     page = browser.open(serve(study).link("ada"))
     page.keyboard.press("g")
@@ -208,7 +211,7 @@ def test_undo_flag_reason_guidelines_and_keys_by_keyboard(
     }
 
 
-def test_training_by_keyboard(browser: Browser, serve: Callable[[Study], Server], tmp_path: Path) -> None:
+def test_training_by_keyboard(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     page = browser.open(serve(make_study(tmp_path, training=TRAINING, pass_mark=1.0)).link("ada"))
     for key in ("y", "y", "y", "n"):
         press_of = page.locator("#press input[name=press]").get_attribute("value")
@@ -223,7 +226,7 @@ def test_training_by_keyboard(browser: Browser, serve: Callable[[Study], Server]
 # --- evidence ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_missing_reason_is_asked_for(browser: Browser, serve: Callable[[Study], Server], tmp_path: Path) -> None:
+def test_a_missing_reason_is_asked_for(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path, reasons="required")
     page = browser.open(serve(study).link("ada"))
     page.keyboard.press("n")
@@ -246,7 +249,7 @@ def letters(tmp_path: Path) -> Study:
 
 
 def test_sentences_are_chosen_with_arrows_and_enter(
-    browser: Browser, serve: Callable[[Study], Server], letters: Study, tmp_path: Path
+    browser: Browser, serve: Serve, letters: Study, tmp_path: Path
 ) -> None:
     page = browser.open(serve(letters).link("ada"))
     press(page, "y")
@@ -279,7 +282,7 @@ SELECT = """([start, end]) => {
 
 
 def test_selected_text_is_stored_with_offsets_in_characters(
-    browser: Browser, serve: Callable[[Study], Server], letters: Study, tmp_path: Path
+    browser: Browser, serve: Serve, letters: Study, tmp_path: Path
 ) -> None:
     page = browser.open(serve(letters).link("ada"))
     press(page, "y")
@@ -309,7 +312,7 @@ def test_selected_text_is_stored_with_offsets_in_characters(
 
 
 def test_text_is_chosen_by_dragging_the_mouse_and_a_sentence_by_a_click(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+    browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
     study = make_study(tmp_path)
     page = browser.open(serve(study).link("ada"))
@@ -343,7 +346,7 @@ def test_text_is_chosen_by_dragging_the_mouse_and_a_sentence_by_a_click(
 
 
 def test_a_press_is_kept_while_the_server_is_away_and_recorded_once(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+    browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
     study = make_study(tmp_path)
     server = serve(study)
@@ -360,9 +363,7 @@ def test_a_press_is_kept_while_the_server_is_away_and_recorded_once(
     browser.said.clear()
 
 
-def test_a_press_whose_answer_is_lost_is_recorded_once(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
-) -> None:
+def test_a_press_whose_answer_is_lost_is_recorded_once(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path)
     page = browser.open(serve(study).link("ada"))
     lost: list[str] = []
@@ -382,9 +383,7 @@ def test_a_press_whose_answer_is_lost_is_recorded_once(
     browser.said.clear()
 
 
-def test_a_press_that_was_not_sent_is_sent_after_a_reload(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
-) -> None:
+def test_a_press_that_was_not_sent_is_sent_after_a_reload(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path)
     page = browser.open(serve(study).link("ada"))
     page.on("dialog", lambda dialog: dialog.accept())
@@ -398,9 +397,7 @@ def test_a_press_that_was_not_sent_is_sent_after_a_reload(
     browser.said.clear()
 
 
-def test_a_press_after_a_revoked_link_is_sent_after_the_new_one(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
-) -> None:
+def test_a_press_after_a_revoked_link_is_sent_after_the_new_one(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path)
     server = serve(study)
     page = browser.open(server.link("ada"))
@@ -419,7 +416,7 @@ def test_a_press_after_a_revoked_link_is_sent_after_the_new_one(
 
 
 def test_a_press_with_the_form_of_an_ended_session_is_kept_and_sent_after_a_reload(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
+    browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
     study = make_study(tmp_path)
     server = serve(study)
@@ -436,9 +433,7 @@ def test_a_press_with_the_form_of_an_ended_session_is_kept_and_sent_after_a_relo
     browser.said.clear()
 
 
-def test_the_older_tab_is_told_and_shows_what_is_asked_now(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
-) -> None:
+def test_the_older_tab_is_told_and_shows_what_is_asked_now(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path)
     older = browser.open(serve(study).link("ada"))
     newer = older.context.new_page()
@@ -455,9 +450,7 @@ def test_the_older_tab_is_told_and_shows_what_is_asked_now(
 
 
 @pytest.mark.parametrize("kind", ["qa", "table"])
-def test_hostile_texts_do_nothing(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path, kind: str
-) -> None:
+def test_hostile_texts_do_nothing(browser: Browser, serve: Serve, tmp_path: Path, kind: str) -> None:
     study = make_study(tmp_path, evil_item(kind), highlight=True, guidelines="ours.md")
     (study.folder / "ours.md").write_text(EVIL, "utf-8")
     page = browser.open(serve(study).link("ada"))
@@ -472,9 +465,7 @@ def test_hostile_texts_do_nothing(
     assert all(url.startswith("http://127.0.0.1:") for url in asked)
 
 
-def test_everything_works_without_javascript(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path
-) -> None:
+def test_everything_works_without_javascript(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path, evidence="required")
     page = browser.open(serve(study).link("ada"), java_script_enabled=False)
     page.locator("button[value=yes]").click()
@@ -501,9 +492,7 @@ LONG = " ".join(f"Sentence {n} of a long source says that the bridge is old." fo
 
 
 @pytest.mark.parametrize("scheme", list(SCHEMES))
-def test_a_whole_item_is_on_the_screen_of_a_phone(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path, scheme: str
-) -> None:
+def test_a_whole_item_is_on_the_screen_of_a_phone(browser: Browser, serve: Serve, tmp_path: Path, scheme: str) -> None:
     unit = SCHEMES[scheme].units[-1]
     item = {"answer": ANSWER, "sentence": SENTENCE, "citation": CITATION}[unit]
     item = replace(item, sources=(Source("p1", LONG, "A long source"),), turns=())
@@ -531,7 +520,7 @@ def test_a_whole_item_is_on_the_screen_of_a_phone(
 
 @pytest.mark.parametrize(("scheme", "viewport"), [("light", None), ("dark", PHONE)])
 def test_axe_finds_nothing(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path, scheme: str, viewport: dict[str, int] | None
+    browser: Browser, serve: Serve, tmp_path: Path, scheme: str, viewport: dict[str, int] | None
 ) -> None:
     study = make_study(tmp_path, *several(ANSWER, 2), replace(CAPTION, id="t9"), highlight=True, training=TRAINING[:1])
     server = serve(study)
@@ -575,7 +564,7 @@ def test_axe_finds_nothing(
 
 @pytest.mark.parametrize("viewport", [{"width": 1280, "height": 800}, PHONE], ids=["desk", "phone"])
 def test_a_tie_is_decided_by_keyboard_and_axe_finds_nothing(
-    browser: Browser, serve: Callable[[Study], Server], tmp_path: Path, viewport: dict[str, int]
+    browser: Browser, serve: Serve, tmp_path: Path, viewport: dict[str, int]
 ) -> None:
     study = make_study(tmp_path, CITATION, scheme="trec")
     for name, value in {"ada": "full", "bob": "none", "eve": "partial"}.items():

@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from autoais.errors import UserError
 from autoais.io.locks import unused
 from autoais.meta.ais_report import read_release as ais_ratings
 from autoais.ratings import read_ratings
-from autoais.types import Attribution, Citation, CitedSentence, Judge, Judgement, Passage, Verdict
+from autoais.types import Attribution, Citation, CitedSentence, Judgement, Passage, Verdict
 from rag.annotate.create import create_study
 from rag.annotate.guidelines import note_guidelines
 from rag.annotate.settings import Settings
@@ -23,8 +22,9 @@ from rag.annotate.study import Study
 from rag.annotate.triage import estimate, read_triage, triage
 from rag.annotate.types import Evidence
 from rag.errors import UsageError
+from tests.judges import OneByOne
 from tests.rag.annotate.conftest import MakeStudy
-from tests.rag.annotate.made import Clock, answer, finish, make_items, press
+from tests.rag.annotate.made import Clock, answer, finish, given, make_items, press
 
 
 def cited(number: int, sentences: int = 2) -> CitedAnswer:
@@ -188,20 +188,15 @@ def test_an_export_that_cannot_be_written(make_study: MakeStudy, tmp_path: Path)
 # --- triage ----------------------------------------------------------------------------------------------------------
 
 
-class Sure(Judge):
+class Sure(OneByOne):
     """Sure of all items but every third one."""
 
     name = "sure"
 
-    def decide(self, attributions: Any) -> list[Judgement]:  # noqa: ANN401
-        numbers = [int(one.claim.split()[2]) for one in attributions]
-        return [
-            Judgement(
-                Verdict.ATTRIBUTABLE if n % 2 else Verdict.NOT_ATTRIBUTABLE,
-                0.5 if n % 3 == 0 else 0.02 + 0.96 * (n % 2),
-            )
-            for n in numbers
-        ]
+    def of(self, one: Attribution) -> Judgement:
+        n = int(one.claim.split()[2])
+        verdict = Verdict.ATTRIBUTABLE if n % 2 else Verdict.NOT_ATTRIBUTABLE
+        return Judgement(verdict, 0.5 if n % 3 == 0 else 0.02 + 0.96 * (n % 2))
 
 
 def test_people_get_what_the_judge_is_not_sure_of_first_and_a_sample_of_the_rest(
@@ -256,14 +251,10 @@ def test_an_item_that_most_flagged_gives_the_estimate_no_label(make_study: MakeS
 
 
 def test_the_estimate_corrects_a_judge_that_is_wrong() -> None:
-    class Blind(Judge):
-        name = "blind"
-
-        def decide(self, attributions: Any) -> list[Judgement]:  # noqa: ANN401
-            return [Judgement(Verdict.ATTRIBUTABLE, 0.99) for _ in attributions]
-
+    blind = OneByOne()
+    blind.says = Judgement(Verdict.ATTRIBUTABLE, 0.99)
     items = make_items(400)
-    rows = triage(items, Blind(), sampled=0.5)
+    rows = triage(items, blind, sampled=0.5)
     truth = {item.id: number % 4 != 0 for number, item in enumerate(items)}
     found = estimate(rows, {row.item: truth[row.item] for row in rows if row.chosen})
     low, high = found["interval95"]
@@ -286,15 +277,9 @@ def test_numbers_out_of_range(numbers: dict[str, float]) -> None:
 
 
 def test_an_attribution_has_the_whole_source() -> None:
-    seen: list[Attribution] = []
-
-    class Seeing(Sure):
-        def decide(self, attributions: Any) -> list[Judgement]:  # noqa: ANN401
-            seen.extend(attributions)
-            return super().decide(attributions)
-
-    triage(make_items(1), Seeing())
-    assert seen[0].evidence == ("Colours. It is known that q 0 is blue.",)
+    judge = Sure()
+    triage(make_items(1), judge)
+    assert judge.asked[0].evidence == ("Colours. It is known that q 0 is blue.",)
 
 
 def test_an_export_goes_to_no_folder_with_something_else(make_study: MakeStudy, tmp_path: Path) -> None:
@@ -323,8 +308,7 @@ def test_ratings_without_a_label_are_noted(make_study: MakeStudy, tmp_path: Path
         study.invite(name)
     finish(study, "ada", "yes", "yes")
     for name in ("bob", "cem"):
-        work = study.next(name)
-        assert work is not None
+        work = given(study, name)
         study.flag(name, work.item.id, "expert", press=f"flag-{name}")
     notes = study.export(tmp_path / "out")["notes"]
     assert "ratings of flagged items, without a label: 2" in notes

@@ -20,7 +20,7 @@ from rag.annotate.study import Study
 from rag.errors import StudyError, UserError
 from scripts.postgresql import Server, postgresql_programs, running_postgresql
 from tests.rag.annotate.conftest import MakeStudy
-from tests.rag.annotate.made import answer, finish, make_items
+from tests.rag.annotate.made import answer, finish, given, make_items
 
 
 @pytest.fixture
@@ -46,8 +46,7 @@ def refused(study: Study, *words: str) -> None:
 
 
 def test_a_locked_database(study: Study) -> None:
-    work = study.next("ada")
-    assert work is not None
+    work = given(study, "ada")
     other = sqlite3.connect(study.folder / "study.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     refused(study, "locked")
@@ -153,7 +152,7 @@ import os, signal, sys
 from pathlib import Path
 from rag.annotate.create import create_study
 from rag.annotate.settings import Settings
-from tests.rag.annotate.made import make_items
+from tests.rag.annotate.made import given, make_items
 
 rename = Path.rename
 def killed(self, target):
@@ -233,8 +232,7 @@ def restart(server: Server, tmp_path: Path) -> None:
     study = create_study(tmp_path / "study", items=make_items(6), settings=settings)
     study.invite("ada")
     finish(study, "ada", "no")
-    work = study.next("ada")
-    assert work is not None
+    work = given(study, "ada")
     server.stop("immediate")  # as if the power went
     refused(study)
     server.start()

@@ -18,8 +18,9 @@ from rag.annotate.store import presses
 from rag.annotate.study import Study
 from rag.annotate.types import MOST_EVIDENCE, Evidence
 from rag.errors import LinkError, PressError, StudyError, UsageError, UserError
+from tests.conftest import present
 from tests.rag.annotate.conftest import MakeStudy
-from tests.rag.annotate.made import Clock, answer, finish, make_items, press
+from tests.rag.annotate.made import Clock, answer, finish, given, make_items, press
 
 
 def rows(study: Study) -> list[Any]:
@@ -36,27 +37,21 @@ def exported(study: Study, tmp_path: Path) -> list[Any]:
 
 
 def test_the_source_is_not_sent_before_the_first_verdict(make_study: MakeStudy) -> None:
-    study = make_study()
-    study.invite("ada")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(people=["ada"])
+    work = given(study, "ada")
     assert (work.question.name, work.item.sources, work.verdicts) == ("interpretable", (), {})
     answer(study, "ada", work, "yes")
-    shown = study.next("ada")
-    assert shown is not None
+    shown = given(study, "ada")
     assert (shown.question.name, shown.item.id) == ("attributable", work.item.id)
     assert len(shown.item.sources) == 1
     assert shown.verdicts == {"interpretable": "yes"}
 
 
 def test_a_no_to_the_first_question_ends_the_item(make_study: MakeStudy) -> None:
-    study = make_study()
-    study.invite("ada")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(people=["ada"])
+    work = given(study, "ada")
     answer(study, "ada", work, "no")
-    after = study.next("ada")
-    assert after is not None
+    after = given(study, "ada")
     assert after.item.id != work.item.id
     assert (after.done, after.left) == (1, 5)
 
@@ -64,25 +59,18 @@ def test_a_no_to_the_first_question_ends_the_item(make_study: MakeStudy) -> None
 def test_a_table_and_its_title_are_not_sent_before_the_first_verdict(make_study: MakeStudy) -> None:
     table = Table(((Cell("Year", header=True), Cell("1998", highlighted=True)),), "Albums", "Solo", "Two albums.")
     item = Item("t", "The album came out in 1998.", kind="table", query="Albums", table=table)
-    study = make_study(items=[item])
-    study.invite("ada")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(items=[item], people=["ada"])
+    work = given(study, "ada")
     assert (work.item.table, work.item.query, work.item.text) == (None, "", item.text)
     answer(study, "ada", work, "yes")
-    shown = study.next("ada")
-    assert shown is not None
+    shown = given(study, "ada")
     assert shown.item.table == table
 
 
 def test_what_is_sent_tells_neither_system_nor_answer_nor_what_is_expected(make_study: MakeStudy) -> None:
     (item,) = make_items(1)
-    study = make_study(items=[item])
-    study.invite("ada")
-    study.invite("bob")
-    ada, bob = study.next("ada"), study.next("bob")
-    assert ada is not None
-    assert bob is not None
+    study = make_study(items=[item], people=["ada", "bob"])
+    ada, bob = given(study, "ada"), given(study, "bob")
     assert ada.item.id != bob.item.id
     assert item.id not in ada.item.id
     assert (ada.item.answer, ada.item.system, ada.item.group, ada.item.expected) == ("", "", "", {})
@@ -105,8 +93,7 @@ def test_never_more_people_than_wanted_and_never_an_item_twice(make_study: MakeS
 
 
 def test_answers_of_one_question_do_not_come_in_a_row(make_study: MakeStudy) -> None:
-    study = make_study(items=make_items(12, answers=3))
-    study.invite("ada")
+    study = make_study(items=make_items(12, answers=3), people=["ada"])
     texts = [finish(study, "ada") for _ in range(12)]
     order = [int(text.split()[2]) // 3 for text in texts if text]
     assert len(order) == 12
@@ -120,8 +107,7 @@ def test_sentences_of_one_answer_come_together(make_study: MakeStudy) -> None:
         for a in ("a1", "a2", "b1", "b2")
         for n in range(3)
     ]
-    study = make_study(items=items, scheme="ais-sentences")
-    study.invite("ada")
+    study = make_study(items=items, scheme="ais-sentences", people=["ada"])
     answers = [text.split()[0] for _ in items if (text := finish(study, "ada"))]
     changes = [b for a, b in pairwise(answers) if a != b]
     assert len(changes) == 3
@@ -140,8 +126,7 @@ def test_the_order_follows_from_the_seed(make_study: MakeStudy, tmp_path: Path) 
 
 
 def test_an_item_without_sources_is_only_asked_what_needs_none(make_study: MakeStudy) -> None:
-    study = make_study(items=[Item("a", "Blue.", query="Colour?")])
-    study.invite("ada")
+    study = make_study(items=[Item("a", "Blue.", query="Colour?")], people=["ada"])
     assert finish(study, "ada", "yes") == "Blue."
     assert study.next("ada") is None
 
@@ -150,22 +135,16 @@ def test_an_item_without_sources_is_only_asked_what_needs_none(make_study: MakeS
 
 
 def test_a_press_is_recorded_once(make_study: MakeStudy) -> None:
-    study = make_study()
-    study.invite("ada")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(people=["ada"])
+    work = given(study, "ada")
     for _ in range(3):
         answer(study, "ada", work, "no")
     assert len(rows(study)) == 1
 
 
 def test_a_press_cannot_be_used_for_something_else(make_study: MakeStudy) -> None:
-    study = make_study()
-    study.invite("ada")
-    study.invite("bob")
-    work, other = study.next("ada"), study.next("bob")
-    assert work is not None
-    assert other is not None
+    study = make_study(people=["ada", "bob"])
+    work, other = given(study, "ada"), given(study, "bob")
     answer(study, "ada", work, "yes")
     with pytest.raises(PressError, match="used before"):
         study.verdict("ada", work.item.id, "interpretable", "no", press=work.press)
@@ -175,18 +154,14 @@ def test_a_press_cannot_be_used_for_something_else(make_study: MakeStudy) -> Non
 
 
 def test_two_tabs_of_one_person(make_study: MakeStudy) -> None:
-    study = make_study()
-    study.invite("ada")
-    first, second = study.next("ada"), study.next("ada")
-    assert first is not None
-    assert second is not None
+    study = make_study(people=["ada"])
+    first, second = given(study, "ada"), given(study, "ada")
     assert first.item.id == second.item.id
     assert first.press != second.press
     answer(study, "ada", first, "yes")
     with pytest.raises(PressError, match="not the one asked now"):
         answer(study, "ada", second, "no")
-    shown = study.next("ada")
-    assert shown is not None
+    shown = given(study, "ada")
     answer(study, "ada", shown, "no")
     with pytest.raises(PressError, match="finished already"):
         study.flag("ada", shown.item.id, "malformed", press=press())
@@ -212,14 +187,11 @@ def test_two_tabs_of_one_person(make_study: MakeStudy) -> None:
     ],
 )
 def test_a_press_that_does_not_fit_is_refused(make_study: MakeStudy, values: dict[str, str], words: str) -> None:
-    study = make_study()
-    study.invite("ada")
-    work = study.next("ada")
-    assert work is not None
-    given = {"item": work.item.id, "question": "interpretable", "value": "yes", "press": "p1", "reason": ""} | values
-    item, question, value = given["item"], given["question"], given["value"]
+    study = make_study(people=["ada"])
+    work = given(study, "ada")
+    sent = {"item": work.item.id, "question": "interpretable", "value": "yes", "press": "p1", "reason": ""} | values
     with pytest.raises(PressError, match=words) as caught:
-        study.verdict("ada", item, question, value, press=given["press"], reason=given["reason"])
+        study.verdict("ada", sent["item"], sent["question"], sent["value"], press=sent["press"], reason=sent["reason"])
     assert "\n" not in str(caught.value)
     assert rows(study) == []
 
@@ -233,11 +205,9 @@ def test_sql_in_every_field_is_only_text(make_study: MakeStudy, tmp_path: Path) 
     study = make_study(items=[item, *make_items(1)], title=HOSTILE)
     study.invite(name, "admin")
     for _ in range(2):
-        work = study.next(name)
-        assert work is not None
+        work = given(study, name)
         study.verdict(name, work.item.id, "interpretable", "yes", press=work.press, reason=HOSTILE)
-        work = study.next(name)
-        assert work is not None
+        work = given(study, name)
         evidence = [Evidence(work.item.sources[0].id, 0, 3)]
         study.verdict(name, work.item.id, "attributable", "yes", press=work.press, evidence=evidence, reason=HOSTILE)
     study.adjudicate(name, HOSTILE, "attributable", "no", press=HOSTILE.strip().replace("\n", ""), reason=HOSTILE)
@@ -250,13 +220,10 @@ def test_sql_in_every_field_is_only_text(make_study: MakeStudy, tmp_path: Path) 
 
 
 def test_evidence_must_lie_in_the_sources(make_study: MakeStudy) -> None:
-    study = make_study(1, evidence="required")
-    study.invite("ada")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(1, evidence="required", people=["ada"])
+    work = given(study, "ada")
     answer(study, "ada", work, "yes")
-    work = study.next("ada")
-    assert work is not None
+    work = given(study, "ada")
     (source,) = work.item.sources
     end = len(source.text)
     for wrong in (("x", 0, 3), (source.id, 0, end + 1), (source.id, 3, 3), (source.id, -1, 3)):
@@ -272,10 +239,8 @@ def test_evidence_must_lie_in_the_sources(make_study: MakeStudy) -> None:
 
 
 def test_no_evidence_is_wanted_for_a_no(make_study: MakeStudy) -> None:
-    study = make_study(1, evidence="required", reasons="required")
-    study.invite("ada")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(1, evidence="required", reasons="required", people=["ada"])
+    work = given(study, "ada")
     with pytest.raises(PressError, match="a reason is missing"):
         study.verdict("ada", work.item.id, "interpretable", "yes", press=work.press, reason=" ")
     study.verdict("ada", work.item.id, "interpretable", "yes", press=work.press, reason="clear")
@@ -284,20 +249,16 @@ def test_no_evidence_is_wanted_for_a_no(make_study: MakeStudy) -> None:
 
 
 def test_seconds_are_measured_where_a_page_sends_none(make_study: MakeStudy, clock: Clock) -> None:
-    study = make_study()
-    study.invite("ada")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(people=["ada"])
+    work = given(study, "ada")
     clock.now += 12.5
     answer(study, "ada", work, "yes")
     clock.now += 4
     study.verdict("ada", work.item.id, "attributable", "yes", press=press())
     for sent in (float("nan"), -1.0, 1e9):
-        work = study.next("ada")
-        assert work is not None
+        work = given(study, "ada")
         study.verdict("ada", work.item.id, "interpretable", "no", press=work.press, seconds=sent)
-    work = study.next("ada")
-    assert work is not None
+    work = given(study, "ada")
     study.verdict("ada", work.item.id, "interpretable", "no", press=work.press, seconds=3.25)
     assert [row.seconds for row in rows(study)] == [12.5, 4.0, None, None, None, 3.25]
 
@@ -306,8 +267,7 @@ def test_a_flag_takes_an_item_out_of_ones_own_queue_only(make_study: MakeStudy, 
     study = make_study(1)
     for person in ("ada", "bob", "cem", "dee"):
         study.invite(person)
-    work = study.next("ada")
-    assert work is not None
+    work = given(study, "ada")
     with pytest.raises(PressError, match="reasons for a flag are missing, malformed"):
         study.flag("ada", work.item.id, "boring", press=press())
     study.flag("ada", work.item.id, "malformed", press=work.press)
@@ -321,33 +281,29 @@ def test_a_flag_takes_an_item_out_of_ones_own_queue_only(make_study: MakeStudy, 
 
 def test_an_item_that_all_flag_is_not_given_to_everybody(make_study: MakeStudy) -> None:
     study = make_study(1)
-    given = 0
+    flagged = 0
     for number in range(9):
         study.invite(f"p{number}")
         work = study.next(f"p{number}")
         if work is not None:
             study.flag(f"p{number}", work.item.id, "missing", press=press())
-            given += 1
-    assert given == 3
+            flagged += 1
+    assert flagged == 3
 
 
 # --- undo ------------------------------------------------------------------------------------------------------------
 
 
 def test_undo_over_the_reveal_is_exported_as_revised(make_study: MakeStudy, tmp_path: Path) -> None:
-    study = make_study()
-    study.invite("ada")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(people=["ada"])
+    work = given(study, "ada")
     assert not work.can_undo
     answer(study, "ada", work, "yes")
-    shown = study.next("ada")
-    assert shown is not None
+    shown = given(study, "ada")
     assert shown.can_undo
     study.undo("ada", press="u1")
     study.undo("ada", press="u1")
-    again = study.next("ada")
-    assert again is not None
+    again = given(study, "ada")
     assert (again.item, again.question.name, again.verdicts) == (work.item, "interpretable", {})
     answer(study, "ada", again, "no")
     assert [row.kind for row in rows(study)] == ["verdict", "undo", "verdict"]
@@ -362,8 +318,9 @@ def test_undo_over_the_reveal_is_exported_as_revised(make_study: MakeStudy, tmp_
 def test_undo_that_goes_back_over_no_source_is_told_from_one_that_does(
     make_study: MakeStudy, tmp_path: Path, without: str
 ) -> None:
-    study = make_study(items=[replace(one, sources=()) if without == "a source" else one for one in make_items(2)])
-    study.invite("ada")
+    study = make_study(
+        items=[replace(one, sources=()) if without == "a source" else one for one in make_items(2)], people=["ada"]
+    )
     finish(study, "ada", "no" if without == "an earlier yes" else "yes")
     study.undo("ada", press=press())
     finish(study, "ada", "no")
@@ -375,18 +332,15 @@ def test_undo_that_goes_back_over_no_source_is_told_from_one_that_does(
 
 
 def test_undo_reaches_back_over_finished_items(make_study: MakeStudy) -> None:
-    study = make_study(3)
-    study.invite("ada")
-    first = study.next("ada")
-    assert first is not None
+    study = make_study(3, people=["ada"])
+    first = given(study, "ada")
     finish(study, "ada", "no")
     finish(study, "ada", "no")
     study.undo("ada", press=press())
     study.undo("ada", press=press())
     with pytest.raises(PressError, match="nothing to take back"):
         study.undo("ada", press=press())
-    work = study.next("ada")
-    assert work is not None
+    work = given(study, "ada")
     assert (work.item.id, work.done, work.left) == (first.item.id, 0, 3)
     assert {finish(study, "ada") for _ in range(3)} == {f"The q {n} is blue." for n in range(3)}
     assert study.next("ada") is None
@@ -407,10 +361,8 @@ def test_undo_of_a_finished_item_keeps_its_place(make_study: MakeStudy) -> None:
 
 
 def test_undo_takes_a_flag_back(make_study: MakeStudy, tmp_path: Path) -> None:
-    study = make_study(1)
-    study.invite("ada")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(1, people=["ada"])
+    work = given(study, "ada")
     study.flag("ada", work.item.id, "missing", press=press())
     study.undo("ada", press=press())
     finish(study, "ada", "no")
@@ -418,8 +370,7 @@ def test_undo_takes_a_flag_back(make_study: MakeStudy, tmp_path: Path) -> None:
 
 
 def test_presses_are_never_changed(make_study: MakeStudy) -> None:
-    study = make_study()
-    study.invite("ada")
+    study = make_study(people=["ada"])
     finish(study, "ada", "no")
     for statement in (sa.update(presses).values(value="yes"), sa.delete(presses)):
         with pytest.raises(StudyError, match="never changed"), study.database.write() as connection:
@@ -431,11 +382,8 @@ def test_presses_are_never_changed(make_study: MakeStudy) -> None:
 
 
 def test_a_lease_ends_and_a_late_verdict_is_recorded(make_study: MakeStudy, clock: Clock, tmp_path: Path) -> None:
-    study = make_study(1, lease_minutes=10.0, annotators=1)
-    study.invite("ada")
-    study.invite("bob")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(1, lease_minutes=10.0, annotators=1, people=["ada", "bob"])
+    work = given(study, "ada")
     assert study.next("bob") is None
     clock.now += 601
     assert finish(study, "bob", "no") is not None
@@ -447,25 +395,18 @@ def test_a_lease_ends_and_a_late_verdict_is_recorded(make_study: MakeStudy, cloc
 
 
 def test_an_expired_lease_that_nobody_took_goes_on(make_study: MakeStudy, clock: Clock) -> None:
-    study = make_study(3, lease_minutes=10.0)
-    study.invite("ada")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(3, lease_minutes=10.0, people=["ada"])
+    work = given(study, "ada")
     answer(study, "ada", work, "yes")
     clock.now += 10_000
-    again = study.next("ada")
-    assert again is not None
+    again = given(study, "ada")
     assert (again.item.id, again.question.name) == (work.item.id, "attributable")
 
 
 @pytest.mark.parametrize("jump", [1e8, -1e8])
 def test_a_clock_that_jumps_loses_and_doubles_nothing(make_study: MakeStudy, clock: Clock, jump: float) -> None:
-    study = make_study(2, annotators=1, lease_minutes=10.0)
-    study.invite("ada")
-    study.invite("bob")
-    ada, bob = study.next("ada"), study.next("bob")
-    assert ada is not None
-    assert bob is not None
+    study = make_study(2, annotators=1, lease_minutes=10.0, people=["ada", "bob"])
+    ada, bob = given(study, "ada"), given(study, "bob")
     clock.now += jump
     answer(study, "ada", ada, "no")
     answer(study, "bob", bob, "no")
@@ -477,9 +418,7 @@ def test_a_clock_that_jumps_loses_and_doubles_nothing(make_study: MakeStudy, clo
 
 
 def test_a_lease_from_a_clock_that_was_ahead_ends(make_study: MakeStudy, clock: Clock) -> None:
-    study = make_study(1, annotators=1, lease_minutes=10.0)
-    study.invite("ada")
-    study.invite("bob")
+    study = make_study(1, annotators=1, lease_minutes=10.0, people=["ada", "bob"])
     clock.now += 1e6
     assert study.next("ada") is not None
     clock.now -= 1e6
@@ -579,20 +518,16 @@ def training(n: int = 2) -> list[Item]:
 
 
 def test_a_training_round_with_feedback_retries_and_an_end(make_study: MakeStudy, tmp_path: Path) -> None:
-    study = make_study(2, training=training(), training_attempts=2, pass_mark=1.0)
-    study.invite("ada")
+    study = make_study(2, training=training(), training_attempts=2, pass_mark=1.0, people=["ada"])
     assert not study.sign_in(study.invite("ada")).passed
     for attempt in (1, 2):
         for number in range(2):
-            work = study.next("ada")
-            assert work is not None
+            work = given(study, "ada")
             assert (work.phase, work.done, work.left, work.attempt) == ("training", number, 2 - number, attempt)
             assert not work.can_undo
-            told = study.verdict("ada", work.item.id, "interpretable", "yes", press=work.press)
-            assert told is not None
+            told = present(study.verdict("ada", work.item.id, "interpretable", "yes", press=work.press))
             assert told.right
-            told = study.verdict("ada", work.item.id, "attributable", "yes", press=press())
-            assert told is not None
+            told = present(study.verdict("ada", work.item.id, "attributable", "yes", press=press()))
             assert (told.right, told.expected, told.explanation) == (False, "no", "Read again.")
     assert study.next("ada") is None
     assert study.annotator("ada").blocked == ("did not pass the training round: 0 of 2 right, the pass mark is 100%")
@@ -602,16 +537,14 @@ def test_a_training_round_with_feedback_retries_and_an_end(make_study: MakeStudy
     for _ in range(2):
         finish(study, "ada", "yes", "no")
     assert study.annotator("ada").passed
-    work = study.next("ada")
-    assert work is not None
+    work = given(study, "ada")
     assert (work.phase, work.done, work.left) == ("study", 0, 2)
     finish(study, "ada")
     assert Counter(row["phase"] for row in exported(study, tmp_path)) == {"training": 4, "study": 2}
 
 
 def test_gold_items_come_at_the_set_share_and_cannot_be_told(make_study: MakeStudy, tmp_path: Path) -> None:
-    study = make_study(60, gold=training(20), gold_share=0.2)
-    study.invite("ada")
+    study = make_study(60, gold=training(20), gold_share=0.2, people=["ada"])
     gold, previous = [], None
     while (work := study.next("ada")) is not None:
         assert work.phase == "study"
@@ -650,8 +583,7 @@ def test_gold_does_not_come_between_two_sentences_of_an_answer(make_study: MakeS
         Item(f"g{n}#0", f"gold{n} 0", f"g{n}", 0, query=f"g{n}", sources=source, expected={"attributable": "yes"})
         for n in range(20)
     ]
-    study = make_study(items=items, gold=gold, gold_share=0.2, scheme="ais-sentences")
-    study.invite("ada")
+    study = make_study(items=items, gold=gold, gold_share=0.2, scheme="ais-sentences", people=["ada"])
     seen, left = [], []
     while (work := study.next("ada")) is not None:
         left.append(work.left)
@@ -667,9 +599,7 @@ def test_gold_does_not_come_between_two_sentences_of_an_answer(make_study: MakeS
 def test_who_misses_gold_items_is_blocked_if_that_is_set(
     make_study: MakeStudy, tmp_path: Path, mark: float, is_blocked: bool
 ) -> None:
-    study = make_study(30, gold=training(10), gold_share=0.5, block_after=3, block_below=mark)
-    study.invite("ada")
-    study.invite("bob")
+    study = make_study(30, gold=training(10), gold_share=0.5, block_after=3, block_below=mark, people=["ada", "bob"])
     while finish(study, "ada", "yes", "yes"):
         pass
     reason = study.annotator("ada").blocked
@@ -684,11 +614,8 @@ def test_who_misses_gold_items_is_blocked_if_that_is_set(
 
 
 def test_who_is_blocked_holds_no_item(make_study: MakeStudy) -> None:
-    study = make_study(1, annotators=1)
-    study.invite("ada")
-    study.invite("bob")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(1, annotators=1, people=["ada", "bob"])
+    assert study.next("ada") is not None
     assert study.next("bob") is None
     study.block("ada", "asked to stop")
     assert study.next("ada") is None
@@ -696,13 +623,10 @@ def test_who_is_blocked_holds_no_item(make_study: MakeStudy) -> None:
 
 
 def test_who_is_blocked_records_nothing_but_a_press_sent_again_is_acknowledged(make_study: MakeStudy) -> None:
-    study = make_study(3)
-    study.invite("ada")
-    work = study.next("ada")
-    assert work is not None
+    study = make_study(3, people=["ada"])
+    work = given(study, "ada")
     answer(study, "ada", work, "no")
-    held = study.next("ada")
-    assert held is not None
+    held = given(study, "ada")
     study.block("ada", "asked to stop")
     answer(study, "ada", work, "no")
     with pytest.raises(PressError, match="has ended"):
@@ -721,8 +645,7 @@ def vote(study: Study, values: dict[str, str]) -> None:
     """Each person answers the first question of the only item."""
     for person, value in values.items():
         study.invite(person)
-        work = study.next(person)
-        assert work is not None
+        work = given(study, person)
         if value == "flag":
             study.flag(person, work.item.id, "expert", press=press())
         else:
@@ -784,8 +707,7 @@ def test_a_tie_on_what_the_consensus_leaves_out_is_not_to_be_decided(make_study:
 
 
 def test_the_share_of_gold_counts_finished_items_only(make_study: MakeStudy) -> None:
-    study = make_study(30, gold=training(10), gold_share=0.5)
-    study.invite("ada")
+    study = make_study(30, gold=training(10), gold_share=0.5, people=["ada"])
     while (work := study.next("ada")) is not None and not work.item.text.startswith("The t"):
         finish(study, "ada")
     assert work is not None
@@ -819,13 +741,11 @@ def test_an_audit_is_of_what_a_person_has_finished(make_study: MakeStudy) -> Non
     study = make_study(3)
     for person in ("ada", "bob"):
         study.invite(person)
-    work = study.next("ada")
-    assert work is not None
+    work = given(study, "ada")
     answer(study, "ada", work, "yes")
     assert study.audit_sample(9) == []
     finish(study, "ada", "no")
-    work = study.next("bob")
-    assert work is not None
+    work = given(study, "bob")
     study.flag("bob", work.item.id, "missing", press=press())
     found = study.audit_sample(9)
     assert [(one.question.name, one.annotator, one.value) for one in found] == [
@@ -852,8 +772,7 @@ def test_progress_counts_people_items_and_agreement(make_study: MakeStudy, clock
     for person, values in (("ada", "yynn"), ("bob", "yynn"), ("cem", "yyn")):
         study.invite(person)
         for letter in values:
-            work = study.next(person)
-            assert work is not None
+            work = given(study, person)
             clock.now += 10
             answer(study, person, work, {"y": "yes", "n": "no"}[letter])
     progress = study.progress()
@@ -867,9 +786,7 @@ def test_progress_counts_people_items_and_agreement(make_study: MakeStudy, clock
 
 
 def test_a_study_can_be_opened_by_two_processes_and_its_settings_changed(make_study: MakeStudy) -> None:
-    study = make_study(1, annotators=1)
-    study.invite("ada")
-    study.invite("bob")
+    study = make_study(1, annotators=1, people=["ada", "bob"])
     finish(study, "ada", "no")
     assert study.next("bob") is None
     settings = study.folder / "study.toml"
@@ -883,8 +800,7 @@ def test_a_study_can_be_opened_by_two_processes_and_its_settings_changed(make_st
 
 
 def test_items_are_finished_again_after_a_process_with_the_settings_from_before(make_study: MakeStudy) -> None:
-    served = make_study(1, annotators=3)
-    served.invite("ada")
+    served = make_study(1, annotators=3, people=["ada"])
     settings = served.folder / "study.toml"
     settings.write_text(settings.read_text("utf-8").replace("annotators = 3", "annotators = 1"), "utf-8")
     open_study(served.folder).close()  # such as `rag annotate progress`, which records the new setting

@@ -1,5 +1,6 @@
 """Small studies for the tests of the pages, of our own writing, and a client that works through them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +64,11 @@ def make_study(
     values: dict[str, object] = {"scheme": "ais", "annotators": 3, "title": "Bridges"} | settings
     given = items or several(ANSWER, 3)
     return create_study(folder / "study", items=given, training=training, gold=gold, settings=settings_of(values))
+
+
+def ratings(study: Study, tmp_path: Path) -> list[dict[str, Any]]:
+    study.export(tmp_path / "exported")
+    return [json.loads(line) for line in (tmp_path / "exported/ratings.jsonl").read_text("utf-8").splitlines()]
 
 
 class Person:

@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 from autoais.judges import open_judge
 from autoais.judges.lexical import LexicalJudge
-from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.types import Attribution, Judge, Judgement
 from rag.attribution.attributor import Attributor, as_written
 from rag.attribution.repair import Repaired
 from rag.generators.cited import Cited
 from rag.llms.prompts import Prompt
 from rag.testing import ScriptedModel
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
+from tests.conftest import present
+from tests.judges import OneByOne
 
 CURIE = Passage("curie", "Marie Curie", "Marie Curie won a prize. She was born in Warsaw in 1867. She moved to Paris.")
 POLAND = Passage("poland", "Poland", "Poland lies in Europe. Its capital is Warsaw. Its longest river is the Vistula.")
@@ -35,15 +37,6 @@ class Counted(Judge):
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         self.pairs += len(attributions)
         return self._judge.decide(attributions)
-
-
-class Unsure(Judge):
-    """A judge that never decides."""
-
-    name = "unsure"
-
-    def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
-        return [Judgement(Verdict.UNDECIDED, None, "cannot tell")] * len(attributions)
 
 
 @pytest.fixture(scope="module")
@@ -72,13 +65,11 @@ def test_an_amount_of_a_table_is_found_under_another_spelling(minilm: Judge) -> 
     row = (
         "Account: 5020 | Item: Night guard | Actual 2024 (USD): 38600 | Budget 2025 (USD): 39800 | Vendor: Lanternwatch"
     )
-    support = Attributor(minilm).support("The budget for the night guard is $39,800.", [Passage("b", "budget", row)])
-    assert support is not None
+    assert Attributor(minilm).support("The budget for the night guard is $39,800.", [Passage("b", "budget", row)])
 
 
 def test_the_passage_that_supports_is_found_and_only_its_sentence_is_quoted(minilm: Judge) -> None:
-    support = Attributor(minilm).support("Marie Curie was born in Warsaw in 1867.", SHELF)
-    assert support is not None
+    support = present(Attributor(minilm).support("Marie Curie was born in Warsaw in 1867.", SHELF))
     citation = support.citation("attached")
     assert (citation.passage, citation.quote) == ("curie", "She was born in Warsaw in 1867.")
     assert citation.origin == "attached"
@@ -87,8 +78,7 @@ def test_the_passage_that_supports_is_found_and_only_its_sentence_is_quoted(mini
 
 
 def test_a_short_answer_is_taken_with_its_question(minilm: Judge) -> None:
-    support = Attributor(minilm).support("Warsaw", SHELF, "what is the capital of poland")
-    assert support is not None
+    support = present(Attributor(minilm).support("Warsaw", SHELF, "what is the capital of poland"))
     assert support.citation("attached").quote == "Its capital is Warsaw."
     assert support.passage.id == "poland"
 
@@ -101,17 +91,15 @@ def test_what_no_passage_says_has_no_support(minilm: Judge) -> None:
 def test_of_equals_the_first_is_taken_and_passages_without_text_are_passed_over() -> None:
     attributor = Attributor(LexicalJudge())
     twins = [Passage("empty", "Poland", " "), Passage("b", "", POLAND.text), Passage("a", "", POLAND.text)]
-    support = attributor.support("The capital is Warsaw.", twins)
-    assert support is not None
+    support = present(attributor.support("The capital is Warsaw.", twins))
     assert support.passage.id == "b"
 
 
 def test_where_one_sentence_is_not_enough_its_neighbour_is_quoted_with_it() -> None:
     text = "The bridge crosses the Vistula. Nora Finch designed the bridge in 1931. It was painted green. Boats pass."
-    support = Attributor(LexicalJudge(0.9)).support(
-        "Nora Finch designed the green painted bridge.", [Passage("p", "", text)]
+    support = present(
+        Attributor(LexicalJudge(0.9)).support("Nora Finch designed the green painted bridge.", [Passage("p", "", text)])
     )
-    assert support is not None
     assert text[support.start : support.end] == "Nora Finch designed the bridge in 1931. It was painted green."
 
 
@@ -206,7 +194,7 @@ def test_what_was_copied_is_not_judged_and_what_a_judge_cannot_decide_stays() ->
     copied = repaired(judge, ("Penguins swim.", ("curie",)), origin="copied")
     assert judge.pairs == 0
     assert copied.sentences[0].citations[0].origin == "copied"
-    unsure = repaired(Unsure(), (BORN, ("poland",)))
+    unsure = repaired(OneByOne(), (BORN, ("poland",)))
     assert [one.passage for one in unsure.sentences[0].citations] == ["poland"]
     assert unsure.trace["repair"]["undecided"] == 1
 

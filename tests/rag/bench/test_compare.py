@@ -17,6 +17,7 @@ from autoais.metrics.paired import holm
 from rag.bench.compare import compare_runs, compare_values, letters, smallest_difference
 from rag.bench.items import read_items, write_items
 from rag.bench.terminal import show_comparison
+from tests.conftest import present
 from tests.rag.bench.folders import edit, make_run
 
 
@@ -65,8 +66,7 @@ def test_a_clearly_better_system_has_a_letter_of_its_own() -> None:
 
 def test_the_smallest_difference_has_the_power_that_it_says() -> None:
     changes = [1.0] * 60 + [-1.0] * 40 + [0.0] * 400
-    found = smallest_difference(changes)
-    assert found is not None
+    found = present(smallest_difference(changes))
     share, z = 0.2, NormalDist()
     reached = (found * math.sqrt(500) - z.inv_cdf(0.975) * math.sqrt(share)) / math.sqrt(share - found**2)
     assert z.cdf(reached) == pytest.approx(0.8, abs=1e-6)
@@ -89,8 +89,7 @@ def test_the_smallest_difference_grows_with_the_number_of_systems_and_falls_with
     assert more < two < five
     assert smallest_difference([0.0] * 10) is None
     assert smallest_difference([1.0, -1.0]) is None  # two questions show nothing
-    means = smallest_difference([0.5, -0.25, 0.125] * 50)
-    assert means is not None
+    means = present(smallest_difference([0.5, -0.25, 0.125] * 50))
     assert 0 < means < 1
 
 

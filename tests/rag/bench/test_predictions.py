@@ -1,7 +1,6 @@
 """Answers of other systems, and people's labels of answers, joined with a benchmark."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from rag.bench.folder import BenchRun
 from rag.bench.results import read_run
 from rag.errors import RagError
 from tests.conftest import SHELF, Command
-from tests.rag.bench.test_run import QUESTIONS, ways, write_benchmark
+from tests.rag.bench.test_run import QUESTIONS, Towns, ways, write_benchmark
 
 POLAND, CURIE, VISTULA = (row["question"] for row in QUESTIONS[:3])
 CSV = f"""question,answer,attribution
@@ -29,7 +28,7 @@ Who asks this?,Nobody,a#1
 
 
 @pytest.fixture
-def towns(tmp_path: Path) -> Callable[..., BenchRun]:
+def towns(tmp_path: Path) -> Towns:
     benchmark = write_benchmark(tmp_path, QUESTIONS, 'right = "answer_in_text"\nk = 3')
 
     def run(out: str = "RUN", **options: Any) -> BenchRun:  # noqa: ANN401
@@ -51,7 +50,7 @@ def cited(question: str, answer: str, passage: str, **more: object) -> dict[str,
     }  # fmt: skip
 
 
-def test_predictions_are_joined_by_question(towns: Callable[..., BenchRun], tmp_path: Path, rag: Command) -> None:
+def test_predictions_are_joined_by_question(towns: Towns, tmp_path: Path, rag: Command) -> None:
     file = tmp_path / "theirs@v2.csv"
     file.write_text(CSV)
     arguments = ("--data", tmp_path / "data", "--predictions", file, "--judge", "lexical", "--out", tmp_path / "RUN")
@@ -75,7 +74,7 @@ def test_predictions_are_joined_by_question(towns: Callable[..., BenchRun], tmp_
         assert remark in done.stderr
 
 
-def test_the_corpus_decides_what_a_passage_says(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_the_corpus_decides_what_a_passage_says(towns: Towns, tmp_path: Path) -> None:
     forged = cited(VISTULA, "The Vistula is 2,000 miles long.", "b#2")
     forged["passages"][0]["text"] = "The Vistula is 2,000 miles long."
     run = towns(predictions=[rows_of(tmp_path / "forged.jsonl", [forged])])
@@ -85,7 +84,7 @@ def test_the_corpus_decides_what_a_passage_says(towns: Callable[..., BenchRun], 
     assert run.metrics("forged")["predictions"]["other_text"] == {"count": 1, "examples": ["b#2"]}
 
 
-def test_a_passage_that_the_file_invents_supports_nothing(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_a_passage_that_the_file_invents_supports_nothing(towns: Towns, tmp_path: Path) -> None:
     invented = cited(VISTULA, "The Vistula is 2,000 miles long.", "made-up")
     invented["passages"][0] |= {"title": "Vistula", "text": "The Vistula is 2,000 miles long."}
     run = towns(predictions=[rows_of(tmp_path / "invented.jsonl", [invented])])
@@ -97,7 +96,7 @@ def test_a_passage_that_the_file_invents_supports_nothing(towns: Callable[..., B
 
 @pytest.mark.parametrize("indexed", [False, True])
 def test_contexts_without_ids_are_found_in_the_corpus_by_their_text(
-    towns: Callable[..., BenchRun], tmp_path: Path, indexed: bool
+    towns: Towns, tmp_path: Path, indexed: bool
 ) -> None:
     texts = {i: t for i, _, t in SHELF}
     contexts = [f"  {texts['b#1'].replace(' ', chr(10), 1)}", texts["b#1"], "Krakow is older."]
@@ -115,9 +114,7 @@ def test_contexts_without_ids_are_found_in_the_corpus_by_their_text(
     assert (told["other_id"]["examples"], told["not_in_corpus"]["examples"]) == (["b#1"], ["doc 1"])
 
 
-def test_quotes_of_passages_found_by_their_text_are_verbatim_in_the_corpus(
-    towns: Callable[..., BenchRun], tmp_path: Path
-) -> None:
+def test_quotes_of_passages_found_by_their_text_are_verbatim_in_the_corpus(towns: Towns, tmp_path: Path) -> None:
     text = {i: t for i, _, t in SHELF}["b#1"]
     first, _, rest = text.partition(" ")
     given = f"\n {first}  \n{rest}"
@@ -139,7 +136,7 @@ def test_quotes_of_passages_found_by_their_text_are_verbatim_in_the_corpus(
     assert run.items("theirs")[0].cites == ["b#1"]
 
 
-def test_quotes_that_the_corpus_lacks_lose_their_place(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_quotes_that_the_corpus_lacks_lose_their_place(towns: Towns, tmp_path: Path) -> None:
     forged = cited(VISTULA, "The Vistula is 2,000 miles long.", "b#2")
     forged["passages"][0]["text"] = text = "The Vistula is 2,000 miles long."
     forged["sentences"][0]["citations"][0] |= {"start": 0, "end": len(text), "quote": text}
@@ -149,7 +146,7 @@ def test_quotes_that_the_corpus_lacks_lose_their_place(towns: Callable[..., Benc
     assert (citation.passage, citation.start, citation.end, citation.quote) == ("b#2", None, None, None)
 
 
-def test_own_and_others_answers_stand_side_by_side(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_own_and_others_answers_stand_side_by_side(towns: Towns, tmp_path: Path) -> None:
     towns("ours", systems=["extractive"])
     answers = tmp_path / "ours" / "extractive" / "answers.jsonl"
     run = towns(systems=["extractive"], predictions=[answers])
@@ -159,9 +156,7 @@ def test_own_and_others_answers_stand_side_by_side(towns: Callable[..., BenchRun
     assert run.metrics("answers")["metrics"] == run.metrics("extractive")["metrics"]
 
 
-def test_predictions_called_report_do_not_lie_in_the_folder_of_the_report(
-    towns: Callable[..., BenchRun], tmp_path: Path
-) -> None:
+def test_predictions_called_report_do_not_lie_in_the_folder_of_the_report(towns: Towns, tmp_path: Path) -> None:
     towns("ours", systems=["extractive"])
     answers = tmp_path / "report.jsonl"
     answers.write_bytes((tmp_path / "ours" / "extractive" / "answers.jsonl").read_bytes())
@@ -169,9 +164,7 @@ def test_predictions_called_report_do_not_lie_in_the_folder_of_the_report(
 
 
 @pytest.mark.parametrize(("label", "way"), [(True, "right_attributed"), (False, "right_unattributed")])
-def test_people_judge_a_run_and_rate_answers_as_one(
-    towns: Callable[..., BenchRun], tmp_path: Path, label: bool, way: str
-) -> None:
+def test_people_judge_a_run_and_rate_answers_as_one(towns: Towns, tmp_path: Path, label: bool, way: str) -> None:
     row = cited(POLAND, "Warsaw is it.", "b#1")
     row["sentences"].append({"text": "Nobody lives there.", "citations": [{"passage": "b#2"}]})
     row["passages"].append({"id": "b#2", "text": ""})
@@ -186,16 +179,14 @@ def test_people_judge_a_run_and_rate_answers_as_one(
     assert found["autoais"]["value"] == (1 / 5 if label else 0)  # four questions have no answer
 
 
-def test_a_sample_leaves_other_answers_out(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_a_sample_leaves_other_answers_out(towns: Towns, tmp_path: Path) -> None:
     rows = [cited(f" {row['question']}  ", "Warsaw", "b#1", id=str(n)) for n, row in enumerate(QUESTIONS)]
     run = towns(predictions=[rows_of(tmp_path / "all.jsonl", rows)], limit=2)
     joined = run.metrics("all")["predictions"]
     assert (joined["answers"], joined["not_asked"], joined["unknown"]["count"]) == (2, 3, 0)
 
 
-def test_values_out_of_range_are_unknown_and_the_run_can_be_read(
-    towns: Callable[..., BenchRun], tmp_path: Path
-) -> None:
+def test_values_out_of_range_are_unknown_and_the_run_can_be_read(towns: Towns, tmp_path: Path) -> None:
     row = cited(POLAND, "Warsaw is the capital of Poland.", "b#1", confidence=87, seconds=-1)
     row["trace"] = {"tokens": {"read": -5, "written": 3}}
     row["sentences"][0]["citations"][0] |= {"start": 2, "end": 5_000}
@@ -208,14 +199,12 @@ def test_values_out_of_range_are_unknown_and_the_run_can_be_read(
     read_run(tmp_path / "RUN")
 
 
-def test_predictions_for_something_else_are_refused(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_predictions_for_something_else_are_refused(towns: Towns, tmp_path: Path) -> None:
     with pytest.raises(RagError, match="no answer has its question in the benchmark; do they belong together"):
         towns(predictions=[rows_of(tmp_path / "other.jsonl", [cited("Who?", "Nobody", "b#1")])])
 
 
-def test_a_broken_file_of_predictions_is_told_before_any_system_answers(
-    towns: Callable[..., BenchRun], tmp_path: Path
-) -> None:
+def test_a_broken_file_of_predictions_is_told_before_any_system_answers(towns: Towns, tmp_path: Path) -> None:
     sound = rows_of(tmp_path / "sound.jsonl", [cited(POLAND, "Warsaw", "b#1")])
     broken = rows_of(tmp_path / "broken.jsonl", [cited(POLAND, "Warsaw", "b#1"), {"id": "x", "question": 3}])
     with pytest.raises(UserError, match=r"broken\.jsonl:2"):
@@ -225,14 +214,14 @@ def test_a_broken_file_of_predictions_is_told_before_any_system_answers(
     assert towns(systems=["extractive"], predictions=[sound, broken]).labels == ["extractive", "sound", "broken"]
 
 
-def test_the_last_of_two_answers_counts(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_the_last_of_two_answers_counts(towns: Towns, tmp_path: Path) -> None:
     rows = [cited(POLAND, "Krakow", "b#1", id="x"), cited(POLAND, "Warsaw", "b#1", id="y")]
     run = towns(predictions=[rows_of(tmp_path / "twice.jsonl", rows)])
     assert run.items("twice")[0].answer == "Warsaw"
     assert run.metrics("twice")["predictions"]["duplicates"] == {"count": 1, "examples": [POLAND]}
 
 
-def test_a_model_that_fails_refuses_nothing(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_a_model_that_fails_refuses_nothing(towns: Towns, tmp_path: Path) -> None:
     rows = [
         {"id": row["id"], "question": row["question"], "abstained": True, "failed": row["id"] == "4"}
         for row in QUESTIONS
@@ -243,7 +232,7 @@ def test_a_model_that_fails_refuses_nothing(towns: Callable[..., BenchRun], tmp_
     assert run.metrics("silent")["metrics"]["answerable_refused"]["value"] == 1
 
 
-def test_tokens_and_money_are_counted(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_tokens_and_money_are_counted(towns: Towns, tmp_path: Path) -> None:
     trace = {"tokens": {"read": 1000, "written": 100}}
     rows = [cited(POLAND, "Warsaw", "b#1", trace=trace, seconds=2.0), cited(CURIE, "1867", "a#2", trace=trace, id="z")]
     run = towns(predictions=[rows_of(tmp_path / "paid.jsonl", rows)], price=(1.0, 10.0))
@@ -253,7 +242,7 @@ def test_tokens_and_money_are_counted(towns: Callable[..., BenchRun], tmp_path: 
     assert metrics["latency"] == {"p50": 2.0, "p95": 2.0, "mean": 2.0, "n": 1}
 
 
-def test_human_labels_correct_the_judge(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_human_labels_correct_the_judge(towns: Towns, tmp_path: Path) -> None:
     towns(systems=["extractive"])
     labelled = [row for _, row in read_objects(tmp_path / "RUN" / "extractive" / "answers.jsonl")]
     for row in labelled:
@@ -277,7 +266,7 @@ def test_human_labels_correct_the_judge(towns: Callable[..., BenchRun], tmp_path
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_human_labels_reach_the_sentences_and_the_report(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_human_labels_reach_the_sentences_and_the_report(towns: Towns, tmp_path: Path) -> None:
     both = [
         {"text": "Warsaw is the capital of Poland.", "citations": [{"passage": "b#1"}]},
         {"text": "Curie was born in 1867.", "citations": [{"passage": "a#2"}]},

@@ -18,7 +18,7 @@ from rag.bench.items import read_items
 from rag.bench.report import report_schema, report_table, write_report
 from rag.bench.report.figures import risk_coverage
 from rag.bench.report.page import packed
-from tests.conftest import Command, one_line_error
+from tests.conftest import Command, one_line_error, present
 from tests.rag.bench.folders import HOSTILE, edit, make_run
 
 pytest.importorskip("jinja2")
@@ -48,8 +48,7 @@ def unpacked(text: str) -> Any:  # noqa: ANN401  (JSON)
 
 
 def data_of(html: LexborHTMLParser) -> dict[str, Any]:
-    node = html.css_first("script#data")
-    assert node is not None
+    node = present(html.css_first("script#data"))
     found: dict[str, Any] = unpacked(node.text())
     return found
 
@@ -65,8 +64,7 @@ def test_a_reader_learns_what_the_numbers_are_and_what_they_are_of(tmp_path: Pat
     page = write_report(run, out=tmp_path / "out").page
     (told,) = json.loads((tmp_path / "out/report.json").read_text("utf-8"))["provenance"]["runs"]
     assert (told["right"], told["data"], told["versions"]) == ("em", {"q.jsonl": "a" * 64}, {"python": "3.11"})
-    node = LexborHTMLParser(page.read_text("utf-8")).body
-    assert node is not None
+    node = present(LexborHTMLParser(page.read_text("utf-8")).body)
     text = node.text()
     assert "What the metrics are" in text
     assert "(Bohnet et al. 2022)" in text
@@ -156,14 +154,12 @@ def test_no_text_of_the_run_becomes_markup(html: LexborHTMLParser, written: Path
 
 
 def test_the_policy_allows_the_scripts_and_styles_of_the_page_and_nothing_else(html: LexborHTMLParser) -> None:
-    meta = html.css_first("meta[http-equiv=Content-Security-Policy]")
-    assert meta is not None
+    meta = present(html.css_first("meta[http-equiv=Content-Security-Policy]"))
     policy = dict(part.strip().split(" ", 1) for part in (meta.attributes["content"] or "").split(";"))
     assert policy["default-src"] == "'none'"
     assert policy["img-src"] == "data:"
     for kind, place in (("script-src", "script[type=module]"), ("style-src", "style")):
-        node = html.css_first(place)
-        assert node is not None
+        node = present(html.css_first(place))
         digest = base64.b64encode(hashlib.sha256(node.text().encode()).digest()).decode()
         assert policy[kind] == f"'sha256-{digest}'"
 
@@ -188,8 +184,7 @@ def test_a_hostile_name_of_system_or_benchmark_stays_text(tmp_path: Path) -> Non
     other = make_run(tmp_path / "2", systems=["reader"], benchmark="</title><script>window.broken = 5;")
     page = LexborHTMLParser(write_report(run, other, out=tmp_path / "out").page.read_text("utf-8"))
     assert len(page.css("script")) == 2
-    heading = page.css_first("h1")
-    assert heading is not None
+    heading = present(page.css_first("h1"))
     assert heading.text().startswith("</title><script>window.broken = 5; 1: <b>$x_1&\ufffd\ufffd[1m/reader")
     assert r"\$x\_1\&" in report_table(run, other, kind="latex")
     assert "&lt;b&gt;" in report_table(run, other)

@@ -61,8 +61,11 @@ def write_benchmark(
     return folder / "towns.toml"
 
 
+Towns = Callable[..., BenchRun]
+
+
 @pytest.fixture
-def towns(tmp_path: Path) -> Callable[..., BenchRun]:
+def towns(tmp_path: Path) -> Towns:
     """Runs the benchmark of towns into a folder of that name."""
     benchmark = write_benchmark(tmp_path, QUESTIONS, 'right = "answer_in_text"\nk = 3')
 
@@ -76,7 +79,7 @@ def ways(run: BenchRun, label: str = "extractive") -> dict[str, str]:
     return {item.id: item.way for item in run.items(label)}
 
 
-def test_every_question_goes_one_way(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_every_question_goes_one_way(towns: Towns, tmp_path: Path) -> None:
     run = towns()
     assert ways(run) == {
         "1": "right_attributed", "2": "right_attributed", "3": "wrong_attributed", "4": "refused_right",
@@ -102,9 +105,7 @@ def test_every_question_goes_one_way(towns: Callable[..., BenchRun], tmp_path: P
     assert open_run(tmp_path / "RUN").record == run.record
 
 
-def test_items_and_metrics_are_those_of_autoais(
-    towns: Callable[..., BenchRun], tmp_path: Path, autoais: Command
-) -> None:
+def test_items_and_metrics_are_those_of_autoais(towns: Towns, tmp_path: Path, autoais: Command) -> None:
     """The same answers, judged by the command, give the same judgements and metrics."""
     run = towns(systems=["reader"])
     folder = tmp_path / "RUN"
@@ -121,7 +122,7 @@ def test_items_and_metrics_are_those_of_autoais(
     assert scored["answer_recall"]["value"] == sum(bool(item.answer_recall) for item in items) / len(items)
 
 
-def test_answers_are_those_of_the_system(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_answers_are_those_of_the_system(towns: Towns, tmp_path: Path) -> None:
     """Hits that are searched once and shared change no answer."""
     towns(systems=["reader", "extractive", "extractive,recipe=shortlist", "extractive,k=2"])
     run = open_run(tmp_path / "RUN")
@@ -224,7 +225,7 @@ def test_another_corpus_goes_by_name_or_path(tmp_path: Path) -> None:
         run_benchmark(benchmark, tmp_path / "C", data, corpus="large", **options)  # type: ignore[arg-type]
 
 
-def test_a_part_that_the_index_lacks_is_added(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_a_part_that_the_index_lacks_is_added(towns: Towns, tmp_path: Path) -> None:
     towns()
     index = tmp_path / "RUN" / "index"
     assert not recipes_of(open_index(index))
@@ -233,7 +234,7 @@ def test_a_part_that_the_index_lacks_is_added(towns: Callable[..., BenchRun], tm
     assert "static" in str(run.metrics("extractive-static")["system"])
 
 
-def test_an_oracle_reads_the_gold_passages(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_an_oracle_reads_the_gold_passages(towns: Towns, tmp_path: Path) -> None:
     run = towns(systems=["first-passage,recipe=gold", "first-passage"])
     oracle, searched = run.labels
     gold = {one.question.id: one.question.gold for one in run.questions()}
@@ -245,7 +246,7 @@ def test_an_oracle_reads_the_gold_passages(towns: Callable[..., BenchRun], tmp_p
         towns("OTHER", systems=["first-passage,recipe=gold"], corpus=other)
 
 
-def test_questions_asked_at_once_give_the_same_run(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_questions_asked_at_once_give_the_same_run(towns: Towns, tmp_path: Path) -> None:
     systems = ["extractive", "first-passage"]
     towns("A", systems=systems)
     towns("B", systems=systems, concurrency=3)
@@ -255,7 +256,7 @@ def test_questions_asked_at_once_give_the_same_run(towns: Callable[..., BenchRun
 
 
 def test_a_model_server_that_is_asked_as_much_as_it_bears_gives_the_same_run(
-    towns: Callable[..., BenchRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    towns: Towns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("httpx")
     with running() as server:
@@ -268,7 +269,7 @@ def test_a_model_server_that_is_asked_as_much_as_it_bears_gives_the_same_run(
         assert (served.requests, served.again) == (3, 0)
 
 
-def test_a_run_is_written_by_one_process(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_a_run_is_written_by_one_process(towns: Towns, tmp_path: Path) -> None:
     (tmp_path / "RUN").mkdir()
     with (
         file_lock(tmp_path / "RUN" / ".lock", UserError("free")),
@@ -278,7 +279,7 @@ def test_a_run_is_written_by_one_process(towns: Callable[..., BenchRun], tmp_pat
     towns()
 
 
-def test_an_existing_run_is_not_overwritten(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_an_existing_run_is_not_overwritten(towns: Towns, tmp_path: Path) -> None:
     towns()
     with pytest.raises(RagError, match=r"holds a run: resume it \(--resume\)"):
         towns()
@@ -290,14 +291,14 @@ def test_an_existing_run_is_not_overwritten(towns: Callable[..., BenchRun], tmp_
         towns("mine")
 
 
-def test_a_finished_run_does_nothing_again(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_a_finished_run_does_nothing_again(towns: Towns, tmp_path: Path) -> None:
     towns()
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "RUN" / "extractive").iterdir()}
     towns(resume=True, systems=(), judge=None)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "RUN" / "extractive").iterdir()} == before
 
 
-def test_a_run_goes_on_with_more_or_fewer_systems(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_a_run_goes_on_with_more_or_fewer_systems(towns: Towns, tmp_path: Path) -> None:
     towns("whole", systems=["extractive", "reader"])
     towns(systems=["extractive", "first-passage"])
     answers = tmp_path / "RUN" / "extractive" / "answers.jsonl"
@@ -318,7 +319,7 @@ def test_a_run_goes_on_with_more_or_fewer_systems(towns: Callable[..., BenchRun]
     assert len(again.record["reruns"]) == 3
 
 
-def test_systems_of_the_same_short_name_keep_their_files(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_systems_of_the_same_short_name_keep_their_files(towns: Towns, tmp_path: Path) -> None:
     paths = [tmp_path / folder / "mine.toml" for folder in ("a", "b")]
     for path, recipe in zip(paths, ("bm25", "shortlist"), strict=True):
         path.parent.mkdir()
@@ -334,7 +335,7 @@ def test_systems_of_the_same_short_name_keep_their_files(towns: Callable[..., Be
     assert run.metrics("extractive-mine-2")["system"] == told
 
 
-def test_stages_run_one_by_one(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_stages_run_one_by_one(towns: Towns, tmp_path: Path) -> None:
     towns("whole")
     with pytest.raises(RagError, match="holds no run yet: start with the stage retrieve"):
         towns(stage="judge")
@@ -349,7 +350,7 @@ def test_stages_run_one_by_one(towns: Callable[..., BenchRun], tmp_path: Path) -
     assert ours == theirs
 
 
-def test_a_stage_that_runs_again_drops_those_after_it(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_a_stage_that_runs_again_drops_those_after_it(towns: Towns, tmp_path: Path) -> None:
     towns()
     towns(stage="judge", metrics="all")
     assert not (tmp_path / "RUN" / "extractive" / "metrics.json").exists()
@@ -374,7 +375,7 @@ def test_a_stage_that_runs_again_drops_those_after_it(towns: Callable[..., Bench
     ],
 )
 def test_a_wrong_name_is_told_before_anything_is_done(
-    towns: Callable[..., BenchRun], tmp_path: Path, options: dict[str, Any], said: str
+    towns: Towns, tmp_path: Path, options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(UserError, match=said):
         towns("NEW", **options)
@@ -386,7 +387,7 @@ def test_a_wrong_name_is_told_before_anything_is_done(
     assert timeless(tmp_path / "RUN") == before
 
 
-def test_citation_metrics_can_be_taken_out(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_citation_metrics_can_be_taken_out(towns: Towns, tmp_path: Path) -> None:
     towns()
     with pytest.raises(RagError, match="started with other metrics"):
         towns(resume=True, metrics="none")
@@ -406,7 +407,7 @@ def test_citation_metrics_can_be_taken_out(towns: Callable[..., BenchRun], tmp_p
     ],
 )
 def test_a_record_of_others_stays_in_its_folder(
-    towns: Callable[..., BenchRun], tmp_path: Path, change: dict[str, Any], said: str
+    towns: Towns, tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
     towns()
     path = tmp_path / "RUN" / "run.json"
@@ -425,7 +426,7 @@ def test_a_refusal_is_undecided_where_nothing_says_what_is_right(tmp_path: Path)
 
 
 @pytest.mark.parametrize("what", ["truncated", "missing"])
-def test_a_changed_file_is_named(towns: Callable[..., BenchRun], tmp_path: Path, what: str) -> None:
+def test_a_changed_file_is_named(towns: Towns, tmp_path: Path, what: str) -> None:
     towns()
     path = tmp_path / "RUN" / "extractive" / "answers.jsonl"
     if what == "missing":
@@ -538,7 +539,7 @@ def test_a_question_of_several_corpora_has_to_name_one(tmp_path: Path) -> None:
         run_benchmark(benchmark, tmp_path / "RUN", tmp_path / "data", systems=["extractive"], judge="lexical")
 
 
-def test_another_version_of_a_file_names_the_setting(towns: Callable[..., BenchRun], tmp_path: Path) -> None:
+def test_another_version_of_a_file_names_the_setting(towns: Towns, tmp_path: Path) -> None:
     file = tmp_path / "data" / "questions.jsonl"
     file.write_text(file.read_text("utf-8") + "\n", "utf-8")
     said = f"is another version: its sha256 is {sha256_file(file)}, the setting sha256 of the benchmark is .* leave out"
@@ -597,7 +598,7 @@ def test_what_a_corpus_cannot_answer_is_counted(tmp_path: Path, rag: Command) ->
     assert not any(item.gold for item in elsewhere.items("extractive"))
 
 
-def test_a_sample_is_asked(towns: Callable[..., BenchRun]) -> None:
+def test_a_sample_is_asked(towns: Towns) -> None:
     run = towns(limit=2, seed=1)
     assert [one.question.id for one in run.questions()] == [item.id for item in run.items("extractive")]
     assert run.metrics("extractive")["n"] == 2
@@ -620,7 +621,7 @@ def test_the_handbook_is_asked_from_end_to_end(tmp_path: Path, rag: Command) -> 
         assert unanswerable
 
 
-def test_wrong_calls_are_one_line(towns: Callable[..., BenchRun], tmp_path: Path, rag: Command) -> None:
+def test_wrong_calls_are_one_line(towns: Towns, tmp_path: Path, rag: Command) -> None:
     with pytest.raises(UsageError, match="systems should be a list, found one string"):
         run_benchmark("handbook", tmp_path / "A", systems="reader")
     for system, error in (("reeder", "no system called"), ("reader,k=x", "k should be an integer"),
@@ -640,7 +641,7 @@ def test_a_folder_that_was_there_is_left_where_a_run_fails(tmp_path: Path) -> No
     assert (tmp_path / "A").is_dir()
 
 
-def test_the_table_says_what_each_number_is_over(towns: Callable[..., BenchRun], tmp_path: Path, rag: Command) -> None:
+def test_the_table_says_what_each_number_is_over(towns: Towns, tmp_path: Path, rag: Command) -> None:
     run = towns(limit=None)
     answers = [json.loads(line) for line in (tmp_path / "RUN/extractive/answers.jsonl").read_text("utf-8").splitlines()]
     given = [
@@ -661,9 +662,7 @@ def test_the_table_says_what_each_number_is_over(towns: Callable[..., BenchRun],
     assert rows["wrong attributed"] == ["wrong attributed", cell, f"{share['count']}/5"]
 
 
-def test_times_below_a_tenth_of_a_second_keep_two_digits(
-    towns: Callable[..., BenchRun], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_times_below_a_tenth_of_a_second_keep_two_digits(towns: Towns, capsys: pytest.CaptureFixture[str]) -> None:
     run = towns(limit=None)
     show_run(run, [run.metrics("extractive") | {"latency": {"n": 5, "p50": 0.00412, "p95": 1.234}}])
     rows = [re.split(" {2,}", line) for line in capsys.readouterr().out.splitlines()]
@@ -673,7 +672,7 @@ def test_times_below_a_tenth_of_a_second_keep_two_digits(
 
 
 def test_notes_are_shown_also_of_runs_that_have_counts_by_sentence(
-    towns: Callable[..., BenchRun], capsys: pytest.CaptureFixture[str]
+    towns: Towns, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = towns(limit=None)
     notes = {"broken_lines": {"count": 2, "text": "broken lines, skipped"}, "lines without an id, left out": 1}
@@ -696,9 +695,7 @@ def test_the_command_that_an_unfinished_run_advises_finishes_it(tmp_path: Path, 
     assert rag("bench", "report", out).returncode == 0
 
 
-def test_full_disks_are_one_line(
-    towns: Callable[..., BenchRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disks_are_one_line(towns: Towns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     towns(stage="retrieve")
 
     def full(*_: object) -> None:
@@ -764,7 +761,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     sys.modules.pop("own_rag", None)
 
 
-def test_a_system_of_ones_own_is_run(towns: Callable[..., BenchRun], tmp_path: Path, rag: Command, own: str) -> None:
+def test_a_system_of_ones_own_is_run(towns: Towns, tmp_path: Path, rag: Command, own: str) -> None:
     run = towns(systems=["extractive", f"{own}:Mine", f"{own}:Mine,k=1,recipe=gold"])
     assert run.labels == ["extractive", "own_rag-Mine", "own_rag-Mine-gold-k1"]
     assert run.metrics("own_rag-Mine")["system"] == "mine.v1"
@@ -787,9 +784,7 @@ def test_a_system_of_ones_own_is_run(towns: Callable[..., BenchRun], tmp_path: P
         ("own_rag:Mine,seed=1", "'own_rag:Mine' has no option 'seed'"),
     ],
 )
-def test_a_system_of_ones_own_that_cannot_be_used_is_one_line(
-    towns: Callable[..., BenchRun], own: str, name: str, said: str
-) -> None:
+def test_a_system_of_ones_own_that_cannot_be_used_is_one_line(towns: Towns, own: str, name: str, said: str) -> None:
     assert own
     with pytest.raises(RagError, match=said):
         towns(systems=[name])
@@ -803,7 +798,7 @@ def test_options_that_repeat_show_no_types_of_python(command: str, rag: Command)
 
 
 def test_gold_passages_that_the_corpus_lacks_are_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], towns: Callable[..., BenchRun]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], towns: Towns
 ) -> None:
     assert "gold_not_in_corpus" not in dumps(towns("SOUND").record)
     rows = [{**row, "gold": ["b#1", "b#77", "x#1"]} for row in QUESTIONS[:3]]

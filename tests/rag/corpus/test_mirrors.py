@@ -4,10 +4,9 @@ import gzip
 import hashlib
 import random
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -25,37 +24,32 @@ from rag.index.open import open_index
 from rag.index.update import update
 from rag.network import RequestError, get
 from tests.conftest import Command, one_line_error
+from tests.local_server import LocalServer, Quiet
 
 Stream = Callable[["Handler"], None]
 """Writes an answer of its own to a request."""
 
 
-class Server(ThreadingHTTPServer):
+class Server(LocalServer):
     """Serves `site`: pages by path, a number for an error, or a function that answers; keeps what was asked."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(Handler)
         self.site: dict[str, bytes | int | Stream] = {}
         self.headers: dict[str, dict[str, str]] = {}
         self.asked: list[tuple[str, int]] = []
         self.agents: set[str] = set()
 
-    @property
-    def host(self) -> str:
-        return f"127.0.0.1:{self.server_address[1]}"
-
-    def url(self, path: str) -> str:
-        return f"http://{self.host}{path}"
+    def at(self, path: str) -> str:
+        return self.url + path
 
     def sitemap(self, *paths: str, path: str = "/sitemap.xml", root: str = "urlset") -> str:
         """Serve a sitemap of these paths or URLs; returns its URL."""
         entry = "url" if root == "urlset" else "sitemap"
-        urls = [self.url(one) if one.startswith("/") else one for one in paths]
+        urls = [self.at(one) if one.startswith("/") else one for one in paths]
         rows = "".join(f"<{entry}><loc>\n {one} </loc></{entry}>" for one in urls)
         self.site[path] = f'<?xml version="1.0"?><{root} xmlns="http://s.org/0.9">{rows}</{root}>'.encode()
-        return self.url(path)
+        return self.at(path)
 
     def forget(self) -> list[tuple[str, int]]:
         """What was asked since the last time."""
@@ -63,7 +57,7 @@ class Server(ThreadingHTTPServer):
         return asked
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Quiet, BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
@@ -88,9 +82,6 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
@@ -98,11 +89,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.delenv("RAG_OFFLINE", raising=False)
     with Server() as server:
         server.site |= {path: page(path) for path in ("/", "/guide/intro.html", "/guide/faq")}
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def page(topic: str) -> bytes:
@@ -195,8 +182,8 @@ def test_last_modified_is_sent_back_and_a_page_without_a_version_is_compared(ser
     server.headers["/"] = {"ETag": ""}
     written = set()
     for _ in range(2):
-        mirror(server.url("/x"), tmp_path / "x")
-        mirror(server.url("/"), tmp_path / "root")
+        mirror(server.at("/x"), tmp_path / "x")
+        mirror(server.at("/"), tmp_path / "root")
         written.add((tmp_path / "root" / server.host / "index.html").stat().st_mtime_ns)
     assert len(written) == 1
     assert since == [None, "Sun, 22 Nov 2026 10:00:00 GMT"]
@@ -231,7 +218,7 @@ def test_a_body_that_is_packed_all_the_same_and_text_in_another_encoding_are_rea
     assert (tmp_path / server.host / "latin.txt").read_text("utf-8") == "Größe"
     server.headers["/"] = {"Content-Encoding": "br"}
     with pytest.raises(IndexingError, match="encoding 'br', which was not asked for"):
-        mirror(server.url("/"), tmp_path / "br")
+        mirror(server.at("/"), tmp_path / "br")
 
 
 def test_robots_txt_chooses_pages_of_sitemaps_and_not_of_urls(
@@ -244,7 +231,7 @@ def test_robots_txt_chooses_pages_of_sitemaps_and_not_of_urls(
     assert "1 that robots.txt disallows" in told(mirror(url, tmp_path / "a"))
     assert files(tmp_path / "a") == ["guide/intro.html", "index.html"]
     assert sum(pauses) == 7
-    assert mirror(server.url("/guide/faq"), tmp_path / "b").pages == 1
+    assert mirror(server.at("/guide/faq"), tmp_path / "b").pages == 1
     server.site["/robots.txt"] = 503
     with pytest.raises(IndexingError, match=r"robots\.txt: the server returned 503"):
         mirror(url, tmp_path / "c")
@@ -277,7 +264,7 @@ def test_an_error_of_the_server_keeps_the_old_copy_and_is_named(server: Server, 
     report = mirror(url, tmp_path)
     assert files(tmp_path) == ["guide/faq.html", "index.html"]
     assert told(report).splitlines() == [
-        f"{server.url('/guide/faq')}: the server returned 500 Internal Server Error",
+        f"{server.at('/guide/faq')}: the server returned 500 Internal Server Error",
         f"{url}: 1 could not be fetched; old copies of pages stay",
     ]
     server.site["/guide/faq"] = page("/guide/faq")
@@ -342,12 +329,12 @@ def test_a_connection_that_breaks_off_and_a_length_that_is_too_large_are_named(s
 
     server.site["/cut"] = cut
     with pytest.raises(RequestError, match="cut: the connection broke off"):
-        get(server.url("/cut"), seconds=5, largest=1 << 20)
+        get(server.at("/cut"), seconds=5, largest=1 << 20)
     server.site["/empty"] = 204
     with pytest.raises(RequestError, match="the server returned 204"):
-        get(server.url("/empty"), seconds=5, largest=1 << 20)
+        get(server.at("/empty"), seconds=5, largest=1 << 20)
     with pytest.raises(RequestError, match="SSL"):
-        get(server.url("/").replace("http:", "https:"), seconds=5, largest=1 << 20)
+        get(server.at("/").replace("http:", "https:"), seconds=5, largest=1 << 20)
     with pytest.raises(RequestError, match="Connection refused"):
         get("http://127.0.0.1:9/", seconds=5, largest=1 << 20)
 
@@ -355,12 +342,12 @@ def test_a_connection_that_breaks_off_and_a_length_that_is_too_large_are_named(s
 def test_a_single_page_may_move_to_another_host_and_a_sitemap_may_not(server: Server, tmp_path: Path) -> None:
     other = f"http://localhost:{server.server_address[1]}"
     server.site["/moved"] = redirect(f"{other}/guide/faq")
-    mirror(server.url("/moved"), tmp_path / "page")
+    mirror(server.at("/moved"), tmp_path / "page")
     assert files(tmp_path / "page") == ["moved.html"]
     server.sitemap("/")
     server.site["/old.xml"] = redirect(f"{other}/sitemap.xml")
     with pytest.raises(IndexingError, match="redirects to another host; give http://localhost"):
-        mirror(server.url("/old.xml"), tmp_path / "map")
+        mirror(server.at("/old.xml"), tmp_path / "map")
 
 
 def test_a_server_that_is_slow_for_ever_or_fails_for_ever_is_left_alone(
@@ -513,10 +500,10 @@ def test_an_index_of_a_site_is_built_updated_and_emptied(server: Server, tmp_pat
     assert names(home) == [f"{host}/guide/intro.html", f"{host}/index.html"]
     assert open_index(home).manifest["sources"] == [url]
     one_line_error(rag("index", "add", home, url, "--allow-network"), url, "is a source of")
-    one_line_error(rag("index", "add", home, server.url("/")), "--allow-network")
-    one_line_error(rag("index", "add", home, server.url("/"), "--allow-network"), "a page of another web source")
+    one_line_error(rag("index", "add", home, server.at("/")), "--allow-network")
+    one_line_error(rag("index", "add", home, server.at("/"), "--allow-network"), "a page of another web source")
 
-    assert rag("index", "add", home, server.url("/guide/faq"), "--allow-network").stderr == "1 new, 2 unchanged\n"
+    assert rag("index", "add", home, server.at("/guide/faq"), "--allow-network").stderr == "1 new, 2 unchanged\n"
     assert folders_of_pages(home) == 2
     server.forget()
     left = rag("index", "update", home).stderr
@@ -525,7 +512,7 @@ def test_an_index_of_a_site_is_built_updated_and_emptied(server: Server, tmp_pat
     assert server.asked == []
     assert rag("index", "update", home, "--allow-network").stderr == "3 unchanged\n"
     server.site["/guide/faq"] = page("another")
-    assert rag("index", "update", home, server.url("/guide/faq"), "--allow-network").stderr == (
+    assert rag("index", "update", home, server.at("/guide/faq"), "--allow-network").stderr == (
         "1 changed, 2 unchanged\n"
     )
     found = rag("search", "another", "--index", home, "--json").stdout
@@ -533,7 +520,7 @@ def test_an_index_of_a_site_is_built_updated_and_emptied(server: Server, tmp_pat
 
     server.sitemap("/", "/guide/intro.html", "/guide/faq")  # that page is a source by itself: it is not read twice
     assert "1 of other web sources" in rag("index", "update", home, "--allow-network").stderr
-    assert rag("index", "remove", home, server.url("/guide/intro.html")).stderr == "1 deleted, 2 unchanged\n"
+    assert rag("index", "remove", home, server.at("/guide/intro.html")).stderr == "1 deleted, 2 unchanged\n"
     assert rag("index", "update", home, "--allow-network").stderr.endswith("2 unchanged\n")
     assert rag("index", "remove", home, url).stderr == "1 deleted, 1 unchanged\n"
     assert (folders_of_pages(home), leftovers(home)) == (1, 0)
@@ -547,10 +534,10 @@ def test_an_update_whose_server_fails_loses_nothing_and_says_so(server: Server, 
     server.site["/guide/faq"] = page("another")
     changes = library.update_index(home, allow_network=True)
     assert (changes.changed, changes.unchanged) == ((f"{server.host}/guide/faq.html",), 1)
-    assert changes.notes[0] == f"{server.url('/')}: the server returned 500 Internal Server Error"
+    assert changes.notes[0] == f"{server.at('/')}: the server returned 500 Internal Server Error"
     server.site["/sitemap.xml"] = 503
     assert str(library.update_index(home, allow_network=True)) == "2 unchanged"
-    one_page = server.url("/guide/faq")
+    one_page = server.at("/guide/faq")
     library.build_index(one_page, home, allow_network=True, replace=True)
     server.site["/guide/faq"] = 404
     assert "the server returned 404" in library.update_index(home, allow_network=True).notes[0]
@@ -573,12 +560,12 @@ def test_a_strict_source_fails_with_its_first_page(server: Server, tmp_path: Pat
 def test_offline_wins_over_the_option(
     server: Server, tmp_path: Path, rag: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url, home = server.url("/"), tmp_path / "i.index"
+    url, home = server.at("/"), tmp_path / "i.index"
     library.build_index(url, home, allow_network=True)
     server.forget()
     monkeypatch.setenv("RAG_OFFLINE", "1")
     one_line_error(rag("index", "build", url, "--to", tmp_path / "x.index", "--allow-network"), url, "RAG_OFFLINE")
-    one_line_error(rag("index", "add", home, server.url("/guide/faq"), "--allow-network"), "RAG_OFFLINE")
+    one_line_error(rag("index", "add", home, server.at("/guide/faq"), "--allow-network"), "RAG_OFFLINE")
     assert rag("index", "update", home, "--allow-network").stderr == (
         f"{url} not asked for changes: RAG_OFFLINE is set, unset it to fetch pages\n1 unchanged\n"
     )
@@ -588,13 +575,13 @@ def test_offline_wins_over_the_option(
 def test_a_build_or_an_addition_that_fails_leaves_no_mirror(
     server: Server, tmp_path: Path, rag: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home, url = tmp_path / "i.index", server.url("/")
-    one_line_error(rag("index", "build", server.url("/gone"), "--to", home, "--allow-network"), "404 Not Found")
+    home, url = tmp_path / "i.index", server.at("/")
+    one_line_error(rag("index", "build", server.at("/gone"), "--to", home, "--allow-network"), "404 Not Found")
     assert not home.exists()
     library.build_index(url, home, allow_network=True)
     kept = next(home.glob(".rag-web-*"))
     before = open_index(home).manifest
-    one_line_error(rag("index", "add", home, server.url("/gone"), "--allow-network"), "404 Not Found")
+    one_line_error(rag("index", "add", home, server.at("/gone"), "--allow-network"), "404 Not Found")
     one_line_error(rag("index", "build", url, "--to", home, "--allow-network"), "already exists")
     server.forget()
     missing = rag("index", "build", url, tmp_path / "no", "--to", home, "--replace", "--allow-network")
@@ -608,7 +595,7 @@ def test_a_build_or_an_addition_that_fails_leaves_no_mirror(
     assert open_index(home).manifest == before
 
     (home / ".rag-web-killed").mkdir()  # as a kill leaves one
-    library.build_index(server.url("/guide/faq"), home, allow_network=True, replace=True)
+    library.build_index(server.at("/guide/faq"), home, allow_network=True, replace=True)
     assert folders_of_pages(home) == 1
     assert not kept.exists()
     assert names(home) == [f"{server.host}/guide/faq.html"]
@@ -623,7 +610,7 @@ def test_a_site_and_a_folder_share_an_index(server: Server, tmp_path: Path) -> N
     docs.mkdir()
     (docs / "a.html").write_bytes(page("a"))
     home = tmp_path / "i.index"
-    library.build_index([docs, server.url("/")], home, allow_network=True)
+    library.build_index([docs, server.at("/")], home, allow_network=True)
     assert names(home) == ["docs/a.html", f"{server.host}/index.html"]
     (docs / "b.html").write_bytes(page("b"))
     changes = library.update_index(home, docs)
@@ -634,7 +621,7 @@ def test_a_site_and_a_folder_share_an_index(server: Server, tmp_path: Path) -> N
     assert library.update_index(moved).unchanged == 3
 
     server.site["/"] = page("after the kill")  # of an update that had only fetched the page
-    mirror(server.url("/"), next(moved.glob(".rag-web-*")))
+    mirror(server.at("/"), next(moved.glob(".rag-web-*")))
     assert library.update_index(moved).changed == (f"{server.host}/index.html",)
     library.build_index(docs, moved, replace=True)
     assert folders_of_pages(moved) == 0
@@ -642,7 +629,7 @@ def test_a_site_and_a_folder_share_an_index(server: Server, tmp_path: Path) -> N
 
 def test_mirrors_are_merged_and_updated(server: Server, tmp_path: Path) -> None:
     one, two, home = (tmp_path / f"{name}.index" for name in ("one", "two", "merged"))
-    library.build_index(server.url("/"), one, allow_network=True, recipes=["bm25"])
+    library.build_index(server.at("/"), one, allow_network=True, recipes=["bm25"])
     library.build_index(server.sitemap("/guide/intro.html", "/guide/faq"), two, allow_network=True, recipes=["bm25"])
     with pytest.raises(IndexingError, match="which an update would read twice"):
         library.merge_indexes([one, shutil.copytree(one, tmp_path / "copy.index")], home)
@@ -678,7 +665,7 @@ def _when_merging(step: str, done: int, total: int) -> None:
 
 def test_a_manifest_cannot_lead_the_mirror_elsewhere(server: Server, tmp_path: Path, rag: Command) -> None:
     home = tmp_path / "i.index"
-    library.build_index(server.url("/"), home, allow_network=True)
+    library.build_index(server.at("/"), home, allow_network=True)
     text = (home / "manifest.json").read_text()
     folder = next(home.glob(".rag-web-*")).name
     for wrong in (f"{folder}/..", f"../{folder}", f"{folder}/{server.host}/x", f"other/{server.host}"):
@@ -693,6 +680,6 @@ def test_wrong_urls_are_one_line(tmp_path: Path, server: Server, rag: Command) -
     one_line_error(rag("index", "build", "http://h/x", "https://h/x", *to), "given twice")
     one_line_error(rag("index", "build", "http://h/x", *to, "--format", "dpr"), "cannot be read as dpr")
     server.headers["/"] = {"Content-Type": "image/png"}
-    one_line_error(rag("index", "build", server.url("/"), *to), "image/png is not a type of document")
+    one_line_error(rag("index", "build", server.at("/"), *to), "image/png is not a type of document")
     with pytest.raises(UsageError, match="give it as a string"):
         library.build_index(Path("https://h/x"), tmp_path / "i.index", allow_network=True)

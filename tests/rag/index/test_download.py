@@ -4,9 +4,8 @@ import hashlib
 import io
 import os
 import tarfile
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ from rag.errors import RagError
 from rag.index.download import Prebuilt, fetch, named, read_table
 from rag.network import is_offline
 from tests.conftest import Command, one_line_error
+from tests.local_server import LocalServer, Quiet
 
 
-class Server(ThreadingHTTPServer):
+class Server(LocalServer):
     """Serves `body` at every path; `cuts` says after how many bytes the next answers break off."""
 
     body = b""
@@ -26,25 +26,21 @@ class Server(ThreadingHTTPServer):
     status = 200
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.cuts: list[int] = []
         self.asked: list[str | None] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/index.tar.gz"
 
     def item(self, **changes: Any) -> Prebuilt:  # noqa: ANN401
         facts: dict[str, Any] = {
             "name": "small",
-            "url": self.url,
+            "url": f"{self.url}/index.tar.gz",
             "checksum": f"sha256:{hashlib.sha256(self.body).hexdigest()}",
             "size": len(self.body),
         }
         return Prebuilt(**facts | changes)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
@@ -63,9 +59,6 @@ class _Handler(BaseHTTPRequestHandler):
         cut = self.server.cuts.pop(0) if self.server.cuts else len(body)
         self.wfile.write(body[start:][:cut])
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
@@ -74,11 +67,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.delenv("RAG_OFFLINE", raising=False)
     with Server() as server:
         server.body = packed({"index-2021/segments_1": b"one", "index-2021/_0.fdt": os.urandom(300_000)})
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def packed(members: dict[str, bytes]) -> bytes:

@@ -24,7 +24,7 @@ from rag.index.open import open_index
 from rag.index.recipes import Recipe, read_recipe
 from rag.retrievers import database, open_retriever
 from rag.testing import check_retriever
-from tests.opensearch_server import OpenSearchServer, RefusedError, running
+from tests.opensearch_server import OpenSearchServer, RefusedError
 
 QUERIES = ["The mill of Aller", "a bridge over the river", "who repaired the clock", "salt"]
 ROWS = 330
@@ -66,7 +66,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def opensearch(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenSearchServer]:
     """A stand-in, and the key to it."""
     pytest.importorskip("opensearchpy")
-    with running() as server:
+    with OpenSearchServer() as server:
         server.users = {"me": "påss:word€"}
         monkeypatch.setenv("RAG_DATABASE_KEY", "me:påss:word€")
         yield server

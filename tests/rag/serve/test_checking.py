@@ -6,26 +6,22 @@ from hypothesis import strategies as st
 
 from autoais.errors import UsageError
 from autoais.judges import open_judge
-from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.types import Judge, Judgement, Verdict
 from rag.serve.checking import QUOTED, SentenceCheck, SentenceVerdict, check_answer, check_text, cited_in, read_sources
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
+from tests.judges import OneByOne
 
 BRIDGE = Passage("b", "Aller bridge", "The Aller bridge opened in 1931. It has three arches of brick.\nx = f(1)\nend")
 FERRY = Passage("f", "Ferry", "A ferry crossed the river four times a day.")
 JUDGE = open_judge("lexical")
 
 
-class Says(Judge):
-    """Says the same of all that it is asked, and notes it."""
-
-    name = "says"
+class Says(OneByOne):
+    """Says the same of all that it is asked."""
 
     def __init__(self, verdict: Verdict) -> None:
-        self.verdict, self.asked = verdict, list[str]()
-
-    def decide(self, attributions: list[Attribution]) -> list[Judgement]:  # type: ignore[override]
-        self.asked += [one.claim for one in attributions]
-        return [Judgement(self.verdict, 0.25, "why") for _ in attributions]
+        super().__init__()
+        self.says = Judgement(verdict, 0.25, "why")
 
 
 def answer(*sentences: tuple[str, Passage | None], hits: tuple[Passage, ...] = (BRIDGE, FERRY)) -> Answer:
@@ -67,7 +63,7 @@ def test_a_sentence_without_citations_is_not_enough_and_a_question_claims_nothin
     )
     assert [cited.verdict, uncited.verdict, asked.verdict] == ["supported", "not_enough", "no_claim"]
     assert uncited.unsupported == ()  # there is no evidence to compare its words with
-    assert judge.asked == ["The bridge is old."]
+    assert [one.claim for one in judge.asked] == ["The bridge is old."]
 
 
 @pytest.mark.parametrize(

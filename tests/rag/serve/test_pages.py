@@ -19,6 +19,7 @@ import rag
 from rag.serve.app import create_app
 from rag.serve.examples import example_questions
 from rag.serve.service import Limits, Service
+from tests.conftest import present
 from tests.rag.serve.served import make_index
 
 QUESTION = "When did the Aller bridge open?"
@@ -85,10 +86,8 @@ def test_an_answer_comes_as_events_with_its_passages_and_then_its_verdicts(clien
     answer = found[-2][1]
     shown = HTMLParser(answer["html"])
     assert "The Aller bridge opened in 1931." in texts(shown, ".sentence .words")
-    cite = shown.css_first(".sentence a.cite")
-    assert cite is not None
-    panel = shown.css_first(f"#{cite.attributes['data-panel']}")
-    assert panel is not None
+    cite = present(shown.css_first(".sentence a.cite"))
+    panel = present(shown.css_first(f"#{cite.attributes['data-panel']}"))
     assert str(panel.attributes["id"]).startswith("t3-")
     assert "1931" in panel.css("mark")[0].text()
     assert str(cite.attributes["href"]).startswith("/p/town/bridge.md%231?mark=")
@@ -149,8 +148,7 @@ def test_a_question_that_cannot_be_searched_is_told(client: TestClient) -> None:
 
 def test_without_the_script_a_link_gives_the_whole_answer(client: TestClient) -> None:
     first = page(client, "/", q=QUESTION, index="town")
-    link = first.css_first("noscript a")
-    assert link is not None
+    link = present(first.css_first("noscript a"))
     whole = page(client, str(link.attributes["href"]))
     assert "The Aller bridge opened in 1931." in texts(whole, ".words")
     assert "✓ supported" in texts(whole, ".sentence .verdict")
@@ -218,8 +216,7 @@ def test_hostile_passages_and_questions_are_shown_as_text(client: TestClient) ->
     found = dict(events(client, question=question, index="evil", place='"><script>'))
     hostile(found["answer"]["html"])
     assert 'data-place="t1"' in found["answer"]["html"]
-    shown = HTMLParser(client.get("/p/evil/evil%2F..%2F%231%3Fx%3D%3Cb%3E").text).css_first("#passage")
-    assert shown is not None
+    shown = present(HTMLParser(client.get("/p/evil/evil%2F..%2F%231%3Fx%3D%3Cb%3E").text).css_first("#passage"))
     assert shown.text() == EVIL.replace("\x1b", "\ufffd").replace("\u202e", "\ufffd").replace("\U000e0041", "\ufffd")
 
 

@@ -5,11 +5,11 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from rag.context import asked_there
 from rag.export.markdown import to_markdown
 from rag.serve.views import view_answer
 from rag.terminal import show_answer
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
+from rag.yes_no import asked_there
 
 REST = "No. The pool is for people."
 

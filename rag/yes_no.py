@@ -1,4 +1,4 @@
-"""What an answer leaves unsaid: the question that a quoted "Yes" or "No" answers where it stands."""
+"""The question that a quoted "Yes" or "No" answers where it stands, which the answer leaves unsaid."""
 
 import re
 

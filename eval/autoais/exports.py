@@ -1,0 +1,20 @@
+"""What a package exports, imported on first use."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def on_first_use(package: str, where: Mapping[str, str]) -> Callable[[str], object]:
+    """The `__getattr__` of a package; `where` maps each of its modules to the names that come from there."""
+    modules = {name: module for module, names in where.items() for name in names.split()}
+
+    def get(name: str) -> object:
+        if name in modules:
+            return getattr(import_module(modules[name]), name)
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("attributed-rag")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return get
