@@ -510,7 +510,7 @@ def add_recipe(
         except KeyboardInterrupt:
             log(f"stopped; rag index build --to {folder} --recipe {recipe} goes on, and until then the part is missing")
             raise
-        log(f"{name} is in {folder}")
+        log(f"{name} was added to {folder}")
         added.append(name)
     if not added:
         log(f"{recipe}: adds nothing to the index")

@@ -137,6 +137,8 @@ def build(
         stack.enter_context(encoding_on(held_engine(engine, address, workers, stack)))
         if sources:
             build_index(sources, to, shard=shard, allow_network=allow_network, progress=progress, log=log, **options)
+            if shard is None:
+                log(f'ask it: rag ask "..." --index {to}')
         else:
             for name in recipe or []:
                 add_recipe(to, name, memory=memory, progress=progress, log=log)

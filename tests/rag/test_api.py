@@ -115,7 +115,7 @@ def test_recipes_add_their_parts(corpus: Path, tmp_path: Path) -> None:
     assert told[-1] == ("static encoded", len(SHELF), len(SHELF))
     assert said[0].startswith("needs about ")
     assert said[1] == f"{len(SHELF)} passages in {home}, 0 skipped"
-    assert said[-2:] == [f"static is in {home}", "bm25: adds nothing to the index"]
+    assert said[-2:] == [f"static was added to {home}", "bm25: adds nothing to the index"]
     assert rag.search("river", built, recipe="fused")
     assert add_recipe(str(home), "fused") == ["static"]
     assert add_recipe(home, "best") == []

@@ -108,7 +108,7 @@ def test_a_new_index_of_documents_gets_vectors(
     assert recipes_of(build_index(docs, tmp_path / "large.index")) == []
     monkeypatch.undo()
     built = rag("index", "build", docs, "--to", tmp_path / "cli.index")
-    assert "minilm-shipped is in" in built.stderr
+    assert "minilm-shipped was added to" in built.stderr
     assert "minilm" not in rag("index", "build", docs, "--to", tmp_path / "bare.index", "--recipe", "bm25").stderr
 
 

@@ -337,7 +337,7 @@ def test_a_recipe_adds_the_parts_of_those_it_is_made_of(rag: Command, shelf: Pat
     added = rag("index", "build", "--to", shelf, "--recipe", "fused", "--recipe", "best")
     assert added.returncode == 0, added.stderr
     assert [line.partition(":")[0] for line in added.stderr.splitlines()] == [
-        "static", f"static is in {shelf}", "best",
+        "static", f"static was added to {shelf}", "best",
     ]  # fmt: skip
     assert added.stderr.endswith("best: adds nothing to the index\n")
     assert rag("search", "river", "--recipe", "fused", "--index", shelf).returncode == 0

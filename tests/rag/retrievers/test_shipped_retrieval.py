@@ -70,7 +70,7 @@ def test_a_query_of_which_no_word_piece_is_known_finds_nothing(shelf: Path) -> N
 
 def test_an_index_takes_the_part_of_the_recipe_static(rag: Command, shelf: Path) -> None:
     done = rag("index", "build", "--to", shelf, "--recipe", "static")
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"static is in {shelf}")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"static was added to {shelf}")
     assert read_recipe("static").name == "static.v1"
     for name, lexical in (("static", False), ("bm25+static", False)):
         queries = ["river of Poland", "Nobel Prize"]
