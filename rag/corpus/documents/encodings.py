@@ -113,7 +113,7 @@ def _fit(text: str, alphabets: Sequence[str]) -> float:
 
 
 def _lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _text(text: str, where: str) -> str:
