@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 # What is left out, one of it.
@@ -84,6 +85,7 @@ _FACT = re.compile(
 )
 
 
+@lru_cache(maxsize=1000)  # most elements of a site have the same few
 def reason_by_name(names: str, role: str | None) -> str | None:
     """Why an element with these classes and ids (separated by spaces) is dropped, whatever it holds; else None."""
     if role in _ROLES:
@@ -94,6 +96,7 @@ def reason_by_name(names: str, role: str | None) -> str | None:
     return None if _NAVIGATION.isdisjoint(parts) else NAVIGATION
 
 
+@lru_cache(maxsize=1000)
 def suspicious(names: str) -> bool:
     """Whether classes and ids suggest navigation, so that an element which holds mostly links is dropped."""
     return any(map(_PART.search, names.split()))
