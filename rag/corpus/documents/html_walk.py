@@ -136,10 +136,10 @@ class Page(BlockBuilder):
             self._caption(node.text(), figure=tag == "figcaption")
         elif tag in ("div", "tr") and self._special(node):
             pass
-        elif node.attributes.get("role") == "tab" and node.attributes.get("id") in self.tabs:
+        elif self.tabs and node.attributes.get("role") == "tab" and node.attributes.get("id") in self.tabs:
             pass  # said above its panel
         else:
-            if label := self._tab_of(node):
+            if self.tabs and (label := self._tab_of(node)):
                 self._undefined()
                 self.term = label
             self._enter(node, tag, stack)
@@ -241,6 +241,8 @@ class Page(BlockBuilder):
             return False
         if not listed and tag not in ("aside", "header") and not nav.suspicious(names):
             return False
+        if tag != "aside" and node.css_first("a[href]") is None:
+            return False  # what follows looks at links
         if tag == "body" or _is_prose(node):
             return False
         if tag == "aside" and nav.names_contents(squeezed(node.text())):  # which a script fills

@@ -111,7 +111,10 @@ def is_navigation(text: str) -> bool:
     """Whether a text with links only names neighbouring pages: `Prev | Up | Next`, `Next: Lions, Up: Cats`."""
     if _NEIGHBOUR.match(text):
         return len(text) < 300
-    return len(text) < 80 and not _WORDS.sub("", _SIGNS.sub(" ", text)).strip()
+    if len(text) >= 80:
+        return False
+    said = _SIGNS.sub(" ", text).strip()
+    return not said or (_WORDS.match(said) is not None and not _WORDS.sub("", said).strip())
 
 
 def leads_to_neighbour(link: str) -> bool:
