@@ -75,7 +75,8 @@ _LEADERS = re.compile(
     r"|(?:\. ?){5,}\s*$)"
 )
 _TITLE = re.compile(
-    r"\W*(?:(?:table of )?contents|index|inhalt(?:sverzeichnis)?|sommaire|table des matières|[ií]ndice|contenido)\W*",
+    r"\W*+(?=[tcisí])"  # most texts begin with another letter
+    r"(?:(?:table of )?contents|index|inhalt(?:sverzeichnis)?|sommaire|table des matières|[ií]ndice|contenido)\W*",
     re.IGNORECASE,
 )
 
