@@ -15,7 +15,8 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z][\w.:-]{1,30})""")
-_CONTROLS = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")  # manual pages and terminals leave \b and ESC
+# Manual pages and terminals leave \b and ESC.
+_CONTROLS = bytes([*range(0x08), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
 _SAMPLE = 200_000  # bytes to detect the encoding from
 _USUAL = "cp1252"  # what Western Windows writes; with latin-1's letters
 
@@ -113,12 +114,13 @@ def _fit(text: str, alphabets: Sequence[str]) -> float:
 
 
 def _lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _text(text: str, where: str) -> str:
     """The text, unless it has so many control characters that the file is no text."""
     start = text[:10_000]
-    if len(_CONTROLS.findall(start)) > max(2, 0.01 * len(start)):
+    data = start.encode(errors="replace")
+    if len(data) - len(data.translate(None, _CONTROLS)) > max(2, 0.01 * len(start)):
         raise FormatError(f"{where}: not a text: it has binary data")
     return text

@@ -15,18 +15,18 @@ from rag.errors import FormatError
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-_REMOVED = ", ".join(
-    """
-    script style template svg select img rp rt del s strike [hidden]:not([role=tabpanel])
-    annotation annotation-xml sup.reference a.headerlink a.permalink span.permalink a.anchorjs-link a.copiable-link
-    a.copiable-anchor a.footnote-backref a.fn-backref .linenos .lineno .linenodiv .gutter .mw-editsection .viewcode-link
-    .viewcode-back .previous_page .next_page .toc_page [role=tooltip] .tooltip .tooltiptext label.ocn
-    .jp-InputPrompt .jp-OutputPrompt .input_prompt .output_prompt .nbinput>.prompt .nboutput>.prompt
-    .method-click-advice div.title>span.mlabels aside.footnote>span.label span.backrefs
-    a.footnote-reference a.footnote-ref sup.footnote-ref a[name^="DOCF"] a[id^="DOCF"] a[href*="#DOCF"]
-    """.split()
-    + [f"h{level} [aria-hidden=true]" for level in range(1, 7)]
-)
+# What is removed, with as few selectors as can be, as each is tried on every element.
+_REMOVED = """
+    script, style, template, svg, select, img, rp, rt, del, s, strike, [hidden]:not([role=tabpanel]),
+    annotation, annotation-xml, sup:is(.reference, .footnote-ref), span:is(.permalink, .backrefs), label.ocn,
+    a:is(.headerlink, .permalink, .anchorjs-link, .copiable-link, .copiable-anchor, .footnote-reference, .footnote-ref),
+    a:is(.footnote-backref, .fn-backref, [name^="DOCF"], [id^="DOCF"], [href*="#DOCF"]),
+    .linenos, .lineno, .linenodiv, .gutter, .mw-editsection, .viewcode-link, .viewcode-back,
+    .previous_page, .next_page, .toc_page, [role=tooltip], .tooltip, .tooltiptext,
+    .jp-InputPrompt, .jp-OutputPrompt, .input_prompt, .output_prompt, :is(.nbinput, .nboutput) > .prompt,
+    .method-click-advice, div.title > span.mlabels, aside.footnote > span.label,
+    [aria-hidden=true]:is(h1 *, h2 *, h3 *, h4 *, h5 *, h6 *)
+"""
 # As Texinfo made them, and the links to the parts of a page above its title as Doxygen does.
 _MENUS = (
     "table.menu:has(a[accesskey]), table:has(a.summary-letter):not(:has(table)), "
@@ -37,17 +37,20 @@ _CRUMBS = "div.title > div.ingroups"  # of Doxygen
 _SEARCH = "body.SRPage, h1#search-documentation, [role=main] #mkdocs-search-results, main #mkdocs-search-results"
 _LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
 _DETAILS = 'a[href$="#details"], td.mdescRight a[href]'
+_REFRESH = "meta[http-equiv=refresh i]"
 # Shops set apart by style alone what is one word for us: `<span>Latte</span><span class="price">3.40</span>`.
 _APART = (
-    "span + span[class*=price], span + span[class*=amount], span[itemprop] + span[itemprop], a + a.button, "
-    'span.label + span, span + span.value, span[class$="-label"] + span, span + span[class$="-value"], '
-    "span.selected-value + span.selected-value"
+    'span + span:is([class*=price], [class*=amount], .value, [class$="-value"]), span[itemprop] + span[itemprop], '
+    'span:is(.label, [class$="-label"]) + span, span.selected-value + span.selected-value, a + a.button'
 )
 # Boxes of tasks, as GitHub, Notion and Confluence write them.
 _BOXES = "li input[type=checkbox][disabled], li > div.checkbox, li[data-inline-task-id]"
+_TABS, _HIDDEN, _SIGNS, _BOLD_LINES = (
+    '[role="tab"]', "span > span[hidden]:last-child", "td > img[alt]", "b + br, strong + br"
+)  # fmt: skip
 TITLE = "document-title"  # class of a heading that is one by the style of an office file
 DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
-_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*+)[^<>]*?(/?)>")
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*+)[^<>]*+(?<!/)>")  # of what has an end
 _HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary"])
 _WHOLE = frozenset(["body", "main", "article"])  # never removed for their class
 _VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
@@ -58,13 +61,19 @@ _OPEN = _VOID | frozenset(
 _FEW = 20  # words of a page's main element from which on it is taken, whatever stands around it
 # Elements that XHTML may close in themselves, where HTML takes all that follows for their text.
 _SWALLOWS = re.compile(
-    r"<(iframe|script|style|title|textarea|noframes|noembed|noscript|xmp)\b([^<>]*)/>", re.IGNORECASE
+    # Most tags do not begin with two of these letters.
+    r"<(?=[instx][cefimot])(iframe|script|style|title|textarea|noframes|noembed|noscript|xmp)\b([^<>]*)/>",
+    re.IGNORECASE,
 )
 _EMPTY = re.compile(r"<([a-z][\w:-]*+)([^<>]*)/>")
 _XHTML = 'xmlns="http://www.w3.org/1999/xhtml"'
 _MARK = re.compile(r"\s*(?:yes|no|none|true|false|partly|partial|included|not included|[✓✔✗✘])\s*", re.IGNORECASE)
 _NOTES = r"aside[epub\:type~=footnote], aside[role=doc-footnote], aside[epub\:type~=endnote], aside[role=doc-endnote]"
 _NOTE_MARKS = r'sup > a[href*="#"], a[href*="#"] > sup, a[epub\:type~=noteref], a[role=doc-noteref]'
+# What few pages have of these, all are searched for at once: each search goes through all elements.
+_CHANGED = ", ".join([_TABS, "button", _HIDDEN, _SIGNS, _APART, _BOXES, _BOLD_LINES])
+_LEFT_OUT = ", ".join([_MENUS, _CRUMBS, _NOTES, _NOTE_MARKS, _DETAILS])
+_NO_TEXT = ", ".join([_REFRESH, _SEARCH, _LISTING])
 _NOTE_MARK = re.compile(r"\s*[\[(]?(?:\d{1,4}|[a-z]|[*†‡§¶]{1,3})[\])]?\s*")
 _WORDS = re.compile(r"\w+")
 _BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
@@ -72,12 +81,12 @@ _BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 
 def _check_nesting(text: str, where: str) -> None:
     """Raise `FormatError` for a page whose elements nest deeper than `DEEPEST`, before it is parsed."""
-    if text.count("<") <= DEEPEST:
+    if text.count("<") - text.count("</") <= DEEPEST:
         return
     depth = 0
     for tag in _TAG.finditer(text):
-        end, name, empty = tag.groups()
-        if name.lower() not in _OPEN and not empty:
+        end, name = tag.groups()
+        if name.lower() not in _OPEN:
             depth = max(0, depth - 1) if end else depth + 1
             if depth > DEEPEST:
                 raise FormatError(f"{where}: its elements are nested more than {DEEPEST:,} deep")
@@ -99,31 +108,15 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     if (why := _no_text(tree)) is not None:
         dropped[why] += 1
         return "", []
-    tabs = _tab_labels(tree.body)
-    _take_buttons(tree.body)
-    _choose_words(tree.body)
-    for node in tree.body.css("td > img[alt]"):
-        mark = node.attributes["alt"] or ""
-        if _MARK.fullmatch(mark) and node.parent is not None and not node.parent.text().strip():
-            node.replace_with(mark)
-    for node in tree.body.css(_APART):
-        if node.prev is not None and node.prev.tag == node.tag:
-            node.insert_before(" ")
-    for node in tree.body.css(_BOXES):
-        _show_box(node)
-    for node in tree.body.css("b + br, strong + br"):
-        _part_from_heading(node)
+    tabs: dict[str, str] = {}
+    if tree.body.css_first(_CHANGED) is not None:
+        tabs = _tab_labels(tree.body)
+        _change(tree.body)
     for node in tree.body.css(_REMOVED):
         if node.tag not in _WHOLE:
             node.decompose()
-    for chosen, why in ((_MENUS, nav.CONTENTS), (_CRUMBS, nav.NAVIGATION)):
-        for node in tree.body.css(chosen):
-            dropped[why] += 1
-            node.decompose()
-    _take_notes(tree.body, dropped)
-    for link in tree.body.css(_DETAILS):
-        if link.text() == "More...":
-            link.decompose()
+    if tree.body.css_first(_LEFT_OUT) is not None:
+        _leave_out(tree.body, dropped)
     page = Page(dropped, name=name, tabs=tabs)
     page.walk(_main(tree))
     blocks = page.finish()
@@ -135,10 +128,39 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     return found, list(_titled(blocks, found))
 
 
+def _change(body: "LexborNode") -> None:
+    """Say in words what a page shows by its looks."""
+    _take_buttons(body)
+    _choose_words(body)
+    for node in body.css(_SIGNS):
+        mark = node.attributes["alt"] or ""
+        if _MARK.fullmatch(mark) and node.parent is not None and not node.parent.text().strip():
+            node.replace_with(mark)
+    for node in body.css(_APART):
+        if node.prev is not None and node.prev.tag == node.tag:
+            node.insert_before(" ")
+    for node in body.css(_BOXES):
+        _show_box(node)
+    for node in body.css(_BOLD_LINES):
+        _part_from_heading(node)
+
+
+def _leave_out(body: "LexborNode", dropped: Counter[str]) -> None:
+    """Remove menus and notes, which are counted, and links to them."""
+    for chosen, why in ((_MENUS, nav.CONTENTS), (_CRUMBS, nav.NAVIGATION)):
+        for node in body.css(chosen):
+            dropped[why] += 1
+            node.decompose()
+    _take_notes(body, dropped)
+    for link in body.css(_DETAILS):
+        if link.text() == "More...":
+            link.decompose()
+
+
 def _tab_labels(body: "LexborNode") -> dict[str, str]:
     """The labels of tabs that are no headings, by the ids of the tabs and of the panels that they show."""
     labels: dict[str, str] = {}
-    for tab in body.css('[role="tab"]'):
+    for tab in body.css(_TABS):
         above = tab.parent
         if tab.css_first("h1, h2, h3, h4, h5, h6") is not None or (above is not None and above.tag in _HEADINGS):
             continue
@@ -168,7 +190,7 @@ def _take_buttons(body: "LexborNode") -> None:
 
 def _choose_words(body: "LexborNode") -> None:
     """Show the last of words that are all hidden until a script chooses one: `Command` or `Ctrl`."""
-    for last in body.css("span > span[hidden]:last-child"):
+    for last in body.css(_HIDDEN):
         above = last.parent
         words = [*above.iter(include_text=True)] if above is not None else []
         said = [one for one in words if one.tag != "-text" or one.text().strip()]
@@ -232,6 +254,8 @@ def _opened(text: str) -> str:
 
 def _no_text(tree: "LexborHTMLParser") -> str | None:
     """Why a page says nothing by itself: it redirects, searches, or lists a file of source code; else None."""
+    if tree.css_first(_NO_TEXT) is None:
+        return None
     if _redirects(tree):
         return nav.REDIRECT
     if tree.css_first(_SEARCH) is not None:
@@ -241,7 +265,7 @@ def _no_text(tree: "LexborHTMLParser") -> str | None:
 
 def _redirects(tree: "LexborHTMLParser") -> bool:
     """Whether a page only sends the browser to another one."""
-    refresh = tree.css_first("meta[http-equiv=refresh i]")
+    refresh = tree.css_first(_REFRESH)
     if refresh is None or (refresh.parent is not None and refresh.parent.tag == "noscript"):
         return False
     delay, _, target = (refresh.attributes.get("content") or "").partition(";")

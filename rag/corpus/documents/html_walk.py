@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.blocks import Block, Kind, entry, heading, item, row, squeezed
 from rag.corpus.documents.html_builder import ALL_LINKS, BREAK, CALLOUT, BlockBuilder, OpenList
-from rag.corpus.documents.tables import cells_of, is_layout, short_cells
+from rag.corpus.documents.tables import cells_of, is_layout, short_cells, tags_inside
 from rag.corpus.documents.text_chunks import ASKED, TOLD
 from rag.corpus.documents.titles import clean_heading, is_name
 
@@ -37,6 +37,7 @@ _LISTS = frozenset(["ul", "ol", "menu", "dir"])
 _EXAMPLES = frozenset(["example", "note", "warning", "tip", "caution", "important", "listing", "code-example"])
 _NUMBERED = frozenset(["chapter", "appendix", "section", "unnumbered"])
 _NUMBER = re.compile(r"^(?:\d{1,3}|[A-Z])\s+(?=[^\W\d_])")
+_CODE = frozenset(["code", "tt", "kbd", "samp"])
 _NESTED = frozenset(["list", "table", "dl"])
 _DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
 _PROSE = 80  # words in paragraphs, without links, of what is no navigation
@@ -87,7 +88,7 @@ class Page(BlockBuilder):
                 continue
             tag = node.tag or ""
             if tag == "-text":
-                self.inline.append(node.text(deep=False))
+                self.inline.append(node.text_content or "")
             elif tag in _INLINE or ":" in tag:  # Word marks places and people in the middle of a sentence
                 self._inline(node, tag, stack)
             elif tag[0] != "-" and (tag not in _DROPPED or _is_source(node)):
@@ -136,10 +137,10 @@ class Page(BlockBuilder):
             self._caption(node.text(), figure=tag == "figcaption")
         elif tag in ("div", "tr") and self._special(node):
             pass
-        elif node.attributes.get("role") == "tab" and node.attributes.get("id") in self.tabs:
+        elif self.tabs and node.attributes.get("role") == "tab" and node.attributes.get("id") in self.tabs:
             pass  # said above its panel
         else:
-            if label := self._tab_of(node):
+            if self.tabs and (label := self._tab_of(node)):
                 self._undefined()
                 self.term = label
             self._enter(node, tag, stack)
@@ -241,6 +242,8 @@ class Page(BlockBuilder):
             return False
         if not listed and tag not in ("aside", "header") and not nav.suspicious(names):
             return False
+        if tag != "aside" and node.css_first("a[href]") is None:
+            return False  # what follows looks at links
         if tag == "body" or _is_prose(node):
             return False
         if tag == "aside" and nav.names_contents(squeezed(node.text())):  # which a script fills
@@ -325,7 +328,8 @@ class Page(BlockBuilder):
                 self.dropped[why] += 1
                 return
         text = squeezed(node.text())
-        if (lines := _code_lines(node, text)) is not None:
+        inside = tags_inside(node)
+        if not _CODE.isdisjoint(inside) and (lines := _code_lines(node, text)) is not None:
             self._code(lines)
             return
         if question := self._question(node, text):
@@ -338,10 +342,10 @@ class Page(BlockBuilder):
             return
         if self.asked is not None and self.blocks and self.blocks[-1] is self.asked:
             text = TOLD.sub("", text, count=1)
-        if len(text) < _LONGEST_ROW or " · " in text or " | " in text:
+        if "a" in inside and (len(text) < _LONGEST_ROW or " · " in text or " | " in text):
             self.linked = sum(len(link.text().strip()) for link in node.css("a[href]") if _leads(link))
-        if (breaks := node.css("br")) and text.endswith(squeezed(node.text())):
-            for line_end in breaks:
+        if "br" in inside and text.endswith(squeezed(node.text())):
+            for line_end in node.css("br"):
                 line_end.insert_before(BREAK)
             text = node.text()
         self._lines(text)
@@ -573,7 +577,7 @@ def _names(node: "LexborNode") -> str:
 
 def _code_lines(node: "LexborNode", text: str) -> str | None:
     """The lines of a paragraph that is all code, broken by `<br>` or inside of an example; else None."""
-    found = node.css("code, tt, kbd, samp")
+    found = node.css(", ".join(_CODE))
     if len(found) != 1 or squeezed(found[0].text()) != text or not text:
         return None
     if found[0].css_first("br") is None and not _in_example(node):

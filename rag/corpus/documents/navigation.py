@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 # What is left out, one of it.
@@ -74,7 +75,8 @@ _LEADERS = re.compile(
     r"|(?:\. ?){5,}\s*$)"
 )
 _TITLE = re.compile(
-    r"\W*(?:(?:table of )?contents|index|inhalt(?:sverzeichnis)?|sommaire|table des matières|[ií]ndice|contenido)\W*",
+    r"\W*+(?=[tcisí])"  # most texts begin with another letter
+    r"(?:(?:table of )?contents|index|inhalt(?:sverzeichnis)?|sommaire|table des matières|[ií]ndice|contenido)\W*",
     re.IGNORECASE,
 )
 
@@ -84,6 +86,7 @@ _FACT = re.compile(
 )
 
 
+@lru_cache(maxsize=1000)  # most elements of a site have the same few
 def reason_by_name(names: str, role: str | None) -> str | None:
     """Why an element with these classes and ids (separated by spaces) is dropped, whatever it holds; else None."""
     if role in _ROLES:
@@ -94,6 +97,7 @@ def reason_by_name(names: str, role: str | None) -> str | None:
     return None if _NAVIGATION.isdisjoint(parts) else NAVIGATION
 
 
+@lru_cache(maxsize=1000)
 def suspicious(names: str) -> bool:
     """Whether classes and ids suggest navigation, so that an element which holds mostly links is dropped."""
     return any(map(_PART.search, names.split()))
@@ -108,7 +112,10 @@ def is_navigation(text: str) -> bool:
     """Whether a text with links only names neighbouring pages: `Prev | Up | Next`, `Next: Lions, Up: Cats`."""
     if _NEIGHBOUR.match(text):
         return len(text) < 300
-    return len(text) < 80 and not _WORDS.sub("", _SIGNS.sub(" ", text)).strip()
+    if len(text) >= 80:
+        return False
+    said = _SIGNS.sub(" ", text).strip()
+    return not said or (_WORDS.match(said) is not None and not _WORDS.sub("", said).strip())
 
 
 def leads_to_neighbour(link: str) -> bool:

@@ -14,11 +14,13 @@ def with_piece(line: Line, last: Line, piece: Line, leading: int, *, inside: boo
 
     `last` is the piece before it, at first the line itself. `inside` says that the line is not the first of its text.
     """
-    size = max(line.size, last.size)
     rise = piece.y - line.y
+    if not -0.72 * leading <= rise <= 1.2 * leading or line.mono or piece.mono:
+        return None
+    size = max(line.size, last.size)
     signs = not any(map(str.isalnum, piece.text))
     tall = signs or len(piece.text) < 4  # brackets and roots hang from their upper ends
-    if not -0.72 * leading <= rise <= (1.2 if tall else 0.72) * leading or line.mono or piece.mono:
+    if rise > (1.2 if tall else 0.72) * leading:
         return None
     merged = last is line  # the numerator, if there is one, ends the line
     starts = merged and inside and is_numerator(line)

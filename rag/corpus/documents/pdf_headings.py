@@ -18,6 +18,7 @@ _NO_TITLE = re.compile(
 )
 _BEFORE = re.compile(r"(?:chapter|appendix|part|section|annex)?(?:\d*|[a-z]\d*|[ivxlc]+)")
 _SIGNS = re.compile(r"[\W_]+")
+_OTHER = "\n"  # in place of the letters of a line that is in no title
 
 
 class Mark(NamedTuple):
@@ -61,9 +62,9 @@ def _placed(waiting: list[_Waiting], lines: list[Line]) -> Marked:
     titles = "\n".join(mark.letters for mark in waiting)
     ends = [n for n, line in enumerate(lines) if _may_end(line.text, titles)]  # most lines are no heading
     needed = {n + more for n in ends for more in range(3)}
-    letters = [_letters(line.text) if n in needed else "\n" for n, line in enumerate(lines)]
+    letters = [_letters(line.text) if n in needed else _OTHER for n, line in enumerate(lines)]
     while at < len(lines):
-        for index, mark in enumerate(waiting):
+        for index, mark in enumerate(waiting if letters[at] != _OTHER else ()):
             if length := _length(mark.letters, letters[at : at + 3]):
                 # A heading that is not among the lines stands before this one.
                 marked += [earlier.mark for earlier in waiting[: index + 1]]
@@ -82,7 +83,10 @@ def _passed(waiting: _Waiting, lines: list[Line], at: int, letters: list[str]) -
     """Whether the place that a bookmark names is above a line, and no line to come repeats the bookmark."""
     if waiting.height is None or 10 * waiting.height < lines[at].y:
         return False
-    return not any(_length(waiting.letters, letters[later : later + 3]) for later in range(at, len(lines)))
+    return not any(
+        letters[later] != _OTHER and _length(waiting.letters, letters[later : later + 3])
+        for later in range(at, len(lines))
+    )
 
 
 def _letters(text: str) -> str:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import attrgetter
 
 from rag.corpus.documents import navigation as nav
 from rag.corpus.documents.contents import Beginnings
@@ -27,7 +28,7 @@ _ROUNDS = 3  # lines of a header
 
 def without_edges(pages: Sequence[list[Line]], dropped: Counter[str]) -> list[list[Line]]:
     """The pages without the headers and footers; what repeats at an edge, a line at a time from the outside."""
-    kept = [sorted(lines, key=lambda line: -line.y) for lines in pages]
+    kept = [sorted(lines, key=attrgetter("y"), reverse=True) for lines in pages]
     gone: list[set[int]] = [set() for _ in pages]
     for edge in (0, -1):
         for _ in range(_ROUNDS):
@@ -87,7 +88,7 @@ def without_lists(pages: Sequence[list[Line]], dropped: Counter[str]) -> list[li
     kept: list[list[Line]] = []
     inside = False  # whether the page before has one, or its title at the end
     for number, lines in enumerate(pages):
-        titled = any(nav.names_contents(line.text) for line in lines)
+        titled = any(map(nav.names_contents, [line.text for line in lines]))
         kept.append(_without_list(lines, number, beginnings, titled=inside or titled))
         dropped[nav.CONTENTS] += len(lines) - len(kept[-1])
         inside = titled or len(kept[-1]) < len(lines)

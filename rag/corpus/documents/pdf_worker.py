@@ -199,11 +199,11 @@ def _measured(raw: Any, page: Any) -> list[Row]:
     count = raw.FPDFText_CountChars(page)
     if count <= 0:
         return []
-    buffer = (ctypes.c_ushort * (count + 1))()
-    written = raw.FPDFText_GetText(page, 0, count, buffer) - 1
-    text = bytes(buffer)[: 2 * written].decode("utf-16-le", "surrogatepass")
+    buffer = bytearray(2 * (count + 1))  # each length of a ctypes array is a type, which takes time to make
+    written = raw.FPDFText_GetText(page, 0, count, ctypes.byref(ctypes.c_ushort.from_buffer(buffer))) - 1
+    text = buffer[: 2 * written].decode("utf-16-le", "surrogatepass")
     if len(text) != written:  # characters of two units each: keep the positions
-        text = "".join(map(chr, buffer[:written]))
+        text = "".join(map(chr, memoryview(buffer).cast("H")[:written]))
     place = None  # of a character on the page, by its place in the text, which lacks those without a code
     if written != count:
         index = raw.FPDFText_GetCharIndexFromTextIndex

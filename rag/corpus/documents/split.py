@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 
 from autoais.text.sentences import sentence_spans
 from rag.corpus.documents.blocks import APART, Block, Kind, with_bare_headings
@@ -37,6 +38,11 @@ class _Section:
     @cached_property  # once all blocks are there
     def words(self) -> int:
         return sum(map(_words, self.blocks))
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether it is to be joined; the words of most sections are not counted for that to their end."""
+        return all(words < _TINY for words in accumulate(map(_words, self.blocks)))
 
 
 def passages(blocks: Iterable[Block], name: str, title: str) -> Iterator[Passage]:
@@ -100,7 +106,7 @@ def _joined(sections: Iterable[_Section]) -> Iterator[_Section]:
                 continue
             yield waiting
             waiting = None
-        if section.words < _TINY:
+        if section.is_tiny:
             waiting = section
         else:
             yield section

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _WIDEST = 100  # columns; a span that says more is wrong
 _FEW = 40  # words of a row
+_LONG = 60  # words of a cell, from which on several paragraphs are no data
+_PARTS = frozenset(["p", "li", "div", "br"])
 _REPEATED = 300  # characters of a cell that is repeated, at most
 
 
@@ -38,9 +40,11 @@ def is_layout(table: "LexborNode") -> bool:
     headed = False  # columns that have names are those of a table
     for line in lines:
         cells = [cell for cell in line.iter() if cell.tag in ("td", "th")]
+        texts = [cell.text() for cell in cells]
         headed = headed or (len(cells) > 1 and all(cell.tag == "th" for cell in cells))
-        widest = max(widest, sum(bool(squeezed(cell.text())) for cell in cells))
-        if not headed and any(len(cell.css("p")) > 1 and len(cell.text().split()) > 60 for cell in cells):
+        widest = max(widest, sum(map(bool, map(squeezed, texts))))
+        long = (cell for cell, text in zip(cells, texts, strict=True) if len(text.split()) > _LONG)
+        if not headed and any(len(cell.css("p")) > 1 for cell in long):
             return True
     return widest < 2
 
@@ -130,7 +134,18 @@ def _without_repeats(cells: list[Cell]) -> list[Cell]:
 
 def _text(node: "LexborNode") -> str:
     """The text of a cell, with a space where its paragraphs and items meet."""
-    return squeezed(node.text(separator=" ") if node.css_first("p, li, div, br") is not None else node.text())
+    return squeezed(node.text() if _PARTS.isdisjoint(tags_inside(node)) else node.text(separator=" "))
+
+
+def tags_inside(node: "LexborNode") -> set[str]:
+    """The tags of all elements in an element; to look for several of them so takes less time than a selector."""
+    tags: set[str] = set()
+    waiting = [node]
+    while waiting:
+        for child in waiting.pop().iter():
+            tags.add(child.tag or "")
+            waiting.append(child)
+    return tags
 
 
 def _span(node: "LexborNode", name: str) -> int:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from rag.corpus.documents.blocks import squeezed
@@ -62,10 +63,11 @@ def with_parted_words(text: str) -> str:
     return _PARTED.sub(decided, text)
 
 
+@lru_cache(maxsize=1000)  # of each line it is asked several times
 def wordy(line: str) -> bool:
     """Whether a line is of a sentence."""
     parts = line.split()
-    return len(parts) >= 5 and sum(bool(WORD.match(part)) for part in parts) >= 0.7 * len(parts)
+    return len(parts) >= 5 and sum(map(bool, map(WORD.match, parts))) >= 0.7 * len(parts)
 
 
 def hangs(lines: Sequence[str]) -> bool:

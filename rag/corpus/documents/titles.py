@@ -44,15 +44,18 @@ def clean_heading(text: str) -> str:
     end = len(text)
     while length := _mark(text, end):
         end -= length
-    text = text if _LANGUAGE.search(text) else text[:end].rstrip()
-    return text if _VERSION.fullmatch(text) else _NUMBER.sub("", text, count=1)
+    text = text if end == len(text) or _LANGUAGE.search(text) else text[:end].rstrip()
+    number = _NUMBER.match(text)
+    return text if number is None or _VERSION.fullmatch(text) else text[number.end() :]
 
 
 def _mark(text: str, end: int) -> int:
     """The length of the mark of a link that a text has before `end`, or 0."""
     if "\ue000" <= text[end - 1 : end] <= "\uf8ff":
         return 1
-    return next((len(mark) for mark in _MARKS if text.endswith(mark, 0, end)), 0)
+    if not text.endswith(_MARKS, 0, end):
+        return 0
+    return next(len(mark) for mark in _MARKS if text.endswith(mark, 0, end))
 
 
 def is_name(text: str) -> bool:
