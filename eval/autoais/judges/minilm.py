@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from autoais.errors import UserError, first_line
 from autoais.io.provenance import sha256_files
 from autoais.judges.alignment import Alignment, align, contradicts
+from autoais.judges.numbers import Numbers
 from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
 from autoais.judges.templates import template as hypothesis_template
 from autoais.models.onnx import cores, open_session
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).parents[1] / "data" / "minilm"
 TEMPLATE = "auto.v1"
 # Revision of the rules here and in `text.excerpt`, `text.language`, `text.quotes`, `text.words`, `models.pairs` and
-# `judges.alignment`.
-RULES = 5
+# `judges.alignment`, `judges.numbers`.
+RULES = 6
 # The probability of a sentence that its evidence has word for word: people call nearly all of them attributable
 # (`eval/results/minilm/rules.json`).
 QUOTED = 0.99
@@ -110,14 +111,14 @@ class MiniLMJudge(Judge):
     sentence; of more than `MAX_PARTS` sentences, those are read that share least with the evidence. Of several texts of
     evidence, the one that has most of the claim's words is read alone too, and the larger probability counts: texts
     about other things beside it hardly turn the verdict. `Judgement.evidence` holds the evidence that was read,
-    `Judgement.unsupported` the words that the evidence lacks, and what clashes with it. The network is not asked where
-    the evidence has the claim, a sentence, word for word as whole sentences or lines: that is attributable. Where claim
-    or evidence is in another language than English, the judge is undecided. `model` is a folder written by `autoais
-    train` (default: the shipped model). `template` builds the hypothesis (`judges.templates`). With `partial_from`, a
-    claim below 0.5 is partially attributable from that probability on. With `three_way`, a claim that is not
-    attributable is contradictory if a number, name or negation of it clashes with the closest sentence
-    (`judges.alignment.contradicts`), else extrapolatory, the classes of AttrScore. The card says how well both agree
-    with people.
+    `Judgement.unsupported` the words that the evidence lacks, and what clashes with it. A number that the evidence
+    lacks (`judges.numbers`) counts as one that clashes. The network is not asked where the evidence has the claim, a
+    sentence, word for word as whole sentences or lines: that is attributable. Where claim or evidence is in another
+    language than English, the judge is undecided. `model` is a folder written by `autoais train` (default: the shipped
+    model). `template` builds the hypothesis (`judges.templates`). With `partial_from`, a claim below 0.5 is partially
+    attributable from that probability on. With `three_way`, a claim that is not attributable is contradictory if a
+    number, name or negation of it clashes with the closest sentence (`judges.alignment.contradicts`), else
+    extrapolatory, the classes of AttrScore. The card says how well both agree with people.
     """
 
     def __init__(
@@ -228,10 +229,11 @@ class MiniLMJudge(Judge):
         before = len(claim.rstrip()) - len(attribution.claim.rstrip())
         parts = self._parts(claim)
         evidence = Analysed(attribution.evidence)
+        numbers = Numbers([*attribution.evidence, attribution.question])
         if len(parts) > MAX_PARTS:
             least = sorted(parts, key=lambda part: _share(claim[slice(*part)], evidence))[:MAX_PARTS]
             parts = sorted(least)
-        judged = [self._part(claim[start:end], evidence) for start, end in parts]
+        judged = [self._part(claim[start:end], evidence, numbers) for start, end in parts]
         if not all(math.isfinite(p) for p, _, _ in judged):
             return Judgement(Verdict.UNDECIDED, None, "the model's output is not a number")
         probability = round(min(p for p, _, _ in judged), 6)
@@ -265,17 +267,26 @@ class MiniLMJudge(Judge):
         yield from self._halved(claim, start, middle)
         yield from self._halved(claim, middle, end)
 
-    def _part(self, claim: str, evidence: Analysed) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
+    def _part(
+        self, claim: str, evidence: Analysed, numbers: Numbers
+    ) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
+        """The probability of a part of the claim, what was read, and what of it the evidence lacks."""
+        lacking = numbers.lacking(claim)
+
         values, encoded, alignment = self._read(claim, evidence)
-        probability, spans = self.calibration.probability(values), encoded.spans
+        probability, spans = self._probability(values, lacking), encoded.spans
         if len(evidence.texts) > 1:
             number = _closest_text(claim, evidence)
             values, alone, aligned = self._read(claim, evidence.alone(number))
-            other = self.calibration.probability(values)
+            other = self._probability(values, lacking)
             if other > probability or math.isnan(other):
                 spans = tuple(replace(span, evidence=number) for span in alone.spans)
                 probability, alignment = other, aligned
-        return probability, spans, _missing(claim, encoded, alignment)
+        return probability, spans, _missing(claim, encoded, (*alignment.clashes, *lacking))
+
+    def _probability(self, values: tuple[float, ...], lacking: Sequence[tuple[int, int]]) -> float:
+        """The probability by these features; a number that the evidence lacks is a certain clash."""
+        return self.calibration.probability((*values[:-1], 1.0) if lacking else values)
 
     def _read(self, claim: str, evidence: Analysed) -> tuple[tuple[float, ...], Encoded, Alignment]:
         """The features, and the encoded pair and the alignment that they come from."""
@@ -316,11 +327,11 @@ def _found(weights: Mapping[str, float], stems: frozenset[str]) -> float:
     return math.fsum(weight for word, weight in weights.items() if word in stems)
 
 
-def _missing(claim: str, encoded: Encoded, alignment: Alignment) -> list[tuple[int, int]]:
+def _missing(claim: str, encoded: Encoded, clashes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans of words that the evidence lacks or that clash with it; adjacent ones are merged."""
     types = encoded.types[1 : 1 + len(encoded.claim_offsets)]
     low = [o for o, kind in zip(encoded.claim_offsets, types, strict=True) if kind == CLAIM_ONLY]
-    low += alignment.clashes
+    low += clashes
     found: list[tuple[int, int]] = []
     for match in re.finditer(r"\S+", claim):
         if any(match.start() < end and start < match.end() for start, end in low):

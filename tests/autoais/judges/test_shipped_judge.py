@@ -9,6 +9,7 @@ from autoais.errors import UserError
 from autoais.io.provenance import sha256_file
 from autoais.judges import DEFAULT, minilm, open_judge
 from autoais.judges.minilm import SHIPPED, MiniLMJudge
+from autoais.judges.numbers import Numbers
 from autoais.text.excerpt import Analysed
 from autoais.text.words import content_stems
 from autoais.types import Attribution, Span, Verdict
@@ -62,9 +63,11 @@ def test_of_a_claim_of_very_many_sentences_those_are_read_that_the_evidence_lack
     monkeypatch.setattr(minilm, "MAX_PARTS", 5)
     judge, read = MiniLMJudge(threads=1), list[str]()
 
-    def counted(claim: str, evidence: Analysed) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
+    def counted(
+        claim: str, evidence: Analysed, numbers: Numbers
+    ) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
         read.append(claim)
-        return MiniLMJudge._part(judge, claim, evidence)
+        return MiniLMJudge._part(judge, claim, evidence, numbers)
 
     monkeypatch.setattr(judge, "_part", counted)
     judged = judge.support(f"{' '.join(HOLDS * 12)} The Vistula flows to Gdansk.", [ZAMENHOF])

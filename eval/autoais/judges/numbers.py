@@ -1,0 +1,245 @@
+"""Numbers of a claim that its evidence lacks, such as "8 euros" where the evidence has only "6 euros" or "8 hours"."""
+
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+
+# In digits ("1,233", "3.2", "1·7", "40 000") or in words.
+_TOKEN = re.compile(r"(?P<digits>[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?![0-9.,])|[0-9]+(?:[.,·][0-9]+)*)|[^\W\d_]+")
+_UNDER_TWENTY = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen
+""".split()
+_ORDINALS = """
+    zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
+    fifteenth sixteenth seventeenth eighteenth nineteenth
+""".split()
+_ROMAN = "ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx".split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SCALES = {
+    "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mln": 1e6, "billion": 1e9, "bn": 1e9,
+    "trillion": 1e12,
+}  # fmt: skip
+_PERHAPS = {"m": 1e6, "b": 1e9}  # 5m may be five million or five metres
+_VALUES = (
+    {word: float(value) for words in (_UNDER_TWENTY, _ORDINALS) for value, word in enumerate(words)}
+    | {word: float(value) for value, word in enumerate(_ROMAN, 2)}
+    | {word: 10.0 * tens for tens, word in enumerate(_TENS, 2)}
+    | {f"{word[:-1]}ieth": 10.0 * tens for tens, word in enumerate(_TENS, 2)}
+    | {"once": 1.0, "twice": 2.0, "half": 0.5, "dozen": 12.0}
+    | {word: scale for word, scale in _SCALES.items() if len(word) > 2}
+)
+# What each unit measures, and its size in that measure.
+_UNITS = {
+    unit: (measure, size)
+    for measure, size, units in (
+        ("time", 1e-3, "ms millisecond milliseconds"),
+        ("time", 1, "s sec secs second seconds"),
+        ("time", 60, "min mins minute minutes"),
+        ("time", 3600, "h hr hrs hour hours"),
+        ("time", 86400, "day days"),
+        ("time", 604800, "week weeks"),
+        ("months", 1, "month months"),
+        ("months", 12, "year years yr yrs"),
+        ("metres", 1e-3, "mm millimetre millimetres millimeter millimeters"),
+        ("metres", 1e-2, "cm centimetre centimetres centimeter centimeters"),
+        ("metres", 1, "metre metres meter meters"),
+        ("metres", 1e3, "km kilometre kilometres kilometer kilometers"),
+        ("feet", 1, "ft foot feet"),
+        ("feet", 5280, "mi mile miles"),
+        ("grams", 1, "g gram grams"),
+        ("grams", 1e3, "kg kilogram kilograms kilo kilos"),
+        ("percent", 1, "% percent pct"),
+        ("dollars", 1, "$ usd dollar dollars"),
+        ("euros", 1, "€ eur euro euros"),
+        ("pounds", 1, "£ gbp"),
+        ("morning", 1, "am"),
+        ("afternoon", 1, "pm"),
+    )
+    for unit in units.split()
+}
+# What stands behind a number: "million", "%", "p.m.".
+_FOLLOWING = re.compile(r"[ \u00a0\u202f-]?(%|€|per cent\b|[ap]\.m\.|[^\W\d_]+)", re.IGNORECASE)
+_ABOUT = frozenset("about around approximately roughly nearly almost some circa ca".split())
+_MORE = frozenset("more over above least exceed exceeds exceeding exceeded after since past".split())
+_LESS = frozenset("less under below fewer most before until by prior up within".split())
+_NOT = frozenset(["no", "not"])
+_CENTURY = re.compile(r"(?:st|nd|rd|th)?[ -]centur", re.IGNORECASE)
+_STEP = re.compile(r"\s*(?:[-*•]\s*)?\d{1,3}[.)]\s+")
+_SOURCES = re.compile(r"\[\d+(?:[,-]\s*\d+)*\]")
+_WORD = re.compile(r"[^\W\d_]+")
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+# "May" and "March" are other words too, if no "in" stands before them and no number beside them.
+_MONTH = re.compile(
+    r"\b(?:January|February|April|June|July|August|September|October|November|December)\b"
+    r"|(?:(?<=\b(?:in|of|on|by) )|(?<=\d ))(?:March|May)\b|\b(?:March|May)\b(?= \d)"
+)
+_MONTH_BEGIN = re.compile(rf"\b(?:{'|'.join(_MONTHS)})", re.IGNORECASE)
+_DATE = re.compile(r"\b\d{4}-(\d\d)\b|\b(\d{1,2})[/.](\d{1,2})\b")
+_LARGEST = 1e18  # larger numbers are compared as they are written
+_NEAR = 0.1  # how far from a number "about" reaches, as a share of it
+_FAR = 5.0  # "more than 100" is not said of 1,000: a bound and its number differ at most by this factor
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    start: int
+    end: int
+    value: float  # NaN for one that is compared as it is written, such as a version
+    digits: int  # significant ones; 0 for a number in words
+    measure: str = ""  # of its unit; empty for a number without a known one
+    size: float = 1.0  # of its unit
+
+
+class Numbers:
+    """The numbers and months of some texts."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = tuple(texts)
+
+    def lacking(self, claim: str) -> list[tuple[int, int]]:
+        """The numbers in digits and the months of a claim that no text has: (start, end), in characters of the claim.
+
+        A text has a number if it has it in digits or words, or a longer one that rounds to it; "about 20" if it has one
+        within a tenth, "more than 20" if it has a larger one. A number with a unit has to stand there with that unit,
+        an equal one (60 seconds for a minute), or none that is known. Not looked for are 1, 00 (of 19:00),
+        numbers of steps and sources ("2. Open it [1]") and parts of names ("COVID-19").
+        """
+        labels = [match.span() for match in (_STEP.match(claim), *_SOURCES.finditer(claim)) if match]
+        there: dict[tuple[int, int], bool] = {}
+        for number in _numbers(claim):
+            labelled = any(start <= number.start < end for start, end in labels)
+            place = number.start, number.end
+            sought = number.digits and number.value != 1 and claim[slice(*place)] != "00"
+            if sought and not labelled and not _in_name(claim, number.start):
+                there[place] = there.get(place, False) or self._have(number, claim)
+        lacking = [place for place, found in there.items() if not found]
+        return sorted(
+            lacking + [month.span() for month in _MONTH.finditer(claim) if not self._have_month(month, claim)]
+        )
+
+    def _have(self, number: _Number, claim: str) -> bool:
+        if math.isnan(number.value):
+            return any(claim[number.start : number.end] in text for text in self._texts)
+        values, by_measure = self._values
+        alike = [(by_measure.get(number.measure, []), number.size), (by_measure.get("", []), 1.0)]
+        known = alike if number.measure else [(values, 1.0)]
+        ranges = list(_ranges(number, claim))
+        return any(_between(sizes, low * size, high * size) for low, high in ranges for sizes, size in known)
+
+    def _have_month(self, month: re.Match[str], claim: str) -> bool:
+        return month[0][:3].casefold() in self._months or bool(_before(claim, month.start()) & (_MORE | _LESS))
+
+    @cached_property
+    def _values(self) -> tuple[list[float], dict[str, list[float]]]:
+        """The values as they stand there, and by what they measure, in its unit of size 1; both sorted."""
+        values: list[float] = []
+        by_measure: dict[str, list[float]] = {}
+        for number in chain.from_iterable(map(_numbers, self._texts)):
+            if math.isnan(number.value):
+                continue
+            others = [number.value + 12] if number.measure == "afternoon" else []
+            if 1000 <= number.value <= 2100:
+                others.append(number.value % 100)  # '98
+            values += [number.value, *others]
+            by_measure.setdefault(number.measure, []).append(number.value * number.size)
+            by_measure.setdefault("", []).extend(others)
+        return sorted(values), {measure: sorted(found) for measure, found in by_measure.items()}
+
+    @cached_property
+    def _months(self) -> set[str]:
+        """The first three letters of the months of the texts, which may be numbers of dates."""
+        found = {month.casefold() for text in self._texts for month in _MONTH_BEGIN.findall(text)}
+        dates = (int(part) for text in self._texts for date in _DATE.findall(text) for part in date if part)
+        return found | {_MONTHS[part - 1] for part in dates if 1 <= part <= 12}
+
+
+def _between(values: Sequence[float], low: float, high: float) -> bool:
+    """Whether one of the sorted values is in the range, or a rounding error away from it."""
+    place = bisect_left(values, low * (1 - 1e-9))
+    return place < len(values) and values[place] <= high * (1 + 1e-9)
+
+
+def _before(claim: str, start: int) -> set[str]:
+    """The up to three words before a place, after the last digit before it."""
+    return set(_WORD.findall(re.split(r"\d", claim[max(0, start - 24) : start].casefold())[-1])[-3:])
+
+
+def _ranges(number: _Number, claim: str) -> Iterator[tuple[float, float]]:
+    """What a number of the claim may stand for: the lowest and the highest value."""
+    value = number.value
+    yield value, value
+    if number.measure == "afternoon":
+        yield value + 12, value + 12
+    if number.digits > 1 and not (number.digits == 4 and 1000 <= value <= 2100):  # a year is not rounded
+        half = 0.5 * 10.0 ** (math.floor(math.log10(value)) + 1 - number.digits)
+        yield value - half, value + half
+    before, after = _before(claim, number.start), claim[number.end : number.end + 12]
+    if before & _ABOUT:
+        yield value * (1 - _NEAR), value / (1 - _NEAR)
+    above, below = bool(before & _MORE) or after.startswith("+"), bool(before & _LESS)
+    if before & _NOT:  # no more than
+        above, below = below, above
+    older = "than" in before and not above and not below  # or younger, or taller
+    if above or older:
+        yield value, value * _FAR
+    if below or older:
+        yield value / _FAR, value
+    if after.startswith("s"):  # the 1990s
+        yield value, value + 9
+    if _CENTURY.match(after):
+        yield 100 * (value - 1), 100 * value
+
+
+def _in_name(text: str, start: int) -> bool:
+    """Whether what starts there is part of a name: IPv6, COVID-19."""
+    return re.search(r"[^\W\d_][-–]?$", text[max(0, start - 2) : start]) is not None
+
+
+def _numbers(text: str) -> Iterator[_Number]:
+    """The numbers of a text, in order; one that can be read in two ways comes twice."""
+    end = 0
+    for match in _TOKEN.finditer(text):
+        written = match["digits"]
+        if match.start() < end or not (written or match[0].casefold() in _VALUES):
+            continue
+        value, end = _with_words(_value(written) if written else _VALUES[match[0].casefold()], match.end(), text)
+        value = value if value <= _LARGEST else math.nan
+        digits = len(re.sub(r"\D", "", written).strip("0")) or 1 if written else 0
+        number = _Number(match.start(), end, value, digits)
+        unit = _unit(text, number.start, end)
+        yield replace(number, measure=unit[0], size=unit[1])
+        if written and (letter := _FOLLOWING.match(text, end)) and (scale := _PERHAPS.get(letter[1])):
+            yield replace(number, value=value * scale)
+
+
+def _value(digits: str) -> float:
+    plain = re.sub(r"[, \u00a0\u202f]", "", digits.replace("·", "."))
+    return float(plain) if plain.count(".") < 2 else math.nan
+
+
+def _with_words(value: float, end: int, text: str) -> tuple[float, int]:
+    """A number with the words that go on with it, and where they end: twenty-one, 2 million, 5k."""
+    while following := _FOLLOWING.match(text, end):
+        word = following[1].casefold()
+        if scale := _SCALES.get(word):
+            value *= scale
+        elif value in range(20, 100, 10) and 0 < _VALUES.get(word, 0) < 10:
+            value += _VALUES[word]
+        else:
+            break
+        end = following.end()
+    return value, end
+
+
+def _unit(text: str, start: int, end: int) -> tuple[str, float]:
+    """The measure and the size of the unit of the number there; an empty measure if it has none that is known."""
+    if sign := _UNITS.get(text[start - 1 : start]):
+        return sign
+    following = _FOLLOWING.match(text, end)
+    word = re.sub(r"[. ]", "", following[1].casefold()) if following else ""
+    return _UNITS.get(word, ("", 1.0)) if word != "s" or text[end] != "s" else ("", 1.0)  # the 1990s
