@@ -1,5 +1,6 @@
 """`rag index`: parse, call, print."""
 
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
@@ -138,7 +139,7 @@ def build(
         if sources:
             build_index(sources, to, shard=shard, allow_network=allow_network, progress=progress, log=log, **options)
             if shard is None:
-                log(f'ask it: rag ask "..." --index {to}')
+                log(f'ask it: rag ask "..." --index {shlex.quote(str(to))}')
         else:
             for name in recipe or []:
                 add_recipe(to, name, memory=memory, progress=progress, log=log)
