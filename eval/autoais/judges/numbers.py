@@ -175,7 +175,7 @@ def _ranges(number: _Number, claim: str) -> Iterator[tuple[float, float]]:
     yield value, value
     if number.measure == "afternoon":
         yield value + 12, value + 12
-    if number.digits > 1 and not (number.digits == 4 and 1000 <= value <= 2100):  # a year is not rounded
+    if number.digits > 1 and not (number.digits == 4 and 1000 <= value <= 2100):  # no year, unless it ends in 0
         half = 0.5 * 10.0 ** (math.floor(math.log10(value)) + 1 - number.digits)
         yield value - half, value + half
     before, after = _before(claim, number.start), claim[number.end : number.end + 12]
