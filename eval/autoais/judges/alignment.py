@@ -4,18 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from autoais.judges.numbers import TENS, UNDER_TWENTY
 from autoais.text.excerpt import pieces
 from autoais.text.words import STOP_WORDS, content_stems, idf, stem, word_spans
 
-_NUMBERS = {
-    word: number
-    for number, word in enumerate(
-        """
-        zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-        eighteen nineteen
-        """.split()
-    )
-} | {word: 10 * tens for tens, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+_NUMBERS = {word: number for number, word in enumerate(UNDER_TWENTY)} | {
+    word: 10 * tens for tens, word in enumerate(TENS, 2)
+}
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _ABOUT = frozenset("about around approximately roughly nearly almost some over circa".split())
 _MONTHS = "january february march april may june july august september october november december".split()

@@ -1,4 +1,4 @@
-"""Numbers of a claim that its evidence lacks, such as "8 euros" where the evidence has only "6 euros" or "8 hours"."""
+"""Numbers in a claim that are missing from its evidence: "8 euros" if the evidence only has "6 euros" or "8 hours"."""
 
 import math
 import re
@@ -10,7 +10,7 @@ from itertools import chain
 
 # In digits ("1,233", "3.2", "1·7", "40 000") or in words.
 _TOKEN = re.compile(r"(?P<digits>[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?![0-9.,])|[0-9]+(?:[.,·][0-9]+)*)|[^\W\d_]+")
-_UNDER_TWENTY = """
+UNDER_TWENTY = """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
     eighteen nineteen
 """.split()
@@ -19,17 +19,17 @@ _ORDINALS = """
     fifteenth sixteenth seventeenth eighteenth nineteenth
 """.split()
 _ROMAN = "ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx".split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _SCALES = {
     "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mln": 1e6, "billion": 1e9, "bn": 1e9,
     "trillion": 1e12,
 }  # fmt: skip
 _PERHAPS = {"m": 1e6, "b": 1e9}  # 5m may be five million or five metres
 _VALUES = (
-    {word: float(value) for words in (_UNDER_TWENTY, _ORDINALS) for value, word in enumerate(words)}
+    {word: float(value) for words in (UNDER_TWENTY, _ORDINALS) for value, word in enumerate(words)}
     | {word: float(value) for value, word in enumerate(_ROMAN, 2)}
-    | {word: 10.0 * tens for tens, word in enumerate(_TENS, 2)}
-    | {f"{word[:-1]}ieth": 10.0 * tens for tens, word in enumerate(_TENS, 2)}
+    | {word: 10.0 * tens for tens, word in enumerate(TENS, 2)}
+    | {f"{word[:-1]}ieth": 10.0 * tens for tens, word in enumerate(TENS, 2)}
     | {"once": 1.0, "twice": 2.0, "half": 0.5, "dozen": 12.0}
     | {word: scale for word, scale in _SCALES.items() if len(word) > 2}
 )
@@ -96,18 +96,18 @@ class _Number:
 
 
 class Numbers:
-    """The numbers and months of some texts."""
+    """The numbers and months in the evidence of a claim."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = tuple(texts)
 
     def lacking(self, claim: str) -> list[tuple[int, int]]:
-        """The numbers in digits and the months of a claim that no text has: (start, end), in characters of the claim.
+        """The digits and months of a claim that are in no text: (start, end) in characters of the claim, end exclusive.
 
-        A text has a number if it has it in digits or words, or a longer one that rounds to it; "about 20" if it has one
-        within a tenth, "more than 20" if it has a larger one. A number with a unit has to stand there with that unit,
-        an equal one (60 seconds for a minute), or none that is known. Not looked for are 1, 00 (of 19:00),
-        numbers of steps and sources ("2. Open it [1]") and parts of names ("COVID-19").
+        A number is in a text if the text has it in digits or words, or a longer number that rounds to it. "About 20"
+        matches numbers within a tenth, "more than 20" larger ones. A number with a unit must have that unit in the
+        text, an equal one (60 seconds for a minute), or no known unit. Ignored are 1, the 00 of 19:00, numbers of steps
+        and sources ("2. Open it [1]") and parts of names ("COVID-19").
         """
         labels = [match.span() for match in (_STEP.match(claim), *_SOURCES.finditer(claim)) if match]
         there: dict[tuple[int, int], bool] = {}
@@ -175,7 +175,9 @@ def _ranges(number: _Number, claim: str) -> Iterator[tuple[float, float]]:
     yield value, value
     if number.measure == "afternoon":
         yield value + 12, value + 12
-    if number.digits > 1 and not (number.digits == 4 and 1000 <= value <= 2100):  # no year, unless it ends in 0
+    if number.digits > 1 and not (
+        number.digits == 4 and 1000 <= value <= 2100
+    ):  # a year is exact, but one that ends in 0 is rounded
         half = 0.5 * 10.0 ** (math.floor(math.log10(value)) + 1 - number.digits)
         yield value - half, value + half
     before, after = _before(claim, number.start), claim[number.end : number.end + 12]

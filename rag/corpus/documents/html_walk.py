@@ -37,7 +37,7 @@ _LISTS = frozenset(["ul", "ol", "menu", "dir"])
 _EXAMPLES = frozenset(["example", "note", "warning", "tip", "caution", "important", "listing", "code-example"])
 _NUMBERED = frozenset(["chapter", "appendix", "section", "unnumbered"])
 _NUMBER = re.compile(r"^(?:\d{1,3}|[A-Z])\s+(?=[^\W\d_])")
-_CODE = frozenset(["code", "tt", "kbd", "samp"])
+_CODE = ("code", "tt", "kbd", "samp")
 _NESTED = frozenset(["list", "table", "dl"])
 _DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
 _PROSE = 80  # words in paragraphs, without links, of what is no navigation
@@ -329,7 +329,7 @@ class Page(BlockBuilder):
                 return
         text = squeezed(node.text())
         inside = tags_inside(node)
-        if not _CODE.isdisjoint(inside) and (lines := _code_lines(node, text)) is not None:
+        if not inside.isdisjoint(_CODE) and (lines := _code_lines(node, text)) is not None:
             self._code(lines)
             return
         if question := self._question(node, text):
