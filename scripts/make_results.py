@@ -168,7 +168,7 @@ BASELINES = {
     "reader,recipe=shortlist": "`reader` over the recipe `shortlist`, without vectors",
     "first-passage,recipe=hybrid-reranked": "the first hit of `hybrid-reranked`, whole",
 }
-SUMMARY = {  # the sets of the table in README.md and docs/handbook/benchmarks.md
+SUMMARY = {  # the sets of the table in README.md and docs/handbook/reference/benchmarks.md
     "fresh-2": "documentation of eight packages (`fresh-2`)",
     "fresh": "documentation of eight others (`fresh`)",
     "kept": "documentation of ten others (`kept`)",
@@ -259,7 +259,7 @@ def page() -> None:
     """Write the page, and the table that README.md and the handbook have of it."""
     write_atomic(PAGE, lines())
     first, *rest = summary_table()
-    for path in (ROOT / "README.md", ROOT / "docs" / "handbook" / "benchmarks.md"):
+    for path in (ROOT / "README.md", ROOT / "docs/handbook/reference/benchmarks.md"):
         before, found, after = path.read_text("utf-8").partition(f"{first}\n")
         if not found:
             raise SystemExit(f"error: {path} lacks the head of the table: {first}")
@@ -275,7 +275,8 @@ def lines() -> Iterator[str]:
     yield ""
     yield (
         "Every system answers the same questions and is judged by the same judge. Values are per cent, with 95 % "
-        "intervals in parentheses ([Statistics](handbook/statistics.md)). Systems that share a letter in a column "
+        "intervals in parentheses ([Statistics](handbook/reference/statistics.md)). Systems that share a letter in a "
+        "column "
         "cannot be told apart there (5 %, Holm's correction over all pairs; undecided counts as no). No column is to "
         "be read alone: systems that quote are attributed by construction, and exact match needs a short answer. The "
         "judge is `minilm`, which agrees with people only roughly ([Judges](judges.md), [Limits](limits.md)). It, "
@@ -292,7 +293,7 @@ def _measured() -> Iterator[str]:
     yield (
         "An answer is right if its first 60 or 120 words hold all nuggets. Each set has the baselines beside the "
         "reader, and its last column says how many of the sentences are fragments. The "
-        "handbook's page [Benchmarks](handbook/benchmarks.md#documents-of-ones-own) says how the questions were made."
+        "page [Benchmarks](handbook/reference/benchmarks.md#documents-of-ones-own) says how the questions were made."
     )
     for name, about in SETS.items():
         report = json.loads((MEASURED / f"{name}.json").read_text("utf-8"))

@@ -14,7 +14,7 @@ RESULT = ROOT / "eval/results/coverage.json"
 
 def test_the_handbook_shows_the_table_of_the_simulation() -> None:
     report = json.loads(RESULT.read_text())
-    assert table(report) in (ROOT / "docs/handbook/statistics.md").read_text()
+    assert table(report) in (ROOT / "docs/handbook/reference/statistics.md").read_text()
 
 
 def test_intervals_hold_the_truth_and_comparisons_find_nothing_where_nothing_is() -> None:

@@ -23,7 +23,7 @@ from scripts.make_results import summary_table
 from tests.conftest import Command
 
 ROOT = Path(__file__).parents[1]
-HANDBOOK = sorted((ROOT / "docs/handbook").glob("*.md"))
+HANDBOOK = sorted((ROOT / "docs/handbook").glob("*/*.md"))
 PAGES = [ROOT / "README.md", ROOT / "docs/index.md", *HANDBOOK]
 TRANSCRIPTS = [
     pytest.param(block, id=f"{page.stem}-{number}")
@@ -35,7 +35,7 @@ ANSWERING = ("asking", "attrscore", "citation-metrics", "evaluation", "hagrid", 
 UNREAD = {page.name for page in HANDBOOK if page.stem not in ANSWERING}
 NEEDED = {"annotating.md": ("sqlalchemy",), "library.md": ("ir_measures", "pandas")}  # packages that it uses
 SAYS = {
-    "own_documents.py": "  citation-metrics.md#2, characters 0 to 93: 'Citation precision is the share of citations",
+    "own_documents.py": "  reference/citation-metrics.md#2, characters 0 to 93: 'Citation precision is the share",
     "score_another_system.py": "difference 0.5 95 % interval [-1.0, 1.0]",
     "custom_retriever_and_judge.py": "AutoAIS 1.0 by numbers.v1",
 }
@@ -93,12 +93,12 @@ def python_of(page: str) -> str:
 
 @pytest.mark.parametrize("system", ["extractive", "reader"])
 def test_the_page_that_asks_the_handbook_does_not_answer_itself(system: str) -> None:
-    asked = re.findall(r'"([A-Z][^"]*\?)"', python_of((ROOT / "docs/handbook/library.md").read_text("utf-8")))
+    asked = re.findall(r'"([A-Z][^"]*\?)"', python_of((ROOT / "docs/handbook/reference/library.md").read_text("utf-8")))
     assert len(asked) >= 5
     for answer in open_system(system, open_index(None), k=5).answer(asked[:4]):
         assert answer.sentences, answer
         first = answer.sentences[0].citations[0]
-        assert not first.passage.startswith("library.md"), (answer.question.text, str(answer))
+        assert not first.passage.startswith("reference/library.md"), (answer.question.text, str(answer))
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_the_figures_of_the_systems_are_those_of_the_result_file(system: str) ->
     found = [metric_of(result, name)["value"] for name in names]
     cells = ["–" if value is None else f"{100 * value:.1f} %" for value in found]
     row = f"| `{system}` | {' | '.join(cells)} |\n"
-    for page in ("README.md", "docs/handbook/benchmarks.md"):
+    for page in ("README.md", "docs/handbook/reference/benchmarks.md"):
         assert row in (ROOT / page).read_text("utf-8")
     assert group["closed_pool"]
 
@@ -183,7 +183,7 @@ def test_the_leaderboard_of_judges_is_that_of_the_result_file() -> None:
 def test_how_often_the_judge_misses_a_changed_fact_is_told_beside_what_it_is_made_for() -> None:
     judges = json.loads((ROOT / "eval/results/judges.json").read_text("utf-8"))["judges"]
     (found,) = (one["averages"]["contrast"] for name, one in judges.items() if name.startswith("minilm@"))
-    page = (ROOT / "docs/handbook/evaluation.md").read_text("utf-8")
+    page = (ROOT / "docs/handbook/reference/evaluation.md").read_text("utf-8")
     assert f"balanced accuracy is {100 * found['balanced_accuracy']:.1f}%" in page
     card = (ROOT / "eval/autoais/data/minilm/CARD.md").read_text("utf-8")
     changed = re.findall(r"(\d+\.\d) % \([\d. to]+\)", card.partition("Minimal pairs:")[2])[1::2][:2]
@@ -191,7 +191,7 @@ def test_how_often_the_judge_misses_a_changed_fact_is_told_beside_what_it_is_mad
     assert f"accepts {passes[0]} of the changed sentences, and {passes[1]} of those" in page
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/handbook/benchmarks.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/handbook/reference/benchmarks.md"])
 def test_the_figures_about_documents_are_those_of_the_result_files(page: str) -> None:
     assert "\n".join(summary_table()) in (ROOT / page).read_text("utf-8")
 
@@ -205,7 +205,7 @@ def test_the_figures_about_a_model_server_are_those_of_the_result_file(size: int
     cells[4] += f" ({runs['auto']['at_once']} at once)"
     shares = [found["auto_to_best"], runs["auto"]["refused"]]
     row = f"| {size} | {' | '.join(cells)} | {' | '.join(f'{100 * one:.1f} %' for one in shares)} |"
-    assert row in (ROOT / "docs/handbook/scale.md").read_text("utf-8")
+    assert row in (ROOT / "docs/handbook/reference/scale.md").read_text("utf-8")
 
 
 def test_the_curve_of_refusals_is_that_of_the_result_file() -> None:
@@ -216,4 +216,4 @@ def test_the_curve_of_refusals_is_that_of_the_result_file() -> None:
 def test_the_mutations_are_those_of_the_result_file() -> None:
     found = json.loads((ROOT / "eval" / "results" / "mutation.json").read_text("utf-8"))
     told = f"{found['killed']:,} of {found['total']:,} mutations of {len(found['modules'])} modules"
-    assert told in (ROOT / "docs" / "handbook" / "statistics.md").read_text("utf-8")
+    assert told in (ROOT / "docs/handbook/reference/statistics.md").read_text("utf-8")

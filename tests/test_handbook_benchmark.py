@@ -15,7 +15,12 @@ ROOT = Path(__file__).parents[1]
 QUESTIONS: list[dict[str, Any]] = [row for _, row in read_objects(ROOT / "eval/benchmarks/handbook/questions.jsonl")]
 ANSWERABLE = [row for row in QUESTIONS if row["answerable"]]
 UNANSWERABLE = [row for row in QUESTIONS if not row["answerable"]]
-PAGES = {page.name: page.read_text("utf-8") for page in folder("handbook").iterdir() if page.name.endswith(".md")}
+PAGES = {
+    f"{part.name}/{page.name}": page.read_text("utf-8")
+    for part in folder("handbook").iterdir()
+    for page in part.iterdir()
+    if page.name.endswith(".md")
+}
 KINDS = {"definition", "how-to", "command", "fact", "yes-no", "comparison", "list", "why"}
 
 

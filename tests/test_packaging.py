@@ -64,7 +64,7 @@ def test_the_wheel_holds_both_packages_and_the_data_and_nothing_else(tmp_path: P
         inside = {name for name in archive.namelist() if ".dist-info/" not in name}
     code = {path.removeprefix("eval/") for path in _tracked("rag", "eval/autoais")}
     assert inside == code | set(shipped(ROOT).values())
-    assert {"rag/py.typed", "autoais/py.typed", "rag/_shipped/handbook/ais.md"} <= inside
+    assert {"rag/py.typed", "autoais/py.typed", "rag/_shipped/handbook/reference/ais.md"} <= inside
     assert "rag/_shipped/benchmarks/handbook/questions.jsonl" in inside
     assert {f"autoais/_shipped/prompts/{name}.txt" for name in prompt_names()} <= inside
 

@@ -58,13 +58,15 @@ def _handbook() -> Index:
     from rag.corpus.documents import read_document
     from rag.index.build import PassageWriter
 
-    pages = sorted(shipped_folder("handbook").iterdir(), key=lambda page: page.name)
-    located = (
-        (page.name, passage)
-        for page in pages
+    handbook = shipped_folder("handbook")
+    pages = [
+        (f"{part.name}/{page.name}", page)
+        for part in sorted(handbook.iterdir(), key=lambda part: part.name)
+        if part.is_dir()
+        for page in sorted(part.iterdir(), key=lambda page: page.name)
         if page.name.endswith(".md")
-        for passage in read_document(page, page.name)
-    )
+    ]
+    located = ((name, passage) for name, page in pages for passage in read_document(page, name))
     store = PassageStore.create(None)
     postings = BM25Writer(None, _SMALL_HEAP_BYTES)
     with PassageWriter(store, postings) as writer:

@@ -486,7 +486,7 @@ def test_a_file_of_another_tool_is_scored(tmp_path: Path, autoais: Command) -> N
 
 
 def test_the_table_of_formats_in_the_handbook_is_what_there_is() -> None:
-    page = (Path(__file__).parents[3] / "docs/handbook/formats.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs/handbook/reference/formats.md").read_text("utf-8")
     table = page[page.index("| format | file | reads | writes | source |") :].split("\n\n")[0].splitlines()[2:]
     told: dict[str, tuple[str, bool]] = {}
     for names, _, reads, writes, _ in (map(str.strip, line.strip("|").split("|")) for line in table):

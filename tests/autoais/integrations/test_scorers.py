@@ -204,7 +204,7 @@ def test_promptfoo_shows_an_error_as_the_reason(output: object, given: dict[str,
     assert "\n" not in result["reason"]
 
 
-PAGE = (ROOT / "docs/handbook/integrations.md").read_text("utf-8")
+PAGE = (ROOT / "docs/handbook/reference/integrations.md").read_text("utf-8")
 
 
 @pytest.mark.filterwarnings("default")  # of their packages

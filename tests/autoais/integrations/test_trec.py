@@ -321,7 +321,7 @@ def test_a_workflow_of_autojudge_runs_our_judge(autojudge: ModuleType, tmp_path:
 
     from autoais.integrations.autojudge import values
 
-    page = (ROOT / "docs/handbook/integrations.md").read_text("utf-8")
+    page = (ROOT / "docs/handbook/reference/integrations.md").read_text("utf-8")
     workflow = page.split("## TREC AutoJudge")[1].split("```yaml\n")[1].split("```")[0]
     (tmp_path / "workflow.yml").write_text(workflow, "utf-8")
     (tmp_path / "runs").mkdir()

@@ -312,7 +312,7 @@ def test_the_name_of_another_judge_is_refused(
 
 
 def test_the_example_of_the_handbook_keeps_the_contract_and_scores(folder: Path) -> None:
-    page = (ROOT / "docs/handbook/evaluation.md").read_text("utf-8")
+    page = (ROOT / "docs/handbook/reference/evaluation.md").read_text("utf-8")
     (block,) = [one for one in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "(Judge)" in one]
     assert sum(bool(line.strip()) for line in block.splitlines()) <= 10
     (folder / "my_own.py").write_text(block)

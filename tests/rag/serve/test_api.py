@@ -234,7 +234,7 @@ def test_a_body_that_is_no_request_says_what_to_send(client: TestClient, body: b
 
 
 def test_the_errors_of_the_handbook_are_true(client: TestClient) -> None:
-    page = (Path(__file__).parents[3] / "docs/handbook/serving.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs/handbook/reference/serving.md").read_text("utf-8")
     assert client.post("/v1/ask", json={"question": "Why?", "k": 500}).text in page
     assert told(client.post("/v1/ask", json={"qestion": "Why?"}))["error"]["message"] in page
 

@@ -14,7 +14,7 @@ from rag.serve.service import Limits
 from tests.rag.serve.served import documents
 
 ROOT = Path(__file__).parents[3]
-FILES = ("deploy/Dockerfile", "deploy/rag.service", "docs/handbook/serving.md")
+FILES = ("deploy/Dockerfile", "deploy/rag.service", "docs/handbook/reference/serving.md")
 
 
 def options(command: str) -> set[str]:
@@ -40,7 +40,7 @@ def test_every_option_that_is_named_is_one(file: str) -> None:
 
 
 def test_the_limits_that_the_handbook_names() -> None:
-    text = (ROOT / "docs/handbook/serving.md").read_text("utf-8")
+    text = (ROOT / "docs/handbook/reference/serving.md").read_text("utf-8")
     limits = Limits()
     assert f"| questions that wait | {limits.waiting} |" in text
     assert f"| seconds of a request | {limits.seconds:g} |" in text
