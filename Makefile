@@ -59,7 +59,7 @@ PAGES = tests/rag/annotate tests/rag/bench tests/rag/collect tests/rag/serve tes
 whole-pages: .venv-test/done
 	.venv-test/bin/pytest $(PAGES)
 
-INDEXES = tests/rag/corpus tests/rag/encoders tests/rag/index tests/rag/retrievers
+INDEXES = tests/rag/documents tests/rag/encoders tests/rag/index tests/rag/retrievers
 
 whole-indexes: .venv-test/done
 	.venv-test/bin/pytest $(INDEXES)
@@ -85,7 +85,7 @@ docs: .venv-test/done
 
 # The core by itself, without torch or any extra, on the other Pythons where they exist (on the path, or pyenv's): the
 # public APIs and commands, and what is written in C or depends on the version of a package.
-CORE = tests/rag/test_api.py tests/rag/test_cli.py tests/rag/test_config.py tests/rag/test_doctor.py tests/rag/corpus \
+CORE = tests/rag/test_api.py tests/rag/test_cli.py tests/rag/test_config.py tests/rag/test_doctor.py tests/rag/documents \
   tests/rag/index tests/rag/generators tests/rag/retrievers/test_retrieval.py tests/autoais/test_api.py \
   tests/autoais/test_score_cli.py tests/autoais/text tests/autoais/judges/test_shipped_judge.py \
   tests/autoais/judges/test_cache.py tests/test_layers.py tests/test_packaging.py tests/test_plugins.py

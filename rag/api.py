@@ -20,7 +20,7 @@ from rag.systems import Options, System
 from rag.types import Answer, Hit, Question
 
 if TYPE_CHECKING:
-    from rag.corpus.corpus import Corpus
+    from rag.documents.corpus import Corpus
     from rag.index.build import Estimate
     from rag.planning import Plan
 
@@ -76,8 +76,8 @@ def build_index(
     `IndexingError` for a URL from which nothing can be fetched, for a page that cannot be if `strict`, and for an
     index that exists, unless `replace`, which replaces it when the new one is complete.
     """
-    from rag.corpus.corpus import Corpus
-    from rag.corpus.sources import Shard
+    from rag.documents.corpus import Corpus
+    from rag.documents.sources import Shard
     from rag.index.web_sources import Fetching, check_sources, fetched
 
     _check_new(to)
@@ -137,8 +137,8 @@ def build_shards(
     does, for a process that was killed, and for a folder that holds other indexes.
     """
     from autoais.engines import ENGINES
-    from rag.corpus.sources import MOST_SHARDS
     from rag.corpus.urls import is_url
+    from rag.documents.sources import MOST_SHARDS
     from rag.sharding import Options, jobs, recipe_of, run, write_recipe
 
     _check_new(to)
@@ -534,7 +534,7 @@ def plan_index(
     that of the sources, estimated from their size). `recipes` are those of `build_index`. `log` is called with a line
     at each step. Raises `UsageError` for numbers that are too small, and for URLs.
     """
-    from rag.corpus.corpus import Corpus
+    from rag.documents.corpus import Corpus
     from rag.planning import plan
 
     named, paths = check_recipes(recipes), []

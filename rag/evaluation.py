@@ -110,7 +110,7 @@ def _answered(
 
 def _passages(identifiers: Iterable[str], texts: Index | Sequence[Path]) -> Iterator[Passage]:
     if isinstance(texts, Sequence):
-        from rag.corpus.corpus import Corpus
+        from rag.documents.corpus import Corpus
 
         yield from (passage for _, passage in Corpus(texts).read())
     else:

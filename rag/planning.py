@@ -11,7 +11,7 @@ from pathlib import Path
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.paths import folder_size
 from autoais.io.provenance import processor
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 from rag.errors import FormatError, RagError, UsageError
 from rag.index.build import PassageWriter, estimate
 from rag.index.index import Index

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoais.io.jsonl import write_atomic
-from rag.corpus.corpus import Corpus
-from rag.corpus.sources import Shard
+from rag.documents.corpus import Corpus
+from rag.documents.sources import Shard
 from rag.errors import IndexingError, RagError, UsageError
 from rag.index.files import Root, roots_of
 from rag.index.manifest import MANIFEST, read_manifest

@@ -19,7 +19,7 @@ from rag.yes_no import asked_there
 if TYPE_CHECKING:
     from rag.answer_files import AnswerRun
     from rag.conversation import Conversation
-    from rag.corpus.report import ReadReport
+    from rag.documents.report import ReadReport
     from rag.index.files import FileRecord
     from rag.index.listing import FoundIndex
     from rag.planning import Plan

@@ -33,7 +33,7 @@ from scripts.fuzzing.mutate import mutated
 from scripts.fuzzing.targets import TARGETS, Case, Target
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 15.0  # a document has 9 s of processor time (`rag.corpus.documents.time_limit`), and the machine is busy
+SECONDS = 15.0  # a document has 9 s of processor time (`rag.documents.time_limit`), and the machine is busy
 START = 120.0  # seconds in which a worker loads modules and feeds the valid seeds
 MEMORY = 1 << 30  # bytes that a case may take
 ADDRESSES = 3 << 30  # bytes of address space, so that a bomb ends its worker and not the machine

@@ -64,7 +64,7 @@ def corpus(tmp_path: Path) -> Path:
 @pytest.fixture
 def shelf(tmp_path: Path, corpus: Path) -> Path:
     """An index of the shelf."""
-    from rag.corpus.corpus import Corpus
+    from rag.documents.corpus import Corpus
     from rag.index.build import build
 
     build(Corpus([corpus]), tmp_path / "shelf.index")

@@ -131,7 +131,7 @@ def test_the_readme_is_a_landing_page() -> None:
 
 
 def test_the_handbook_pages_have_titles_and_enough_passages() -> None:
-    from rag.corpus.documents import read_document
+    from rag.documents import read_document
 
     passages = [passage for page in HANDBOOK for passage in read_document(page, page.name)]
     assert len(passages) >= 60

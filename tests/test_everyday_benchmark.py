@@ -8,7 +8,7 @@ import pytest
 
 from autoais.io.jsonl import read_objects
 from autoais.metrics.nuggets import nuggets_found
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 from rag.training.labelled import find_quote, fingerprint
 
 FOLDER = Path(__file__).parents[1] / "eval/benchmarks/everyday"

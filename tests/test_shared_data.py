@@ -9,7 +9,7 @@ from autoais.io.jsonl import read_objects
 from autoais.questions import read_questions
 from rag.bench.benchmark import LabelSet, list_benchmarks, list_label_sets, read_benchmark
 from rag.bench.questions import questions_of
-from rag.corpus.corpus import Corpus, sniff
+from rag.documents.corpus import Corpus, sniff
 
 NOT_AT_HAND = ("hagrid",)
 

@@ -1,6 +1,6 @@
 """Units of a passage: the pieces that an answer quotes whole (a sentence, list item, code block, table row).
 
-The text of a passage from a document follows the conventions of `rag.corpus.documents`: blocks separated by a blank
+The text of a passage from a document follows the conventions of `rag.documents`: blocks separated by a blank
 line; a list item begins with "- " or "1. "; each line of code begins with four spaces; the cells of a table row are
 separated by " | ". Other passages are sentences.
 """

@@ -12,8 +12,8 @@ from typing import Any
 
 from autoais.io.jsonl import dumps, write_atomic
 from autoais.io.provenance import command
-from rag.corpus.corpus import Corpus
-from rag.corpus.sources import DOCUMENTS
+from rag.documents.corpus import Corpus
+from rag.documents.sources import DOCUMENTS
 from rag.errors import FormatError, IndexingError
 from rag.index.files import FileRecord, Root, Stamp, combined, write_files
 from rag.index.folder import LOCK, claimed, in_use, sweep

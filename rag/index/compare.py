@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rag.corpus.corpus import Corpus, sniff
-from rag.corpus.sources import DOCUMENTS, LUCENE, SourceFile
-from rag.corpus.twins import Twins, unpacked
+from rag.documents.corpus import Corpus, sniff
+from rag.documents.duplicates import Twins, unpacked
+from rag.documents.sources import DOCUMENTS, LUCENE, SourceFile
 from rag.errors import IndexingError
 from rag.index.files import FileRecord, Root
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from autoais.io.jsonl import dumps, field, read_objects, strings, write_atomic
 from autoais.io.provenance import sha256_file
-from rag.corpus.sources import LARGEST, Shard, Source
 from rag.corpus.urls import host_of
+from rag.documents.sources import LARGEST, Shard, Source
 from rag.errors import FormatError, IndexingError, UsageError, UserError
 from rag.index.manifest import WEB, is_path
 
@@ -80,7 +80,7 @@ class FileRecord:
 
     `number` marks its rows in the passage store, `source` is its place among the manifest's sources, `checksum` is that
     of its passages. `bad` counts what was skipped. `twin` names the file that it repeats, if it was left out for that;
-    `sketch` is what other documents are compared with (`rag.corpus.twins`).
+    `sketch` is what other documents are compared with (`rag.documents.duplicates`).
     """
 
     number: int

@@ -10,9 +10,9 @@ from autoais.io.jsonl import parse_object
 from autoais.io.provenance import sha256_file, versions
 from autoais.text import wikipedia
 from rag import jvm
-from rag.corpus.corpus import Corpus
-from rag.corpus.report import ReadReport
-from rag.corpus.sources import LUCENE, Source, SourceFile
+from rag.documents.corpus import Corpus
+from rag.documents.report import ReadReport
+from rag.documents.sources import LUCENE, Source, SourceFile
 from rag.errors import FormatError, IndexingError
 from rag.index.recipes import read_recipe
 from rag.types import Passage

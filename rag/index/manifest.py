@@ -7,7 +7,7 @@ from typing import Any
 
 from autoais.io.jsonl import field, parse_object
 from autoais.io.provenance import versions
-from rag.corpus.sources import DOCUMENTS
+from rag.documents.sources import DOCUMENTS
 from rag.errors import FormatError, IndexingError, UserError
 from rag.index.analysis import ANALYZER
 from rag.index.postings import weights_of

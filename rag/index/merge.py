@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.io.paths import folder_size
-from rag.corpus.sources import DOCUMENTS, Shard, Source, place
+from rag.documents.sources import DOCUMENTS, Shard, Source, place
 from rag.errors import FormatError, IndexingError, UsageError
 from rag.index.build import Estimate, PassageWriter, building, check_new, manifest_of, write_manifest
 from rag.index.compare import repeats

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rag.corpus.sources import DOCUMENTS
+from rag.documents.sources import DOCUMENTS
 from rag.errors import IndexingError
 from rag.index.index import Index
 from rag.index.integrity import check_files
@@ -55,7 +55,7 @@ def open_build(folder: Path, manifest: dict[str, Any]) -> Index:
 
 def _handbook() -> Index:
     # An index in a folder is opened without the modules that read documents.
-    from rag.corpus.documents import read_document
+    from rag.documents import read_document
     from rag.index.build import PassageWriter
 
     handbook = shipped_folder("handbook")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rag.corpus.corpus import Corpus
-from rag.corpus.sources import DOCUMENTS, SourceFile, place
+from rag.documents.corpus import Corpus
+from rag.documents.sources import DOCUMENTS, SourceFile, place
 from rag.errors import IndexingError
 from rag.index.build import duplicate, encodable, manifest_of, new_build, write_manifest
 from rag.index.compare import Plan, Work, compare, repeats, unknown

@@ -9,9 +9,9 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from rag.corpus.corpus import Corpus
-from rag.corpus.sources import Source, check_globs, escaped, matches, prefixes
 from rag.corpus.urls import is_url, key_of
+from rag.documents.corpus import Corpus
+from rag.documents.sources import Source, check_globs, escaped, matches, prefixes
 from rag.errors import IndexingError
 from rag.index.compare import Plan
 from rag.index.files import FileRecord, Root

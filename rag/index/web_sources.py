@@ -9,9 +9,9 @@ from pathlib import Path
 
 from autoais.io.jsonl import sync
 from autoais.io.locks import shared_lock
-from rag.corpus.corpus import Corpus
-from rag.corpus.sources import DOCUMENTS, Source, check_globs, selected
 from rag.corpus.urls import host_of, is_url, key_of, normalized
+from rag.documents.corpus import Corpus
+from rag.documents.sources import DOCUMENTS, Source, check_globs, selected
 from rag.errors import IndexingError, UsageError
 from rag.index.build import check_new
 from rag.index.files import Root
@@ -102,7 +102,7 @@ def refresh(root: Root, roots: Sequence[Root], progress: Count | None = None) ->
 
 
 def _mirrored(source: Source, others: Sequence[Source], how: Fetching) -> list[str]:
-    from rag.corpus.mirrors import mirror, read_pages
+    from rag.documents.mirrors import mirror, read_pages
 
     def wanted(name: str) -> bool:
         return selected(name, source.include, source.left_out)
@@ -126,7 +126,7 @@ def copied(source: Source, index: Path) -> Source:
 
     Raises `IndexingError` for a folder that cannot be read or written.
     """
-    from rag.corpus.mirrors import PAGES
+    from rag.documents.mirrors import PAGES
 
     if not source.url:
         return source

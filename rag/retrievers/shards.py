@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rag.client import Client
-from rag.corpus.sources import MOST_SHARDS
+from rag.documents.sources import MOST_SHARDS
 from rag.errors import QuestionError, RagError, UserError
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from rag.corpus.sources import DOCUMENTS
+from rag.documents.sources import DOCUMENTS
 from rag.errors import IndexingError
 from rag.index.files import roots_of
 from rag.index.index import Index
@@ -50,7 +50,7 @@ def page_urls(index: Index) -> dict[str, str]:
     """Return the URLs of the web pages of an index, by the names of their files, with which passage ids begin."""
     if index.build is None:
         return {}
-    from rag.corpus.mirrors import read_pages
+    from rag.documents.mirrors import read_pages
 
     found = {}
     try:

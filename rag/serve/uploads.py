@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from autoais.io.provenance import sha256_file
 from rag.api import add_to_index, open_index, update_index
-from rag.corpus.documents import SUFFIXES, kind_of, load_document
+from rag.documents import SUFFIXES, kind_of, load_document
 from rag.errors import FormatError, IndexingError, NotFoundError, UsageError, UserError
 from rag.index.files import roots_of
 from rag.index.index import Index

@@ -141,8 +141,8 @@ def _memory() -> float:
 @app.command(hidden=True)
 def read(folder: Path) -> None:
     """Print how a folder is read, as JSON."""
-    from rag.corpus.corpus import Corpus
-    from rag.corpus.documents import pdf_pages
+    from rag.documents import pdf_pages
+    from rag.documents.corpus import Corpus
 
     corpus, words, last = Corpus([folder]), [], []
     for _, passage in corpus.read():
@@ -167,9 +167,9 @@ def read(folder: Path) -> None:
 @app.command(hidden=True)
 def speed(manuals: Path, suffix: str) -> None:
     """Print how fast all files of a type are read, as JSON; `text` counts also what is left out of PDFs."""
-    from rag.corpus.documents import pdf_pages, read_document
-    from rag.corpus.documents.pdf import pdf_blocks
-    from rag.corpus.documents.split import passages
+    from rag.documents import pdf_pages, read_document
+    from rag.documents.pdf import pdf_blocks
+    from rag.documents.split import passages
 
     files = [*_files(manuals, suffix)]
     text, start = 0, _cpu()
@@ -197,7 +197,7 @@ def _before(manuals: Path, revision: str) -> dict[str, Any]:
     program = (
         "import json, sys, time\n"
         "from pathlib import Path\n"
-        "try: from rag.corpus.documents import read_document\n"
+        "try: from rag.documents import read_document\n"
         "except ImportError: from rag.documents import read_document\n"  # until November 2026
         "failed, start = [], time.process_time()\n"
         "for path in sys.argv[1:]:\n"
@@ -244,7 +244,7 @@ def compare_html(pages: Path) -> dict[str, Any]:
 
 
 def _html_libraries() -> Iterator[tuple[str, Extract]]:
-    from rag.corpus.documents.html import html_blocks
+    from rag.documents.html import html_blocks
 
     def ours(page: bytes) -> str:
         title, blocks = html_blocks(page.decode(), Counter(), "page.html")

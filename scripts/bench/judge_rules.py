@@ -28,7 +28,7 @@ from autoais.judges.minilm import MiniLMJudge
 from autoais.judges.numbers import Numbers
 from autoais.text.language import is_english
 from autoais.text.quotes import is_quoted
-from rag.corpus.documents import read_document
+from rag.documents import read_document
 from rag.errors import FormatError
 
 _LABELS = ("attributionbench_dev", "attributionbench_test500", "attribution_train", "contrast_train", "nli_train")

@@ -22,7 +22,7 @@ import typer
 
 from autoais.io.jsonl import dumps, round_floats, write_atomic
 from autoais.io.provenance import processor, provenance
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 
 
 def built(source: Path, folders: list[Path], recipe: str, cores: list[set[int]]) -> float:

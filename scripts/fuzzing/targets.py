@@ -108,7 +108,7 @@ def _search(index: Any) -> None:  # noqa: ANN401  (an index)
 
 
 def _document(case: Case) -> None:
-    from rag.corpus.documents import load_document
+    from rag.documents import load_document
 
     document = load_document(case.file, case.name)
     _utf8(document.title)

@@ -13,7 +13,7 @@ from autoais.answers import CitedAnswer
 from autoais.judges.lexical import LexicalJudge
 from autoais.types import CitedSentence, Passage
 from rag.api import add_recipe, check_recipes
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 from rag.errors import FormatError, IndexingError, QuestionError, RagError, UsageError, UserError
 from rag.index.index import Index
 from rag.retrievers import open_retriever

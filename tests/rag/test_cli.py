@@ -20,7 +20,7 @@ from rag.terminal import show_answer, show_hits
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from tests.commands import ROOT, stop
 from tests.conftest import Command, one_line_error
-from tests.rag.corpus.pdfs import Print, make_pdf
+from tests.rag.documents.pdfs import Print, make_pdf
 
 
 def test_ask_answers_from_the_handbook_and_every_marker_resolves(rag: Command) -> None:

@@ -13,7 +13,7 @@ from rag.attribution.post_hoc import AnswerThenAttribute, PostHoc
 from rag.attribution.repair import Repaired
 from rag.attribution.revise import ModelRewriter, Revised, Reviser, preserved
 from rag.attribution.titles import Titles, title_similarity
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 from rag.errors import RagError
 from rag.generators.cited import Cited
 from rag.generators.closed_book import ClosedBook

@@ -11,7 +11,7 @@ import pytest
 
 import rag
 from rag import planning
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 from rag.errors import FormatError, RagError, UsageError
 from rag.index.parts import recipes_of
 from rag.planning import plan

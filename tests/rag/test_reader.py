@@ -18,7 +18,7 @@ import pytest
 from autoais.io.provenance import sha256_file
 from autoais.training.recipe import training_in
 from rag import training
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 from rag.errors import RagError, UserError
 from rag.index.build import build
 from rag.index.index import Index

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rag.api import add_recipe, build_index, open_system
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 from rag.errors import FormatError, IndexingError, QuestionError, RagError, UsageError
 from rag.index.build import build
 from rag.index.manifest import FORMAT_VERSION

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag as library
-from rag.corpus.corpus import Corpus
-from rag.corpus.sources import Shard
+from rag.documents.corpus import Corpus
+from rag.documents.sources import Shard
 from rag.errors import IndexingError, UsageError
 from rag.index import rebuild
 from rag.index.build import build

@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag as library
-from rag.corpus.corpus import Corpus
-from rag.corpus.sources import SourceFile
+from rag.documents.corpus import Corpus
+from rag.documents.sources import SourceFile
 from rag.errors import FormatError, IndexingError, UserError
 from rag.index import rebuild as updating
 from rag.index.build import build

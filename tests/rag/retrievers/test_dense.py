@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 from rag.encoders import ENCODERS, open_encoder
 from rag.errors import IndexingError, QuestionError, RagError
 from rag.index.build import build

@@ -16,7 +16,7 @@ import pytest
 
 from rag import jvm
 from rag.api import add_recipe
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 from rag.errors import FormatError, IndexingError, QuestionError, RagError
 from rag.index.build import build
 from rag.index.index import Index

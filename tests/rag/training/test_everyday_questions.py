@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 
 pytest.importorskip("torch")
 

@@ -18,7 +18,7 @@ from autoais.training.loop import train
 from autoais.training.model import sentence_encoder
 from autoais.training.schedule import Schedule
 from rag import training
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 from rag.errors import RagError
 from rag.index.build import build
 from rag.index.open import open_index

@@ -17,7 +17,7 @@ from autoais.io.provenance import sha256_file
 from autoais.training.loop import Tensors
 from autoais.training.model import sentence_encoder
 from rag import training
-from rag.corpus.corpus import Corpus
+from rag.documents.corpus import Corpus
 from rag.errors import RagError
 from rag.index.build import build
 from rag.index.open import open_index

@@ -1,0 +1,190 @@
+"""Documents to passages: one reader for each type of file, and one way to cut their blocks into passages.
+
+`rag.documents.blocks` says how the text of a passage looks.
+"""
+
+import gzip
+import io
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.resources.abc import Traversable
+from mimetypes import MimeTypes
+from pathlib import Path, PurePosixPath
+from stat import S_ISREG
+
+from rag.documents.blocks import Block, Kind
+from rag.documents.contents import without_contents, without_references
+from rag.documents.readers import CHECKED, HEAD, READERS, RawFile, is_plain_text
+from rag.documents.sources import LARGEST
+from rag.documents.split import passages
+from rag.documents.time_limit import limited
+from rag.documents.titles import is_generic
+from rag.errors import FormatError
+from rag.types import Passage
+
+SUFFIXES = frozenset(READERS)
+SECONDS = 90.0  # for one file, at most; a PDF has a shorter limit of its own
+_AT_LEAST, _A_MEGABYTE = 8.0, 20.0  # seconds for a small file, and more for each megabyte
+_FIRST = frozenset(["readme", "index"])  # files that are read first, of which a corpus has many
+_MAN = re.compile(r"\.[1-8][a-z]{0,5}")
+_INFO = re.compile(r"\.info(?:-\d{1,3})?")
+_README = re.compile(r"readme\.[a-z]\w*")
+_TEXTS = re.compile(
+    r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
+    r"security|upgrading|porting|authors|credits|thanks|contributors|maintainers)(?:\.debian)?"
+)
+_EXPORTED = re.compile(r"(?<=\S) [\da-f]{32}(?:_all)?\Z")  # what Notion adds to the name of each page
+_NUMBER = re.compile(r"(?:\.\d+)?")  # a suffix that says nothing, as of `LICENSE` or `Apache-2.0`
+_UNREAD = frozenset(["changelog", "copyright", "pkg-info"])  # histories, and the README of a Python package once more
+_SETTINGS = frozenset(["cmakelists.txt", "robots.txt"])
+_REQUIREMENTS = re.compile(r"(?:[\w-]+[-_])?requirements(?:[-_][\w-]+)?\.txt")
+_REQUIRED = re.compile(rb"(?:[ \t]*(?:#|-)[^\n]*|[\w.-]+(?:\[[\w, -]*\])?[ \t]*(?:[=<>!~;@\\][^\n]*)?|[ \t]*)(?:\n|\Z)")
+
+
+@dataclass(slots=True)
+class Document:
+    """What was read of a file: its own title ("" if it has none), its passages, and counts of what was left out."""
+
+    title: str
+    passages: list[Passage]
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def read_document(path: Path | Traversable, name: str) -> list[Passage]:
+    """The passages of a file, ids `name#1`, `name#2`, ...; raises `FormatError` if it cannot be read."""
+    return load_document(path, name).passages
+
+
+def load_document(path: Path | Traversable, name: str) -> Document:
+    """Read a file into passages with ids `name#1`, `name#2`, ...; raises `FormatError` if it cannot be read.
+
+    The result depends on the file and the name alone.
+    """
+    kind = kind_of(name) or (".txt" if _may_be_text(name) else None)
+    if kind is None:
+        raise FormatError(f"{path}: not a known type of document ({', '.join(sorted(SUFFIXES))})")
+    dropped: Counter[str] = Counter()
+    file = RawFile(_bytes(path), str(path), name, dropped)
+    seconds = SECONDS if kind == ".pdf" else min(SECONDS, _AT_LEAST + _A_MEGABYTE * len(file.data) / 1e6)
+    late = FormatError(f"{path}: takes longer than {seconds:.3g} seconds to read")
+    try:
+        title, found = limited(lambda: _read(file, kind), seconds, late)
+    except (RecursionError, MemoryError) as error:
+        raise FormatError(f"{path}: cannot be read: {type(error).__name__}") from error
+    return Document(title, found, +dropped)
+
+
+def _read(file: RawFile, kind: str) -> tuple[str, list[Passage]]:
+    """The title and the passages."""
+    title, blocks = READERS[kind](file)
+    said = [*without_references(without_contents(blocks, file.dropped), file.dropped)]
+    return title, list(passages(said, file.name, title or _called(said, file.name)))
+
+
+def _called(blocks: list[Block], name: str) -> str:
+    """What to call a document without a title: as its file, or a README as the heading that it begins with."""
+    stem = _stem(name)
+    first = blocks[0] if blocks else None
+    if stem.casefold() in _FIRST and first is not None and first.kind is Kind.HEADING and not is_generic(first.text):
+        return first.text
+    return stem
+
+
+def _stem(name: str) -> str:
+    """The name of a file without its folder and the suffixes that tell how it is read."""
+    file = PurePosixPath(PurePosixPath(name).name.removesuffix(".gz"))
+    suffix = file.suffix.lower()
+    known = suffix in READERS or _MAN.fullmatch(suffix) or _INFO.fullmatch(suffix)
+    return _EXPORTED.sub("", file.stem if known else file.name)
+
+
+def kind_of(name: str) -> str | None:
+    """The suffix that tells how a file is read, in lower case; None if it is no document.
+
+    Files such as README and FAQ need none.
+    """
+    path = PurePosixPath(name.lower())
+    if path.suffix == ".gz":
+        path = path.with_suffix("")
+    if path.suffix in READERS:
+        return path.suffix
+    if _TEXTS.fullmatch(path.name) or _is_readme(path.name):
+        return ".txt"
+    if _INFO.fullmatch(path.suffix):
+        return ".info"
+    return ".1" if _MAN.fullmatch(path.suffix) else None
+
+
+def _is_readme(name: str) -> bool:
+    """Whether a file is a README about something, such as README.Maildir, and not one in a format that has a type."""
+    return _README.fullmatch(name) is not None and MimeTypes().guess_type(name)[0] is None
+
+
+def _may_be_text(name: str) -> bool:
+    """Whether a name says nothing of what a file holds; some of these are not read."""
+    bare = name.lower().removesuffix(".gz")
+    return _NUMBER.fullmatch(PurePosixPath(bare).suffix) is not None and PurePosixPath(bare).name not in _UNREAD
+
+
+def is_document(path: Path) -> bool:
+    """Whether a file is of a known type, by its name, and where other files are called so, by its beginning."""
+    kind, name = kind_of(path.name), path.name.lower()
+    if (kind is None and not _may_be_text(name)) or name in _SETTINGS:
+        return False
+    if _REQUIREMENTS.fullmatch(name):
+        check: Callable[[bytes], bool] = _is_no_list_of_packages
+    elif kind is None:
+        check = is_plain_text
+    elif kind in CHECKED:
+        check = CHECKED[kind]
+    else:
+        return True
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            return check(file.read(HEAD))
+    except (OSError, EOFError, zlib.error):
+        return False
+
+
+def _is_no_list_of_packages(head: bytes) -> bool:
+    """Whether the beginning of a file says more than which packages a program needs, a line each."""
+    lines = head.replace(b"\r", b"").splitlines(keepends=True)[: -1 if len(head) == HEAD else None]
+    return not all(map(_REQUIRED.fullmatch, lines))
+
+
+def _bytes(path: Path | Traversable) -> bytes:
+    if isinstance(path, Path):
+        _check(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+    return unpacked(data, str(path)) if path.name.lower().endswith(".gz") else data
+
+
+def _check(path: Path) -> None:
+    """Refuse a file that is too large, or no file, before it is read."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+    if not S_ISREG(found.st_mode):
+        raise FormatError(f"{path}: not a file")
+    if found.st_size > LARGEST:
+        raise FormatError(f"{path}: {found.st_size >> 20:,} MiB; a document may have at most {LARGEST >> 20} MiB")
+
+
+def unpacked(data: bytes, where: str) -> bytes:
+    """What gzip packed; raises `FormatError` if that is broken, cut off, or unpacks to more than `LARGEST` bytes."""
+    try:
+        found = gzip.GzipFile(fileobj=io.BytesIO(data)).read(LARGEST + 1)
+    except EOFError as error:
+        raise FormatError(f"{where}: the compressed file is cut off") from error
+    except (OSError, zlib.error) as error:
+        raise FormatError(f"{where}: the compressed file is broken: {error}") from error
+    if len(found) > LARGEST:
+        raise FormatError(f"{where}: unpacks to more than {LARGEST >> 20} MiB, the most that a document may have")
+    return found

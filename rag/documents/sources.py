@@ -1,0 +1,179 @@
+"""Sources of passages: files, folders and URLs as they were given, and which files of a folder are read."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from rag.corpus.urls import host_of
+from rag.errors import RagError, UsageError
+
+DOCUMENTS = "documents"
+LARGEST = 64 << 20  # bytes of a document
+_WEB = Path("web")  # stands for the web in the homes of sources
+LUCENE = "a Lucene index"  # not a format of files: an index that was imported
+
+
+MOST_SHARDS = 256
+"""Shards of a collection that are searched as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of `of` parts of a collection, counted from 1: each passage is in the part that the hash of its page says."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """From `2/8`; raises `UsageError` for anything else."""
+        found = re.fullmatch(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})", text)
+        if found is None or int(found[1]) > int(found[2]):
+            raise UsageError(f"shard {text[:30]!r}: write N/M with N from 1 to M, such as 2/8")
+        return cls(int(found[1]), int(found[2]))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def holds(self, identifier: str) -> bool:
+        """Whether a passage is in this part; those of a page or file, whose ids are equal up to `#`, stay together."""
+        page = identifier.partition("#")[0].encode("utf-8", "surrogatepass")
+        return int.from_bytes(hashlib.sha256(page).digest()[:8]) % self.of == self.number - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file or folder that was given, its format, and globs for the files of a folder.
+
+    `prefix` stands before the names of its files, so that two folders may both hold a README.md. A source with a `url`
+    is a folder of the index that mirrors its pages (`rag.documents.mirrors`). With a `shard`, it is a part of the
+    source.
+    `removed` are globs of files that were removed from an index; they are left out beside those of `exclude`.
+    """
+
+    path: Path
+    format: str
+    prefix: str = ""
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    url: str = ""
+    shard: Shard | None = None
+    removed: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Globs of the files that are not read."""
+        return (*self.exclude, *self.removed)
+
+    @property
+    def given(self) -> str:
+        """The source as it was given."""
+        return self.url or str(self.path)
+
+    @property
+    def name(self) -> str:
+        """The name of a file or folder, or the URL."""
+        return self.url or self.path.name
+
+    @property
+    def home(self) -> Path:
+        """The folder whose name tells the files of the source from those of another."""
+        return home_of(self.path, self.url)
+
+    def file(self, path: Path) -> "SourceFile":
+        """A file of the source, with its name."""
+        within = "" if path == self.path else path.relative_to(self.path).as_posix()
+        return SourceFile(self.prefix + (within or path.name), path, within, self)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file of a source: `within` is its path inside a folder, or empty; ids of documents begin with its name."""
+
+    name: str
+    path: Path
+    within: str
+    source: Source
+
+
+def home_of(path: Path, url: str = "") -> Path:
+    """The folder whose name tells the files of a source from those of another: its own, or that of its host."""
+    if url:
+        return _WEB / host_of(url)
+    return path.absolute() if path.is_dir() else path.absolute().parent
+
+
+def prefixes(homes: Sequence[Path], taken: Mapping[str, Path] | None = None) -> list[str]:
+    """A prefix for the names of each source: none for a single one, else its folder, or enough folders to differ.
+
+    The names of pages always begin with their host. `homes` are the folders of the sources (`home_of`); `taken` maps
+    the prefixes of sources that are there to theirs.
+    """
+    used = dict(taken or {})
+    if len(homes) == 1 and not used and homes[0].parent != _WEB:
+        return [""]
+    found = []
+    for home in homes:
+        steps = [part.strip("/") for part in home.parts]
+        choices = ["/".join(steps[-n:]) + "/" for n in range(1, len(steps) + 1)]
+        found.append(next((one for one in choices if used.get(one, home) == home), choices[-1]))
+        used[found[-1]] = home
+    return found
+
+
+def selected(within: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    """Whether globs choose a path inside a folder: `*.md` matches a name at any depth, `old/**` all below `old`.
+
+    A glob without a slash is compared with each part of the path, so `old` means the folder of that name too.
+    """
+    return (not include or _matches(within, include)) and not _matches(within, exclude)
+
+
+def _matches(within: str, globs: Sequence[str]) -> bool:
+    return any(matches(within, glob) for glob in globs)
+
+
+def matches(within: str, glob: str) -> bool:
+    """Whether a glob matches a path or a folder above it; one that begins with a slash, from the first folder on."""
+    pattern, parts = _compiled(glob), within.strip("/").split("/")
+    if "/" not in glob.rstrip("/"):
+        return any(pattern.fullmatch(part) for part in parts)
+    return any(pattern.fullmatch("/".join(parts[:n])) for n in range(len(parts), 0, -1))
+
+
+@cache
+def _compiled(glob: str) -> re.Pattern[str]:
+    """The regular expression of a glob: `*` and `?` stay within a folder, `**` does not."""
+    pieces = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    tokens = re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", glob.strip("/").removeprefix("./"), re.DOTALL)
+    try:
+        return re.compile("".join(pieces.get(token) or _literal(token) for token in tokens), re.DOTALL)
+    except re.error as error:
+        raise RagError(f"{glob!r} is not a glob: {error}") from error
+
+
+def _literal(token: str) -> str:
+    if token.startswith("[") and len(token) > 2:
+        inside = token[1:-1].replace("\\", r"\\").replace("[", r"\[")
+        return f"[^{inside[1:]}]" if inside[0] == "!" else f"[{inside}]"
+    return re.escape(token)
+
+
+def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
+    """The globs without empty ones; raises `RagError` for one that cannot be read."""
+    for glob in globs:
+        _compiled(glob)
+    return tuple(glob for glob in globs if glob.strip("/ "))
+
+
+def escaped(name: str) -> str:
+    """A glob that matches only this path inside a source."""
+    return "/" + "".join(f"[{character}]" if character in "*?[" else character for character in name)
+
+
+def place(within: str) -> list[str]:
+    """The key by which the files of a source are sorted."""
+    return within.split("/")

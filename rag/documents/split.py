@@ -1,0 +1,305 @@
+"""Passages of 60 to 200 words from blocks, cut where the document's structure allows it."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+
+from autoais.text.sentences import sentence_spans
+from rag.documents.blocks import APART, Block, Kind, with_bare_headings
+from rag.types import Passage
+
+_LONGEST = 200  # words of a passage
+_WANTED = 120  # words of the parts of a longer section
+_WHOLE = 150  # words; a shorter section stays one passage
+_SMALL = 60  # words; a part is joined with others of its section if it is shorter
+_TINY = 30  # words; a section is joined with the next one if it is shorter
+_LONGEST_WORD = 100  # characters
+_TITLE_WORDS = 10  # of an item above paragraphs
+_WORD = re.compile(r"\S+")
+_STATEMENT = re.compile(r"\s(?:.*\d|.*[.!?]$)")  # a heading of several words that says something by itself
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Blocks that belong together, such as code with the sentence before it."""
+
+    blocks: tuple[Block, ...]
+    words: int
+
+
+@dataclass
+class _Section:
+    path: tuple[str, ...]
+    level: int
+    blocks: list[Block] = field(default_factory=list)
+
+    @cached_property  # once all blocks are there
+    def words(self) -> int:
+        return sum(map(_words, self.blocks))
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether it is to be joined; the words of most sections are not counted for that to their end."""
+        return all(words < _TINY for words in accumulate(map(_words, self.blocks)))
+
+
+def passages(blocks: Iterable[Block], name: str, title: str) -> Iterator[Passage]:
+    """The passages of a document called `title`, with ids `name#1`, `name#2`, ..."""
+    number = 0
+    seen: set[tuple[str, str]] = set()
+    for section in _joined(_sections(blocks, title)):
+        path = ", ".join(section.path)
+        for part in _parts(_units(section.blocks)):
+            text = APART.join(block.text for block in part)
+            if (path, text) in seen or not any(map(str.isalnum, text)):
+                continue
+            seen.add((path, text))
+            number += 1
+            yield Passage(f"{name}#{number}", title, text, path, page=part[0].page)
+
+
+def _words(block: Block) -> int:
+    return len(block.text.split())
+
+
+def _sections(blocks: Iterable[Block], title: str) -> Iterator[_Section]:
+    headings: dict[int, str] = {}
+    section = _Section((), 0)
+    for block in with_bare_headings([*blocks], lambda text: text != title and _STATEMENT.search(text)):
+        if block.kind is not Kind.HEADING:
+            section.blocks.append(block)
+            continue
+        if section.blocks:
+            yield section
+        headings = {level: text for level, text in headings.items() if level < block.level}
+        headings[block.level] = block.text
+        section = _Section(_path(headings.values(), title), block.level)
+    if section.blocks:
+        yield section
+
+
+def _path(headings: Iterable[str], title: str) -> tuple[str, ...]:
+    """The headings without one that repeats the title or the heading above it."""
+    above, path = title.casefold(), []
+    for text in headings:
+        if text.casefold() != above:
+            path.append(text)
+        above = text.casefold()
+    return tuple(path)
+
+
+def _joined(sections: Iterable[_Section]) -> Iterator[_Section]:
+    """Join a section of a few words with the next one; their headings then introduce their texts."""
+    waiting: _Section | None = None
+    for section in sections:
+        if waiting is not None:
+            common = _common(waiting.path, section.path)
+            fits = waiting.words + section.words <= _WANTED and section.level > 1
+            if fits and len(common) >= max(len(section.path), len(waiting.path)) - 1:
+                blocks = [*_headed(waiting, common), *_headed(section, common)]
+                waiting = _Section(common, min(waiting.level, section.level) if common else section.level, blocks)
+                if waiting.words >= _SMALL:
+                    yield waiting
+                    waiting = None
+                continue
+            yield waiting
+            waiting = None
+        if section.is_tiny:
+            waiting = section
+        else:
+            yield section
+    if waiting is not None:
+        yield waiting
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
+    same = 0
+    while same < min(len(one), len(other)) and one[same] == other[same]:
+        same += 1
+    return tuple(one[:same])
+
+
+def _headed(section: _Section, common: Sequence[str]) -> list[Block]:
+    """The blocks of a section, its first one after the headings that the common path lacks."""
+    own = ", ".join(section.path[len(common) :])
+    first, *others = section.blocks
+    if not own:
+        return section.blocks
+    if first.kind is Kind.TEXT:
+        return [Block(f"{own.rstrip(' :')}: {first.text}", Kind.ENTRY, 0, first.page), *others]
+    return [Block(f"{own.rstrip(' :')}:", Kind.LEAD, 0, first.page), *section.blocks]
+
+
+def _units(blocks: Iterable[Block]) -> list[_Unit]:
+    """Group each block with those that it introduces, and cut what is longer than a passage."""
+    units: list[_Unit] = []
+    open_ended = False
+    before: Kind | None = None
+    titled = False  # the last block is an item by itself that may be the title of a paragraph
+    for block in blocks:
+        for piece, words in _pieces(block):
+            open_ended = open_ended or (titled and piece.kind is Kind.TEXT)
+            together = units and (open_ended or _belongs(piece, units[-1].blocks[-1]))
+            if together and units[-1].words + words <= _LONGEST:
+                units[-1] = _Unit((*units[-1].blocks, piece), units[-1].words + words)
+            elif together and (taken := _lead(units[-1], words)):
+                kept = units[-1].blocks[: -len(taken)]
+                units[-1] = _Unit(kept, sum(map(_words, kept)))
+                units.append(_Unit((*taken, piece), sum(map(_words, taken)) + words))
+            else:
+                units.append(_Unit((piece,), words))
+            open_ended = introduces(piece)
+            titled = before is not Kind.ITEM and words <= _TITLE_WORDS and _may_be_title(piece)
+            before = piece.kind
+    return _runs(units)
+
+
+def _may_be_title(block: Block) -> bool:
+    """Whether a block of a few words is an item and no sentence: what it is about may stand in paragraphs below it."""
+    return block.kind is Kind.ITEM and block.text[-1] not in ".!?;,"
+
+
+def _belongs(block: Block, before: Block) -> bool:
+    """Whether a block is code after text, or the first item of a list in an item."""
+    if block.kind is Kind.CODE:
+        return before.kind is not Kind.CODE
+    return block.kind is before.kind is Kind.ITEM and _indent(block) > _indent(before)
+
+
+def _indent(block: Block) -> int:
+    return len(block.text) - len(block.text.lstrip(" "))
+
+
+def _lead(unit: _Unit, words: int) -> tuple[Block, ...]:
+    """The blocks at the end of a unit that move to the next one with what they introduce; empty if they do not fit."""
+    start = len(unit.blocks) - 1
+    while start > 0 and introduces(unit.blocks[start - 1]):
+        start -= 1
+    taken = unit.blocks[start:]
+    return taken if start > 0 and sum(map(_words, taken)) + words <= _LONGEST else ()
+
+
+def _runs(units: Sequence[_Unit]) -> list[_Unit]:
+    """Keep a short list or table in one piece, with the text before it."""
+    joined: list[_Unit] = []
+    for unit in units:
+        if joined and unit.blocks[0].kind in (Kind.ITEM, Kind.ROW) and joined[-1].words + unit.words <= _WHOLE:
+            last = joined[-1].blocks[-1].kind
+            if last is unit.blocks[0].kind or last in (Kind.TEXT, Kind.ENTRY):
+                joined[-1] = _Unit((*joined[-1].blocks, *unit.blocks), joined[-1].words + unit.words)
+                continue
+        joined.append(unit)
+    return joined
+
+
+def introduces(block: Block) -> bool:
+    """Whether a block announces the next one."""
+    return block.kind is Kind.LEAD or (block.kind is not Kind.CODE and block.text.endswith((":", "：", ":-")))
+
+
+def _parts(units: Sequence[_Unit]) -> Iterator[list[Block]]:
+    """Units in parts of about equal length, of at most `_LONGEST` words unless one unit is longer."""
+    total = sum(unit.words for unit in units)
+    count = 1 if total <= _WHOLE else -(-total // _WANTED)
+    part: list[Block] = []
+    words = left = 0
+    left = total
+    for unit in units:
+        wanted = left / count if count else _WANTED
+        full = part and words >= _SMALL and words + unit.words / 2 > wanted and left - words >= _SMALL / 2
+        if full or (part and words + unit.words > _LONGEST):
+            yield part
+            left -= words
+            count = max(1, count - 1)
+            part, words = [], 0
+        part.extend(unit.blocks)
+        words += unit.words
+    if part:
+        yield part
+
+
+def _pieces(block: Block) -> Iterator[tuple[Block, int]]:
+    """A block in pieces that fit into a passage, and their words.
+
+    Code is cut between lines, text between sentences or else words.
+    """
+    if (words := _words(block)) <= _LONGEST - _TINY:
+        yield block, words
+        return
+    cut = _code_pieces if block.kind is Kind.CODE else _text_pieces
+    for number, text in enumerate(cut(block.text)):
+        kind = block.kind if number == 0 or block.kind is Kind.CODE else Kind.TEXT
+        piece = Block(text, kind, 0, block.page)
+        yield piece, _words(piece)
+
+
+def _code_pieces(text: str) -> Iterator[str]:
+    """Lines of code in parts, where possible before a line that follows an empty one."""
+    part: list[str] = []
+    words = 0
+    for line in text.split("\n"):
+        length = len(line.split())
+        after_gap = bool(part) and not part[-1].strip()
+        if part and (words + length > _LONGEST - _TINY or (after_gap and words >= _WANTED)):
+            yield "\n".join(part).rstrip()
+            part, words = [], 0
+        if length > _LONGEST - _TINY:
+            if words:
+                yield "\n".join(part).rstrip()
+            yield from (f"    {piece.strip()}" for piece in _by_words(line))
+            part, words = [], 0
+            continue
+        if part or line.strip():
+            part.append(line)
+        words += length
+    if words:
+        yield "\n".join(part).rstrip()
+
+
+def _by_words(line: str) -> Iterator[str]:
+    ends = [word.end() for word in _WORD.finditer(line)]
+    start = 0
+    for end in [*ends[_LONGEST - _TINY - 1 : -1 : _LONGEST - _TINY], len(line)]:
+        yield line[start:end]
+        start = end
+
+
+def _text_pieces(text: str) -> Iterator[str]:
+    start = end = words = 0
+    for first, last in _breakable(text):
+        length = len(text[first:last].split())
+        if words and words + length > _WANTED:
+            yield text[start:end].strip()
+            start, words = first, 0
+        end, words = last, words + length
+    if piece := text[start:].strip():
+        yield piece
+
+
+def _breakable(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of sentences; one that is longer than a passage is split between words."""
+    longest = _LONGEST - _TINY
+    for first, last in _between_words(text):
+        ends = [word.end() for word in _WORD.finditer(text, first, last)]
+        for end in [*ends[longest - 1 : -1 : longest], last]:
+            yield first, end
+            first = end
+
+
+def _between_words(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of sentences. A very long one is cut at any letter, so this adds the rest of the word.
+
+    Scripts without spaces between words are cut where they were.
+    """
+    begin = 0
+    for first, last in sentence_spans(text):
+        if last <= begin:
+            continue
+        if last < len(text) and text[last - 1].isalnum() and text[last].isalnum():
+            rest = _WORD.match(text, last, last + _LONGEST_WORD)
+            if rest is not None and rest.end() - last < _LONGEST_WORD:
+                last = rest.end()
+        yield max(first, begin), last
+        begin = last

@@ -1,0 +1,116 @@
+import gzip
+from pathlib import Path
+
+import pytest
+
+from rag.documents import Document
+from rag.documents.corpus import Corpus
+from rag.documents.duplicates import likeness, packed, sketch_of, unpacked
+from rag.types import Passage
+
+WORDS = [f"word{n}" for n in range(400)]
+TEXT = " ".join(WORDS)
+
+
+def corpus(folder: Path, **files: str) -> Corpus:
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_DOT_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Corpus([folder])
+
+
+def read(found: Corpus) -> list[str]:
+    """The names of the files that have passages."""
+    return list(dict.fromkeys(passage.id.partition("#")[0] for _, passage in found.read()))
+
+
+def document(text: str) -> Document:
+    return Document("", [Passage("1", text=text)])
+
+
+def html(text: str) -> str:
+    return f"<title>T</title><p>{text}</p>"
+
+
+def test_copies_are_read_once_and_named(tmp_path: Path) -> None:
+    found = corpus(tmp_path, a_DOT_txt=TEXT, b_DOT_txt=TEXT, c__a_DOT_txt=TEXT + " and more", d_DOT_txt=TEXT[::-1])
+    assert read(found) == ["a.txt", "d.txt"]
+    assert found.report.twins == {"b.txt": "a.txt", "c/a.txt": "a.txt"}
+
+
+def test_of_two_formats_the_better_is_read_wherever_it_stands(tmp_path: Path) -> None:
+    shorter = " ".join(WORDS[:330])
+    found = corpus(tmp_path, a_DOT_rst=shorter, b__a_DOT_txt=shorter, h__a_DOT_html=html(TEXT), z_DOT_html=html("Z"))
+    assert read(found) == ["h/a.html", "z.html"]
+    assert found.report.twins == {"a.rst": "h/a.html", "b/a.txt": "h/a.html"}
+
+
+def test_the_source_of_a_manual_is_its_twin(tmp_path: Path) -> None:
+    found = corpus(tmp_path, a_DOT_adoc=f"= Mills\n\n{TEXT}", a_DOT_html=html(TEXT), a_DOT_org=TEXT)
+    assert read(found) == ["a.html"]
+
+
+def test_the_source_of_a_paper_is_read_instead_of_its_text(tmp_path: Path) -> None:
+    found = corpus(tmp_path, a_DOT_tex=f"\\documentclass{{article}}\n\\begin{{document}}\n{TEXT}", a_DOT_txt=TEXT)
+    assert read(found) == ["a.tex"]
+
+
+def test_files_of_one_name_that_say_different_things_are_both_read(tmp_path: Path) -> None:
+    found = corpus(tmp_path, a_DOT_txt=TEXT[::-1], a_DOT_html=html(TEXT), v2__a_DOT_html=html(" ".join(WORDS[60:])))
+    assert read(found) == ["a.html", "a.txt", "v2/a.html"]
+
+
+def test_the_source_of_a_page_is_not_even_read(tmp_path: Path) -> None:
+    found = corpus(
+        tmp_path, _sources__b__a_DOT_rst_DOT_txt="\0" * 100, b__a_DOT_html=html(TEXT), _sources__c_DOT_txt=TEXT[::-1]
+    )
+    assert read(found) == ["_sources/c.txt", "b/a.html"]
+    assert found.report.twins == {"_sources/b/a.rst.txt": "b/a.html"}
+    assert found.report.bad == 0
+
+
+def test_short_files_are_left_alone(tmp_path: Path) -> None:
+    assert read(corpus(tmp_path, a_DOT_txt="The same words.", b_DOT_txt="The same words.")) == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize(("shared", "expected"), [(400, 1.0), (360, 0.81), (200, 0.33), (0, 0.0)])
+def test_likeness_is_the_share_of_common_shingles(shared: int, expected: float) -> None:
+    others = [f"other{n}" for n in range(400 - shared)]
+    one, other = (sketch_of(document(" ".join(words))) for words in (WORDS, WORDS[:shared] + others))
+    assert likeness(one, other) == pytest.approx(expected, abs=0.12)
+    assert likeness(unpacked(packed(one)), one) == 1
+
+
+def test_a_sketch_is_the_same_everywhere_and_empty_texts_have_none() -> None:
+    fox = document("The quick brown fox jumps over the lazy dog.")
+    assert packed(sketch_of(fox)) == "AAAAAP9BzxP2eitkE1c8bokFsY9cyseh"
+    assert likeness(sketch_of(document("")), sketch_of(document(""))) == 0
+    with pytest.raises(ValueError, match="not a sketch"):
+        unpacked("?")
+
+
+def test_pages_of_one_mould_with_their_own_titles_are_all_read(tmp_path: Path) -> None:
+    files = {f"{name}_DOT_html": f"<title>{name}</title><p>{TEXT}</p>" for name in ("find_file", "find_path")}
+    assert read(corpus(tmp_path, **files)) == ["find_file.html", "find_path.html"]
+
+
+def test_another_version_is_no_twin(tmp_path: Path) -> None:
+    words = [
+        " ".join(f"{'old' if n % 9 == 0 and version == '2' else 'word'}{n}" for n in range(400)) for version in "23"
+    ]
+    found = corpus(tmp_path, **{"release-1_DOT_2_DOT_md": words[0], "release-1_DOT_3_DOT_md": words[1]})
+    assert read(found) == ["release-1.2.md", "release-1.3.md"]
+
+
+def test_the_source_of_a_packed_page_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "_sources").mkdir()
+    (tmp_path / "_sources" / "a.rst.txt").write_text(TEXT[::-1])
+    (tmp_path / "a.html.gz").write_bytes(gzip.compress(html(TEXT).encode()))
+    assert read(Corpus([tmp_path])) == ["a.html.gz"]
+
+
+def test_the_bytes_of_left_out_sources_are_counted(tmp_path: Path) -> None:
+    found = corpus(tmp_path, a_DOT_html=html(TEXT), _sources__a_DOT_rst_DOT_txt=TEXT)
+    assert read(found) == ["a.html"]
+    assert found.report.bytes_read == found.bytes_total

@@ -1,0 +1,113 @@
+from rag.documents.blocks import Block, Kind, code, entry, heading, item
+from rag.documents.split import passages
+
+
+def sentences(words: int, name: str = "word") -> str:
+    """Text of about so many words, in sentences of ten."""
+    return " ".join(f"{name.title()}{n} {' '.join([name] * 8)} end." for n in range(words // 10))
+
+
+def cut(*blocks: Block) -> list[tuple[str, str]]:
+    return [(passage.section, passage.text) for passage in passages(blocks, "d", "Title")]
+
+
+def lengths(*blocks: Block) -> list[int]:
+    return [len(text.split()) for _, text in cut(*blocks)]
+
+
+def test_short_paragraphs_of_a_section_are_joined_and_long_sections_cut_evenly() -> None:
+    paragraph = Block(sentences(40))
+    assert lengths(*[Block(sentences(40, f"w{n}")) for n in range(3)]) == [120]
+    assert lengths(*[Block(sentences(40, f"w{n}")) for n in range(9)]) == [120] * 3
+    assert lengths(heading("One", 2), paragraph, heading("Two", 2), paragraph) == [40, 40]
+
+
+def test_sections_of_a_few_words_are_joined_under_their_common_heading() -> None:
+    blocks = [heading("Files", 2)]
+    for name in ("Open", "Close", "Print"):
+        blocks += [heading(name, 3), Block(f"{name}s the file that is shown.")]
+    assert cut(*blocks) == [
+        (
+            "Files",
+            "Open: Opens the file that is shown.\n\nClose: Closes the file that is shown.\n\n"
+            "Print: Prints the file that is shown.",
+        ),
+    ]
+
+
+def test_no_passage_runs_over_into_another_document_part() -> None:
+    found = cut(Block("Short."), heading("A", 1), Block("Also short."))
+    assert found == [("", "Short."), ("A", "Also short.")]
+
+
+def test_code_stays_with_the_sentence_before_it() -> None:
+    run = code("$ make\n\n$ make install")
+    assert run is not None
+    blocks = [Block(sentences(150)), Block("Now run:"), run, Block(sentences(150, "next"))]
+    texts = [text for _, text in cut(*blocks)]
+    (with_code,) = (text for text in texts if "$ make" in text)
+    assert "Now run:\n\n    $ make\n    \n    $ make install" in with_code
+    assert not any(text.endswith(":") for text in texts)
+
+
+def test_long_code_is_cut_between_lines_with_its_lead_in_first() -> None:
+    lines = code("\n".join(f"call number {n} with five words" for n in range(100)))
+    assert lines is not None
+    texts = [text for _, text in cut(Block("Here it is:"), lines)]
+    assert texts[0].startswith("Here it is:\n\n    call number 0")
+    assert all(line.startswith("    ") for text in texts[1:] for line in text.split("\n"))
+    assert max(len(text.split()) for text in texts) <= 200
+
+
+def test_a_list_stays_with_its_lead_in() -> None:
+    items = [item(sentences(10, f"i{n}"), 0, "-") for n in range(6)]
+    texts = [text for _, text in cut(Block(sentences(110)), Block("There are these kinds"), *items)]
+    assert texts[1].startswith("There are these kinds\n\n- ")
+    assert texts[1].count("\n\n- ") == 6
+
+
+def test_a_list_that_is_too_long_is_cut_between_items() -> None:
+    texts = [text for _, text in cut(Block("Kinds:"), *[item(sentences(30, f"i{n}"), 0, "-") for n in range(20)])]
+    assert len(texts) > 3
+    assert all(text.startswith(("Kinds:", "- ")) and text.endswith(".") for text in texts)
+
+
+def test_a_long_paragraph_is_cut_at_sentence_ends() -> None:
+    text = sentences(900)
+    found = [text for _, text in cut(Block(text))]
+    assert len(found) > 4
+    assert all(part.endswith(".") and 60 <= len(part.split()) <= 200 for part in found)
+    assert " ".join(found) == text
+
+
+def test_a_sentence_without_end_is_cut_at_words() -> None:
+    found = [text for _, text in cut(Block(" ".join(map(str, range(1000)))))]
+    assert max(len(part.split()) for part in found) <= 200
+    assert " ".join(found).split() == [*map(str, range(1000))]
+
+
+def test_a_definition_that_is_cut_keeps_its_term_in_front() -> None:
+    found = [text for _, text in cut(entry("-f, --force", sentences(300)))]
+    assert found[0].startswith("-f, --force: Word0")
+    assert len(found) > 1
+
+
+def test_a_passage_that_repeats_is_kept_once() -> None:
+    text = Block(sentences(80))
+    assert len(cut(heading("A", 2), text, heading("A", 2), text)) == 1
+
+
+def test_the_page_of_a_passage_is_where_it_begins() -> None:
+    blocks = [Block(sentences(100), page=1), Block(sentences(100, "b"), Kind.TEXT, 0, 2)]
+    assert [passage.page for passage in passages(blocks, "d", "T")] == [1, 2]
+
+
+def test_a_line_of_many_words_without_an_end_is_cut_between_words() -> None:
+    words = [f"word{number}" for number in range(20_000)]
+    assert [word for _, text in cut(Block(" ".join(words))) for word in text.split()] == words
+
+
+def test_an_item_that_is_the_title_of_a_paragraph_stays_with_it() -> None:
+    parts = [(item(f"Part {number}", 0, "-"), Block(sentences(70, f"w{number}"))) for number in range(4)]
+    found = cut(*(block for part in parts for block in part))
+    assert [text.split("\n\n")[::2] for _, text in found] == [["- Part 0", "- Part 1"], ["- Part 2", "- Part 3"]]
