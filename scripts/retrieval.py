@@ -4,7 +4,7 @@
 
 Writes one report per recipe, `RECIPE.json`; a stopped run resumes with the sets missing from the report. Each set runs
 in its own process, one query at a time, so that peak memory is that of one recipe on one set. `--markdown` prints
-existing reports, with the index figures that scripts/bench/parts.py wrote next to them (`parts.json`).
+existing reports, with the figures of the index beside them (`parts.json`, at revision 2449ce1f).
 """
 
 import json

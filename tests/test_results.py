@@ -1,11 +1,13 @@
-"""The command in every result file is one that others can run, and it writes that file."""
+"""The command in every result file is one that others can run, here or in an older revision, and writes that file."""
 
 import argparse
 import importlib
 import json
 import os
+import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,8 +24,9 @@ from scripts.make_results import FIGURES, PAGE, PARTS, further_table, lines
 
 ROOT = Path(__file__).parents[1]
 RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / "results").rglob("*.json"))
-
-
+OLDER = dict(  # results whose command is in an older revision only
+    re.findall(r"^\| `([^`]+)` \|.*\| (\w+) \|$", (ROOT / "eval/results/README.md").read_text("utf-8"), re.MULTILINE)
+)
 OUTPUTS = ("out", "report", "results")  # the options that name what a command writes
 
 
@@ -34,11 +37,11 @@ class ParsedError(Exception):
 def commands(value: object) -> Iterator[str]:
     """The commands in the provenance of a result."""
     if isinstance(value, dict):
-        for key, one in value.items():
-            if key == "command" and isinstance(one, str):
-                yield one
+        for key, item in value.items():
+            if key == "command" and isinstance(item, str):
+                yield item
             else:
-                yield from commands(one)
+                yield from commands(item)
 
 
 def parsed_script(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> dict[str, object]:
@@ -69,9 +72,9 @@ def parsed_script(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> dict[str,
     monkeypatch.setattr(sys, "argv", argv[2:] if module else argv[1:])
     monkeypatch.delitem(sys.modules, argv[2], raising=False)
     run = partial(runpy.run_module, argv[2]) if module else partial(runpy.run_path, str(ROOT / argv[1]))
-    with pytest.raises(ParsedError) as found:
+    with pytest.raises(ParsedError) as error:
         run(run_name="__main__")
-    values = found.value.args[0]
+    values = error.value.args[0]
     assert isinstance(values, dict)
     return values
 
@@ -100,36 +103,91 @@ def test_further_metrics_have_a_row_for_each_system() -> None:
     metric = {"value": 0.5, "interval95": [0.25, 0.75]}
     metrics = dict.fromkeys(["autoais", "autoais_second", "liu_precision", "trec_recall", "trec_precision"], metric)
     metrics["liu_recall"] = {"value": None, "interval95": None}
-    one = {"label": "reader", "same_judge": True, "ways": {}, "metrics": metrics}
-    *_, row = further_table({"second_judge": "lexical", "systems": [one]})
+    system = {"label": "reader", "same_judge": True, "ways": {}, "metrics": metrics}
+    *_, row = further_table({"second_judge": "lexical", "systems": [system]})
     half = "50.0 (25 to 75)"
     assert row == f"| `reader`\\* | {half} | {half} |  | {half} | {half} | {half} |"
 
 
-@pytest.mark.parametrize("result", RESULTS)
+def recorded(result: str) -> list[str]:
+    lines = sorted(set(commands(json.loads((ROOT / result).read_text("utf-8")))))
+    for line in lines:
+        words = shlex.split(line)
+        assert not [word for word in words if word.startswith(("/", "~", "../../")) or ".rag-build-" in word], line
+    return lines
+
+
+def is_older(result: str) -> bool:
+    return result.removeprefix("eval/results/") in OLDER
+
+
+@pytest.mark.parametrize("result", [result for result in RESULTS if not is_older(result)])
 def test_the_command_of_a_result_writes_it(result: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    recorded = sorted(set(commands(json.loads((ROOT / result).read_text("utf-8")))))
-    written = set()
-    for line in recorded:
+    outputs = set()
+    for line in recorded(result):
         argv = shlex.split(line)
-        assert not [one for one in argv if one.startswith(("/", "~", "../../")) or ".rag-build-" in one], line
         values = parsed_script(monkeypatch, argv) if argv[0] == "python" else parsed_program(argv)
-        written |= {path.resolve() for name, path in values.items() if name in OUTPUTS and isinstance(path, Path)}
-    assert {ROOT / result, (ROOT / result).parent} & written, recorded
+        outputs |= {path.resolve() for name, path in values.items() if name in OUTPUTS and isinstance(path, Path)}
+    assert {ROOT / result, (ROOT / result).parent} & outputs
+
+
+@pytest.mark.parametrize("result", list(filter(is_older, RESULTS)))
+def test_the_command_of_an_older_result_is_in_its_revision(result: str) -> None:
+    lines = recorded(result)
+    assert any(result in line or str(Path(result).parent) in line for line in lines), lines
+    for line in lines:
+        argv = shlex.split(line)
+        script = f"{argv[2].replace('.', '/')}.py" if argv[1] == "-m" else argv[1]
+        assert_in_revision(script if argv[0] == "python" else "pyproject.toml", OLDER[result[len("eval/results/") :]])
+
+
+def test_only_results_that_exist_are_listed_as_older() -> None:
+    assert set(OLDER) <= {result.removeprefix("eval/results/") for result in RESULTS}
+
+
+def assert_in_revision(path: str, revision: str) -> None:
+    """Assert that the file is in the revision, where the checkout has its history."""
+    git = ["git", "-C", str(ROOT), "cat-file", "-e"]
+    if shutil.which("git") and not subprocess.run([*git, revision], capture_output=True, check=False).returncode:
+        process = subprocess.run([*git, f"{revision}:{path}"], capture_output=True, text=True, check=False)
+        assert process.returncode == 0, process.stderr
+
+
+PAGES = [
+    *(ROOT / "docs").rglob("*.md"), *(ROOT / "eval").rglob("*.toml"), *(ROOT / "eval").rglob("*.md"),
+    *(ROOT / "rag").rglob("*.md"), *(ROOT / "rag").rglob("*.py"), *(ROOT / "eval/autoais").rglob("*.py"),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile")),
+]  # fmt: skip
+SCRIPT = re.compile(r"\bscripts([./])(\w+(?:\1\w+)*)(\.py\b)?[^\s`]*`?(?: at revision (\w+))?")
+
+
+def test_every_script_that_a_page_names_is_there_or_has_its_revision() -> None:
+    count = 0
+    for page in PAGES:
+        for separator, name, suffix, revision in SCRIPT.findall(page.read_text("utf-8")):
+            if (separator == "/") != bool(suffix):  # a folder, or the end of a sentence
+                continue
+            count += 1
+            path = f"scripts/{name.replace('.', '/')}.py"
+            if revision:
+                assert_in_revision(path, revision)
+            else:
+                assert (ROOT / path).is_file() or (ROOT / path[:-3]).is_dir(), (page, path)
+    assert count > 30
 
 
 def test_a_recorded_command_can_be_typed_by_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     here = tmp_path / "a" / "checkout"
     (here / "scripts").mkdir(parents=True)
     monkeypatch.chdir(here)
-    given = ["/usr/bin/autoais", "score", str(here / "x y.jsonl"), str(tmp_path / "a" / "data"), "/etc/q", "--top", "5"]
-    monkeypatch.setattr(sys, "argv", given)
+    argv = ["/usr/bin/autoais", "score", str(here / "x y.jsonl"), str(tmp_path / "a" / "data"), "/etc/q", "--top", "5"]
+    monkeypatch.setattr(sys, "argv", argv)
     assert command() == "autoais score 'x y.jsonl' ../data /etc/q --top 5"
     (here / "scripts" / "count.py").write_text("from autoais.io.provenance import command; print(command())")
-    for how, said in ((["scripts/count.py"], "scripts/count.py"), (["-m", "scripts.count"], "-m scripts.count")):
-        done = subprocess.run(
-            [sys.executable, *how, "5"], env=os.environ | {"PYTHONPATH": f"{ROOT / 'eval'}:."}, check=True,
+    for words in (["scripts/count.py"], ["-m", "scripts.count"]):
+        process = subprocess.run(
+            [sys.executable, *words, "5"], env=os.environ | {"PYTHONPATH": f"{ROOT / 'eval'}:."}, check=True,
             capture_output=True, text=True,
         )  # fmt: skip
-        assert done.stdout == f"python {said} 5\n"
+        assert process.stdout == f"python {' '.join(words)} 5\n"

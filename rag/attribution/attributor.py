@@ -12,7 +12,7 @@ from autoais.text.words import content_stems, idf
 from autoais.types import Attribution, Judge, Judgement, Span
 from rag.types import Citation, Passage
 
-# Chosen on every eighth question of nq_pool_dev (scripts/bench/posthoc.py): judging more pairs gains little.
+# Chosen on every eighth question of nq_pool_dev (open-nq-pool/post-hoc-constants.json): more pairs gain little.
 _CANDIDATES = 5  # passages judged per claim
 _AMOUNT = re.compile(r"[$€£¥]?\b((?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,6})?)(?!\d|[.,]\d)")
 _LARGE = 100  # from which on two equal numbers are hardly equal by chance

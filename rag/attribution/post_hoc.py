@@ -21,7 +21,7 @@ from rag.retrievers.fusion import reciprocal_ranks, sum_scores
 from rag.systems import System
 from rag.types import Answer, CitedSentence, Hit, Question
 
-DEFAULT_K = 10  # hits per search; more gain little (scripts/bench/posthoc.py)
+DEFAULT_K = 10  # hits per search; more gain little (eval/results/open-nq-pool/post-hoc-constants.json)
 
 
 class PostHoc:

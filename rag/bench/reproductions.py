@@ -20,8 +20,8 @@ COMMANDS = (
     "autoais ais-report", "autoais compare", "autoais convert", "autoais meta", "autoais score",
     "rag answer", "rag bench judges", "rag eval-run", "rag index build", "rag search",
     "python -m scripts.bench.abstention measure", "python -m scripts.bench.partial",
-    "python -m scripts.bench.field_weights", "python -m scripts.bench.shared_words",
-    "python -m scripts.bench.three_way", "python -m scripts.coverage", "python -m scripts.retrieval",
+    "python -m scripts.bench.shared_words", "python -m scripts.bench.three_way", "python -m scripts.coverage",
+    "python -m scripts.retrieval",
 )  # fmt: skip
 NOT_REPRODUCIBLE = "not-reproducible"  # the file of what no reproduction makes again
 TOLERANCE = 5e-7  # results are rounded to six decimals

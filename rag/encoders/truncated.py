@@ -1,7 +1,7 @@
 """The first numbers of the vectors of another encoder: `truncated:128,static`.
 
 Vectors take less memory and disk, and find less. Models trained for it lose little (Matryoshka representation learning,
-Kusupati et al. 2022); others lose more. `scripts/bench/truncated.py` measures how much.
+Kusupati et al. 2022); others lose more (`eval/results/truncated.json`).
 """
 
 from collections.abc import Sequence

@@ -9,7 +9,7 @@ from autoais.text.words import content_stems, idf
 from rag.generators.answer_types import answer_type
 from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
-# scripts/bench/extractive.py measures the effect of each constant on answer recall and wrong answers.
+# The effect of each constant on answer recall and wrong answers: eval/results/open-nq-pool/extractive-constants.json.
 _ENOUGH = 0.4  # minimum share of the question's weighted words in sentence and headings
 _MOST = 3  # sentences in an answer
 _WORTH = 0.8  # minimum score of a further sentence, as a share of the best one's

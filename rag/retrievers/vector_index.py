@@ -55,7 +55,7 @@ _CODED = {**_IVF, "code": 0}
 
 # `lists`: number of inverted lists; `probe`: lists searched; `code`: bytes of a product quantizer's code;
 # `links`, `effort`, `effort_built`: HNSW's M, efSearch and efConstruction; `depth`, `refine`: see `Searcher`.
-# scripts/bench/ann.py measures them. Each code is stored with its row number (8 bytes).
+# Measured in eval/results/ann-*.json. Each code is stored with its row number (8 bytes).
 KINDS = {
     "flat": Kind("Flat", {}, lambda d, s: 2.0 * d, lambda d, s: 0, {}, on_gpu=True),
     "hnsw": Kind(

@@ -28,9 +28,9 @@ from rag.errors import FormatError, RagError, UsageError, UserError
 from rag.index.open import open_index
 from rag.index.parts import recipes_of
 from rag.systems import open_system
-from scripts.timeless import timeless
 from tests.chat_server import running
 from tests.conftest import Command, one_line_error, write_corpus
+from tests.rag.bench.timeless import timeless
 
 ROOT = Path(__file__).parents[3]
 QUESTIONS: list[dict[str, Any]] = [
