@@ -54,12 +54,12 @@ test: .venv-test/done
 whole: whole-others whole-rag whole-indexes whole-pages
 
 # With servers and browsers.
-PAGES = tests/rag/annotate tests/rag/bench tests/rag/collect tests/rag/serve tests/rag/web
+PAGES = tests/rag/annotate tests/rag/bench tests/rag/bench/collections tests/rag/serve tests/rag/web
 
 whole-pages: .venv-test/done
 	.venv-test/bin/pytest $(PAGES)
 
-INDEXES = tests/rag/documents tests/rag/encoders tests/rag/index tests/rag/retrievers
+INDEXES = tests/rag/documents tests/rag/retrieval/encoders tests/rag/index tests/rag/retrieval
 
 whole-indexes: .venv-test/done
 	.venv-test/bin/pytest $(INDEXES)
@@ -85,9 +85,9 @@ docs: .venv-test/done
 
 # The core by itself, without torch or any extra, on the other Pythons where they exist (on the path, or pyenv's): the
 # public APIs and commands, and what is written in C or depends on the version of a package.
-CORE = tests/rag/test_api.py tests/rag/test_cli.py tests/rag/test_config.py tests/rag/test_doctor.py tests/rag/documents \
-  tests/rag/index tests/rag/generators tests/rag/retrievers/test_retrieval.py tests/autoais/test_api.py \
-  tests/autoais/test_score_cli.py tests/autoais/text tests/autoais/judges/test_shipped_judge.py \
+CORE = tests/rag/test_api.py tests/rag/commands/test_main.py tests/rag/base/test_config.py tests/rag/commands/test_doctor.py tests/rag/documents \
+  tests/rag/index tests/rag/answer/generators tests/rag/retrieval/test_retrieval.py tests/autoais/test_api.py \
+  tests/autoais/commands/test_score.py tests/autoais/base/text tests/autoais/judges/test_shipped_judge.py \
   tests/autoais/judges/test_cache.py tests/test_layers.py tests/test_packaging.py tests/test_plugins.py
 
 .PRECIOUS: .venv-%/done
@@ -129,7 +129,7 @@ core-%: .venv-%/done
 	@touch $@
 
 databases: .venv-databases/done
-	.venv-databases/bin/python -m pytest -rs tests/rag/retrievers/test_databases.py
+	.venv-databases/bin/python -m pytest -rs tests/rag/retrieval/test_databases.py
 
 # Ray, and two of its nodes on this machine.
 .venv-ray/done: pyproject.toml .venv-uv/done
@@ -138,7 +138,7 @@ databases: .venv-databases/done
 	@touch $@
 
 ray: .venv-ray/done
-	.venv-ray/bin/python -m pytest -rs tests/autoais/test_engines.py tests/rag/test_engines.py
+	.venv-ray/bin/python -m pytest -rs tests/autoais/base/test_engines.py tests/rag/answer/test_engines.py
 
 integrations: .venv-integrations/done .venv-frameworks/done
 	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 .venv-integrations/bin/python -m pytest -rs tests/autoais/integrations

@@ -11,9 +11,12 @@ Importing `rag` loads nothing else; each name is imported on first use.
 
 from typing import TYPE_CHECKING
 
-from autoais.exports import on_first_use
+from autoais.base.exports import on_first_use
 
 if TYPE_CHECKING:
+    from rag.answer.conversation import Conversation, Turn
+    from rag.answer.from_markers import cited_answer
+    from rag.answer.systems import System, SystemKind
     from rag.api import (
         SystemOptions,
         add_recipe,
@@ -33,8 +36,7 @@ if TYPE_CHECKING:
         update_index,
         verify_index,
     )
-    from rag.conversation import Conversation, Turn
-    from rag.errors import (
+    from rag.base.errors import (
         AuthenticationError,
         BusyError,
         CitationError,
@@ -47,29 +49,27 @@ if TYPE_CHECKING:
         UsageError,
         UserError,
     )
+    from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
     from rag.index.index import Index
     from rag.index.rebuild import Changes
-    from rag.marked import cited_answer
-    from rag.planning import Plan
-    from rag.retrievers import Retriever, RetrieverKind
-    from rag.systems import System, SystemKind
-    from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
+    from rag.retrieval import Retriever, RetrieverKind
+    from rag.retrieval.planning import Plan
 
     __version__: str
 
 _WHERE = {
     "rag.api": "SystemOptions add_recipe add_to_index ask attribute build_index build_shards import_index "
     "merge_indexes open_index open_retriever open_system plan_index remove_from_index search update_index verify_index",
-    "rag.conversation": "Conversation Turn",
-    "rag.errors": "AuthenticationError BusyError CitationError FormatError IndexingError NotFoundError QuestionError "
-    "RagError TimeLimitError UsageError UserError",
+    "rag.answer.conversation": "Conversation Turn",
+    "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError NotFoundError "
+    "QuestionError RagError TimeLimitError UsageError UserError",
     "rag.index.index": "Index",
     "rag.index.rebuild": "Changes",
-    "rag.marked": "cited_answer",
-    "rag.planning": "Plan",
+    "rag.answer.from_markers": "cited_answer",
+    "rag.retrieval.planning": "Plan",
     "rag.retrievers": "Retriever RetrieverKind",
     "rag.systems": "System SystemKind",
-    "rag.types": "Answer Citation CitedSentence Hit Passage Question Unresolved",
+    "rag.base.types": "Answer Citation CitedSentence Hit Passage Question Unresolved",
 }
 
 __all__ = [

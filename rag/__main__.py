@@ -2,12 +2,12 @@
 
 import sys
 
-from autoais.interrupts import start
+from autoais.base.interrupts import start
 
 
 def main() -> None:
     """Entry point of `rag`."""
-    start("rag.cli")
+    start("rag.commands.main")
 
 
 if __name__ == "__main__":

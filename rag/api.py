@@ -8,21 +8,21 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from autoais.answers import CitedAnswer
-from autoais.types import Judge
-from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
-from rag.errors import IndexingError, RagError, UsageError, check_list, check_type
+from autoais.base.answers import CitedAnswer
+from autoais.base.types import Judge
+from rag.answer.systems import Options, System
+from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
+from rag.base.errors import IndexingError, RagError, UsageError, check_list, check_type
+from rag.base.progress import Count, Progress, no_progress
+from rag.base.types import Answer, Hit, Question
 from rag.index.index import Index
 from rag.index.rebuild import Changes
-from rag.progress import Count, Progress, no_progress
-from rag.retrievers import Retriever
-from rag.systems import Options, System
-from rag.types import Answer, Hit, Question
+from rag.retrieval import Retriever
 
 if TYPE_CHECKING:
     from rag.documents.corpus import Corpus
     from rag.index.build import Estimate
-    from rag.planning import Plan
+    from rag.retrieval.planning import Plan
 
 AnyIndex = Index | str | Path | None
 """An open index, an index folder, or None for the handbook that ships with rag."""
@@ -130,16 +130,17 @@ def build_shards(
     The indexes are `001-of-008.index` and so on, each built by `build_index` with these options in a process of its
     own, `processes` at a time (default: one per core). The recipe, `shards.toml`, searches them with the last of
     `recipes`, or else with `bm25`. Run it again to resume a stopped build: shards that are there are updated, unless
-    `replace`. `memory` limits each shard. `engine`, `address` and `workers` are those of `autoais.engines.open_engine`:
-    the encoders of the recipes run there, for one shard at a time unless `processes` says more. When a shard that is
-    there is updated, changed passages are encoded on this machine. Raises `UsageError` for URLs, for fewer than two
-    shards, for a recipe that has shards of its own and for an engine without a recipe; `IndexingError` as `build_index`
-    does, for a process that was killed, and for a folder that holds other indexes.
+    `replace`. `memory` limits each shard. `engine`, `address` and `workers` are those of
+    `autoais.base.engines.open_engine`: the encoders of the recipes run there, for one shard at a time unless
+    `processes` says more. When a shard that is there is updated, changed passages are encoded on this machine. Raises
+    `UsageError` for URLs, for fewer than two shards, for a recipe that has shards of its own and for an engine without
+    a recipe; `IndexingError` as `build_index` does, for a process that was killed, and for a folder that holds other
+    indexes.
     """
-    from autoais.engines import ENGINES
-    from rag.corpus.urls import is_url
+    from autoais.base.engines import ENGINES
+    from rag.base.urls import is_url
     from rag.documents.sources import MOST_SHARDS
-    from rag.sharding import Options, jobs, recipe_of, run, write_recipe
+    from rag.retrieval.sharding import Options, jobs, recipe_of, run, write_recipe
 
     _check_new(to)
     listed, named = _sources(sources), check_recipes(recipes) or []
@@ -220,10 +221,10 @@ def merge_indexes(
     one on a server; `IndexingError` for indexes that have an id or a source in common, and for shards of which one is
     missing or that are of another build.
     """
+    from rag.commands.display import counted
     from rag.index.merge import estimate_merge, merge, plan_merge
     from rag.index.parts import recipes_of
-    from rag.retrievers import merge_parts
-    from rag.terminal import counted
+    from rag.retrieval import merge_parts
 
     _check_new(to)
     check_list("indexes", indexes, "a list of index folders")
@@ -244,8 +245,8 @@ def merge_indexes(
 
 def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[[str], None], *, replace: bool) -> None:
     """Build passages and postings."""
+    from rag.commands.display import counted, left_out
     from rag.index.build import build, check_new, estimate
-    from rag.terminal import counted, left_out
 
     if not replace:
         check_new(to)
@@ -269,7 +270,7 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
 @contextmanager
 def _told(needed: "Estimate", to: Path, log: Callable[[str], None]) -> Iterator[None]:
     """Say what a build needs, and if it is stopped, what there is."""
-    from rag.terminal import free_disk, megabytes
+    from rag.commands.display import free_disk, megabytes
 
     log(f"needs about {megabytes(needed.disk)} of disk ({free_disk(to)} free), {megabytes(needed.memory)} of memory")
     try:
@@ -294,7 +295,7 @@ def default_recipes(folder: str | Path) -> tuple[str, ...]:
 
 def _sources(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
     """URLs as strings, all others as paths."""
-    from rag.corpus.urls import is_url
+    from rag.base.urls import is_url
 
     check_type("sources", given, "a path or a list of paths", str, Path, Iterable)
     listed = [given] if isinstance(given, str | Path) else list(given)
@@ -305,7 +306,7 @@ def _sources(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 def check_recipes(recipes: Sequence[str] | None) -> list[str] | None:
     """The names as a list; raises `RagError` for a recipe that cannot be read, before a long build and not after it."""
-    from rag.retrievers import parts_of
+    from rag.retrieval import parts_of
 
     if recipes is None:
         return None
@@ -378,7 +379,7 @@ def update_index(
     gone, or if another process is writing to the index.
     """
     from rag.index.update import update
-    from rag.retrievers import carry_parts
+    from rag.retrieval import carry_parts
 
     return update(
         _folder(folder),
@@ -411,7 +412,7 @@ def add_to_index(
     `UsageError` for a URL that may not be fetched, and `FormatError` for an id that occurs twice.
     """
     from rag.index.update import add
-    from rag.retrievers import carry_parts
+    from rag.retrieval import carry_parts
 
     return add(
         _folder(folder),
@@ -435,7 +436,7 @@ def remove_from_index(
     Raises `IndexingError` for a target that matches nothing, and if no passage would remain.
     """
     from rag.index.update import remove
-    from rag.retrievers import carry_parts
+    from rag.retrieval import carry_parts
 
     check_type("targets", targets, "a path, a glob or a list of them", str, Path, Iterable)
     listed = [targets] if isinstance(targets, str | Path) else list(targets)
@@ -486,8 +487,8 @@ def add_recipe(
     with a line for what each part needs of disk and memory, and when it is there. Raises `IndexingError` on a full
     disk, or if another process is adding the part.
     """
-    from rag.retrievers import kind_of, parts_of
-    from rag.terminal import free_disk, megabytes
+    from rag.commands.display import free_disk, megabytes
+    from rag.retrieval import kind_of, parts_of
 
     folder, budget, added = _folder(folder), _budget(memory, [recipe]), []
     for name, part in parts_of(recipe):
@@ -535,7 +536,7 @@ def plan_index(
     at each step. Raises `UsageError` for numbers that are too small, and for URLs.
     """
     from rag.documents.corpus import Corpus
-    from rag.planning import plan
+    from rag.retrieval.planning import plan
 
     named, paths = check_recipes(recipes), []
     for source in _sources(sources):
@@ -555,7 +556,7 @@ def open_retriever(recipe: AnyRecipe = "bm25", index: AnyIndex = None) -> Retrie
 
     Raises `RagError` for an unknown recipe, `IndexingError` if the index lacks a part that the recipe needs.
     """
-    from rag.retrievers import open_retriever as opened
+    from rag.retrieval import open_retriever as opened
 
     check_type("recipe", recipe, "a name, a .toml file or an open retriever", str, Path, Retriever)
     return recipe if isinstance(recipe, Retriever) else opened(str(recipe), _opened(index))
@@ -572,7 +573,7 @@ def search(query: str, index: AnyIndex = None, *, recipe: AnyRecipe = "bm25", k:
 
 
 class SystemOptions(TypedDict, total=False):
-    """The options of a system: its retriever, its number of passages, and those of `rag.systems.Options`."""
+    """The options of a system: its retriever, its number of passages, and those of `rag.answer.systems.Options`."""
 
     recipe: AnyRecipe | None
     k: int | None
@@ -591,7 +592,7 @@ def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: U
     `min_confidence` (0 to 1), `prompt`, `context` (tokens), `temperature`, `seed` and `revise` apply to systems that
     support them. Raises `RagError` for an unknown name, or an option that the system does not support.
     """
-    from rag.systems import open_system as opened
+    from rag.answer.systems import open_system as opened
 
     if unknown := sorted(options.keys() - SystemOptions.__annotations__.keys()):
         raise UsageError(f"no option called {unknown[0]!r}; there are: {', '.join(SystemOptions.__annotations__)}")
@@ -639,8 +640,8 @@ def attribute(
     sentences (`drop`) or has a language model rewrite them (`gguf:<file>`).
     """
     from autoais.judges import open_judge
-    from rag.attribution.post_hoc import PostHoc, given, given_pair
-    from rag.attribution.revise import open_reviser
+    from rag.answer.attribution.post_hoc import PostHoc, given, given_pair
+    from rag.answer.attribution.revise import open_reviser
 
     if isinstance(answers, str):
         raise UsageError("answers should be a list of (question, answer) pairs, found one string")

@@ -13,12 +13,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from rag.encoders import Encoder
-from rag.errors import QuestionError, RagError, UsageError
-from rag.llms import Completion, LanguageModel, Message, ModelError, cut_at, in_pieces
-from rag.retrievers import Retriever
-from rag.systems import System
-from rag.types import Question
+from rag.answer.llms import Completion, LanguageModel, Message, ModelError, cut_at, in_pieces
+from rag.answer.systems import System
+from rag.base.errors import QuestionError, RagError, UsageError
+from rag.base.types import Question
+from rag.retrieval import Retriever
+from rag.retrieval.encoders import Encoder
 
 TEXTS = ("river", "Warsaw is the capital of Poland.", "東京", "\x00 [SEP] <s>", "a long text " * 200)
 MESSAGES = (Message("user", "What is the capital of Poland?"),)

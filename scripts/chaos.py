@@ -29,11 +29,11 @@ from pathlib import Path
 from typing import Any
 
 import rag
-from autoais.answers import write_answers
-from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.provenance import provenance, sha256_file
-from rag.answer_files import answer_file
-from rag.collect import build_collection, open_collection
+from autoais.base.answers import write_answers
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.io.provenance import provenance, sha256_file
+from rag.answer.answer_files import answer_file
+from rag.bench.collections import build_collection, open_collection
 from rag.index.listing import files_of
 
 DURABLE = ("fsync", "fdatasync", "rename", "renameat", "renameat2", "ftruncate", "unlink", "unlinkat", "mkdir", "rmdir")

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import autoais
-from autoais.comparison import compare
-from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
-from autoais.io.provenance import provenance, sha256_files
+from autoais.base.io.jsonl import dumps, read_objects, round_floats, write_atomic
+from autoais.base.io.provenance import provenance, sha256_files
 from autoais.meta import evaluate
 from autoais.metrics import intervals
+from autoais.metrics.comparison import compare
 from autoais.metrics.intervals import Interval, clopper_pearson
 from autoais.metrics.ppi import corrected
 from autoais.metrics.rates import Mean

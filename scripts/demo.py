@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 import rag
-from rag.network import RequestError, get
+from rag.base.network import RequestError, get
 from rag.serve import serve_indexes
 
 PACKAGE = "borgbackup-doc"

@@ -1,7 +1,7 @@
 """Fragments: sentences of an answer that cannot be read on their own."""
 
-from rag.generators.units import CODE, ENTRY, ITEM, ROW, units
-from rag.types import Answer, CitedSentence
+from rag.answer.generators.units import CODE, ENTRY, ITEM, ROW, units
+from rag.base.types import Answer, CitedSentence
 
 _ENDS = frozenset(".!?…)]\"'”’»;:")
 

@@ -26,9 +26,9 @@ from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from autoais.errors import UserError
-from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.provenance import provenance
+from autoais.base.errors import UserError
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.io.provenance import provenance
 from scripts.fuzzing.mutate import mutated
 from scripts.fuzzing.targets import TARGETS, Case, Target
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from autoais.io.jsonl import write_atomic
+from autoais.base.io.jsonl import write_atomic
 from autoais.judges.minilm import SHIPPED, MiniLMJudge
 from autoais.metrics.intervals import clopper_pearson
 from scripts.cards import base, files, paragraph

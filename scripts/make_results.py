@@ -20,15 +20,15 @@ from typing import Annotated, Any
 import typer
 
 import autoais
-from autoais.answers import CitedAnswer, write_answers
-from autoais.io.jsonl import dumps, round_floats, write_atomic
-from autoais.io.provenance import command
-from autoais.questions import read_questions
-from autoais.types import CitedSentence, Question
+from autoais.base.answers import CitedAnswer, write_answers
+from autoais.base.io.jsonl import dumps, round_floats, write_atomic
+from autoais.base.io.provenance import command
+from autoais.base.types import CitedSentence, Question
+from autoais.formats.questions import read_questions
 from rag.bench.report.summary import summary
 from rag.bench.report.tables import metric_of
 from rag.bench.results import SystemRun, grouped, read_run
-from rag.reader import Reader
+from rag.retrieval.reader import Reader
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "systems"

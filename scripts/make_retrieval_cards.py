@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import write_atomic
-from rag.encoders.static import SHIPPED as STATIC
-from rag.encoders.static import Static
-from rag.reader import SHIPPED as READER
-from rag.reader import Reader
+from autoais.base.io.jsonl import write_atomic
+from rag.retrieval.encoders.static import SHIPPED as STATIC
+from rag.retrieval.encoders.static import Static
+from rag.retrieval.reader import SHIPPED as READER
+from rag.retrieval.reader import Reader
 from scripts.bench.abstention import REFUSED
 from scripts.cards import base, files, paragraph
 

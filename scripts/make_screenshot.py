@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 import rag
-from rag.terminal import show_answer
+from rag.commands.display import show_answer
 
 QUESTION = "What is citation precision?"
 

@@ -17,8 +17,8 @@ from typing import Annotated
 import typer
 import zstandard
 
-from autoais.io.jsonl import write_atomic
-from autoais.questions import read_questions
+from autoais.base.io.jsonl import write_atomic
+from autoais.formats.questions import read_questions
 
 GOLD = ("nq/nq_pool_dev.jsonl", "miracl/dev_pool.jsonl", "clapnq/dev.jsonl")
 SEED = 17

@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.provenance import provenance
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.io.provenance import provenance
 
 ROOT = Path(__file__).parents[1]
 METRICS = ("tests/autoais/metrics",)
@@ -25,8 +25,8 @@ META = ("tests/autoais/meta/test_meta.py", "tests/autoais/metrics/test_intervals
 MODULES = {
     "metrics/intervals": (*METRICS, "tests/autoais/meta/test_meta.py"),
     "metrics/paired": ("tests/autoais/metrics/test_paired.py",),
-    "metrics/rates": (*METRICS, "tests/autoais/test_scoring.py"),
-    "metrics/scores": (*METRICS, "tests/autoais/test_scoring.py"),
+    "metrics/rates": (*METRICS, "tests/autoais/metrics/test_scoring.py"),
+    "metrics/scores": (*METRICS, "tests/autoais/metrics/test_scoring.py"),
     "metrics/claims": METRICS,
     "metrics/alce": METRICS,
     "metrics/hagrid": METRICS,
@@ -34,14 +34,14 @@ MODULES = {
     "metrics/trec": METRICS,
     "metrics/ppi": METRICS,
     "metrics/alce_answers": METRICS,
-    "scoring": (*METRICS, "tests/autoais/test_scoring.py", "tests/autoais/test_api.py"),
+    "scoring": (*METRICS, "tests/autoais/metrics/test_scoring.py", "tests/autoais/test_api.py"),
     "metrics/nuggets": METRICS,
     "metrics/extractive": ("tests/autoais/metrics/test_extractive.py", "tests/autoais/meta/test_ais_report.py"),
     "metrics/short_answers": METRICS,
     "metrics/attrscore": (*METRICS, *META),
-    "comparison": ("tests/autoais/test_comparison.py", "tests/autoais/test_runs.py"),
+    "comparison": ("tests/autoais/metrics/test_comparison.py", "tests/autoais/metrics/test_runs.py"),
     "meta/agreement": (
-        "tests/autoais/test_comparison.py",
+        "tests/autoais/metrics/test_comparison.py",
         "tests/autoais/meta/test_agreement.py",
         "tests/autoais/meta/test_ais_report.py",
     ),
@@ -49,7 +49,7 @@ MODULES = {
     "meta/ais_report": ("tests/autoais/meta/test_ais_report.py",),
     "meta/correlation": META,
     "meta/evaluate": META,
-    "meta/human": ("tests/autoais/meta/test_human.py", "tests/autoais/test_scoring.py"),
+    "meta/human": ("tests/autoais/meta/test_human.py", "tests/autoais/metrics/test_scoring.py"),
     "meta/logistic": ("tests/autoais/meta/test_calibrate.py",),
     "meta/calibrate": ("tests/autoais/meta/test_calibrate.py",),
 }

@@ -52,17 +52,17 @@ from typing import Annotated, Any
 import typer
 
 import rag
-from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
-from autoais.io.provenance import provenance, sha256_file
+from autoais.base.io.jsonl import dumps, read_objects, round_floats, write_atomic
+from autoais.base.io.provenance import provenance, sha256_file
 from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.nuggets import first_words, nuggets_found
 from autoais.metrics.short_answers import exact_match, has_answer
-from rag.errors import QuestionError
+from rag.answer.specs import SystemSpec
+from rag.answer.systems import open_system
+from rag.base.errors import QuestionError
+from rag.base.types import Answer, Question
 from rag.index.index import Index
-from rag.specs import SystemSpec
-from rag.systems import open_system
 from rag.training.labelled import Fingerprint, find_quote
-from rag.types import Answer, Question
 from scripts.fragments import is_fragment
 from scripts.results import tell
 

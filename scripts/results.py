@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.base.io.jsonl import dumps, round_floats, write_atomic
 
 
 def tell(result: dict[str, Any], out: Path | None, digits: int = 4) -> None:

@@ -20,12 +20,12 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from autoais.errors import UserError
-from autoais.io.jsonl import dumps, field, read_objects, round_floats, write_atomic
-from autoais.io.paths import folder_size
-from autoais.io.provenance import command, sha256_file, versions
-from autoais.questions import read_questions
-from autoais.types import Question
+from autoais.base.errors import UserError
+from autoais.base.io.jsonl import dumps, field, read_objects, round_floats, write_atomic
+from autoais.base.io.paths import folder_size
+from autoais.base.io.provenance import command, sha256_file, versions
+from autoais.base.types import Question
+from autoais.formats.questions import read_questions
 from rag.index.recipes import read_recipe, walk_recipes
 
 T = TypeVar("T")
@@ -54,12 +54,12 @@ def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
     and is read after the last query.
     """
     from autoais.metrics.rates import Mean
+    from autoais.metrics.runs import Run, open_measures, per_topic
     from autoais.metrics.short_answers import has_answer
-    from autoais.runs import Run, open_measures, per_topic
-    from rag.errors import QuestionError
+    from rag.base.errors import QuestionError
+    from rag.commands.display import progress_bar
     from rag.index.open import open_index
-    from rag.retrievers import open_retriever
-    from rag.terminal import progress_bar
+    from rag.retrieval import open_retriever
 
     asked = questions_of(path)
     answers = any(question.answers for question in asked)
@@ -128,7 +128,7 @@ def part_of(build: Path, name: str) -> Path:
     if recipe.kind == "bm25":
         return build / "bm25"
     if recipe.kind == "lucene":
-        from rag.retrievers.lucene import PART_RECIPE
+        from rag.retrieval.lucene import PART_RECIPE
 
         recipe = PART_RECIPE
     return build / "parts" / recipe.name
@@ -152,7 +152,7 @@ def apart(function: Callable[..., T], *given: object) -> T:
 def named(name: str, folder: Path) -> str:
     """The full name of a retriever, with the versions of its models."""
     from rag.index.open import open_index
-    from rag.retrievers import open_retriever
+    from rag.retrieval import open_retriever
 
     return open_retriever(name, open_index(folder)).name
 
@@ -253,7 +253,7 @@ def as_markdown(reports: Sequence[dict[str, Any]], built: Path) -> Iterator[str]
 def show(reports: Sequence[dict[str, Any]]) -> None:
     """Print a table with one row per recipe and set, and means in percent."""
 
-    from autoais.terminal import new_console, new_table
+    from autoais.base.terminal import new_console, new_table
 
     names = (*MEASURES, *ANSWER_HITS)
     table = new_table("recipe", "set", "n", *names, "p50 ms", "p95 ms", "q/s", "peak MiB", words=2)

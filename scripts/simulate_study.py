@@ -24,9 +24,9 @@ from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright
 
-from autoais.errors import UserError
-from autoais.io.jsonl import dumps, write_atomic
-from autoais.text.words import content_stems
+from autoais.base.errors import UserError
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.text.words import content_stems
 from rag.annotate import open_study
 from rag.annotate.app import create_app
 from scripts.browser import CHROMIUM, serving

@@ -33,7 +33,7 @@ def in_process(program: str) -> Command:
     def run(*arguments: str | Path, **environment: str) -> Result:
         if not all(name.startswith(OWN) for name in environment):
             return started(*arguments, **environment)
-        cli = import_module(f"{program}.cli")
+        cli = import_module(f"{program}.commands.main")
         argv = [program, *map(str, arguments)]
         out, err = _stream(), _stream()
         kept, sys.argv = sys.argv, argv
@@ -51,7 +51,7 @@ def as_process(program: str) -> Command:
     """The command as people run it, in a process of its own; keywords are environment variables."""
 
     def run(*arguments: str | Path, **environment: str) -> Result:
-        code = f"import sys; sys.argv[0] = {program!r}; from {program}.cli import main; main()"
+        code = f"import sys; sys.argv[0] = {program!r}; from {program}.commands.main import main; main()"
         argv = [sys.executable, "-c", code, *map(str, arguments)]
         return subprocess.run(
             argv,

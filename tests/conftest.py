@@ -134,7 +134,7 @@ def cluster() -> "Iterator[Cluster]":
     pytest.importorskip("ray", reason="needs Ray")
     from ray.cluster_utils import Cluster
 
-    from autoais.engines.ray import without_dashboard
+    from autoais.base.engines.ray import without_dashboard
 
     soon = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
     with without_dashboard():

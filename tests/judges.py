@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.base.types import Attribution, Judge, Judgement, Verdict
 
 
 class OneByOne(Judge):

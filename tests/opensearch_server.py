@@ -1,4 +1,5 @@
-"""A stand-in for an OpenSearch server, written from its documentation: what `rag.databases.opensearch` asks for.
+"""A stand-in for an OpenSearch server, written from its documentation: what `rag.retrieval.databases.opensearch` asks
+for.
 
 It keeps vectors in memory and searches them exactly. As in OpenSearch, what is added is found only after a refresh, an
 item of a bulk request or a search of several can fail by itself, and errors have their types and reasons. A test sets

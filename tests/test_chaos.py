@@ -17,7 +17,7 @@ traced = (
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not traced, reason="needs strace, and leave to trace")]
 
 
-# Not `train`: it takes a minute, and tests/rag/test_reader.py kills a training.
+# Not `train`: it takes a minute, and tests/rag/retrieval/test_reader.py kills a training.
 @pytest.mark.parametrize("name", [scenario.name for scenario in SCENARIOS if scenario.most is None])
 def test_nothing_is_lost_when_a_command_is_killed_or_the_disk_is_full(name: str) -> None:
     found = [(fault.injection, wrong) for _, fault, wrong in trials(3, seed=7, only=[name])]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoais.io.jsonl import dumps
+from autoais.base.io.jsonl import dumps
 from scripts.coverage import LEVEL, SIZES, covers, exact_coverage, simulate, table, wilson
 
 ROOT = Path(__file__).parents[1]

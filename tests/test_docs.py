@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from autoais.meta.leaderboard_tables import leaderboard_markdown
+from rag.answer.systems import System, open_system
 from rag.bench.report.tables import metric_of
 from rag.index.open import open_index
-from rag.systems import System, open_system
 from scripts.make_results import summary_table
 from tests.conftest import Command
 

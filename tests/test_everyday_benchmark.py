@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autoais.io.jsonl import read_objects
+from autoais.base.io.jsonl import read_objects
 from autoais.metrics.nuggets import nuggets_found
 from rag.documents.corpus import Corpus
 from rag.training.labelled import find_quote, fingerprint

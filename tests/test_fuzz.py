@@ -35,7 +35,7 @@ def eats(case: Case) -> None:
 
 
 def says_much(case: Case) -> None:
-    from autoais.errors import UserError
+    from autoais.base.errors import UserError
 
     if case.data != b"ok":
         raise UserError("one line\nand another")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from autoais.io.jsonl import read_objects
+from autoais.base.io.jsonl import read_objects
 from autoais.metrics.nuggets import nuggets_found
-from rag.resources import folder
+from rag.base.resources import folder
 
 ROOT = Path(__file__).parents[1]
 QUESTIONS: list[dict[str, Any]] = [row for _, row in read_objects(ROOT / "eval/benchmarks/handbook/questions.jsonl")]

@@ -47,7 +47,7 @@ def test_a_command_that_is_stopped_while_modules_load_ends_quietly(
 
 
 def test_a_module_that_fails_for_another_reason_keeps_its_traceback() -> None:
-    code = "from autoais.interrupts import start; start('json.nothing')"
+    code = "from autoais.base.interrupts import start; start('json.nothing')"
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 1
@@ -58,7 +58,7 @@ def test_an_interrupt_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     # As for a command that a script runs in the background.
     (tmp_path / "long.py").write_text("import os, signal\ndef main():\n    os.kill(os.getpid(), signal.SIGINT)\n")
     ignored = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-    code = f"{ignored}; from autoais.interrupts import start; start('long')"
+    code = f"{ignored}; from autoais.base.interrupts import start; start('long')"
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}:{ROOT / 'eval'}"}
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")

@@ -11,15 +11,6 @@ import autoais
 import rag
 
 ROOT = Path(__file__).parents[1]
-FLOOR = (
-    "autoais.errors",
-    "autoais.exports",
-    "autoais.io",
-    "autoais.markers",
-    "autoais.registry",
-    "autoais.text",
-    "autoais.types",
-)
 
 
 def modules() -> dict[str, Path]:
@@ -62,31 +53,6 @@ def test_no_module_imports_itself_by_a_detour() -> None:
     without_doors = {name: needed for name, needed in graph().items() if name not in ("rag", "autoais")}
     order = list(TopologicalSorter(without_doors).static_order())  # raises CycleError, which names the circle
     assert len(order) >= len(without_doors)
-
-
-def test_the_floor_knows_only_the_floor() -> None:
-    for name, needed in graph().items():
-        if name.startswith(FLOOR):
-            assert all(other.startswith(FLOOR) for other in needed), (name, needed)
-
-
-def test_benchmarks_and_collections_share_what_lies_below_both() -> None:
-    apart = {"rag.bench": ["rag.collect"], "rag.collect": ["rag.bench"]}
-    apart |= {name: [*apart] for name in ("rag.reports", "rag.questions")}
-    for name, path in modules().items():
-        for side, others in apart.items():
-            if f"{name}.".startswith(f"{side}."):
-                assert not any(other in path.read_text("utf-8") for other in others), name  # not in functions either
-
-
-def test_rag_comes_in_by_few_doors() -> None:
-    doors = {other.split(".")[1] for name, needed in graph().items() if name.startswith("rag") for other in needed
-             if other.startswith("autoais.") and not name.startswith("rag.training")}  # fmt: skip
-    floor = {name.split(".")[1] for name in FLOOR}
-    assert doors - floor <= {
-        "answers", "cli", "corpora", "engines", "formats", "interrupts", "judged", "judges", "metrics", "models",
-        "questions", "ratings", "runs", "scoring", "terminal",
-    }  # fmt: skip
 
 
 def test_importing_the_packages_imports_nothing_else() -> None:

@@ -65,5 +65,5 @@ def test_the_commands_open_none(tmp_path: Path) -> None:
 def test_a_model_in_a_folder_is_opened_without_a_look_at_the_hub(tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers", reason="needs the extra dense")
     folder = tiny_bert(tmp_path / "model", [text(town, 1) for town in TOWNS])
-    code = f"from rag.encoders import open_encoder; open_encoder('st:{folder}').queries(['a'])"
+    code = f"from rag.retrieval.encoders import open_encoder; open_encoder('st:{folder}').queries(['a'])"
     assert sockets(tmp_path, "-c", code) == []

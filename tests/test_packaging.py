@@ -13,7 +13,7 @@ import autoais
 import rag
 from autoais.judges.prompts import prompt_names
 from hatch_build import SHIPPED, shipped
-from rag import resources
+from rag.base import resources
 
 ROOT = Path(__file__).parents[1]
 

@@ -43,15 +43,15 @@ EXTRAS = '''
 import numpy as np
 
 from autoais import Attribution, Judge, Judgement, Verdict
-from autoais.answers import CitedAnswer
-from autoais.corpora import CorpusFormat
+from autoais.base.answers import CitedAnswer
+from autoais.formats.corpora import CorpusFormat
 from autoais.formats.base import Format
-from autoais.io.schema import STRING, record
-from autoais.text.sentences import sentence_spans
-from autoais.types import Citation, CitedSentence, Passage
+from autoais.base.io.schema import STRING, record
+from autoais.base.text.sentences import sentence_spans
+from autoais.base.types import Citation, CitedSentence, Passage
 from rag import Answer, Hit, RetrieverKind
 from rag.index.analysis import check_search
-from rag.llms import Completion
+from rag.answer.llms import Completion
 
 
 class Alphabetical:

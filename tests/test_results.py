@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import typer
 
-from autoais.errors import FormatError
-from autoais.io.provenance import command
+from autoais.base.errors import FormatError
+from autoais.base.io.provenance import command
 from scripts.make_results import FIGURES, PAGE, PARTS, further_table, lines
 
 ROOT = Path(__file__).parents[1]
@@ -80,7 +80,7 @@ def parsed_script(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> dict[str,
 
 
 def parsed_program(argv: list[str]) -> dict[str, object]:
-    app = importlib.import_module(f"{argv[0]}.cli").app
+    app = importlib.import_module(f"{argv[0]}.commands.main").app
     return parsed(typer.main.get_command(app), argv[0], argv[1:])
 
 
@@ -184,7 +184,7 @@ def test_a_recorded_command_can_be_typed_by_others(monkeypatch: pytest.MonkeyPat
     argv = ["/usr/bin/autoais", "score", str(here / "x y.jsonl"), str(tmp_path / "a" / "data"), "/etc/q", "--top", "5"]
     monkeypatch.setattr(sys, "argv", argv)
     assert command() == "autoais score 'x y.jsonl' ../data /etc/q --top 5"
-    (here / "scripts" / "count.py").write_text("from autoais.io.provenance import command; print(command())")
+    (here / "scripts" / "count.py").write_text("from autoais.base.io.provenance import command; print(command())")
     for words in (["scripts/count.py"], ["-m", "scripts.count"]):
         process = subprocess.run(
             [sys.executable, *words, "5"], env=os.environ | {"PYTHONPATH": f"{ROOT / 'eval'}:."}, check=True,

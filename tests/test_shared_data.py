@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from autoais.io.jsonl import read_objects
-from autoais.questions import read_questions
+from autoais.base.io.jsonl import read_objects
+from autoais.formats.questions import read_questions
 from rag.bench.benchmark import LabelSet, list_benchmarks, list_label_sets, read_benchmark
 from rag.bench.questions import questions_of
 from rag.documents.corpus import Corpus, sniff

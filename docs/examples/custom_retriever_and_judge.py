@@ -14,7 +14,7 @@ import rag
 from autoais.judges import JUDGES
 from autoais.testing import check_judge
 from rag.index.analysis import check_query, check_search
-from rag.retrievers import RETRIEVERS
+from rag.retrieval import RETRIEVERS
 from rag.testing import check_retriever
 
 

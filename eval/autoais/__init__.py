@@ -10,10 +10,9 @@ Importing `autoais` loads nothing else; each name is imported on first use.
 
 from typing import TYPE_CHECKING
 
-from autoais.exports import on_first_use
+from autoais.base.exports import on_first_use
 
 if TYPE_CHECKING:
-    from autoais.answers import CitedAnswer
     from autoais.api import (
         Conversion,
         Metric,
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
         read_questions,
         score,
     )
-    from autoais.errors import CitationError, FormatError, UsageError, UserError
-    from autoais.judges import open_judge
-    from autoais.types import (
+    from autoais.base.answers import CitedAnswer
+    from autoais.base.errors import CitationError, FormatError, UsageError, UserError
+    from autoais.base.types import (
         Attribution,
         Citation,
         CitedSentence,
@@ -46,16 +45,17 @@ if TYPE_CHECKING:
         Unresolved,
         Verdict,
     )
+    from autoais.judges import open_judge
 
     __version__: str
 
 _WHERE = {
-    "autoais.answers": "CitedAnswer",
+    "autoais.base.answers": "CitedAnswer",
     "autoais.api": "Conversion Metric Report RunReport agreement ais_report calibrate_judge compare convert "
     "convert_ratings evaluate_judge evaluate_run read_answers read_questions score",
-    "autoais.errors": "CitationError FormatError UsageError UserError",
+    "autoais.base.errors": "CitationError FormatError UsageError UserError",
     "autoais.judges": "open_judge",
-    "autoais.types": "Attribution Citation CitedSentence Judge Judgement Passage Question Span Support Unresolved "
+    "autoais.base.types": "Attribution Citation CitedSentence Judge Judgement Passage Question Span Support Unresolved "
     "Verdict",
 }
 

@@ -2,12 +2,12 @@
 
 import sys
 
-from autoais.interrupts import start
+from autoais.base.interrupts import start
 
 
 def main() -> None:
     """Entry point of `autoais`."""
-    start("autoais.cli")
+    start("autoais.commands.main")
 
 
 if __name__ == "__main__":

@@ -11,20 +11,28 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from autoais import formats
-from autoais.answers import CitedAnswer, HasCited, as_cited
-from autoais.attributed_qa import check_mode, judge_options
-from autoais.errors import UsageError, UserError, as_path, check_list, check_type, tuple_of
-from autoais.io.jsonl import check_distinct, check_outputs, dumps, round_floats, write_atomic
-from autoais.io.provenance import judge_record, provenance
-from autoais.judged import JudgedAnswer
+from autoais.base.answers import CitedAnswer, HasCited, as_cited
+from autoais.base.errors import UsageError, UserError, as_path, check_list, check_type, tuple_of
+from autoais.base.io.jsonl import check_distinct, check_outputs, dumps, round_floats, write_atomic
+from autoais.base.io.provenance import judge_record, provenance
+from autoais.base.types import Judge, Question
+from autoais.formats.attributed_qa import check_mode, judge_options
+from autoais.formats.human_ratings import (
+    RELAXED,
+    STRICT,
+    Rating,
+    check_annotators,
+    distinct,
+    read_expected,
+    read_ratings,
+)
+from autoais.formats.questions import question_of
+from autoais.formats.questions import read_questions as questions_of
 from autoais.judges import DEFAULT, open_judge
 from autoais.judges.imported import check_name
-from autoais.questions import question_of
-from autoais.questions import read_questions as questions_of
-from autoais.ratings import RELAXED, STRICT, Rating, check_annotators, distinct, read_expected, read_ratings
-from autoais.runs import MEASURES, Qrels, Run, as_qrels, as_run, evaluate, open_measures
-from autoais.scoring import DEFAULT_METRICS, Measures, ScoreRun, Scoring, choose_metrics, score_answers
-from autoais.types import Judge, Question
+from autoais.metrics.judged import JudgedAnswer
+from autoais.metrics.runs import MEASURES, Qrels, Run, as_qrels, as_run, evaluate, open_measures
+from autoais.metrics.scoring import DEFAULT_METRICS, Measures, ScoreRun, Scoring, choose_metrics, score_answers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -366,7 +374,7 @@ def compare(
     leaves `metrics` empty. Raises `UserError` if their judges differ, or the texts of two questions with one id, or if
     no answer has a match.
     """
-    from autoais.comparison import Judgements, compare_judgements, judgements_of, read_judgements
+    from autoais.metrics.comparison import Judgements, compare_judgements, judgements_of, read_judgements
 
     if metrics is not None:
         check_list("metrics", metrics, "a list of names")
@@ -515,13 +523,13 @@ def agreement(
 ) -> dict[str, Any]:
     """Measure how far annotators agree, and what they say together (`autoais agreement`).
 
-    `ratings` are one or more files that `autoais.ratings.read_ratings` reads (the batches of a study), or a list of
-    `Rating`s. `experts` are ratings of the same items by experts: a file, a list of `Rating`s, or names of annotators,
-    whose ratings then count for nothing else. `variant` are ratings of the same items in another design, for McNemar's
-    test. `answers` are the rated answers, so that intervals are over questions and not over answers. `gold` is a file
-    of items with their `expected` values. `likert` is the least value from 1 to 5 that counts as attributable: 4
-    (relaxed) or 5 (strict). With `by="system"` the figures of each system are added. `without` names annotators whose
-    ratings are ignored. The same rating twice counts once.
+    `ratings` are one or more files that `autoais.formats.human_ratings.read_ratings` reads (the batches of a study), or
+    a list of `Rating`s. `experts` are ratings of the same items by experts: a file, a list of `Rating`s, or names of
+    annotators, whose ratings then count for nothing else. `variant` are ratings of the same items in another design,
+    for McNemar's test. `answers` are the rated answers, so that intervals are over questions and not over answers.
+    `gold` is a file of items with their `expected` values. `likert` is the least value from 1 to 5 that counts as
+    attributable: 4 (relaxed) or 5 (strict). With `by="system"` the figures of each system are added. `without` names
+    annotators whose ratings are ignored. The same rating twice counts once.
 
     The dict holds the numbers of `ratings`, `items` and `annotators`, the `units` of the intervals, `likert`,
     `questions` (by question, with `consensus` and the coefficients under `agreement`), `flags`, `ais` (the AIS paper's
@@ -570,12 +578,12 @@ def convert_ratings(
 ) -> dict[str, int]:
     """Write ratings for another tool, or the rated answers with the consensus as their labels (`autoais ratings`).
 
-    `ratings` are a file that `autoais.ratings.read_ratings` reads, or a list of `Rating`s. `to` is ratings,
-    label-studio, label-studio-config, autojudge, ais-csv, or a format of answers; all but ratings and
+    `ratings` are a file that `autoais.formats.human_ratings.read_ratings` reads, or a list of `Rating`s. `to` is
+    ratings, label-studio, label-studio-config, autojudge, ais-csv, or a format of answers; all but ratings and
     label-studio-config need `answers`, the file of rated answers. `likert` and `without` are as in `agreement`. Returns
     counts by note: what was left out, and the labels written. Raises `UserError`, and changes no file then.
     """
-    from autoais.ratings.convert import convert_ratings as lines_of
+    from autoais.formats.human_ratings.convert import convert_ratings as lines_of
 
     check_type("without", without, "a list of names", list, tuple, set, frozenset)
     out = as_path("target", target)

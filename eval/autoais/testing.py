@@ -13,11 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from autoais import formats
-from autoais.answers import CitedAnswer
-from autoais.errors import FormatError
-from autoais.io.files import records
-from autoais.io.jsonl import write_atomic
-from autoais.types import Attribution, Judge, Judgement, Verdict
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import FormatError
+from autoais.base.io.files import records
+from autoais.base.io.jsonl import write_atomic
+from autoais.base.types import Attribution, Judge, Judgement, Verdict
 
 SUPPORTED = Attribution("Warsaw is the capital of Poland.", ("Warsaw is the capital of Poland, on the Vistula.",))
 UNRELATED = Attribution("Penguins swim well.", ("Warsaw is the capital of Poland.",))

@@ -10,7 +10,7 @@ Needs the packages of `pip install "attributed-rag[annotate]"`; each name is imp
 
 from typing import TYPE_CHECKING
 
-from autoais.exports import on_first_use
+from autoais.base.exports import on_first_use
 
 if TYPE_CHECKING:
     from rag.annotate.create import create_study, open_study

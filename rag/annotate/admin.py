@@ -16,7 +16,7 @@ from rag.annotate.site import Site, field, reason_of
 from rag.annotate.study import sent
 from rag.annotate.types import Role
 from rag.annotate.work import item_view
-from rag.errors import UsageError
+from rag.base.errors import UsageError
 
 _ROLES: dict[str, Role] = {"annotator": "annotator", "admin": "admin"}
 

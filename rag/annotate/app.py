@@ -11,7 +11,7 @@ from rag.annotate.admin import AdminPages
 from rag.annotate.site import Site
 from rag.annotate.study import Study
 from rag.annotate.work import WorkPages
-from rag.errors import LinkError, PressError, StudyError
+from rag.base.errors import LinkError, PressError, StudyError
 from rag.web.security import allowed_hosts, middleware
 
 _MAX_BODY = 1 << 18

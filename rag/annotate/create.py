@@ -9,9 +9,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from autoais.answers import CitedAnswer, read_answers, write_answers
-from autoais.io.jsonl import dumps, sync, write_atomic
-from autoais.types import Judge
+from autoais.base.answers import CitedAnswer, read_answers, write_answers
+from autoais.base.io.jsonl import dumps, sync, write_atomic
+from autoais.base.types import Judge
 from rag.annotate.items import (
     Item,
     attention_checks,
@@ -31,7 +31,7 @@ from rag.annotate.store import BUSY_SECONDS, MADE_OF, MAKING, Database, about, p
 from rag.annotate.store import items as item_table
 from rag.annotate.study import Study
 from rag.annotate.triage import Triaged, triage, write_triage
-from rag.errors import FormatError, StudyError, UsageError, UserError
+from rag.base.errors import FormatError, StudyError, UsageError, UserError
 
 _FORMAT = "1"
 _AT_ONCE = 500

@@ -11,12 +11,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from autoais import formats
-from autoais.answers import read_answers, write_answers
-from autoais.io.jsonl import dumps, parse_object, round_floats, write_atomic
-from autoais.io.locks import unused
-from autoais.io.provenance import sha256_file
-from autoais.ratings import Rating, consensus, cut, flagged_items, label_answers, write_ratings
-from autoais.ratings.convert import convert_ratings
+from autoais.base.answers import read_answers, write_answers
+from autoais.base.io.jsonl import dumps, parse_object, round_floats, write_atomic
+from autoais.base.io.locks import unused
+from autoais.base.io.provenance import sha256_file
+from autoais.formats.human_ratings import Rating, consensus, cut, flagged_items, label_answers, write_ratings
+from autoais.formats.human_ratings.convert import convert_ratings
 from rag.annotate.guidelines import note_guidelines, noted_guidelines
 from rag.annotate.queries import UNDO, VERDICT
 from rag.annotate.ratings import standing, utc
@@ -24,7 +24,7 @@ from rag.annotate.review import count_ties, progress_in
 from rag.annotate.store import MADE_OF, fact, items, pairs, people, presses
 from rag.annotate.study import Study
 from rag.annotate.triage import estimate, read_triage
-from rag.errors import UserError
+from rag.base.errors import UserError
 
 _WRITTEN = ("ratings.jsonl", "presses.jsonl", "items.jsonl", "answers.jsonl", "hagrid.jsonl", "ais.csv", "triage.json")
 MANIFEST = "manifest.json"
@@ -35,12 +35,12 @@ _FORMAT = "rag annotate export 1"
 def export(study: Study, out: Path, *, without: Collection[str] = ()) -> dict[str, Any]:
     """Write the export to a folder, the manifest last; return the manifest.
 
-    `ratings.jsonl` has the verdicts that stand (`autoais.ratings`), `presses.jsonl` all that was pressed, `items.jsonl`
-    the items, `answers.jsonl` the answers with the consensus as human labels. That is also in `hagrid.jsonl` where
-    sentences were judged, in `ais.csv` (Rashkin et al. 2023) where answers were. `triage.json` has the estimate over
-    all items, if a judge chose them. What the people in `without` said is in `presses.jsonl` only, and counts for
-    nothing. Raises `UserError` if the folder cannot be written, another process writes it, a person is unknown, or the
-    answers that the study was made of are gone.
+    `ratings.jsonl` has the verdicts that stand (`autoais.formats.human_ratings`), `presses.jsonl` all that was pressed,
+    `items.jsonl` the items, `answers.jsonl` the answers with the consensus as human labels. That is also in
+    `hagrid.jsonl` where sentences were judged, in `ais.csv` (Rashkin et al. 2023) where answers were. `triage.json` has
+    the estimate over all items, if a judge chose them. What the people in `without` said is in `presses.jsonl` only,
+    and counts for nothing. Raises `UserError` if the folder cannot be written, another process writes it, a person is
+    unknown, or the answers that the study was made of are gone.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def _export(study: Study, out: Path, without: Collection[str]) -> dict[str, Any]
 
 
 def ratings(study: Study, connection: "sa.Connection", without: Collection[str] = ()) -> Iterator[Rating]:
-    """Stream the standing verdicts, as `autoais.ratings` has them."""
+    """Stream the standing verdicts, as `autoais.formats.human_ratings` has them."""
     for key, _, verdicts in standing(connection, study.scheme, without):
         item = study.item(key)
         for one in verdicts:

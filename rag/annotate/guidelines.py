@@ -15,8 +15,8 @@ from markupsafe import Markup
 from rag.annotate.schemes import KINDS, Kind, Scheme
 from rag.annotate.store import GUIDELINES, about, fact, presses
 from rag.annotate.study import Study
-from rag.errors import StudyError
-from rag.export.escaping import visible
+from rag.answer.export.escaping import visible
+from rag.base.errors import StudyError
 
 
 def guidelines(scheme: Scheme, kinds: Sequence[Kind] = KINDS) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoais.text.sentences import sentence_spans
-from autoais.text.words import STOP_WORDS, stem, word_spans
+from autoais.base.text.sentences import sentence_spans
+from autoais.base.text.words import STOP_WORDS, stem, word_spans
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from autoais.answers import CitedAnswer
-from autoais.io.jsonl import dumps, read_objects
-from autoais.io.schema import BOOLEAN, IDENTIFIER, STRING, TEXT_OR_NULL, Schema, faults, listed, record
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.jsonl import dumps, read_objects
+from autoais.base.io.schema import BOOLEAN, IDENTIFIER, STRING, TEXT_OR_NULL, Schema, faults, listed, record
 from rag.annotate.schemes import FLAGS, KINDS, Kind, Scheme, Unit
-from rag.errors import FormatError, UsageError
+from rag.base.errors import FormatError, UsageError
 
 
 @dataclass(frozen=True, slots=True)

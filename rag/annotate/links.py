@@ -6,7 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
-from rag.errors import LinkError, StudyError, UsageError, missing_extra
+from rag.base.errors import LinkError, StudyError, UsageError, missing_extra
 
 try:
     from itsdangerous import BadData, URLSafeSerializer

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rag.errors import UsageError
+from rag.base.errors import UsageError
 
 Kind = Literal["qa", "summarization", "table"]
 Unit = Literal["answer", "sentence", "citation"]

@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from autoais.io.jsonl import dumps, write_atomic
+from autoais.base.io.jsonl import dumps, write_atomic
 from rag.annotate.items import unstorable
 from rag.annotate.schemes import scheme_of
-from rag.errors import UsageError, UserError, check_type
+from rag.base.errors import UsageError, UserError, check_type
 
 Choice = Literal["off", "optional", "required"]
 

@@ -13,8 +13,8 @@ from rag.annotate.guidelines import guidelines_html, note_guidelines
 from rag.annotate.schemes import KINDS
 from rag.annotate.study import Study
 from rag.annotate.types import MOST_EVIDENCE, Annotator
-from rag.errors import LinkError
-from rag.export.escaping import visible
+from rag.answer.export.escaping import visible
+from rag.base.errors import LinkError
 from rag.web.pages import Pages, sentence
 from rag.web.security import RateLimit, client_of, csrf_token, is_csrf_token
 

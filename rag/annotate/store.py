@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from autoais.errors import first_line
-from rag.errors import StudyError, UserError, missing_extra
+from autoais.base.errors import first_line
+from rag.base.errors import StudyError, UserError, missing_extra
 
 try:
     import sqlalchemy as sa

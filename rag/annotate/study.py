@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from autoais.io.jsonl import dumps, parse_object
+from autoais.base.io.jsonl import dumps, parse_object
 from rag.annotate import queries
 from rag.annotate.expected import is_right, item_is_right
 from rag.annotate.items import Item, item_of, unstorable
@@ -34,7 +34,7 @@ from rag.annotate.types import (
     Tie,
     Work,
 )
-from rag.errors import LinkError, PressError, UsageError, check_type
+from rag.base.errors import LinkError, PressError, UsageError, check_type
 
 _LONGEST_REASON, _LONGEST_PRESS, _LONGEST_PAUSE = 10_000, 100, 24 * 3600.0
 _CACHED_ITEMS = 2000

@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, field, read_objects
+from autoais.base.io.jsonl import dumps, field, read_objects
+from autoais.base.types import Attribution, Judge, Passage, Verdict
 from autoais.judges import open_judge
 from autoais.metrics.ppi import corrected
-from autoais.types import Attribution, Judge, Passage, Verdict
 from rag.annotate.items import Item
-from rag.errors import UsageError
+from rag.base.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from rag.annotate.schemes import Question, flags_for
 from rag.annotate.site import Site, field, reason_of
 from rag.annotate.study import Study
 from rag.annotate.types import Annotator, Evidence, Feedback, Work
-from rag.errors import PressError
+from rag.base.errors import PressError
 from rag.web.pages import sentence
 from rag.web.security import signature
 

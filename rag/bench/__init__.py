@@ -12,7 +12,7 @@ Each name is imported on first use.
 
 from typing import TYPE_CHECKING
 
-from autoais.exports import on_first_use
+from autoais.base.exports import on_first_use
 
 if TYPE_CHECKING:
     from rag.bench.benchmark import (

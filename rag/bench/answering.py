@@ -6,16 +6,16 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from rag.answer.engine_system import check_index, check_system
+from rag.answer.specs import SystemSpec
+from rag.answer.systems import System, answer_or_abstain, open_system
+from rag.base.types import Answer
 from rag.bench.benchmark import Benchmark
 from rag.bench.corpora import Corpora
+from rag.bench.question_files import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Retrieved
-from rag.engine_system import check_index, check_system
 from rag.index.open import open_index
-from rag.questions import BenchQuestion
-from rag.retrievers import Retriever
-from rag.specs import SystemSpec
-from rag.systems import System, answer_or_abstain, open_system
-from rag.types import Answer
+from rag.retrieval import Retriever
 
 Asked = tuple[BenchQuestion, Mapping[str, Any] | None]
 """A question, and the row of its hits (`HitRows`) if the system searches with the question."""

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from autoais.io.provenance import sha256_file
+from autoais.base.io.provenance import sha256_file
+from rag.base.errors import RagError, UserError, check_type
+from rag.base.resources import names
 from rag.bench.tables import Table, inside, read_toml
-from rag.errors import RagError, UserError, check_type
-from rag.resources import names
 
 TASKS = ("answer", "given")
 RIGHT = ("em", "answer_recall", "answer_in_text", "gold_cited", "nuggets@60", "nuggets@120")

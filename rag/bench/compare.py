@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
 from autoais.metrics.paired import holm
 from rag.bench.items import Item
 from rag.bench.metrics import WORDS, holds
@@ -58,11 +58,11 @@ def compare_group(group: Group) -> dict[str, Any]:
     """Compare the systems of one group.
 
     - `metrics`: for each, `values` and `letters` by system, and `pairs`, each with the difference a - b, its 95 %
-      interval, the p of McNemar's exact test or of a randomisation test (`autoais.comparison`), `p_holm`, corrected for
-      the number of pairs, and `smallest_difference`, the minimum detectable one (80 % power). Systems that share a
-      letter cannot be told apart (Piepho 2004). Undecided counts as no. A system that says nothing has no sentences:
-      for metrics over sentences and citations, a pair is over the `n` questions in which both have some, and `values`
-      over all that the system has; the metric's `n` is the least of its pairs.
+      interval, the p of McNemar's exact test or of a randomisation test (`autoais.metrics.comparison`), `p_holm`,
+      corrected for the number of pairs, and `smallest_difference`, the minimum detectable one (80 % power). Systems
+      that share a letter cannot be told apart (Piepho 2004). Undecided counts as no. A system that says nothing has no
+      sentences: for metrics over sentences and citations, a pair is over the `n` questions in which both have some, and
+      `values` over all that the system has; the metric's `n` is the least of its pairs.
     - `notes`: one line that names the pairs whose interval and p disagree, if there are any.
     - `differences`: the questions on which the systems' ways differ, with all answers.
     - `pareto`: quality (right and attributed), mean seconds and tokens of the answers that have them, and who is not
@@ -119,7 +119,7 @@ def compare_values(columns: Mapping[str, Sequence[float]], *, less: bool = False
 
     Returns a metric of `compare_group`.
     """
-    from autoais.comparison import difference_of_means
+    from autoais.metrics.comparison import difference_of_means
 
     pairs = []
     for a, b in combinations(columns, 2):
@@ -132,7 +132,7 @@ def compare_values(columns: Mapping[str, Sequence[float]], *, less: bool = False
 
 def _by_judgements(systems: Sequence[SystemRun], known: Collection[str]) -> dict[str, Any]:
     """As `compare_values`, for the metrics over sentences and citations, from the scores in judgements.jsonl."""
-    from autoais.comparison import compare_judgements, read_judgements
+    from autoais.metrics.comparison import compare_judgements, read_judgements
 
     if len(systems) < 2 or not all(one.judgements.is_file() for one in systems):
         return {}
@@ -155,7 +155,7 @@ def _by_judgements(systems: Sequence[SystemRun], known: Collection[str]) -> dict
 
 def disagreeing(metrics: Mapping[str, Any]) -> list[str]:
     """Return the pairs of the `metrics` of a comparison whose interval and p disagree, as `metric (a - b)`."""
-    from autoais.comparison import contradictions
+    from autoais.metrics.comparison import contradictions
 
     return contradictions(
         {f"{name} ({one['a']} - {one['b']})": one for name, metric in metrics.items() for one in metric["pairs"]}
@@ -163,7 +163,7 @@ def disagreeing(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _notes(metrics: Mapping[str, Any]) -> Iterator[str]:
-    from autoais.comparison import CONTRADICTION
+    from autoais.metrics.comparison import CONTRADICTION
 
     if names := disagreeing(metrics):
         yield f"{', '.join(names)}: {CONTRADICTION}"

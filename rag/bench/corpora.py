@@ -4,21 +4,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from autoais.corpora import find_passages, read_passages
-from autoais.io.notes import Notes
-from autoais.io.provenance import sha256_file
+from autoais.base.io.notes import Notes
+from autoais.base.io.provenance import sha256_file
+from autoais.formats.corpora import find_passages, read_passages
 from rag.api import add_recipe, build_index
+from rag.base.errors import FormatError, RagError
+from rag.base.progress import Progress
+from rag.base.types import Passage
 from rag.bench.benchmark import Benchmark, Corpus
 from rag.bench.predictions import by_text
 from rag.bench.tables import inside
-from rag.errors import FormatError, RagError
 from rag.index.index import Index
 from rag.index.manifest import MANIFEST
 from rag.index.open import open_index
 from rag.index.parts import recipes_of
-from rag.progress import Progress
-from rag.retrievers import Retriever, open_retriever, parts_of
-from rag.types import Passage
+from rag.retrieval import Retriever, open_retriever, parts_of
 
 
 class Corpora:

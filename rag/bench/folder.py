@@ -8,22 +8,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import check_distinct, dumps, parse_object, round_floats, write_atomic
-from autoais.io.provenance import command, sha256_file, versions
-from autoais.io.schema import STRING, Schema, faults
-from autoais.io.schema import record as record_schema
+from autoais.base.io.jsonl import check_distinct, dumps, parse_object, round_floats, write_atomic
+from autoais.base.io.provenance import command, sha256_file, versions
+from autoais.base.io.schema import STRING, Schema, faults
+from autoais.base.io.schema import record as record_schema
+from autoais.base.models.pace import Served
 from autoais.judges import DEFAULT, JUDGES
-from autoais.models.pace import Served
-from autoais.scoring import CITATION_METRICS
+from autoais.metrics.scoring import CITATION_METRICS
+from rag.answer.specs import SystemSpec, distinct, safe
+from rag.answer.systems import is_own
+from rag.base.config import DEFAULT_SYSTEM
+from rag.base.errors import FormatError, RagError, UserError
 from rag.bench.benchmark import Benchmark
 from rag.bench.items import Item, read_items
+from rag.bench.question_files import BenchQuestion, read_bench_questions, sample
 from rag.bench.questions import without_gold
 from rag.bench.results import check_label
-from rag.config import DEFAULT_SYSTEM
-from rag.errors import FormatError, RagError, UserError
-from rag.questions import BenchQuestion, read_bench_questions, sample
-from rag.specs import SystemSpec, distinct, safe
-from rag.systems import is_own
 
 STAGES = ("retrieve", "answer", "judge", "measure")
 RUN, QUESTIONS, CACHE, LOCK = "run.json", "questions.jsonl", "judgements.cache", ".lock"

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from autoais import formats
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
 from autoais.metrics.hagrid import answer_attributable
+from rag.base.errors import RagError
 from rag.bench.items import Item
-from rag.errors import RagError
 
 
 class HumanLabels:

@@ -9,11 +9,21 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from autoais.errors import FormatError, UserError
-from autoais.io.jsonl import dumps, read_objects, write_atomic
-from autoais.io.schema import BOOLEAN, INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, listed, record
-from autoais.judged import NOT_APPLICABLE
-from autoais.types import Verdict
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.jsonl import dumps, read_objects, write_atomic
+from autoais.base.io.schema import (
+    BOOLEAN,
+    INTEGER,
+    NUMBER_OR_NULL,
+    STRING,
+    TEXT_OR_NULL,
+    Schema,
+    faults,
+    listed,
+    record,
+)
+from autoais.base.types import Verdict
+from autoais.metrics.judged import NOT_APPLICABLE
 
 ANSWERED_WAYS = ("right_attributed", "right_unattributed", "wrong_attributed", "wrong_unattributed")
 WAYS = (*ANSWERED_WAYS, "refused_right", "refused_wrong", "undecided")

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag.base.errors import RagError, check_type
 from rag.bench.benchmark import list_label_sets, read_label_set
-from rag.errors import RagError, check_type
 
 if TYPE_CHECKING:
-    from autoais.types import Judge
+    from autoais.base.types import Judge
 
 
 def rank_judges(

@@ -8,11 +8,11 @@ from typing import Any
 
 from autoais.metrics.ppi import corrected
 from autoais.metrics.rates import Rate
+from rag.answer.llms import Price, cost
+from rag.base.types import Question
 from rag.bench.human import HumanLabels
 from rag.bench.items import WAYS, Item
 from rag.bench.outcomes import holds_nuggets
-from rag.llms import Price, cost
-from rag.types import Question
 
 WORDS = (60, 120)
 """Cuts of an answer for nuggets."""

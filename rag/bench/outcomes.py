@@ -4,15 +4,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autoais.answers import CitedAnswer
-from autoais.io.jsonl import round_floats
-from autoais.judged import NOT_APPLICABLE
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.jsonl import round_floats
+from autoais.base.types import Citation, Question, Verdict
 from autoais.metrics.claims import all_yes
+from autoais.metrics.judged import NOT_APPLICABLE
 from autoais.metrics.nuggets import first_words, nuggets_found
 from autoais.metrics.short_answers import exact_match, f1, has_answer
-from autoais.types import Citation, Question, Verdict
 from rag.bench.items import Item, ItemCitation, ItemPassage, ItemSentence
-from rag.questions import BenchQuestion
+from rag.bench.question_files import BenchQuestion
 
 _SHOWN = 3  # hits whose texts are kept, besides the cited ones
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from autoais import formats
-from autoais.answers import CitedAnswer
-from rag.errors import RagError
-from rag.questions import BenchQuestion
-from rag.types import Citation, Passage, Question
+from autoais.base.answers import CitedAnswer
+from rag.base.errors import RagError
+from rag.base.types import Citation, Passage, Question
+from rag.bench.question_files import BenchQuestion
 
 DID_NOT_FIT = {
     "unknown": "questions outside the benchmark, discarded",

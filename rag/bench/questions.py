@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from autoais.questions import read_questions
+from autoais.formats.questions import read_questions
+from rag.base.errors import RagError
+from rag.base.types import Question
 from rag.bench.benchmark import Benchmark
-from rag.errors import RagError
-from rag.questions import BenchQuestion, read_bench_questions
-from rag.types import Question
+from rag.bench.question_files import BenchQuestion, read_bench_questions
 
 
 def questions_of(benchmark: Benchmark, data: Path | None, *, gold: bool = True) -> list[BenchQuestion]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rag.base.errors import RagError
+from rag.base.resources import names
 from rag.bench.benchmark import DataFile
 from rag.bench.tables import Table, is_below, read_toml
-from rag.errors import RagError
-from rag.resources import names
 
 COMMANDS = (
     "autoais ais-report", "autoais compare", "autoais convert", "autoais meta", "autoais score",

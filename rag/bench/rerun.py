@@ -14,11 +14,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import autoais
-from autoais.io.jsonl import read_objects
-from autoais.io.provenance import provenance
+from autoais.base.io.jsonl import read_objects
+from autoais.base.io.provenance import provenance
+from rag.base.errors import RagError, UserError
 from rag.bench.reproductions import Expected, Reproduction, Step, list_reproductions, read_reproduction
 from rag.bench.tables import inside
-from rag.errors import RagError, UserError
 
 _ROOT = Path(__file__).parents[2]
 _DATA = "data"  # the folder of a run that holds the data

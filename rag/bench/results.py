@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from autoais.errors import FormatError, UserError
-from autoais.io.jsonl import dumps, parse_object
-from autoais.io.provenance import sha256_file
-from autoais.io.schema import INTEGER, NUMBER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, record
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.jsonl import dumps, parse_object
+from autoais.base.io.provenance import sha256_file
+from autoais.base.io.schema import INTEGER, NUMBER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, record
+from rag.base.resources import names as shipped
 from rag.bench.items import WAYS, Item, read_items
 from rag.bench.predictions import DID_NOT_FIT
-from rag.resources import names as shipped
 
 _LABEL = re.compile(r"[\w@+-][\w.@+-]*", re.ASCII)  # a label is the name of a folder: no separators, no `..`
 _FILES = ("answers.jsonl", "judgements.jsonl", "score.json", "items.jsonl", "metrics.json")  # of a system

@@ -7,14 +7,14 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from autoais.errors import FormatError
-from autoais.io.jsonl import field, parse_object
-from rag.errors import QuestionError, RagError
-from rag.journal import Journal, pending
-from rag.questions import BenchQuestion, passage_of, passage_row
-from rag.retrievers import Retriever
-from rag.retrievers.rerank import Scorer
-from rag.types import Hit, Passage, best_first
+from autoais.base.errors import FormatError
+from autoais.base.io.jsonl import field, parse_object
+from rag.base.errors import QuestionError, RagError
+from rag.base.journal import Journal, pending
+from rag.base.types import Hit, Passage, best_first
+from rag.bench.question_files import BenchQuestion, passage_of, passage_row
+from rag.retrieval import Retriever
+from rag.retrieval.rerank import Scorer
 
 OF_THE_QUESTION = ("given", "gold")
 """Recipes that search nothing: the passages are known for each question."""
@@ -35,7 +35,7 @@ class Given:
         find: Callable[[set[str]], Mapping[str, Passage]],
         questions: Iterable[BenchQuestion],
     ) -> None:
-        from rag.retrievers.rerank import scorer
+        from rag.retrieval.rerank import scorer
 
         self._scorer: Scorer = scorer("static")
         self.name = f"{recipe}>{self._scorer.name}"

@@ -9,13 +9,17 @@ from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 
-from autoais.engines import Engine
-from autoais.io.locks import file_lock
-from autoais.io.provenance import command
+from autoais.base.engines import Engine
+from autoais.base.io.locks import file_lock
+from autoais.base.io.provenance import command
+from autoais.base.models.pace import AUTO, Pace
+from autoais.base.types import Judge
 from autoais.judges import open_judge
-from autoais.models.pace import AUTO, Pace
-from autoais.scoring import choose_metrics
-from autoais.types import Judge
+from autoais.metrics.scoring import choose_metrics
+from rag.answer.llms.prompts import Prompt
+from rag.answer.specs import SystemSpec
+from rag.base.errors import RagError, UsageError, check_list, check_type
+from rag.base.progress import Progress, no_progress
 from rag.bench.benchmark import Benchmark, read_benchmark
 from rag.bench.corpora import Corpora
 from rag.bench.folder import LOCK, STAGES, BenchRun, RunFolder, fixed_facts
@@ -24,11 +28,7 @@ from rag.bench.predictions import join_predictions
 from rag.bench.questions import questions_of
 from rag.bench.retrieval import OF_THE_QUESTION
 from rag.bench.stages import Stages
-from rag.errors import RagError, UsageError, check_list, check_type
-from rag.llms.prompts import Prompt
-from rag.progress import Progress, no_progress
-from rag.retrievers import parts_of
-from rag.specs import SystemSpec
+from rag.retrieval import parts_of
 
 
 def run_benchmark(

@@ -8,17 +8,22 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
-from autoais.engines import Engine
-from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
-from autoais.io.notes import Notes
-from autoais.io.provenance import judge_record, sha256_file, versions
+from autoais.base.answers import CitedAnswer, read_answers, to_row, write_answers
+from autoais.base.engines import Engine
+from autoais.base.io.jsonl import dumps, read_objects, round_floats, write_atomic
+from autoais.base.io.notes import Notes
+from autoais.base.io.provenance import judge_record, sha256_file, versions
+from autoais.base.models.pace import Pace, Served
+from autoais.base.types import Judge
 from autoais.judges import open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache
 from autoais.judges.engine import EngineJudge
-from autoais.models.pace import Pace, Served
-from autoais.scoring import Measures, ScoreRun, with_notes
-from autoais.types import Judge
+from autoais.metrics.scoring import Measures, ScoreRun, with_notes
+from rag.answer.specs import SystemSpec, distinct, safe
+from rag.answer.systems import in_order
+from rag.base.errors import RagError
+from rag.base.journal import Journal, pending
+from rag.base.progress import Progress
 from rag.bench import metrics as measures
 from rag.bench.answering import OpenAnswering
 from rag.bench.benchmark import Benchmark
@@ -28,14 +33,9 @@ from rag.bench.human import HumanLabels
 from rag.bench.items import Item, write_items
 from rag.bench.outcomes import make_item
 from rag.bench.predictions import GivenPassages, join_predictions
+from rag.bench.question_files import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, search_file
-from rag.errors import RagError
-from rag.journal import Journal, pending
-from rag.progress import Progress
-from rag.questions import BenchQuestion
-from rag.retrievers import Retriever, parts_of
-from rag.specs import SystemSpec, distinct, safe
-from rag.systems import in_order
+from rag.retrieval import Retriever, parts_of
 
 Task = tuple[str, Sequence[str], Callable[[], None]]
 """A piece of work of a stage: its label, the files that it writes, and the call that writes them."""

@@ -7,8 +7,8 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rag.errors import RagError, check_type
-from rag.resources import Kind, folder, names
+from rag.base.errors import RagError, check_type
+from rag.base.resources import Kind, folder, names
 
 _LARGEST = 1 << 20  # bytes of a file
 _LONGEST = 400  # characters of a line

@@ -15,6 +15,8 @@ from mimetypes import MimeTypes
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 
+from rag.base.errors import FormatError
+from rag.base.types import Passage
 from rag.documents.blocks import Block, Kind
 from rag.documents.contents import without_contents, without_references
 from rag.documents.readers import CHECKED, HEAD, READERS, RawFile, is_plain_text
@@ -22,8 +24,6 @@ from rag.documents.sources import LARGEST
 from rag.documents.split import passages
 from rag.documents.time_limit import limited
 from rag.documents.titles import is_generic
-from rag.errors import FormatError
-from rag.types import Passage
 
 SUFFIXES = frozenset(READERS)
 SECONDS = 90.0  # for one file, at most; a PDF has a shorter limit of its own

@@ -3,8 +3,8 @@
 import io
 import zipfile
 
-from autoais.errors import first_line
-from rag.errors import FormatError
+from autoais.base.errors import first_line
+from rag.base.errors import FormatError
 
 _UNPACKED = 512 << 20  # bytes of all files
 _FILE = 64 << 20  # bytes of one

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 
+from rag.base.errors import FormatError
 from rag.documents.blocks import Block, row, squeezed
-from rag.errors import FormatError
 
 _FOLDED = re.compile(r"\r?\n[ \t]")
 _LINE = re.compile(r'([\w-]+)(?:;(?:[^":]|"[^"]*")*)?:(.*)')

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterator
 from quopri import decodestring
 
+from rag.base.errors import FormatError
 from rag.documents.blocks import Block, row
 from rag.documents.calendars import said, unfolded
-from rag.errors import FormatError
 
 _LINE = re.compile(r'(?:[\w-]+\.)?([\w-]+)((?:;(?:[^":]|"[^"]*")*)?):(.*)')
 _QUOTED = re.compile(r"QUOTED-PRINTABLE", re.IGNORECASE)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, islice
 
-from autoais.io.files import allow_long_cells
+from autoais.base.io.files import allow_long_cells
 from rag.documents.blocks import Block, row, squeezed
 from rag.documents.grids import check_cells
 
@@ -149,7 +149,7 @@ def _is_value(cell: str) -> bool:
 
 def is_table(head: bytes) -> bool:
     """Whether a file is no collection of passages, as some have such names, by its beginning."""
-    from autoais.corpora import CORPORA
+    from autoais.formats.corpora import CORPORA
 
     lines = [line for line in head.splitlines() if line.strip()]
     return not any(kind.detect(line) for line in lines[:3] for _, kind in CORPORA.items())

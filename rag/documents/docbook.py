@@ -10,12 +10,12 @@ from collections import Counter
 from html.entities import entitydefs, html5
 from xml.parsers import expat
 
-from autoais.errors import first_line
+from autoais.base.errors import first_line
+from rag.base.errors import FormatError
 from rag.documents.blocks import Block
 from rag.documents.docbook_html import SECTIONS, page_of, titles_of
 from rag.documents.encodings import decoded
 from rag.documents.html import html_blocks
-from rag.errors import FormatError
 
 DEEPEST = 100  # elements in one another
 _DOCTYPE = re.compile(rb"<!DOCTYPE\s+(?:[\w.-]+:)?([\w.-]+)([^>\[]*)")

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from rag.errors import FormatError
+from rag.base.errors import FormatError
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

@@ -6,13 +6,13 @@ import zipfile
 from collections import Counter
 from urllib.parse import unquote
 
-from autoais.errors import first_line
+from autoais.base.errors import first_line
+from rag.base.errors import FormatError
 from rag.documents import navigation as nav
 from rag.documents.archives import open_zip, read_member
 from rag.documents.blocks import Block, Kind, heading, squeezed
 from rag.documents.encodings import decoded
 from rag.documents.html import html_blocks
-from rag.errors import FormatError
 
 _CONTAINER = "META-INF/container.xml"
 

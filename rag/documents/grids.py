@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from rag.base.errors import FormatError
 from rag.documents.blocks import Block, row
-from rag.errors import FormatError
 
 MOST_CELLS = 5_000_000
 _LONGEST_NAME = 60  # characters of the name of a column

@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from rag.base.errors import FormatError
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, squeezed
 from rag.documents.html_builder import BREAK
 from rag.documents.html_walk import Page
 from rag.documents.titles import page_title
-from rag.errors import FormatError
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode

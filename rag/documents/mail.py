@@ -9,12 +9,12 @@ from email.message import MIMEPart
 from email.policy import default
 from itertools import pairwise
 
-from autoais.errors import first_line
+from autoais.base.errors import first_line
+from rag.base.errors import FormatError
 from rag.documents.blocks import Block, Kind, heading, squeezed, with_bare_headings
 from rag.documents.encodings import decoded
 from rag.documents.html import html_blocks
 from rag.documents.text import plain_blocks
-from rag.errors import FormatError
 
 _SAID = ("From", "To", "Cc", "Date")
 # Quoted lines, and the one before them that says who wrote them, which may be wrapped.

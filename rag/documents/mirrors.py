@@ -14,16 +14,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.robotparser import RobotFileParser
 
-from autoais.io.jsonl import dumps, read_objects, sync, write_atomic
-from autoais.io.jsonl import field as field_of
-from rag.corpus.urls import host_of, key_of, normalized
+from autoais.base.io.jsonl import dumps, read_objects, sync, write_atomic
+from autoais.base.io.jsonl import field as field_of
+from rag.base.errors import FormatError, IndexingError, UserError
+from rag.base.network import AGENT, Reply, RequestError, get
+from rag.base.progress import Count
+from rag.base.urls import host_of, key_of, normalized
 from rag.documents import unpacked
 from rag.documents.page_names import Names, page_name
 from rag.documents.sitemaps import Sitemap, read_sitemap
 from rag.documents.sources import LARGEST
-from rag.errors import FormatError, IndexingError, UserError
-from rag.network import AGENT, Reply, RequestError, get
-from rag.progress import Count
 
 PAGES = "pages.jsonl"
 _LARGEST_ROBOTS = 1 << 20

@@ -4,10 +4,10 @@ import json
 from collections import Counter
 from typing import Any
 
+from rag.base.errors import FormatError
 from rag.documents.blocks import Block, code
 from rag.documents.html import html_blocks
 from rag.documents.markdown import rendered
-from rag.errors import FormatError
 
 
 def notebook_blocks(data: bytes, where: str, dropped: Counter[str]) -> tuple[str, list[Block]]:

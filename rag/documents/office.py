@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from datetime import date, datetime, time
 from typing import Any
 
-from autoais.errors import first_line
+from autoais.base.errors import first_line
+from rag.base.errors import FormatError
 from rag.documents.archives import open_zip
 from rag.documents.blocks import Block, heading, item, squeezed, with_bare_headings
 from rag.documents.grids import MOST_CELLS, are_names, check_cells, grid_rows
 from rag.documents.html import TITLE, html_blocks
 from rag.documents.titles import clean_heading
-from rag.errors import FormatError
 
 _STYLES = f"""
 p[style-name='Title'] => h1.{TITLE}:fresh

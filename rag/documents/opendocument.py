@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 
-from autoais.errors import first_line
+from autoais.base.errors import first_line
+from rag.base.errors import FormatError
 from rag.documents import navigation as nav
 from rag.documents.archives import open_zip, read_member
 from rag.documents.blocks import Block, heading, squeezed, with_bare_headings
@@ -14,7 +15,6 @@ from rag.documents.grids import check_cells, grid_rows
 from rag.documents.html import TITLE, html_blocks
 from rag.documents.office import with_header_rows
 from rag.documents.titles import clean_heading
-from rag.errors import FormatError
 
 _NAMESPACES = "urn:oasis:names:tc:opendocument:xmlns:"
 _OFFICE, _TEXT, _TABLE, _STYLE, _DRAW = (

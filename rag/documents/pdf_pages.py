@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from rag.errors import FormatError
+from rag.base.errors import FormatError
 
 SECONDS = 60.0  # for one file
 _WORKER = Path(__file__).with_name("pdf_worker.py")

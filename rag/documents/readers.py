@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
+from rag.base.errors import FormatError
 from rag.documents.blocks import Block
-from rag.errors import FormatError
 
 HEAD = 16_384  # bytes read to tell whether a file is what its name says
 

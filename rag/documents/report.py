@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from rag.errors import FormatError
+from rag.base.errors import FormatError
 
 EXAMPLES = 3  # of files that are no documents, by kind
 _REASONS = 20

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 
+from rag.base.errors import FormatError
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, squeezed
 from rag.documents.html import TITLE, html_blocks
 from rag.documents.office import with_header_rows
-from rag.errors import FormatError
 
 _TOKEN = re.compile(
     r"\\([a-zA-Z]{1,32})(-?\d{1,9})? ?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z])|([{}])|[\r\n]+|([^\\{}\r\n]+)|\\"

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from rag.errors import FormatError
+from rag.base.errors import FormatError
 
 _ENTRIES = {"urlset": "url", "sitemapindex": "sitemap"}
 _ROOT = re.compile(rb"<(?:\w+:)?(?:urlset|sitemapindex)\b")

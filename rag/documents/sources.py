@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rag.corpus.urls import host_of
-from rag.errors import RagError, UsageError
+from rag.base.errors import RagError, UsageError
+from rag.base.urls import host_of
 
 DOCUMENTS = "documents"
 LARGEST = 64 << 20  # bytes of a document

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
-from autoais.text.sentences import sentence_spans
+from autoais.base.text.sentences import sentence_spans
+from rag.base.types import Passage
 from rag.documents.blocks import APART, Block, Kind, with_bare_headings
-from rag.types import Passage
 
 _LONGEST = 200  # words of a passage
 _WANTED = 120  # words of the parts of a longer section

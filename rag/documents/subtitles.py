@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
+from rag.base.errors import FormatError
 from rag.documents.blocks import Block, heading, squeezed
-from rag.errors import FormatError
 
 _CUE = re.compile(
     r"[ \t]*((?:\d{1,3}:)?\d{1,2}:\d{1,2}(?:[.,]\d{1,3})?)[ \t]*-->[ \t]*((?:\d{1,3}:)?\d{1,2}:\d{1,2})\b.*"

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
+from rag.base.errors import FormatError
 from rag.documents.encodings import decoded
 from rag.documents.text_lines import BULLET, DOTS, GAP, RULE, WORD, hangs, indent_of, wordy
-from rag.errors import FormatError
 
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")

@@ -7,7 +7,7 @@ from numbers import Integral
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
-from rag.errors import QuestionError, RagError, check_list, check_type
+from rag.base.errors import QuestionError, RagError, check_list, check_type
 
 ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
 _LONGEST_QUERY = 10_000

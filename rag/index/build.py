@@ -10,11 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.provenance import command
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.io.provenance import command
+from rag.base.errors import FormatError, IndexingError
+from rag.base.types import Passage
 from rag.documents.corpus import Corpus
 from rag.documents.sources import DOCUMENTS
-from rag.errors import FormatError, IndexingError
 from rag.index.files import FileRecord, Root, Stamp, combined, write_files
 from rag.index.folder import LOCK, claimed, in_use, sweep
 from rag.index.index import Index
@@ -22,7 +23,6 @@ from rag.index.integrity import fingerprints
 from rag.index.manifest import BUILD, MANIFEST, described
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer
-from rag.types import Passage
 
 _BATCH = 1000
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rag.base.errors import IndexingError
 from rag.documents.corpus import Corpus, sniff
 from rag.documents.duplicates import Twins, unpacked
 from rag.documents.sources import DOCUMENTS, LUCENE, SourceFile
-from rag.errors import IndexingError
 from rag.index.files import FileRecord, Root
 
 

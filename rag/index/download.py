@@ -18,9 +18,9 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from autoais.io.locks import file_lock
-from rag.errors import RagError
-from rag.network import FAILURES, HEADERS, is_offline, reason_of
+from autoais.base.io.locks import file_lock
+from rag.base.errors import RagError
+from rag.base.network import FAILURES, HEADERS, is_offline, reason_of
 
 _BLOCK = 1 << 20
 _TIMEOUT = 60  # seconds without data

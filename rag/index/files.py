@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, field, read_objects, strings, write_atomic
-from autoais.io.provenance import sha256_file
-from rag.corpus.urls import host_of
+from autoais.base.io.jsonl import dumps, field, read_objects, strings, write_atomic
+from autoais.base.io.provenance import sha256_file
+from rag.base.errors import FormatError, IndexingError, UsageError, UserError
+from rag.base.urls import host_of
 from rag.documents.sources import LARGEST, Shard, Source
-from rag.errors import FormatError, IndexingError, UsageError, UserError
 from rag.index.manifest import WEB, is_path
 
 FILES = "files.jsonl"

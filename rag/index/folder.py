@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from autoais.io.jsonl import parse_object
-from autoais.io.locks import file_lock, unused
-from rag.errors import FormatError, IndexingError
+from autoais.base.io.jsonl import parse_object
+from autoais.base.io.locks import file_lock, unused
+from rag.base.errors import FormatError, IndexingError
 from rag.index.manifest import BUILD, DATABASE_FOLDER, MANIFEST, WEB
 
 LOCK = ".rag-lock"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag.errors import IndexingError
+from rag.base.errors import IndexingError
 from rag.index.passages import Store
 from rag.index.postings import BM25
 

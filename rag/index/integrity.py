@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from autoais.errors import first_line
-from autoais.io.jsonl import field, parse_object
-from autoais.io.provenance import sha256_file
-from rag.errors import FormatError, IndexingError
+from autoais.base.errors import first_line
+from autoais.base.io.jsonl import field, parse_object
+from autoais.base.io.provenance import sha256_file
+from rag.base.errors import FormatError, IndexingError
 from rag.index.files import FILES, combined, read_files
 from rag.index.manifest import Fingerprints, read_fingerprints, read_manifest
 from rag.index.passages import COLUMNS, PASSAGES, read_only

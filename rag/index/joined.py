@@ -14,13 +14,13 @@ from typing import Any
 
 import tantivy
 
-from autoais.errors import first_line
-from rag.errors import IndexingError
+from autoais.base.errors import first_line
+from rag.base.errors import IndexingError
+from rag.base.types import Passage
 from rag.index.index import Index
 from rag.index.passages import Store
 from rag.index.postings import BM25, POSTINGS, faults
 from rag.index.recipes import Recipe
-from rag.types import Passage
 
 _META = "meta.json"  # Tantivy's list of segments
 

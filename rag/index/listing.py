@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autoais.io.paths import folder_size
-from rag.errors import IndexingError
+from autoais.base.io.paths import folder_size
+from rag.base.errors import IndexingError
+from rag.base.types import Passage
 from rag.index.files import FileRecord, read_files, roots_of
 from rag.index.folder import leftovers
 from rag.index.integrity import PART, PARTS, sizes
 from rag.index.manifest import BUILD, MANIFEST, read_manifest
 from rag.index.passages import PASSAGES, PassageStore
-from rag.types import Passage
 
 
 @dataclass(frozen=True, slots=True)

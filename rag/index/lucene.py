@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autoais.io.jsonl import parse_object
-from autoais.io.provenance import sha256_file, versions
-from autoais.text import wikipedia
-from rag import jvm
+from autoais.base.io.jsonl import parse_object
+from autoais.base.io.provenance import sha256_file, versions
+from autoais.base.text import wikipedia
+from rag.base import jvm
+from rag.base.errors import FormatError, IndexingError
+from rag.base.types import Passage
 from rag.documents.corpus import Corpus
 from rag.documents.report import ReadReport
 from rag.documents.sources import LUCENE, Source, SourceFile
-from rag.errors import FormatError, IndexingError
 from rag.index.recipes import read_recipe
-from rag.types import Passage
 
 if TYPE_CHECKING:
     from rag.index.index import Index

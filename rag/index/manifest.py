@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import field, parse_object
-from autoais.io.provenance import versions
+from autoais.base.io.jsonl import field, parse_object
+from autoais.base.io.provenance import versions
+from rag.base.errors import FormatError, IndexingError, UserError
 from rag.documents.sources import DOCUMENTS
-from rag.errors import FormatError, IndexingError, UserError
 from rag.index.analysis import ANALYZER
 from rag.index.postings import weights_of
 from rag.index.recipes import Recipe, read_recipe

@@ -12,9 +12,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from autoais.io.paths import folder_size
+from autoais.base.io.paths import folder_size
+from rag.base.errors import FormatError, IndexingError, UsageError
+from rag.base.progress import Progress, no_progress
 from rag.documents.sources import DOCUMENTS, Shard, Source, place
-from rag.errors import FormatError, IndexingError, UsageError
 from rag.index.build import Estimate, PassageWriter, building, check_new, manifest_of, write_manifest
 from rag.index.compare import repeats
 from rag.index.files import FileRecord, Root, combined, read_files, roots_of, write_files
@@ -24,7 +25,6 @@ from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer
 from rag.index.update import overlap
 from rag.index.web_sources import copied
-from rag.progress import Progress, no_progress
 
 MergeParts = Callable[[Sequence[tuple[Index, Sequence[int]]], Index], Mapping[str, str]]
 """Brings the parts of indexes, given with rows that are left out, into the merged one; says why others are left out."""

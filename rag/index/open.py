@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+from rag.base.errors import IndexingError
+from rag.base.resources import folder as shipped_folder
 from rag.documents.sources import DOCUMENTS
-from rag.errors import IndexingError
 from rag.index.index import Index
 from rag.index.integrity import check_files
 from rag.index.manifest import BASE_RECIPE, MANIFEST, described, read_manifest
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import BM25, POSTINGS, BM25Writer
 from rag.index.recipes import Recipe, read_recipe
-from rag.resources import folder as shipped_folder
 
 HANDBOOK = "handbook"
 _SMALL_HEAP_BYTES = 15_000_000  # Tantivy's minimum

@@ -10,10 +10,10 @@ from pathlib import Path
 from socket import gaierror
 from typing import TYPE_CHECKING, Any
 
-from autoais.io.jsonl import dumps, parse_object, write_atomic
-from autoais.io.locks import file_lock
-from autoais.io.provenance import command, versions
-from rag.errors import FormatError, IndexingError, RagError
+from autoais.base.io.jsonl import dumps, parse_object, write_atomic
+from autoais.base.io.locks import file_lock
+from autoais.base.io.provenance import command, versions
+from rag.base.errors import FormatError, IndexingError, RagError
 from rag.index.folder import LOCK
 from rag.index.integrity import PART as _MANIFEST
 from rag.index.integrity import PARTS, changed, fingerprints

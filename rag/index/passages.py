@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from autoais.errors import first_line
-from autoais.io.jsonl import sync
-from autoais.io.locks import shared_lock
-from rag.errors import IndexingError
-from rag.types import Passage
+from autoais.base.errors import first_line
+from autoais.base.io.jsonl import sync
+from autoais.base.io.locks import shared_lock
+from rag.base.errors import IndexingError
+from rag.base.types import Passage
 
 PASSAGES = "passages.sqlite"
 _DAMAGED = "is damaged, build the index again"

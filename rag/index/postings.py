@@ -14,13 +14,13 @@ from typing import Any
 import tantivy
 from tantivy import Occur, Query
 
-from autoais.errors import first_line
-from rag.errors import IndexingError, RagError, UsageError
+from autoais.base.errors import first_line
+from rag.base.errors import IndexingError, RagError, UsageError
+from rag.base.types import Hit, Passage, best_first, ranked
 from rag.index.analysis import check_search, passage_analyzer, query_terms
 from rag.index.passages import PassageStore, Store
 from rag.index.recipes import Recipe, is_weight
 from rag.index.statistics import FIELDS, Statistics, field_text
-from rag.types import Hit, Passage, best_first, ranked
 
 POSTINGS = "bm25"
 HEAP_BYTES = 500_000_000  # with half of it, a million passages end in twice the segments, which search slower

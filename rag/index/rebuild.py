@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rag.base.errors import IndexingError
+from rag.base.progress import Count
+from rag.base.types import Passage
 from rag.documents.corpus import Corpus
 from rag.documents.sources import DOCUMENTS, SourceFile, place
-from rag.errors import IndexingError
 from rag.index.build import duplicate, encodable, manifest_of, new_build, write_manifest
 from rag.index.compare import Plan, Work, compare, repeats, unknown
 from rag.index.files import (
@@ -29,8 +31,6 @@ from rag.index.parts import recipes_of
 from rag.index.passages import PASSAGES, PassageStore, Store
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer, update_postings
 from rag.index.rows import RowEditor
-from rag.progress import Count
-from rag.types import Passage
 
 CarryParts = Callable[[Index, Index, Sequence[int]], list[str]]
 """Brings the parts of the old index into the new one, given the rows that changed; returns those that it left out."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from autoais.io.paths import is_file
-from rag.errors import RagError, check_type
-from rag.resources import folder, names
+from autoais.base.io.paths import is_file
+from rag.base.errors import RagError, check_type
+from rag.base.resources import folder, names
 
 _MOST = 10**6  # largest weight, so that scores cannot overflow
 
@@ -21,7 +21,7 @@ def is_weight(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A retriever's name, kind (`rag.retrievers.RETRIEVERS`) and settings, which the kind reads and checks.
+    """A retriever's name, kind (`rag.retrieval.RETRIEVERS`) and settings, which the kind reads and checks.
 
     `home` is the folder of its file, if it was read from one of yours.
     """
@@ -69,7 +69,7 @@ _WITH_SETTINGS = frozenset({"choice", "database", "dense", "fusion", "remote", "
 def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
     """Read a recipe that ships with rag by name, your own by path (`.toml`), or several fused by rank (`a+b`).
 
-    `remote:URL` is a server that searches (`rag.retrievers.remote`). A name in `kinds` without a recipe is that kind of
+    `remote:URL` is a server that searches (`rag.retrieval.remote`). A name in `kinds` without a recipe is that kind of
     retriever without settings. Raises `RagError` otherwise.
     """
     if "+" in name and not (name.endswith(".toml") and is_file(name)):

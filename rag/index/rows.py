@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable
 from contextlib import closing
 from pathlib import Path
 
-from autoais.io.jsonl import sync
+from autoais.base.io.jsonl import sync
+from rag.base.types import Passage
 from rag.index.passages import COLUMNS, faults, marks, values_of
-from rag.types import Passage
 
 _AT_ONCE = 500  # SQLite limits the number of parameters
 

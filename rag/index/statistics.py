@@ -1,6 +1,6 @@
 """The statistics by which BM25 weighs terms, of one index or of several, and the scores under them.
 
-Shards exchange them so that each scores as the whole collection would (`rag.retrievers.shards`).
+Shards exchange them so that each scores as the whole collection would (`rag.retrieval.shards`).
 """
 
 import math
@@ -9,9 +9,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rag.errors import UsageError
+from rag.base.errors import UsageError
+from rag.base.types import Passage
 from rag.index.analysis import passage_analyzer
-from rag.types import Passage
 
 K1, B = 1.2, 0.75  # fixed by Tantivy's Python binding
 FIELDS = ("contents", "title")  # headings and text; headings alone

@@ -9,15 +9,15 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from rag.corpus.urls import is_url, key_of
+from rag.base.errors import IndexingError
+from rag.base.progress import Count
+from rag.base.urls import is_url, key_of
 from rag.documents.corpus import Corpus
 from rag.documents.sources import Source, check_globs, escaped, matches, prefixes
-from rag.errors import IndexingError
 from rag.index.compare import Plan
 from rag.index.files import FileRecord, Root
 from rag.index.rebuild import CarryParts, Changes, change
 from rag.index.web_sources import Fetching, check_sources, fetch_sources, forbidden, refresh
-from rag.progress import Count
 
 
 def update(

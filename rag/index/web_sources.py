@@ -7,17 +7,17 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autoais.io.jsonl import sync
-from autoais.io.locks import shared_lock
-from rag.corpus.urls import host_of, is_url, key_of, normalized
+from autoais.base.io.jsonl import sync
+from autoais.base.io.locks import shared_lock
+from rag.base.errors import IndexingError, UsageError
+from rag.base.progress import Count
+from rag.base.urls import host_of, is_url, key_of, normalized
 from rag.documents.corpus import Corpus
 from rag.documents.sources import DOCUMENTS, Source, check_globs, selected
-from rag.errors import IndexingError, UsageError
 from rag.index.build import check_new
 from rag.index.files import Root
 from rag.index.folder import LOCK, claimed
 from rag.index.manifest import MANIFEST, WEB
-from rag.progress import Count
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Fetching:
 
 def forbidden(*, allow_network: bool) -> str:
     """Why the network may not be used, and what allows it; empty if it may."""
-    from rag.network import is_offline
+    from rag.base.network import is_offline
 
     if is_offline():
         return "RAG_OFFLINE is set, unset it to fetch pages"

@@ -1,8 +1,8 @@
 """The indexes and answers of `rag` inside LangChain, LlamaIndex and Haystack.
 
 Each module needs the framework that it is named after, and only that module imports it. All take the same source: an
-index (open, or its folder; None is the handbook), a `rag.client.Client`, or the address of a server. Passages keep
-their id, title, section, page, rank and score as metadata; those of answers also keep the spans that are cited.
+index (open, or its folder; None is the handbook), a `rag.retrieval.client.Client`, or the address of a server. Passages
+keep their id, title, section, page, rank and score as metadata; those of answers also keep the spans that are cited.
 """
 
 import threading
@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rag.answer.systems import System
 from rag.api import AnyIndex, open_retriever, open_system
-from rag.client import Client, ServedSystem
-from rag.config import DEFAULT_SYSTEM
-from rag.corpus.urls import is_url
-from rag.errors import UsageError
+from rag.base.config import DEFAULT_SYSTEM
+from rag.base.errors import UsageError
+from rag.base.types import Answer, Hit
+from rag.base.urls import is_url
 from rag.index.index import Index
-from rag.retrievers import Retriever
-from rag.systems import System
-from rag.types import Answer, Hit
+from rag.retrieval import Retriever
+from rag.retrieval.client import Client, ServedSystem
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def answer_metadata(answer: Answer) -> dict[str, Any]:
 
 def answer_text(answer: Answer) -> str:
     """Return the text with its markers, or a sentence which says that there is no answer."""
-    from rag.export.sources import not_answered
+    from rag.answer.export.sources import not_answered
 
     return not_answered(answer) if answer.abstained else str(answer)
 

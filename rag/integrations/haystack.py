@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rag.base.types import Hit
 from rag.integrations import (
     Searcher,
     Source,
@@ -13,7 +14,6 @@ from rag.integrations import (
     passage_metadata,
     source_name,
 )
-from rag.types import Hit
 
 with needed("haystack-ai", "haystack"):
     from haystack import Document, component, default_from_dict, default_to_dict

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from rag.answer.systems import System
+from rag.base.types import Answer
 from rag.integrations import Searcher, answer_metadata, cited_passages, needed, open_source, passage_metadata
-from rag.systems import System
-from rag.types import Answer
 
 with needed("langchain-core", "langchain_core"):
     from langchain_core.callbacks import CallbackManagerForRetrieverRun

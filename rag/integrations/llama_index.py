@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from rag.base.types import Hit
 from rag.integrations import (
     Searcher,
     Source,
@@ -13,7 +14,6 @@ from rag.integrations import (
     open_source,
     passage_metadata,
 )
-from rag.types import Hit
 
 with needed("llama-index-core", "llama_index"):
     from llama_index.core.base.base_query_engine import BaseQueryEngine

@@ -10,7 +10,7 @@
 
 from typing import TYPE_CHECKING
 
-from autoais.exports import on_first_use
+from autoais.base.exports import on_first_use
 
 if TYPE_CHECKING:
     from rag.serve.app import create_app, serve_indexes
@@ -30,6 +30,6 @@ def __getattr__(name: str) -> object:
     try:
         return _get(name)
     except ModuleNotFoundError as error:
-        from rag.errors import missing_extra
+        from rag.base.errors import missing_extra
 
         raise missing_extra("rag serve", "serve") from error

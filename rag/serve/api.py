@@ -10,11 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import rag
-from autoais.answers import to_row
-from autoais.io.jsonl import dumps
-from rag.client import AskOptions
-from rag.conversation import Turn
-from rag.errors import UsageError, UserError
+from autoais.base.answers import to_row
+from autoais.base.io.jsonl import dumps
+from rag.answer.conversation import Turn
+from rag.base.errors import UsageError, UserError
+from rag.base.types import Answer, Hit
+from rag.retrieval.client import AskOptions
 from rag.serve.http import EventStream, base_of, error_body, event, json_response, last_of, told_of, until_gone
 from rag.serve.links import answer_urls, passage_url
 from rag.serve.schemas import (
@@ -31,7 +32,6 @@ from rag.serve.schemas import (
     StatisticsResponse,
 )
 from rag.serve.service import Asked, Service
-from rag.types import Answer, Hit
 
 Found = TypeVar("Found")
 

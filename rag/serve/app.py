@@ -19,12 +19,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 import rag
-from autoais.io.jsonl import dumps
+from autoais.base.io.jsonl import dumps
+from rag.answer.llms import Price
 from rag.api import open_index
-from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
-from rag.errors import UsageError, UserError, check_type
+from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
+from rag.base.errors import UsageError, UserError, check_type
+from rag.commands.display import counted
 from rag.index.index import Index
-from rag.llms import Price
 from rag.serve import mcp, openai, pages
 from rag.serve.api import Api
 from rag.serve.gate import Gate, SignIn
@@ -34,7 +35,6 @@ from rag.serve.keys import Keys
 from rag.serve.metrics import Measured, Metrics
 from rag.serve.openai import Cite
 from rag.serve.service import Asked, Limits, Service
-from rag.terminal import counted
 from rag.web.security import allowed_hosts, middleware
 from rag.web.server import serve
 

@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from autoais.judged import cited_claims
+from autoais.base.markers.grammar import parse
+from autoais.base.text.excerpt import unmatched
+from autoais.base.text.quotes import is_quoted
+from autoais.base.text.words import stem, words
+from autoais.base.types import Judge, Judgement, Verdict
 from autoais.judges.alignment import align, contradicts
-from autoais.markers.grammar import parse
 from autoais.metrics.claims import judge_claims
-from autoais.text.excerpt import unmatched
-from autoais.text.quotes import is_quoted
-from autoais.text.words import stem, words
-from autoais.types import Judge, Judgement, Verdict
-from rag.attribution.attributor import Attributor
-from rag.errors import UsageError
-from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
+from autoais.metrics.judged import cited_claims
+from rag.answer.attribution.attributor import Attributor
+from rag.base.errors import UsageError
+from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
 _MOST_SOURCES = 100
 

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Callable, Iterator
 
-from autoais.text.sentences import sentence_spans
-from autoais.text.words import STOP_WORDS, words
-from rag.errors import UserError
+from autoais.base.text.sentences import sentence_spans
+from autoais.base.text.words import STOP_WORDS, words
+from rag.base.errors import UserError
+from rag.base.types import Answer, Passage
 from rag.index.index import Index
-from rag.types import Answer, Passage
 
 _READ = 600  # passages looked at, spread evenly over the index
 _MOST = 4  # questions

@@ -11,9 +11,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from autoais.io.jsonl import dumps
-from rag.client import UnreachableError
-from rag.errors import BusyError, NotFoundError, QuestionError, TimeLimitError, UsageError, UserError
+from autoais.base.io.jsonl import dumps
+from rag.base.errors import BusyError, NotFoundError, QuestionError, TimeLimitError, UsageError, UserError
+from rag.retrieval.client import UnreachableError
 from rag.web.pages import Pages, sentence
 from rag.web.security import HEADERS
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from rag.errors import UsageError
+from rag.base.errors import UsageError
 from rag.web.security import signature
 
 ENVIRONMENT = "RAG_SERVER_KEY"

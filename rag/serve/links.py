@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from rag.export.sources import Link, merged
-from rag.types import Answer
+from rag.answer.export.sources import Link, merged
+from rag.base.types import Answer
 
 _MARK = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 _MOST_MARKS = 100
@@ -19,7 +19,7 @@ def passage_url(base: str, index: str, passage: str, spans: Iterable[tuple[int, 
 
 
 def links_to(base: str, index: str) -> Link:
-    """Return what gives the links to passages of an index, for the formats of `rag.export`."""
+    """Return what gives the links to passages of an index, for the formats of `rag.answer.export`."""
     return lambda passage, spans: passage_url(base, index, passage.id, spans)
 
 

@@ -21,13 +21,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.routing import BaseRoute
 
 from rag import __version__
-from rag.errors import NotFoundError, UsageError, UserError
-from rag.export.escaping import one_line, visible
+from rag.answer.export.escaping import one_line, visible
+from rag.base.errors import NotFoundError, UsageError, UserError
+from rag.base.types import Answer, Hit, Passage
 from rag.serve.http import last_of, told_of
 from rag.serve.links import answer_urls, passage_url
 from rag.serve.passages import Shown
 from rag.serve.service import Asked, Service
-from rag.types import Answer, Hit, Passage
 
 _SCHEME = "rag"
 _TEXT = "text/plain"

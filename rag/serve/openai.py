@@ -27,13 +27,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from autoais.io.jsonl import dumps
-from rag.errors import UsageError, UserError
-from rag.export.markdown import with_links
-from rag.export.openai import chat_annotations, response_annotations
-from rag.export.rendering import Rendered, with_markers
-from rag.export.sources import NO_ANSWER, NOT_ANSWERED
-from rag.generators.follow_up import Turn
+from autoais.base.io.jsonl import dumps
+from rag.answer.export.markdown import with_links
+from rag.answer.export.openai import chat_annotations, response_annotations
+from rag.answer.export.rendering import Rendered, with_markers
+from rag.answer.export.sources import NO_ANSWER, NOT_ANSWERED
+from rag.answer.generators.follow_up import Turn
+from rag.base.errors import UsageError, UserError
 from rag.serve.http import EventStream, base_of, event, json_response, last_of, retry_of, told_of, until_gone
 from rag.serve.invalid import place_of, wrong_field
 from rag.serve.links import links_to
@@ -161,7 +161,7 @@ async def _read(request: Request, kind: type[R]) -> R:
 
 
 def _conversation(messages: Sequence[_Message], field: str, service: Service) -> tuple[str, list[Turn]]:
-    """The question and the turns before it; turns without an answer are left out, as in `rag.conversation`."""
+    """The question and the turns before it; turns without an answer are left out, as in `rag.answer.conversation`."""
     said: list[tuple[str, str]] = []
     for number, message in enumerate(messages):
         place = f"{field}[{number}]"

@@ -24,12 +24,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from autoais.answers import to_row
-from autoais.io.jsonl import dumps
-from rag.conversation import Turn
-from rag.errors import NotFoundError, QuestionError, UsageError, UserError
+from autoais.base.answers import to_row
+from autoais.base.io.jsonl import dumps
+from rag.answer.conversation import Turn
+from rag.answer.llms import Price, cost
+from rag.base.errors import NotFoundError, QuestionError, UsageError, UserError
+from rag.base.types import Answer, Passage
+from rag.commands.display import counted
 from rag.index.index import Index
-from rag.llms import Price, cost
 from rag.serve.checking import SentenceCheck, check_answer, check_text, read_sources
 from rag.serve.examples import example_questions
 from rag.serve.http import EventStream, base_of, event, last_of, retry_of, told_of
@@ -37,8 +39,6 @@ from rag.serve.links import answer_urls, links_to, passage_url, read_marks
 from rag.serve.passages import Shown
 from rag.serve.service import Asked, Service
 from rag.serve.views import SIGNS, AnswerView, marks_of, view_answer
-from rag.terminal import counted
-from rag.types import Answer, Passage
 from rag.web.pages import Pages, sentence
 
 _PLACE = re.compile(r"[a-z][a-z0-9]{0,11}")
@@ -367,7 +367,7 @@ class AskPages:
 
 def _look_for_examples(index: Index, found: "Future[list[str]]") -> None:
     """Find questions that the index answers, by a system that takes milliseconds, whatever is served."""
-    from rag.systems import open_system
+    from rag.answer.systems import open_system
 
     try:
         found.set_result(example_questions(index, open_system("reader", index).ask))
@@ -430,7 +430,7 @@ def _exported(asked: Asked, name: str, base: str) -> tuple[str, str, str]:
         row = to_row(asked.answer.to_cited(asked.index, asked.seconds))
         row["urls"] = answer_urls(base, asked.index, asked.answer)
         return dumps(row, indent=2) + "\n", "application/json", ".json"
-    from rag.export import FORMATS, export_answer
+    from rag.answer.export import FORMATS, export_answer
 
     today: date = datetime.now(UTC).date()
     body = export_answer(asked.answer, name, links_to(base, asked.index), container=asked.index, accessed=today)

@@ -4,11 +4,11 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from rag.base.errors import IndexingError
+from rag.base.types import Passage
 from rag.documents.sources import DOCUMENTS
-from rag.errors import IndexingError
 from rag.index.files import roots_of
 from rag.index.index import Index
-from rag.types import Passage
 
 _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,17})", re.DOTALL)
 

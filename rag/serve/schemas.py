@@ -1,17 +1,17 @@
 """The requests and responses of the API; spans are character offsets, end exclusive.
 
-An answer is a row of `answers.jsonl` (`autoais.answers.to_row`), so that all that reads those rows reads it.
+An answer is a row of `answers.jsonl` (`autoais.base.answers.to_row`), so that all that reads those rows reads it.
 """
 
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from autoais.types import Verdict
-from rag.client import AskOptions
-from rag.conversation import Turn as ConversationTurn
+from autoais.base.types import Verdict
+from rag.answer.conversation import Turn as ConversationTurn
+from rag.base.types import Passage
 from rag.index.statistics import Statistics
-from rag.types import Passage
+from rag.retrieval.client import AskOptions
 
 _INDEX = Field(None, description="Name of an index; the first one if none is given.")
 _RECIPE = Field("bm25", description="Retriever, as for `rag search --recipe`.")
@@ -276,7 +276,7 @@ class IndexesResponse(BaseModel):
 
 
 class Fault(BaseModel):
-    """`type` is the name of an error of `rag.errors`, or AuthenticationError, HTTPError or InternalError."""
+    """`type` is the name of an error of `rag.base.errors`, or AuthenticationError, HTTPError or InternalError."""
 
     type: str
     message: str

@@ -13,13 +13,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Unpack
 
+from autoais.base.types import Attribution, Judge, Judgement
 from autoais.judges import open_judge
-from autoais.types import Attribution, Judge, Judgement
-from rag.attribution.post_hoc import PostHoc, given_pair
-from rag.client import AskOptions, UnreachableError
-from rag.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
-from rag.databases import DATABASES
-from rag.errors import (
+from rag.answer.attribution.post_hoc import PostHoc, given_pair
+from rag.answer.generators.follow_up import Turn, standalone
+from rag.answer.specs import SystemSpec
+from rag.answer.systems import RetrieveThenRead, System, open_system
+from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
+from rag.base.errors import (
     BusyError,
     IndexingError,
     NotFoundError,
@@ -28,23 +29,22 @@ from rag.errors import (
     UsageError,
     check_type,
 )
-from rag.generators.follow_up import Turn, standalone
+from rag.base.resources import names
+from rag.base.types import Answer, Hit, Passage, Question
+from rag.commands.display import counted
 from rag.index.index import Index
 from rag.index.manifest import read_manifest
 from rag.index.open import open_index
 from rag.index.postings import BM25
 from rag.index.recipes import read_recipe, walk_recipes
 from rag.index.statistics import Statistics
-from rag.resources import names
-from rag.retrievers import RETRIEVERS, Retriever, open_retriever, searches_elsewhere
-from rag.retrievers.remote import IndexChangedError, Remote
-from rag.retrievers.shards import Shards
+from rag.retrieval import RETRIEVERS, Retriever, open_retriever, searches_elsewhere
+from rag.retrieval.client import AskOptions, UnreachableError
+from rag.retrieval.databases import DATABASES
+from rag.retrieval.remote import IndexChangedError, Remote
+from rag.retrieval.shards import Shards
 from rag.serve.passages import Shown, beside, page_urls, source_of
 from rag.serve.workers import P, T, Workers
-from rag.specs import SystemSpec
-from rag.systems import RetrieveThenRead, System, open_system
-from rag.terminal import counted
-from rag.types import Answer, Hit, Passage, Question
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -166,9 +166,9 @@ class Service:
     """Indexes, systems and a judge behind one object that threads share.
 
     `indexes` maps names (letters, digits, `.`, `_`, `-`) to open indexes. `systems` are names of systems, also with
-    options (`rag.specs`), or a mapping from the names that callers use to these; the first index and the first system
-    are the defaults. Raises `UsageError` for a name that cannot be used. Callers without an event loop call the methods
-    directly; those with one use `run` and `run_stream`.
+    options (`rag.answer.specs`), or a mapping from the names that callers use to these; the first index and the first
+    system are the defaults. Raises `UsageError` for a name that cannot be used. Callers without an event loop call the
+    methods directly; those with one use `run` and `run_stream`.
     """
 
     def __init__(
@@ -539,7 +539,7 @@ class Service:
         changed = replace(system, retriever=retriever, k=system.k if k is None else self._k(k))
         if least is None:
             return changed
-        from rag.generators.passage_reader import PassageReader
+        from rag.answer.generators.passage_reader import PassageReader
 
         try:
             if isinstance(system.generator, PassageReader):

@@ -23,13 +23,13 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from autoais.io.provenance import sha256_file
+from autoais.base.io.provenance import sha256_file
 from rag.api import add_to_index, open_index, update_index
+from rag.base.errors import FormatError, IndexingError, NotFoundError, UsageError, UserError
+from rag.commands.display import counted
 from rag.documents import SUFFIXES, kind_of, load_document
-from rag.errors import FormatError, IndexingError, NotFoundError, UsageError, UserError
 from rag.index.files import roots_of
 from rag.index.index import Index
-from rag.terminal import counted
 from rag.web.security import csrf_token, is_csrf_token
 
 if TYPE_CHECKING:

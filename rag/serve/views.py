@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rag.export.sources import merged
+from rag.answer.export.sources import merged
+from rag.answer.yes_no import asked_there
+from rag.base.types import Answer, Citation, Passage
 from rag.serve.checking import QUOTED, SentenceCheck, SentenceVerdict
 from rag.serve.passages import Shown
-from rag.types import Answer, Citation, Passage
-from rag.yes_no import asked_there
 
 _NEAREST = 3  # passages shown if there is no answer
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
-from rag.errors import BusyError, TimeLimitError
+from rag.base.errors import BusyError, TimeLimitError
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from autoais.registry import Registry
+from autoais.base.registry import Registry
 from autoais.training import needs
-from rag.errors import RagError
+from rag.base.errors import RagError
 from rag.index.index import Index
 
 # An entry has the signature of `run`, without `prepare`, which is for readers only.

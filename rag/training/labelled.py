@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autoais.io.jsonl import field, read_objects
+from autoais.base.io.jsonl import field, read_objects
 from autoais.metrics.short_answers import answer_spans
-from rag.errors import FormatError, QuestionError
-from rag.retrievers import Retriever
-from rag.types import Passage
+from rag.base.errors import FormatError, QuestionError
+from rag.base.types import Passage
+from rag.retrieval import Retriever
 
 if TYPE_CHECKING:
     from rag.training.mining import Group

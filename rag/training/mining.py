@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from autoais.base.text.sentences import sentence_spans
+from autoais.base.types import Question
 from autoais.metrics.short_answers import answer_spans, has_answer
-from autoais.text.sentences import sentence_spans
 from autoais.training.loop import Tensors, batches_of_like_length, mixed_precision, pair_of
-from autoais.types import Question
-from rag.errors import QuestionError, RagError
-from rag.reader import Window, WindowEncoder
-from rag.retrievers import Retriever
-from rag.types import Passage
+from rag.base.errors import QuestionError, RagError
+from rag.base.types import Passage
+from rag.retrieval import Retriever
+from rag.retrieval.reader import Window, WindowEncoder
 
 _HOLDING = 4  # passages with the answer that are considered
 _BATCH = 32  # passages that the encoder reads at once
@@ -100,7 +100,7 @@ def similarity(base: Path) -> Similar:
     """Return a function for the cosine of question and passages by a sentence encoder (mean pooling, 128 tokens)."""
     from transformers import AutoTokenizer
 
-    from autoais.models.transformers import quiet
+    from autoais.base.models.transformers import quiet
     from autoais.training.model import sentence_encoder
 
     encoder = sentence_encoder(base)  # without dropout, as in inference

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from autoais.errors import first_line
-from autoais.models.onnx import open_tokenizer
-from autoais.models.pairs import TYPES
+from autoais.base.errors import first_line
+from autoais.base.models.onnx import open_tokenizer
+from autoais.base.models.pairs import TYPES
 from autoais.training.loop import Tensors, mixed_precision
-from rag.errors import RagError
+from rag.base.errors import RagError
 
 if TYPE_CHECKING:
     from transformers import BertModel
@@ -48,8 +48,9 @@ class Network(_Heads):
 
     A third head says of each token whether it belongs to a sentence that answers the question.
 
-    The types of `rag.reader.Window`, which mark shared words, are added to the embeddings (exact-match marking,
-    Boualili et al. 2020). The embeddings are frozen, which saves a fifth of the time without a measurable loss.
+    The types of `rag.retrieval.reader.Window`, which mark shared words, are added to the embeddings (exact-match
+    marking, Boualili et al. 2020). The embeddings are frozen, which saves a fifth of the time without a measurable
+    loss.
     """
 
     outputs: ClassVar[Mapping[str, bool]] = MappingProxyType(
@@ -97,7 +98,7 @@ class Teacher(_Heads):
     def __init__(self, base: Path, tokenizer: Path) -> None:
         from transformers import AutoConfig, AutoModel
 
-        from autoais.models.transformers import quiet
+        from autoais.base.models.transformers import quiet
 
         ids = own_ids(base, tokenizer)
         try:

@@ -10,21 +10,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.provenance import sha256_file
-from autoais.questions import read_questions
-from autoais.text.folding import questions_key
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.io.provenance import sha256_file
+from autoais.base.text.folding import questions_key
+from autoais.base.types import Question
+from autoais.formats.questions import read_questions
 from autoais.training.prepare import held_out
 from autoais.training.recipe import base_folder, find
-from autoais.types import Question
 from rag.api import build_index, default_recipes
-from rag.errors import QuestionError, RagError
+from rag.base.errors import QuestionError, RagError
+from rag.base.types import Hit
 from rag.index.index import Index
-from rag.reader import RULES, WindowEncoder
-from rag.retrievers import Retriever, open_retriever
+from rag.retrieval import Retriever, open_retriever
+from rag.retrieval.reader import RULES, WindowEncoder
 from rag.training import labelled, mining, taught
 from rag.training.recipe import ReaderRecipe
-from rag.types import Hit
 
 _SHORT_QUESTIONS = 40
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import torch
 
-from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.provenance import provenance, sha256_file
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.io.provenance import provenance, sha256_file
 from autoais.training.export import export
 from autoais.training.loop import train, training_device
 from autoais.training.model import sentence_encoder
 from autoais.training.recipe import base_folder, find
 from autoais.training.schedule import Schedule
-from rag.errors import RagError
+from rag.base.errors import RagError
 from rag.index.index import Index
-from rag.reader import Reader
+from rag.retrieval.reader import Reader
 from rag.training import kept, labelled, mining, read_recipe, taught
 from rag.training import prepared as preparing
 from rag.training.network import Network, Teacher, loss_of, own_ids

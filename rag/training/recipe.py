@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from autoais.training.schedule import Schedule
-from rag.reader import MAX_LENGTH
+from rag.retrieval.reader import MAX_LENGTH
 
 
 @dataclass(frozen=True, slots=True)

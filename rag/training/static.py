@@ -14,20 +14,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.provenance import provenance, sha256_file
-from autoais.questions import read_questions
-from autoais.text.excerpt import pieces
-from autoais.text.folding import questions_key
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.io.provenance import provenance, sha256_file
+from autoais.base.text.excerpt import pieces
+from autoais.base.text.folding import questions_key
+from autoais.formats.questions import read_questions
 from autoais.training.loop import Tensors, train
 from autoais.training.model import sentence_encoder
 from autoais.training.prepare import held_out
 from autoais.training.recipe import base_folder, find
 from autoais.training.schedule import Schedule
-from rag.encoders.static import Static
+from rag.base.types import Passage
 from rag.index.index import Index
+from rag.retrieval.encoders.static import Static
 from rag.training import mining, read_recipe
-from rag.types import Passage
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 
 from autoais.training.loop import Tensors, batches_of_like_length, mixed_precision, training_device
-from rag.errors import RagError
-from rag.reader import WindowEncoder
+from rag.base.errors import RagError
+from rag.base.types import Passage
+from rag.retrieval.reader import WindowEncoder
 from rag.training.mining import Groups
 from rag.training.network import Network, Outputs, Teacher, grouped_logsumexp, loss_of, text_of
-from rag.types import Passage
 
 WINDOWS = 3  # of a passage; later ones are not read
 GROUPS_SHARE, GROUPS_WEIGHT = 0.25, 0.3  # passages of groups in a step, and the weight of their loss

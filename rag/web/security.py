@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rag.errors import UserError
+from rag.base.errors import UserError
 
 Refused = Callable[[Request, str], Response]
 """Answers a request for a host by another name, which it gets."""

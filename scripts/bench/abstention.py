@@ -27,23 +27,23 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
-from autoais.io.provenance import provenance
+from autoais.base.io.jsonl import dumps, read_objects, round_floats, write_atomic
+from autoais.base.io.provenance import provenance
+from autoais.base.text.folding import questions_key
+from autoais.formats.questions import read_questions
 from autoais.meta.evaluate import roc_auc
 from autoais.meta.logistic import fit_logistic
 from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.short_answers import has_answer
-from autoais.questions import read_questions
-from autoais.text.folding import questions_key
 from autoais.training.prepare import held_out
-from rag.errors import QuestionError
-from rag.generators.confidence import SIGNALS, Confidence, Estimate
-from rag.generators.passage_reader import PassageReader
+from rag.answer.generators.confidence import SIGNALS, Confidence, Estimate
+from rag.answer.generators.passage_reader import PassageReader
+from rag.base.errors import QuestionError
+from rag.base.types import Hit, Passage, Question, best_first
 from rag.index.index import Index
 from rag.index.open import open_index
-from rag.reader import SHIPPED
-from rag.retrievers.rerank import Scorer, scorer
-from rag.types import Hit, Passage, Question, best_first
+from rag.retrieval.reader import SHIPPED
+from rag.retrieval.rerank import Scorer, scorer
 from scripts.own_documents import share
 from scripts.results import tell
 

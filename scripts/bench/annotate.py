@@ -30,8 +30,8 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
-from autoais.io.provenance import processor, provenance
+from autoais.base.io.jsonl import dumps, round_floats, write_atomic
+from autoais.base.io.provenance import processor, provenance
 from rag.annotate.create import create_study, open_study
 from rag.annotate.items import Item, Source
 from rag.annotate.settings import Settings

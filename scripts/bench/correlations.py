@@ -14,8 +14,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
-from autoais.io.provenance import provenance
+from autoais.base.io.jsonl import dumps, round_floats, write_atomic
+from autoais.base.io.provenance import provenance
 from autoais.meta.correlation import MEASURES, over_systems
 
 POPULATIONS = {  # systems, how far apart they are, and how far the judge is off (logits)

@@ -19,10 +19,10 @@ import tantivy
 import typer
 from tantivy import Occur, Query
 
-from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.provenance import provenance, versions
-from autoais.questions import read_questions
-from autoais.types import Question
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.io.provenance import provenance, versions
+from autoais.base.types import Question
+from autoais.formats.questions import read_questions
 from rag.index.analysis import query_terms
 from rag.index.open import open_index
 from scripts.bench.bare import analyzer

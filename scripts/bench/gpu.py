@@ -23,13 +23,13 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.io.jsonl import dumps
-from autoais.io.provenance import processor, provenance
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.provenance import processor, provenance
+from autoais.base.types import Attribution
 from autoais.judges import open_judge
-from autoais.types import Attribution
-from rag.encoders import open_encoder
 from rag.index.open import open_index
-from rag.reader import SHIPPED
+from rag.retrieval.encoders import open_encoder
+from rag.retrieval.reader import SHIPPED
 from scripts.results import tell
 
 WARM_UP = 64

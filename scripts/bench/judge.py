@@ -16,18 +16,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from autoais.io.files import records
-from autoais.io.provenance import processor, provenance
+from autoais.base.io.files import records
+from autoais.base.io.provenance import processor, provenance
+from autoais.base.labels import Labelled
+from autoais.base.models.pairs import MAX_CLAIM
+from autoais.base.text.excerpt import texts_of
+from autoais.base.text.quotes import is_quoted
+from autoais.base.types import Attribution
 from autoais.judges.alignment import align
 from autoais.judges.minilm import MiniLMJudge, Reading, features
 from autoais.judges.numbers import Numbers
-from autoais.labels import Labelled
-from autoais.models.pairs import MAX_CLAIM
-from autoais.text.excerpt import texts_of
-from autoais.text.quotes import is_quoted
 from autoais.training.prepare import minimal_pairs
 from autoais.training.simulate import Page
-from autoais.types import Attribution
 from scripts.results import tell
 
 ROUNDS = 5
@@ -203,7 +203,7 @@ def minimal_pair_accuracy(judge: MiniLMJudge, pairs: list[Labelled]) -> dict[str
 
 def first_sentence(page: Page) -> str:
     """The first sentence of a passage."""
-    from autoais.text.excerpt import pieces
+    from autoais.base.text.excerpt import pieces
 
     start, end = next(pieces(page.text))
     return page.text[start:end]

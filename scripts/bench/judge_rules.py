@@ -21,15 +21,15 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.io.files import records
-from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
-from autoais.io.provenance import provenance
+from autoais.base.io.files import records
+from autoais.base.io.jsonl import dumps, read_objects, round_floats, write_atomic
+from autoais.base.io.provenance import provenance
+from autoais.base.text.language import is_english
+from autoais.base.text.quotes import is_quoted
 from autoais.judges.minilm import MiniLMJudge
 from autoais.judges.numbers import Numbers
-from autoais.text.language import is_english
-from autoais.text.quotes import is_quoted
+from rag.base.errors import FormatError
 from rag.documents import read_document
-from rag.errors import FormatError
 
 _LABELS = ("attributionbench_dev", "attributionbench_test500", "attribution_train", "contrast_train", "nli_train")
 _EVERY, _FROM = 29, 14  # of the pool's passages; the rule was chosen on every 29th from the first on

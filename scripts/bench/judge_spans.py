@@ -26,20 +26,20 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from autoais.io.jsonl import dumps, read_objects, round_floats, write_atomic
-from autoais.io.provenance import provenance
+from autoais.base.io.jsonl import dumps, read_objects, round_floats, write_atomic
+from autoais.base.io.provenance import provenance
+from autoais.base.text.excerpt import unmatched
+from autoais.base.text.sentences import sentence_spans
+from autoais.base.text.words import content_stems
+from autoais.base.types import Attribution, Judge, Judgement
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.minilm import MiniLMJudge
 from autoais.metrics.intervals import Estimate, mean, ratio
-from autoais.text.excerpt import unmatched
-from autoais.text.sentences import sentence_spans
-from autoais.text.words import content_stems
-from autoais.types import Attribution, Judge, Judgement
-from rag.attribution.attributor import Attributor, nearest_sentence
-from rag.errors import QuestionError
+from rag.answer.attribution.attributor import Attributor, nearest_sentence
+from rag.base.errors import QuestionError
+from rag.base.types import Passage
 from rag.index.index import Index
 from rag.index.open import open_index
-from rag.types import Passage
 
 SEED = 13
 ADDED = 5  # passages among the evidence of `noise`

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
-from autoais.io.provenance import provenance
+from autoais.base.io.jsonl import dumps, round_floats, write_atomic
+from autoais.base.io.provenance import provenance
+from autoais.base.types import Attribution, Judge, Support
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.minilm import MiniLMJudge
 from autoais.meta.evaluate import roc_auc
-from autoais.types import Attribution, Judge, Support
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]

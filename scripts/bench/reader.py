@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from autoais.io.provenance import provenance
-from autoais.questions import read_questions
+from autoais.base.io.provenance import provenance
+from autoais.formats.questions import read_questions
+from rag.base.types import Passage
 from rag.index.open import open_index
-from rag.reader import Reader
-from rag.types import Passage
+from rag.retrieval.reader import Reader
 from scripts.results import tell
 
 QUESTIONS = 50

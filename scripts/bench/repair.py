@@ -16,21 +16,21 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.answers import CitedAnswer, read_answers, write_answers
-from autoais.io.jsonl import dumps, parse_object, read_objects, round_floats, write_atomic
-from autoais.io.provenance import provenance
+from autoais.base.answers import CitedAnswer, read_answers, write_answers
+from autoais.base.io.jsonl import dumps, parse_object, read_objects, round_floats, write_atomic
+from autoais.base.io.provenance import provenance
+from autoais.base.text.claims import applicable
+from autoais.base.types import Attribution, Judge
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.minilm import shipped
 from autoais.metrics.rates import Rate
 from autoais.metrics.short_answers import has_answer
-from autoais.text.claims import applicable
-from autoais.types import Attribution, Judge
-from rag.answer_files import tokens_of
-from rag.attribution.repair import Repaired
-from rag.generators.cited import Cited
-from rag.llms import Completion, Message
-from rag.llms.prompts import Prompt
-from rag.types import Answer, Hit, Passage, Question
+from rag.answer.answer_files import tokens_of
+from rag.answer.attribution.repair import Repaired
+from rag.answer.generators.cited import Cited
+from rag.answer.llms import Completion, Message
+from rag.answer.llms.prompts import Prompt
+from rag.base.types import Answer, Hit, Passage, Question
 
 
 @dataclass

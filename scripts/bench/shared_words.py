@@ -10,14 +10,14 @@ stand beside those in the judge's card.
 import argparse
 from pathlib import Path
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
-from autoais.io.provenance import provenance
+from autoais.base.io.jsonl import dumps, round_floats, write_atomic
+from autoais.base.io.provenance import provenance
+from autoais.base.labels import Labelled
+from autoais.base.types import Attribution
 from autoais.judges.lexical import LexicalJudge
-from autoais.labels import Labelled
 from autoais.meta.evaluate import evaluate, without_texts
 from autoais.training.prepare import from_labels
 from autoais.training.recipe import TrainingRecipe, find
-from autoais.types import Attribution
 
 RECIPE = Path(__file__).parents[2] / "eval" / "recipes" / "minilm.toml"
 

@@ -17,10 +17,10 @@ from typing import Annotated, Any
 
 import typer
 
-from autoais.io.provenance import provenance
+from autoais.base.io.provenance import provenance
+from autoais.base.types import Attribution, Verdict
 from autoais.judges.minilm import MiniLMJudge
 from autoais.metrics.rates import Rate
-from autoais.types import Attribution, Verdict
 from scripts.results import tell
 
 MOST = 2000

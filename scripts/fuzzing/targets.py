@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autoais.errors import UserError
-from autoais.types import Attribution
+from autoais.base.errors import UserError
+from autoais.base.types import Attribution
 from scripts.fuzzing import seeds
 from scripts.fuzzing.mutate import TOKENS, mutated_text
 
@@ -78,8 +78,8 @@ def _utf8(*texts: str | None) -> None:
 
 
 def _corpus(case: Case) -> None:
-    from autoais.corpora import detect_corpus, read_passages
-    from autoais.errors import FormatError
+    from autoais.base.errors import FormatError
+    from autoais.formats.corpora import detect_corpus, read_passages
 
     detect_corpus(case.file)
     for _, passage in read_passages(case.file):
@@ -122,7 +122,7 @@ def _answers(case: Case) -> None:
     """Validate, read, score and convert a file; what is converted to our own format is read back the same."""
     import autoais
     from autoais import formats
-    from autoais.io.jsonl import write_atomic
+    from autoais.base.io.jsonl import write_atomic
 
     for fault in formats.validate(case.file):
         _sane("\n" not in str(fault), f"a fault of several lines: {fault}")
@@ -174,9 +174,9 @@ def _runs(case: Case) -> None:
 def _ratings(case: Case) -> None:
     """Read ratings, report on them and convert them; what is written is read back the same."""
     import autoais
-    from autoais.io.jsonl import write_atomic
-    from autoais.ratings import read_ratings, write_ratings
-    from autoais.ratings.convert import convert_ratings
+    from autoais.base.io.jsonl import write_atomic
+    from autoais.formats.human_ratings import read_ratings, write_ratings
+    from autoais.formats.human_ratings.convert import convert_ratings
 
     ratings, own = list(read_ratings(case.file)), case.folder / "own"
     write_atomic(own, write_ratings(ratings))
@@ -262,8 +262,8 @@ def _run_of_others(case: Case) -> None:
 def _training(case: Case) -> None:
     """Settings of a recipe are of their types when it is read, or training would stop in the middle."""
     from autoais.training.recipe import TrainingRecipe
-    from rag.config import read_config
-    from rag.llms.prompts import Prompt
+    from rag.answer.llms.prompts import Prompt
+    from rag.base.config import read_config
     from rag.training import read_recipe
 
     if case.name == "config.toml":
@@ -353,17 +353,17 @@ def _hits() -> Any:  # noqa: ANN401  (hits)
 def _reply(case: Case) -> None:
     """Everything that reads a reply: cited answers, streams, labelled fields, follow-ups, rewritten sentences."""
     from autoais.judges.lexical import LexicalJudge
-    from rag.attribution.attributor import Attributor
-    from rag.attribution.revise import ModelRewriter, Reviser
-    from rag.attribution.titles import Titles
-    from rag.generators.cited import Cited
-    from rag.generators.closed_book import ClosedBook
-    from rag.generators.follow_up import Turn, standalone
-    from rag.generators.llm_retriever import ModelAsRetriever
-    from rag.llms.prompts import Prompt
-    from rag.retrievers import open_retriever
+    from rag.answer.attribution.attributor import Attributor
+    from rag.answer.attribution.revise import ModelRewriter, Reviser
+    from rag.answer.attribution.titles import Titles
+    from rag.answer.generators.cited import Cited
+    from rag.answer.generators.closed_book import ClosedBook
+    from rag.answer.generators.follow_up import Turn, standalone
+    from rag.answer.generators.llm_retriever import ModelAsRetriever
+    from rag.answer.llms.prompts import Prompt
+    from rag.base.types import Question
+    from rag.retrieval import open_retriever
     from rag.testing import ScriptedModel
-    from rag.types import Question
 
     said, question, judge = case.text[:200_000], Question("1", seeds.QUESTION), LexicalJudge()
     model = ScriptedModel(
@@ -392,13 +392,13 @@ class _Said:
 
     def answer(self, requests: Sequence[object]) -> list[Any]:
         """The reply to each request."""
-        from autoais.models.chat import Reply
+        from autoais.base.models.chat import Reply
 
         return [Reply(self._text, cut=True) for _ in requests]
 
     def excerpt(self, text: str) -> str:
         """The beginning of a reply, as the client says it."""
-        from autoais.models.chat import ChatClient
+        from autoais.base.models.chat import ChatClient
 
         return ChatClient("http://localhost/v1", "key").excerpt(text)
 
@@ -439,9 +439,9 @@ def _reader() -> Any:  # noqa: ANN401  (a system)
 def _question(case: Case) -> None:
     """Search and answer a question, also as a follow-up."""
     import rag
-    from autoais.io.jsonl import dumps
-    from rag.conversation import Conversation, Turn
-    from rag.generators.follow_up import standalone
+    from autoais.base.io.jsonl import dumps
+    from rag.answer.conversation import Conversation, Turn
+    from rag.answer.generators.follow_up import standalone
 
     text = case.text[:100_000]
     standalone(text, [Turn(seeds.QUESTION, seeds.MILL), Turn(text[:500], "Nora Finch.")])
@@ -539,7 +539,7 @@ def _response(case: Case) -> list[bytes]:
 
 
 def _http(case: Case) -> None:
-    from autoais.models import chat
+    from autoais.base.models import chat
 
     chat._LONGEST_WAIT = 0.05  # as Retry-After may ask for any wait
     pieces = _response(case)
@@ -566,7 +566,7 @@ def _http(case: Case) -> None:
 
 
 def _replied(replies: Iterable[object]) -> None:
-    from autoais.models.chat import NoReply
+    from autoais.base.models.chat import NoReply
 
     for reply in replies:
         if isinstance(reply, NoReply):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
+from autoais.base.types import Attribution, Judge, Judgement, Span, Verdict
 from autoais.judges.lexical import LexicalJudge
 from autoais.testing import SUPPORTED, UNRELATED, check_judge
-from autoais.types import Attribution, Judge, Judgement, Span, Verdict
 
 Judgements = list[Judgement]
 YES = Judgement(Verdict.ATTRIBUTABLE)

@@ -18,7 +18,7 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures that show nothing, for tests of the rest of a report: drawing takes seconds."""
-    from rag.reports.figures import Figure
+    from rag.bench.plots import Figure
 
     monkeypatch.setattr(Figure, "svg", lambda figure, *, dark=False: "<svg/>\n")
     monkeypatch.setattr(Figure, "png", lambda figure: b"")

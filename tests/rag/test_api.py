@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 import rag
-import rag.conversation
-from autoais.answers import CitedAnswer
+import rag.answer.conversation
+from autoais.base.answers import CitedAnswer
+from autoais.base.types import CitedSentence, Passage
 from autoais.judges.lexical import LexicalJudge
-from autoais.types import CitedSentence, Passage
 from rag.api import add_recipe, check_recipes
+from rag.base.errors import FormatError, IndexingError, QuestionError, RagError, UsageError, UserError
+from rag.base.types import Answer, Question
 from rag.documents.corpus import Corpus
-from rag.errors import FormatError, IndexingError, QuestionError, RagError, UsageError, UserError
 from rag.index.index import Index
-from rag.retrievers import open_retriever
-from rag.types import Answer, Question
+from rag.retrieval import open_retriever
 from tests.conftest import SHELF, write_corpus
 
 # For wrong calls, which a type checker would refuse too.
 untyped: Any = rag
-conversations: Any = rag.conversation
+conversations: Any = rag.answer.conversation
 
 CAPITAL = "What is the capital of Poland?"
 BORN = ("Who was Curie?", "Curie was born in Warsaw in 1867 [3]. Penguins swim well.")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rag.encoders.static import Static
+from rag.answer.llms import Completion, Message
+from rag.answer.systems import System
+from rag.base.types import Answer, CitedSentence, Hit, Question
 from rag.index.open import open_index
-from rag.llms import Completion, Message
-from rag.retrievers import Retriever
-from rag.systems import System
+from rag.retrieval import Retriever
+from rag.retrieval.encoders.static import Static
 from rag.testing import ScriptedModel, check_encoder, check_language_model, check_retriever, check_system
-from rag.types import Answer, CitedSentence, Hit, Question
 
 QUERIES = ["river of Poland", "capital"]
 Hits = list[list[Hit]]

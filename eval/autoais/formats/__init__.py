@@ -8,19 +8,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from autoais import answers as own
-from autoais.answers import CitedAnswer
-from autoais.errors import AIS_REPORT, FormatError, UserError, field_names
+from autoais.base import answers as own
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import AIS_REPORT, FormatError, UserError, field_names
+from autoais.base.io.files import header_of, lines, records
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import Schema, faults, misspelt
+from autoais.base.labels import Labelled
+from autoais.base.registry import Registry
+from autoais.base.types import Attribution, Question, Support
 from autoais.formats import aqa, trec
 from autoais.formats.base import Fault, Format, Notes, Row, unique_id
 from autoais.formats.contexts import ALL_CITED, NONE_CITED, has_markers, uncited
 from autoais.formats.convert import FEATURES, join_passages, join_questions
-from autoais.io.files import header_of, lines, records
-from autoais.io.jsonl import dumps
-from autoais.io.schema import Schema, faults, misspelt
-from autoais.labels import Labelled
-from autoais.registry import Registry
-from autoais.types import Attribution, Question, Support
 
 
 def _read_own(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:

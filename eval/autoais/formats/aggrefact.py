@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.files import place_of
+from autoais.base.io.schema import STRING, TEXT_OR_NULL, record
+from autoais.base.labels import Labelled
+from autoais.base.types import Attribution
 from autoais.formats.aqa import csv_table
 from autoais.formats.base import Fault, Format, Notes, Row
 from autoais.formats.claims import claim_answer, labelled
-from autoais.io.files import place_of
-from autoais.io.schema import STRING, TEXT_OR_NULL, record
-from autoais.labels import Labelled
-from autoais.types import Attribution
 
 _COLUMNS = ("dataset", "doc", "claim", "label", "contamination_identifier")
 

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, listed, record
+from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import Fault, Format, Notes, Row, passage_ids
 from autoais.formats.marked import Marked, in_document, sentence, sentences, written_answer
-from autoais.io.jsonl import dumps
-from autoais.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, listed, record
-from autoais.types import Citation, CitedSentence, Passage, Unresolved
 
 _REFERENCES = ("answer", "answers", "annotations", "qa_pairs", "claims")
 _ITEM = re.compile(r"(?:[^,\[]|\[[^\[\]]*\]|\[)+")  # a comma in a marker separates no items

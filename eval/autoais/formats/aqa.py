@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autoais.answers import CitedAnswer
-from autoais.errors import FormatError
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import FormatError
+from autoais.base.io.files import lines, records
+from autoais.base.io.schema import STRING, record
+from autoais.base.labels import Labelled
+from autoais.base.text import wikipedia
+from autoais.base.types import Attribution, Citation, CitedSentence, Passage
 from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, sound
-from autoais.io.files import lines, records
-from autoais.io.schema import STRING, record
-from autoais.labels import Labelled
-from autoais.text import wikipedia
-from autoais.types import Attribution, Citation, CitedSentence, Passage
 
 PREDICTIONS_COLUMNS = ("question", "answer", "attribution")
 AIS_COLUMNS = ("question", "answer", "passage", "autoais")

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autoais.answers import CitedAnswer
-from autoais.errors import FormatError
-from autoais.io.notes import Notes as Notes
-from autoais.io.schema import IDENTIFIER, Schema, faults
-from autoais.labels import Labelled
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import FormatError
+from autoais.base.io.notes import Notes as Notes
+from autoais.base.io.schema import IDENTIFIER, Schema, faults
+from autoais.base.labels import Labelled
 
 Row = tuple[str, dict[str, Any]]
 """A record that fits its format's schema, and `file:line`."""

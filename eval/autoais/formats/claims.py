@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from autoais.answers import CitedAnswer
-from autoais.errors import FormatError
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import FormatError
+from autoais.base.io.files import place_of
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, record
+from autoais.base.labels import Labelled, clean_claim, clean_reference
+from autoais.base.types import Attribution, Citation, CitedSentence, Passage, Support, Verdict
 from autoais.formats.base import Fault, Format, Notes, Row, set_name, unique_id
-from autoais.io.files import place_of
-from autoais.io.jsonl import dumps
-from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, record
-from autoais.labels import Labelled, clean_claim, clean_reference
-from autoais.types import Attribution, Citation, CitedSentence, Passage, Support, Verdict
 
 _VERDICTS = {
     "attributable": Verdict.ATTRIBUTABLE,

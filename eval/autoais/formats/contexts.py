@@ -13,11 +13,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autoais.answers import WHOLE_CONTEXT, CitedAnswer
-from autoais.errors import FormatError
+from autoais.base.answers import WHOLE_CONTEXT, CitedAnswer
+from autoais.base.errors import FormatError
+from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import Fault, Notes, Row, passage_ids, refusals
 from autoais.formats.marked import Marked, sentences, written_answer
-from autoais.types import Citation, CitedSentence, Passage, Unresolved
 
 ALL_CITED = "whole_context", "answers without citations, judged against all their contexts"
 NONE_CITED = "without_markers", "answers without markers in a file with markers, counted as citing nothing"

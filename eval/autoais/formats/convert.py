@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from autoais.answers import CitedAnswer
-from autoais.corpora import find_passages
+from autoais.base.answers import CitedAnswer
+from autoais.base.types import Question
 from autoais.formats.base import Format, Notes
+from autoais.formats.corpora import find_passages
+from autoais.formats.human_ratings import TIES
 from autoais.formats.marked import sentences, written_answer
-from autoais.ratings import TIES
-from autoais.types import Question
 
 FEATURES: dict[str, Callable[[CitedAnswer], bool]] = {
     "ids": lambda a: a.id != a.question,

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import STRING, STRINGS_OR_NULL, TEXT_OR_NULL, record
 from autoais.formats.base import Format, Notes, Row
 from autoais.formats.contexts import (
     CONTEXT_FEATURES,
@@ -13,8 +15,6 @@ from autoais.formats.contexts import (
     passages_of,
     texts,
 )
-from autoais.io.jsonl import dumps
-from autoais.io.schema import STRING, STRINGS_OR_NULL, TEXT_OR_NULL, record
 
 _OTHERS = (
     "context", "name", "additional_metadata", "comments", "tools_called", "expected_tools", "source_file", "tags",

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.files import place_of
+from autoais.base.io.schema import STRING, STRINGS_OR_NULL, TEXT_OR_NULL, record
+from autoais.base.labels import Labelled, clean_claim, clean_reference
+from autoais.base.types import Attribution, Citation, CitedSentence, Passage
 from autoais.formats.base import Format, Notes, Row
-from autoais.io.files import place_of
-from autoais.io.schema import STRING, STRINGS_OR_NULL, TEXT_OR_NULL, record
-from autoais.labels import Labelled, clean_claim, clean_reference
-from autoais.types import Attribution, Citation, CitedSentence, Passage
 
 _URL = re.compile(r"https?://\S+\Z")
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, record
+from autoais.base.types import Passage
 from autoais.formats.base import Format, Notes, Row
 from autoais.formats.contexts import CONTEXT_FEATURES, context_answer, context_output, kept, passages_of
-from autoais.io.jsonl import dumps
-from autoais.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, record
-from autoais.types import Passage
 
 _OTHERS = ("metadata",)
 _OUTPUTS = ("retrieval_result", "pred")  # the other fields of `output` (prompt, metric_score, ...) are kept

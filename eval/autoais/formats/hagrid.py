@@ -6,17 +6,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from autoais.answers import CitedAnswer
-from autoais.errors import FormatError, UserError
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.files import lines
+from autoais.base.io.jsonl import dumps, parse_object
+from autoais.base.io.schema import IDENTIFIER, LABEL, STRING, faults, listed, record
+from autoais.base.labels import Labelled, clean_reference
+from autoais.base.types import Attribution, Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import Fault, Format, Notes, Row, passage_ids, set_name, sound, unique_key
+from autoais.formats.human_ratings import SIMULATED_LABELS
 from autoais.formats.marked import Marked, sentence, sentences, written, written_answer
-from autoais.io.files import lines
-from autoais.io.jsonl import dumps, parse_object
-from autoais.io.schema import IDENTIFIER, LABEL, STRING, faults, listed, record
-from autoais.labels import Labelled, clean_reference
 from autoais.metrics.hagrid import answer_attributable, answer_informative
-from autoais.ratings import SIMULATED_LABELS
-from autoais.types import Attribution, Citation, CitedSentence, Passage, Unresolved
 
 _LABELS = ("informative", "attributable")
 

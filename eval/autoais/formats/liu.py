@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.files import place_of
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import BOOLEAN, STRING, TEXT_OR_NULL, Schema, faults, listed, record
+from autoais.base.labels import Labelled, clean_claim
+from autoais.base.types import Attribution, Citation, CitedSentence, Passage, Support
 from autoais.formats.base import Fault, Format, Notes, Row, unique_id
 from autoais.formats.marked import written_answer
-from autoais.io.files import place_of
-from autoais.io.jsonl import dumps
-from autoais.io.schema import BOOLEAN, STRING, TEXT_OR_NULL, Schema, faults, listed, record
-from autoais.labels import Labelled, clean_claim
-from autoais.types import Attribution, Citation, CitedSentence, Passage, Support
 
 _JUDGED = {"complete_support": Support.FULL, "partial_support": Support.PARTIAL, "no_support": Support.NONE}
 _ANNOTATED = {

@@ -5,10 +5,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.markers.grammar import parse
+from autoais.base.types import CitedSentence
 from autoais.formats.base import Notes
-from autoais.markers.grammar import parse
-from autoais.types import CitedSentence
 
 _MARKER = re.compile(r"\[(\d+(?:\s*[,;]\s*\d+)*)\]")
 _STOPS, _CLOSERS = ".!?…", "\"'”’)"

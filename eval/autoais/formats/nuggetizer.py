@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autoais.answers import CitedAnswer
-from autoais.errors import FormatError, UserError
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.files import records
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, faults, listed, record
+from autoais.base.labels import Labelled
+from autoais.base.types import Attribution, Judge, Question, Support
 from autoais.formats.base import Format, unique_key
 from autoais.formats.trec import words
-from autoais.io.files import records
-from autoais.io.jsonl import dumps
-from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, faults, listed, record
-from autoais.labels import Labelled
-from autoais.types import Attribution, Judge, Question, Support
 
 _LEVELS = {"support": Support.FULL, "partial_support": Support.PARTIAL, "not_support": Support.NONE}
 _ASSIGNMENTS = {level: name for name, level in _LEVELS.items()}

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 from itertools import count, groupby
 from typing import Any
 
-from autoais.answers import CitedAnswer
-from autoais.errors import FormatError
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import FormatError
+from autoais.base.io.schema import IDENTIFIER, STRING, record
+from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.aqa import csv_table
 from autoais.formats.base import Fault, Format, Notes, Row
 from autoais.formats.marked import sentences, written_answer
-from autoais.io.schema import IDENTIFIER, STRING, record
-from autoais.types import Citation, CitedSentence, Passage, Unresolved
 
 _COLUMNS = ("query_id", "query", "query_run", "passage_id", "passage", "generated_answer")
 _NUMBER = re.compile(r"\[?(\d{1,4})\]?")  # a passage's id is the marker that cites it

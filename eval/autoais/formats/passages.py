@@ -1,7 +1,7 @@
 """Corpora as record formats, for `autoais schema` and `autoais validate`; `autoais.corpora` reads them."""
 
+from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, record
 from autoais.formats.base import Format, unique_id
-from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, record
 
 AQA = Format(
     name="aqa-corpus",

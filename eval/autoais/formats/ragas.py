@@ -5,7 +5,9 @@ Until RAGAS 0.2 a dataset had other names: question, answer, contexts, ground_tr
 
 from collections.abc import Iterable, Iterator
 
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import STRING, TEXT_OR_NULL, Schema, record
 from autoais.formats.base import Format, Notes, Row
 from autoais.formats.contexts import (
     CONTEXT_FEATURES,
@@ -18,8 +20,6 @@ from autoais.formats.contexts import (
     strings_in,
     texts,
 )
-from autoais.io.jsonl import dumps
-from autoais.io.schema import STRING, TEXT_OR_NULL, Schema, record
 
 _OTHERS = ("reference_contexts", "multi_responses", "rubric", "rubrics")
 

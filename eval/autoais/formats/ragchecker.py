@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
 from autoais.formats.base import Format, Notes, Row, unique_id
 from autoais.formats.contexts import (
     CONTEXT_FEATURES,
@@ -14,8 +16,6 @@ from autoais.formats.contexts import (
     passages_of,
 )
 from autoais.formats.marked import in_document
-from autoais.io.jsonl import dumps
-from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
 
 _OTHERS = (
     "response_claims", "gt_answer_claims", "answer2response", "response2answer", "retrieved2response",

@@ -6,11 +6,11 @@ Both are also read from the envelope of its command line (`--output json`, casto
 
 from collections.abc import Iterable, Iterator
 
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import IDENTIFIER, INTEGER, STRING, listed, record
 from autoais.formats.base import Format, Notes, Row, unique_id
 from autoais.formats.trec import KEEPS, read_run, run_row
-from autoais.io.jsonl import dumps
-from autoais.io.schema import IDENTIFIER, INTEGER, STRING, listed, record
 
 
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, listed, record
+from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, sound, unique_key
-from autoais.io.jsonl import dumps
-from autoais.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, listed, record
-from autoais.types import Citation, CitedSentence, Passage, Unresolved
 
 REFERENCES = {"trec-rag-24": 20, "trec-rag-25": 100}
 WORDS = 400

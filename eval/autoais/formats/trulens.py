@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from autoais.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
 from autoais.formats.base import Format, Notes, Row, refusals, unique_id
 from autoais.formats.contexts import CONTEXT_FEATURES, context_answer, context_output, passages_of, strings_in, texts
-from autoais.io.jsonl import dumps
-from autoais.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
 
 _TEXTS = ("page_content", "text")  # the fields of LangChain's and LlamaIndex's documents
 

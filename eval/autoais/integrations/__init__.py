@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from autoais.answers import CitedAnswer
 from autoais.api import score
-from autoais.errors import UsageError, UserError, check_type
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import UsageError, UserError, check_type
+from autoais.base.types import Judge, Passage
 from autoais.formats.contexts import context_answer
-from autoais.judged import NOT_APPLICABLE
 from autoais.judges import DEFAULT, open_judge
-from autoais.types import Judge, Passage
+from autoais.metrics.judged import NOT_APPLICABLE
 
 Uncited = Literal["error", "zero", "contexts"]
 """What an answer without a citation is worth: an error, a score of 0, or a judgement against all contexts."""
@@ -24,7 +24,7 @@ METRICS = (
     "autoais", "sentences", "citation_recall", "citation_precision", "citation_f1", "hagrid", "hagrid_sentences",
     "liu_recall", "liu_precision", "liu_f1", "trec_recall", "trec_precision",
 )  # fmt: skip
-"""Metrics of one answer that need no reference; `autoais.scoring.Summary` defines them."""
+"""Metrics of one answer that need no reference; `autoais.metrics.scoring.Summary` defines them."""
 
 
 @dataclass(frozen=True, slots=True)

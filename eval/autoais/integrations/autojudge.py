@@ -12,12 +12,12 @@ from typing import Any
 from autojudge_base import Leaderboard, LeaderboardBuilder, LeaderboardSpec, MeasureSpec, Report
 
 import autoais
-from autoais.answers import CitedAnswer
-from autoais.errors import UserError
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import UserError
+from autoais.base.types import Citation, CitedSentence, Judge, Passage, Unresolved
 from autoais.formats.base import Notes
 from autoais.formats.convert import join_passages, missing_texts
 from autoais.judges import DEFAULT
-from autoais.types import Citation, CitedSentence, Judge, Passage, Unresolved
 
 MEASURES = {
     "autoais": "Every sentence is attributable to the passages that it cites (0 or 1).",

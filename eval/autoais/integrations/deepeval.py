@@ -3,10 +3,10 @@
 from deepeval.metrics import BaseMetric
 from deepeval.test_case import LLMTestCase
 
-from autoais.errors import check_type
+from autoais.base.errors import check_type
+from autoais.base.types import Judge
 from autoais.integrations import SampleScorer, Uncited
 from autoais.judges import DEFAULT
-from autoais.types import Judge
 
 
 class CitationSupportMetric(BaseMetric):  # type: ignore[misc, unused-ignore]  # without the package it is Any

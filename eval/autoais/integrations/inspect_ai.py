@@ -4,10 +4,10 @@ import anyio
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
+from autoais.base.types import Judge
 from autoais.integrations import SampleScorer, Uncited
 from autoais.judges import DEFAULT
-from autoais.types import Judge
 
 
 @scorer(metrics=[mean(), stderr()])  # type: ignore[untyped-decorator, unused-ignore]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from autoais.errors import UserError, check_type
+from autoais.base.errors import UserError, check_type
 from autoais.integrations import SampleScorer, Uncited
 from autoais.judges import DEFAULT
 

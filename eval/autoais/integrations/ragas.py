@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from ragas.metrics.collections.base import BaseMetric
 from ragas.metrics.result import MetricResult
 
+from autoais.base.types import Judge
 from autoais.integrations import SampleScorer, Uncited
 from autoais.judges import DEFAULT
-from autoais.types import Judge
 
 
 class CitationSupport(BaseMetric):  # type: ignore[misc, unused-ignore]  # without the package it is Any

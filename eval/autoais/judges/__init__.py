@@ -5,10 +5,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import get_args
 
-from autoais.errors import UserError, check_type
+from autoais.base.errors import UserError, check_type
+from autoais.base.registry import Registry
+from autoais.base.types import Judge
 from autoais.judges.imported import import_judge, is_import_path, make_judge
-from autoais.registry import Registry
-from autoais.types import Judge
 
 # An entry is a class, or a function that returns a judge. If it takes a model, its first parameter is `model` and the
 # judge's name is `kind:<model>`. All other parameters are the judge's options.

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from autoais.base.text.excerpt import pieces
+from autoais.base.text.words import STOP_WORDS, content_stems, idf, stem, word_spans
 from autoais.judges.numbers import TENS, UNDER_TWENTY
-from autoais.text.excerpt import pieces
-from autoais.text.words import STOP_WORDS, content_stems, idf, stem, word_spans
 
 _NUMBERS = {word: number for number, word in enumerate(UNDER_TWENTY)} | {
     word: 10 * tens for tens, word in enumerate(TENS, 2)

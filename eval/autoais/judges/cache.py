@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from autoais.errors import FormatError, UserError, unreadable
-from autoais.io.jsonl import dumps, parse_object
-from autoais.types import Attribution, Judge, Judgement, Place, Span, Verdict
+from autoais.base.errors import FormatError, UserError, unreadable
+from autoais.base.io.jsonl import dumps, parse_object
+from autoais.base.types import Attribution, Judge, Judgement, Place, Span, Verdict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

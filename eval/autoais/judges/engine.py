@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from autoais.engines import Engine
-from autoais.errors import UserError
+from autoais.base.engines import Engine
+from autoais.base.errors import UserError
+from autoais.base.types import Attribution, Judge, Judgement, Place
 from autoais.judges import open_judge
-from autoais.types import Attribution, Judge, Judgement, Place
 
 Judging = Callable[[Sequence[Attribution]], list[Judgement]]
 

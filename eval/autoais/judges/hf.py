@@ -7,13 +7,20 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from autoais.errors import UserError, first_line
-from autoais.io.paths import user_path
+from autoais.base.errors import UserError, first_line
+from autoais.base.io.paths import user_path
+from autoais.base.models.transformers import (
+    load_network,
+    load_tokenizer,
+    local_revision,
+    model_files,
+    plain_text,
+    quiet,
+)
+from autoais.base.types import Attribution, Judge, Judgement, Verdict
 from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
 from autoais.judges.templates import template as hypothesis_template
 from autoais.judges.windows import Window, windows
-from autoais.models.transformers import load_network, load_tokenizer, local_revision, model_files, plain_text, quiet
-from autoais.types import Attribution, Judge, Judgement, Verdict
 
 if TYPE_CHECKING:
     import torch

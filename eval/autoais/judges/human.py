@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from autoais import formats
-from autoais.answers import CitedAnswer
-from autoais.errors import FormatError, UserError
-from autoais.io.provenance import sha256_file
-from autoais.judged import cited_claims, whole_answer
-from autoais.labels import Labelled
-from autoais.metrics.claims import CitedClaim, PlacedPair
-from autoais.ratings import RELAXED, STRICT, TIES, label_answers, read_ratings
-from autoais.types import (
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.provenance import sha256_file
+from autoais.base.labels import Labelled
+from autoais.base.types import (
     CONTRADICT,
     NO_TEXT,
     NOT_JUDGED,
@@ -28,6 +25,9 @@ from autoais.types import (
     Verdict,
     nothing_to_judge,
 )
+from autoais.formats.human_ratings import RELAXED, STRICT, TIES, label_answers, read_ratings
+from autoais.metrics.claims import CitedClaim, PlacedPair
+from autoais.metrics.judged import cited_claims, whole_answer
 
 _LEVELS = {
     Support.FULL: Verdict.ATTRIBUTABLE,
@@ -152,7 +152,7 @@ class HumanJudge(Judge):
 
 
 def is_ratings(path: Path) -> bool:
-    """Whether a file holds ratings of single people (`autoais.ratings`)."""
+    """Whether a file holds ratings of single people (`autoais.formats.human_ratings`)."""
     try:
         return formats.detect(path) == "ratings"
     except FormatError:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from types import ModuleType
 
-from autoais.errors import UserError, check_type, first_line
-from autoais.types import Judge
+from autoais.base.errors import UserError, check_type, first_line
+from autoais.base.types import Judge
 
 _SPEC = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
+from autoais.base.text.excerpt import Analysed, excerpt
+from autoais.base.text.words import content_stems, idf
+from autoais.base.types import Attribution, Judge, Judgement, Verdict
 from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
 from autoais.judges.templates import template as hypothesis_template
-from autoais.text.excerpt import Analysed, excerpt
-from autoais.text.words import content_stems, idf
-from autoais.types import Attribution, Judge, Judgement, Verdict
 
 
 class LexicalJudge(Judge):

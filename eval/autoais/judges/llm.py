@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
+from autoais.base.models.chat import ChatClient, NoReply, Reply, Request, estimated_tokens
+from autoais.base.types import Attribution, Judge, Judgement, Verdict
 from autoais.judges.prompts import read_prompt
 from autoais.judges.windows import Window, windows
-from autoais.models.chat import ChatClient, NoReply, Reply, Request, estimated_tokens
-from autoais.types import Attribution, Judge, Judgement, Verdict
 
 DEFAULT_PROMPT = "attrscore-attribution-with-definition.v1"
 OSU_2023 = "osu-2023"  # reads replies like AttrScore's released notebook

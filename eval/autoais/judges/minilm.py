@@ -10,19 +10,19 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autoais.errors import UserError, first_line
-from autoais.io.provenance import sha256_files
+from autoais.base.errors import UserError, first_line
+from autoais.base.io.provenance import sha256_files
+from autoais.base.models.onnx import cores, open_session
+from autoais.base.models.pairs import CLAIM_ONLY, MAX_CLAIM, Encoded, PairEncoder
+from autoais.base.text.excerpt import Analysed, pieces, texts_of
+from autoais.base.text.language import is_english
+from autoais.base.text.quotes import quoted_span
+from autoais.base.text.words import STOP_WORDS, content_stems, idf, stem, word_spans, words
+from autoais.base.types import Attribution, Judge, Judgement, Span, Verdict
 from autoais.judges.alignment import Alignment, align, contradicts
 from autoais.judges.numbers import Numbers
 from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
 from autoais.judges.templates import template as hypothesis_template
-from autoais.models.onnx import cores, open_session
-from autoais.models.pairs import CLAIM_ONLY, MAX_CLAIM, Encoded, PairEncoder
-from autoais.text.excerpt import Analysed, pieces, texts_of
-from autoais.text.language import is_english
-from autoais.text.quotes import quoted_span
-from autoais.text.words import STOP_WORDS, content_stems, idf, stem, word_spans, words
-from autoais.types import Attribution, Judge, Judgement, Span, Verdict
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
 
 
 def parse_options(options: Iterable[str]) -> dict[str, int | float | str]:

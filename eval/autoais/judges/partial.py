@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from autoais.errors import UserError
-from autoais.types import Judgement, Verdict
+from autoais.base.errors import UserError
+from autoais.base.types import Judgement, Verdict
 
 _NO = (Verdict.NOT_ATTRIBUTABLE, Verdict.EXTRAPOLATORY)
 

@@ -4,7 +4,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
 
 _CHECKOUT = Path(__file__).parents[3] / "prompts" / "judge"
 

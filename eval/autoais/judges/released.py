@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from autoais import formats
-from autoais.errors import UserError
+from autoais.base.errors import UserError
+from autoais.base.io.provenance import sha256_file
+from autoais.base.types import CONTRADICT, Attribution, Judge, Judgement, Verdict
 from autoais.formats.aqa import RATINGS
-from autoais.io.provenance import sha256_file
-from autoais.judged import cited_claims
-from autoais.types import CONTRADICT, Attribution, Judge, Judgement, Verdict
+from autoais.metrics.judged import cited_claims
 
 _THRESHOLD = 0.5  # of the entailment score, in the release
 _UNKNOWN = Judgement(Verdict.UNDECIDED, None, "the file has no verdict on this pair")

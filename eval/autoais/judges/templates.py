@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable
 
-from autoais.errors import UserError
-from autoais.types import Attribution
+from autoais.base.errors import UserError
+from autoais.base.types import Attribution
 
 Template = Callable[[Attribution], str]
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from autoais.text.sentences import boundaries
-from autoais.types import Span
+from autoais.base.text.sentences import boundaries
+from autoais.base.types import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,22 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autoais.errors import UserError
-from autoais.meta.agreement import (
-    Coefficient,
-    cohen_kappa,
-    f1_to_majority,
-    fleiss_kappa,
-    krippendorff_alpha,
-    mcnemar,
-    mcnemar_corrected,
-    mcnemar_exact,
-    pairwise_agreement,
-)
-from autoais.metrics.intervals import by_question, number_of
-from autoais.metrics.paired import Pairs, p_values, ratio_of_sums
-from autoais.metrics.rates import Rate
-from autoais.ratings import (
+from autoais.base.errors import UserError
+from autoais.formats.human_ratings import (
     BEFORE,
     FLAG,
     LIKERT,
@@ -38,6 +24,20 @@ from autoais.ratings import (
     most_frequent,
     unflagged,
 )
+from autoais.meta.agreement import (
+    Coefficient,
+    cohen_kappa,
+    f1_to_majority,
+    fleiss_kappa,
+    krippendorff_alpha,
+    mcnemar,
+    mcnemar_corrected,
+    mcnemar_exact,
+    pairwise_agreement,
+)
+from autoais.metrics.intervals import by_question, number_of
+from autoais.metrics.paired import Pairs, p_values, ratio_of_sums
+from autoais.metrics.rates import Rate
 
 MOST_VALUES = 20  # a question with more values is answered in free text
 _ALL = "all systems"

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autoais.errors import FormatError, field_names
-from autoais.io.files import records
+from autoais.base.errors import FormatError, field_names
+from autoais.base.io.files import records
+from autoais.formats.human_ratings.ais_csv import RATERS
 from autoais.meta import ais_paper
 from autoais.meta.agreement import f1_to_majority, krippendorff_alpha, pairwise_agreement
 from autoais.metrics.rates import Rate
-from autoais.ratings.ais_csv import RATERS
 
 COLUMNS = ("model-name", "INT", "INT & AIS", "Flagged", "# agree (INT)", "# agree (AIS)")
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from autoais.errors import FormatError, UserError, check_type, json_kind, unreadable
-from autoais.io.jsonl import field, parse_object
-from autoais.labels import Labelled
+from autoais.base.errors import FormatError, UserError, check_type, json_kind, unreadable
+from autoais.base.io.jsonl import field, parse_object
+from autoais.base.labels import Labelled
+from autoais.base.types import Attribution, Judge, Judgement, Verdict, nothing_to_judge
 from autoais.meta.evaluate import (
     ESTIMATES,
     Bools,
@@ -29,7 +30,6 @@ from autoais.meta.evaluate import (
 from autoais.meta.logistic import fit_logistic
 from autoais.metrics.intervals import average as average_interval
 from autoais.metrics.intervals import difference, number_of, together
-from autoais.types import Attribution, Judge, Judgement, Verdict, nothing_to_judge
 
 AIMS = ("macro_f1", "balanced_accuracy")
 _VERSION = 1

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autoais.labels import Labelled
+from autoais.base.labels import Labelled
+from autoais.base.types import Attribution, Judge, Judgement, Support, Verdict, nothing_to_judge
 from autoais.meta import correlation
 from autoais.metrics import attrscore, intervals
 from autoais.metrics.intervals import Estimate, by_question, combined, number_of, ratio, together
-from autoais.types import Attribution, Judge, Judgement, Support, Verdict, nothing_to_judge
 
 _BATCH = 512
 _BINS = 10

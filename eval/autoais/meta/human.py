@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from autoais.answers import CitedAnswer
-from autoais.judged import JudgedAnswer
+from autoais.base.answers import CitedAnswer
+from autoais.base.types import CitedSentence, Support
 from autoais.metrics import attrscore, liu
 from autoais.metrics.claims import JudgedClaim
 from autoais.metrics.hagrid import answer_attributable, answer_informative
 from autoais.metrics.intervals import number_of
+from autoais.metrics.judged import JudgedAnswer
 from autoais.metrics.rates import Mean, Rate, Tally
 from autoais.metrics.scores import CitationScores
-from autoais.types import CitedSentence, Support
 
 _LIKERT = ("Strongly Disagree", "Disagree", "Neutral", "Agree", "Strongly Agree")  # 1 to 5 (Liu et al. 2023)
 _RATED = ("fluency", "perceived_utility")

@@ -11,15 +11,15 @@ from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 from autoais import formats
-from autoais.errors import UserError, check_type
+from autoais.base.errors import UserError, check_type
+from autoais.base.io.jsonl import check_distinct, round_floats
+from autoais.base.io.provenance import judge_record, processor, provenance
+from autoais.base.labels import Labelled
+from autoais.base.types import Judge, Judgement, nothing_to_judge
 from autoais.formats.base import set_name
-from autoais.io.jsonl import check_distinct, round_floats
-from autoais.io.provenance import judge_record, processor, provenance
 from autoais.judges import JUDGES, open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache, pair_hash
-from autoais.labels import Labelled
 from autoais.metrics import intervals, paired
-from autoais.types import Judge, Judgement, nothing_to_judge
 
 if TYPE_CHECKING:
     from autoais.meta.evaluate import Rows

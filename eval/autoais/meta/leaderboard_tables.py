@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from autoais.base.terminal import clean, markdown
 from autoais.meta.leaderboard import ALL, FIGURES, LEVEL
-from autoais.terminal import clean, markdown
 
 if TYPE_CHECKING:
     from rich.console import Console

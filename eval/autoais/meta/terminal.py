@@ -4,10 +4,10 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from autoais.base.terminal import clean, how_many
 from autoais.meta.agreement import UNANIMOUS
 from autoais.meta.calibrate import left_out
 from autoais.meta.evaluate import NO_LEVELS, TWO_WAY
-from autoais.terminal import clean, how_many
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from autoais.markers.alce import StrictSentence, judged_documents
+from autoais.base.markers.alce import StrictSentence, judged_documents
 from autoais.metrics.claims import CitedClaim, JudgedClaim
 from autoais.metrics.rates import Ratio
 from autoais.metrics.scores import CitationScores

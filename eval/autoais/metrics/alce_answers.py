@@ -11,13 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autoais.errors import UserError, missing_extra
-from autoais.markers.alce import Splitter, first_line, list_items, open_splitter, remove_citations
+from autoais.base.errors import UserError, missing_extra
+from autoais.base.markers.alce import Splitter, first_line, list_items, open_splitter, remove_citations
+from autoais.base.text.folding import normalize_answer
 from autoais.metrics.rates import Tally, f1
-from autoais.text.folding import normalize_answer
 
 if TYPE_CHECKING:
-    from autoais.answers import CitedAnswer
+    from autoais.base.answers import CitedAnswer
 
 Rouge = Callable[[str, str], float]
 _MAUVE_WORDS = 100

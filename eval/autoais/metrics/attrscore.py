@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from autoais.base.types import Support, Verdict
 from autoais.metrics import intervals
 from autoais.metrics.intervals import Estimate
 from autoais.metrics.rates import Rate
-from autoais.types import Support, Verdict
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from autoais.types import Attribution, Judge, Judgement, Place
+from autoais.base.types import Attribution, Judge, Judgement, Place
 
 _PAIRS = 1024  # leave-one-out pairs held at once: a sentence may have very many citations
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from autoais.text.words import words
+from autoais.base.text.words import words
 
 _BETWEEN = "\0"  # separates sources, so that no fragment spans two
 

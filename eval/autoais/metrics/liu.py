@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from autoais.base.types import Support
 from autoais.metrics.claims import JudgedClaim
 from autoais.metrics.scores import CitationScores
-from autoais.types import Support
 
 
 @dataclass(frozen=True, slots=True)

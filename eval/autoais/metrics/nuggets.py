@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from unicodedata import normalize
 
-from autoais.text.folding import combining_marks
+from autoais.base.text.folding import combining_marks
 
 Nuggets = Sequence[Sequence[str]]
 

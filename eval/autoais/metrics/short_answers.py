@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from autoais.text.folding import combining_marks, normalize_answer
+from autoais.base.text.folding import combining_marks, normalize_answer
 
 
 def exact_match(answer: str, references: Sequence[str]) -> float:

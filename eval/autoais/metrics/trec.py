@@ -6,9 +6,9 @@ arguments.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from autoais.base.types import Support
 from autoais.metrics.claims import JudgedClaim
 from autoais.metrics.scores import CitationScores
-from autoais.types import Support
 
 WEIGHTS: Mapping[Support, float] = {Support.FULL: 1.0, Support.PARTIAL: 0.5, Support.NONE: 0.0}
 

@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
 
 
 def needs(*packages: str) -> None:

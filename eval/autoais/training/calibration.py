@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
+from autoais.base.labels import Labelled
+from autoais.base.types import nothing_to_judge
 from autoais.judges.minilm import FEATURES, MiniLMJudge
-from autoais.labels import Labelled
 from autoais.meta.evaluate import macro_f1, roc_auc
 from autoais.meta.logistic import fit_logistic
-from autoais.types import nothing_to_judge
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

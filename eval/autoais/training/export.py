@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 import torch
 
-from autoais.errors import UserError, first_line
+from autoais.base.errors import UserError, first_line
 from autoais.training.model import Network
 
 INPUTS = ("ids", "types")

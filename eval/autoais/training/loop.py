@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from autoais.errors import UserError, first_line
+from autoais.base.errors import UserError, first_line
 from autoais.training.model import Network
 from autoais.training.prepare import kept_for_calibration
 from autoais.training.schedule import Schedule

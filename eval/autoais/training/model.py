@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from autoais.models.pairs import TYPES
+from autoais.base.models.pairs import TYPES
 
 if TYPE_CHECKING:
     from transformers import BertModel
@@ -21,10 +21,10 @@ class Network(torch.nn.Module):
     """A frozen sentence encoder (`trunk`), and a cross-encoder that branches off before its last `layers` layers.
 
     Ids are `[CLS] claim [SEP] [CLS] evidence [SEP]`; types 0 and 1 mark the claim, 2 and 3 the evidence
-    (`autoais.models.pairs`). In the trunk (`lower` and `apart`) each side attends only to itself, as in the encoder's
-    own training, so that its similarities stay valid. The `joint` layers start as copies of the trunk's last layers
-    and are trained; they attend to both sides, and the types mark shared words. `lower` is computed once for both
-    branches (PreTTR, MacAvaney et al. 2020).
+    (`autoais.base.models.pairs`). In the trunk (`lower` and `apart`) each side attends only to itself, as in the
+    encoder's own training, so that its similarities stay valid. The `joint` layers start as copies of the trunk's last
+    layers and are trained; they attend to both sides, and the types mark shared words. `lower` is computed once for
+    both branches (PreTTR, MacAvaney et al. 2020).
     """
 
     outputs: ClassVar[Mapping[str, bool]] = MappingProxyType(
@@ -124,7 +124,7 @@ def sentence_encoder(base: Path) -> "BertModel":
     """The sentence encoder in a folder saved by transformers, without dropout."""
     from transformers import BertModel
 
-    from autoais.models.transformers import quiet
+    from autoais.base.models.transformers import quiet
 
     # Pairs are seen about once, and on a CPU dropout takes longer than the rest of a step.
     with quiet(local=True):

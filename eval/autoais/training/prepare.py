@@ -6,19 +6,19 @@ from pathlib import Path
 
 import numpy as np
 
-from autoais.answers import read_answers
-from autoais.errors import FormatError, UserError
+from autoais.base.answers import read_answers
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.files import records
+from autoais.base.io.jsonl import field, read_objects
+from autoais.base.labels import Labelled
+from autoais.base.models.pairs import PairEncoder
+from autoais.base.text.excerpt import pieces
+from autoais.base.text.folding import questions_key
+from autoais.base.types import Attribution
 from autoais.formats import detect, read_labels
-from autoais.io.files import records
-from autoais.io.jsonl import field, read_objects
-from autoais.labels import Labelled
 from autoais.metrics.short_answers import has_answer
-from autoais.models.pairs import PairEncoder
-from autoais.text.excerpt import pieces
-from autoais.text.folding import questions_key
 from autoais.training.edits import BREAKING, KEEPING, apply, names
 from autoais.training.simulate import Example, Page, from_page, from_question
-from autoais.types import Attribution
 
 _FAR = 50  # passages to collect before the first one is used
 _DRAWN = 8  # passages to draw per minimal pair, since not every sentence can be reworded

@@ -17,14 +17,14 @@ from pathlib import Path
 from shutil import copyfile
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
-from autoais.errors import UserError
-from autoais.io.jsonl import dumps, write_atomic
-from autoais.io.locks import file_lock
-from autoais.io.provenance import provenance, sha256_file
-from autoais.labels import Labelled
+from autoais.base.errors import UserError
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.io.locks import file_lock
+from autoais.base.io.provenance import provenance, sha256_file
+from autoais.base.labels import Labelled
+from autoais.base.types import Attribution
 from autoais.training.schedule import Schedule
 from autoais.training.simulate import Example
-from autoais.types import Attribution
 
 if TYPE_CHECKING:
     from autoais.judges.minilm import MiniLMJudge
@@ -203,7 +203,7 @@ def examples(recipe: TrainingRecipe, source: Source, data: Sequence[Path]) -> It
 
 def prepared(recipe: TrainingRecipe, data: Sequence[Path], out: Path, most: int | None) -> Iterator[Prepared]:
     """The arrays of each source, with at most `most` pairs each, cached in `out` under a hash of their inputs."""
-    from autoais.models.pairs import PairEncoder
+    from autoais.base.models.pairs import PairEncoder
     from autoais.training.prepare import write_arrays
 
     tokenizer = base_folder(recipe.base, recipe.base_sha256) / "tokenizer.json"

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from autoais.base.text.excerpt import pieces
+from autoais.base.text.words import content_stems
+from autoais.base.types import Attribution
 from autoais.judges.templates import attributed_qa, declarative
 from autoais.metrics.short_answers import has_answer
-from autoais.text.excerpt import pieces
-from autoais.text.words import content_stems
 from autoais.training.edits import BREAKING, DROPPING, KEEPING, Edited, apply
-from autoais.types import Attribution
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from autoais.errors import UserError
-from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.base.errors import UserError
+from autoais.base.io.jsonl import dumps, round_floats, write_atomic
 from rag.bench.report.page import page
 from rag.bench.report.summary import figure_files, summary
 from rag.bench.report.tables import table

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from autoais.metrics.rates import Rate
 from rag.bench.items import Item
 from rag.bench.metrics import quantile
+from rag.bench.plots import COLOURS, Figure
 from rag.bench.results import Group, SystemRun
-from rag.reports.figures import COLOURS, Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

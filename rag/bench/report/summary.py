@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autoais.io.provenance import versions
+from autoais.base.io.provenance import versions
 from rag.bench.compare import compare_group
+from rag.bench.plots import Figure
 from rag.bench.predictions import DID_NOT_FIT
 from rag.bench.questions import without_gold
 from rag.bench.report.figures import figures
 from rag.bench.results import Group, Run
-from rag.reports.figures import Figure
 
 VERSION = 1
 _KEPT = ("system", "ways", "metrics", "latency", "tokens", "money", "human", "same_judge", "notes")

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from autoais.terminal import markdown
-from rag.reports.html import visible
+from autoais.base.terminal import markdown
+from rag.bench.html import visible
 
 HEADLINE = {
     "right_attributed": "right and attributed",

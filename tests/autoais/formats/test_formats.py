@@ -17,18 +17,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoais import formats
-from autoais.answers import CitedAnswer, read_answers, to_row, write_answers
-from autoais.corpora import detect_corpus
-from autoais.errors import FormatError, UserError
+from autoais.base.answers import CitedAnswer, read_answers, to_row, write_answers
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.files import records
+from autoais.base.io.jsonl import write_atomic
+from autoais.base.io.schema import faults
+from autoais.base.types import Citation, CitedSentence, Passage, Question, Support, Unresolved
 from autoais.formats import aqa, marked, trec
 from autoais.formats.convert import count_losses
-from autoais.io.files import records
-from autoais.io.jsonl import write_atomic
-from autoais.io.schema import faults
-from autoais.judged import judge_answers
+from autoais.formats.corpora import detect_corpus
 from autoais.judges.lexical import LexicalJudge
-from autoais.scoring import Summary
-from autoais.types import Citation, CitedSentence, Passage, Question, Support, Unresolved
+from autoais.metrics.judged import judge_answers
+from autoais.metrics.scoring import Summary
 from tests.autoais.formats.samples import POLAND, RIVER, ROWS, TABLES
 from tests.conftest import Command, one_line_error
 
@@ -457,7 +457,7 @@ def test_paragraphs_of_an_answer_are_kept_and_sentences_have_their_places() -> N
 
 
 def _own(row: dict[str, Any]) -> CitedAnswer:
-    from autoais.answers import from_row
+    from autoais.base.answers import from_row
 
     return from_row(row, "here")
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoais import formats
-from autoais.io.jsonl import write_atomic
-from autoais.ratings import Rating, label_answers
+from autoais.base.io.jsonl import write_atomic
+from autoais.formats.human_ratings import Rating, label_answers
 
 # Our own words, in the shape that the dataset's card shows: labels 1, 0 or null; answers of two kinds to one question.
 ROW: dict[str, Any] = {

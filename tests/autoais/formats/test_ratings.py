@@ -12,16 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoais import formats
-from autoais.answers import CitedAnswer, write_answers
-from autoais.errors import FormatError, UserError
+from autoais.base.answers import CitedAnswer, write_answers
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.types import Citation, CitedSentence, Passage, Support
 from autoais.formats.base import Notes
-from autoais.io.jsonl import dumps, write_atomic
+from autoais.formats.human_ratings import FLAG, LIKERT, PHASES, Rating, read_ratings, write_ratings
+from autoais.formats.human_ratings.ais_csv import HEADER
+from autoais.formats.human_ratings.convert import convert_ratings
 from autoais.meta.ais_report import read_release as read_csv
 from autoais.meta.ais_report import report
-from autoais.ratings import FLAG, LIKERT, PHASES, Rating, read_ratings, write_ratings
-from autoais.ratings.ais_csv import HEADER
-from autoais.ratings.convert import convert_ratings
-from autoais.types import Citation, CitedSentence, Passage, Support
 from tests.conftest import Command, one_line_error
 
 PASSAGES = {key: Passage(key, title="A <title>", text=f"The text of {key} & more.") for key in ("p1", "p2")}

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import autoais
 from autoais import formats
-from autoais.answers import CitedAnswer
-from autoais.corpora import detect_corpus, read_passages
-from autoais.errors import FormatError
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import FormatError
+from autoais.base.io.jsonl import write_atomic
+from autoais.base.types import Citation, CitedSentence, Passage
 from autoais.formats.contexts import ALL_CITED, NONE_CITED, has_markers
-from autoais.io.jsonl import write_atomic
-from autoais.questions import read_questions
+from autoais.formats.corpora import detect_corpus, read_passages
+from autoais.formats.questions import read_questions
 from autoais.testing import check_format
-from autoais.types import Citation, CitedSentence, Passage
 from tests.autoais.formats.samples import POLAND, RIVER, ROWS, TABLES
 from tests.autoais.formats.test_formats import KINDS, lines, messages, sample
 from tests.conftest import Command, one_line_error

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
+from autoais.base.types import Attribution, Judgement, Verdict
 from autoais.integrations import METRICS, SampleScorer
 from autoais.integrations.promptfoo import get_assert
 from autoais.judges.lexical import LexicalJudge
-from autoais.types import Attribution, Judgement, Verdict
 from tests.judges import OneByOne
 
 QUESTION = "What is the capital of Poland?"

@@ -11,11 +11,11 @@ import pytest
 
 import autoais
 from autoais import Citation, CitedAnswer, CitedSentence, Passage, Question, UserError, evaluate_run, formats
+from autoais.base.io.jsonl import write_atomic
+from autoais.base.types import Attribution, Judgement, Support, Verdict
 from autoais.formats.nuggetizer import Nugget, NuggetBank, assignment_lines, read_nuggets
-from autoais.io.jsonl import write_atomic
 from autoais.judges.lexical import LexicalJudge
-from autoais.runs import Run, qrels_lines, read_qrels, read_run, run_lines, run_of_answers
-from autoais.types import Attribution, Judgement, Support, Verdict
+from autoais.metrics.runs import Run, qrels_lines, read_qrels, read_run, run_lines, run_of_answers
 from tests.autoais.integrations.test_scorers import ROOT, Undecided, needed
 
 IDS = ["msmarco_v2.1_doc_00_1#0_1", "msmarco_v2.1_doc_00_1#1_2", "msmarco_v2.1_doc_00_2#0_3"]
@@ -82,9 +82,9 @@ def test_trec_eval_keeps_our_order_of_a_long_run(tmp_path: Path) -> None:
 
 def test_the_runs_of_rag_search_are_read_alike(tmp_path: Path) -> None:
     ir_measures = pytest.importorskip("ir_measures", reason="needs ir_measures, of the extra measures")
-    from rag.searching import write_run
-    from rag.types import Hit
-    from rag.types import Passage as Indexed
+    from rag.base.types import Hit
+    from rag.base.types import Passage as Indexed
+    from rag.retrieval.runs import write_run
 
     hits = [Hit(Indexed(key, "", text), score) for key, text, score in zip(IDS, TEXTS, (3.5, 2.25, 0.1), strict=True)]
     write_run(tmp_path / "run.trec", iter([(Question("q1", "x"), hits)]), "bm25", 1)

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
+from autoais.base.types import Attribution, Judgement, Span, Verdict
 from autoais.judges import open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache, pair_hash
 from autoais.judges.lexical import LexicalJudge
 from autoais.testing import check_judge
-from autoais.types import Attribution, Judgement, Span, Verdict
-from tests.autoais.test_scoring import UNCITED, WRONG, YES, row, write
+from tests.autoais.metrics.test_scoring import UNCITED, WRONG, YES, row, write
 from tests.chat_server import running
 from tests.conftest import Command, one_line_error
 from tests.judges import OneByOne
@@ -260,7 +260,7 @@ def test_a_killed_run_keeps_what_the_server_was_paid_for_and_the_next_asks_only_
     with running() as server:
         base_url = server.script({"say": "Full support", "hang": 0.2})
         environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}", "OPENAI_BASE_URL": base_url}
-        code = "from autoais.cli import main; main()"
+        code = "from autoais.commands.main import main; main()"
         process = subprocess.Popen([sys.executable, "-c", code, *arguments], env=environment)
         deadline = time.monotonic() + 60
         while (not cache.exists() or cache.read_bytes().count(b"\n") < 2) and time.monotonic() < deadline:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
+from autoais.base.types import Attribution, Judgement, Span, Verdict
 from autoais.judges import open_judge
 from autoais.judges.windows import windows
 from autoais.testing import check_judge
-from autoais.types import Attribution, Judgement, Span, Verdict
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -10,14 +10,24 @@ import pytest
 
 import autoais
 from autoais import formats, score
-from autoais.answers import CitedAnswer, write_answers
-from autoais.errors import UserError
-from autoais.io.jsonl import dumps, write_atomic
+from autoais.base.answers import CitedAnswer, write_answers
+from autoais.base.errors import UserError
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.types import (
+    CONTRADICT,
+    NOT_JUDGED,
+    SPLIT,
+    Attribution,
+    Citation,
+    CitedSentence,
+    Passage,
+    Support,
+    Verdict,
+)
+from autoais.formats.human_ratings import Rating, write_ratings
+from autoais.formats.human_ratings.convert import convert_ratings
 from autoais.judges import open_judge
-from autoais.ratings import Rating, write_ratings
-from autoais.ratings.convert import convert_ratings
 from autoais.testing import SUPPORTED, UNRELATED, check_judge
-from autoais.types import CONTRADICT, NOT_JUDGED, SPLIT, Attribution, Citation, CitedSentence, Passage, Support, Verdict
 from tests.autoais.formats.test_formats import sample
 from tests.conftest import Command, one_line_error
 

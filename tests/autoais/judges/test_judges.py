@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.errors import UsageError, UserError
+from autoais.base.errors import UsageError, UserError
+from autoais.base.text.words import content_stems, idf, words
+from autoais.base.types import Attribution, Judgement, Span, Verdict
 from autoais.judges import open_judge
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.partial import with_partial
 from autoais.testing import check_judge
-from autoais.text.words import content_stems, idf, words
-from autoais.types import Attribution, Judgement, Span, Verdict
 
 
 @pytest.mark.parametrize("name", ["lexical", "minilm"])

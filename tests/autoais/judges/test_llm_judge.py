@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
+from autoais.base.models.chat import ChatClient, estimated_tokens
+from autoais.base.types import Attribution, Judge, Judgement, Verdict
 from autoais.judges import open_judge
 from autoais.judges.llm import LlmJudge, Prompt, read_label, read_label_osu_2023
 from autoais.judges.prompts import prompt_names
-from autoais.models.chat import ChatClient, estimated_tokens
 from autoais.testing import check_judge
-from autoais.types import Attribution, Judge, Judgement, Verdict
-from tests.autoais.test_scoring import row, write
+from tests.autoais.metrics.test_scoring import row, write
 from tests.chat_server import ChatServer
 from tests.conftest import Command, one_line_error
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autoais.errors import UserError
-from autoais.io.provenance import sha256_file
+from autoais.base.errors import UserError
+from autoais.base.io.provenance import sha256_file
+from autoais.base.types import Attribution, Verdict
 from autoais.judges import open_judge
 from autoais.judges.minilm import FEATURES, Calibration, MiniLMJudge
-from autoais.types import Attribution, Verdict
 from tests.commands import in_process
 from tests.conftest import Command, one_line_error
 from tests.tiny import TOWNS, text, tiny_bert
@@ -78,7 +78,7 @@ def arguments(data: Path, out: Path) -> list[str]:
 
 
 def command(data: Path, out: Path) -> list[str]:
-    program = "import sys; from autoais.cli import main; sys.argv[0] = 'autoais'; main()"
+    program = "import sys; from autoais.commands.main import main; sys.argv[0] = 'autoais'; main()"
     return [sys.executable, "-W", "ignore", "-c", program, *arguments(data, out)]
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoais.base.types import Attribution, Verdict
 from autoais.judges.minilm import MiniLMJudge
 from autoais.judges.numbers import Numbers
-from autoais.types import Attribution, Verdict
 
 
 def lacking(claim: str, *texts: str) -> list[str]:

@@ -328,9 +328,10 @@ def test_only_the_command_line_and_calls_of_a_program_name_a_judge() -> None:
     sources = [*(ROOT / "rag").rglob("*.py"), *(ROOT / "eval/autoais").rglob("*.py")]
     opening = {path.relative_to(ROOT).as_posix() for path in sources if "open_judge(" in path.read_text("utf-8")}
     assert opening == {
-        "eval/autoais/api.py", "eval/autoais/cli.py", "eval/autoais/integrations/__init__.py",
+        "eval/autoais/api.py", "eval/autoais/commands/main.py", "eval/autoais/integrations/__init__.py",
         "eval/autoais/integrations/autojudge.py", "eval/autoais/judges/__init__.py",
         "eval/autoais/judges/engine.py", "eval/autoais/meta/leaderboard.py", "rag/api.py",
-        "rag/annotate/triage.py", "rag/bench/cli.py", "rag/bench/run.py", "rag/bench/stages.py", "rag/cli.py",
-        "rag/collect/report/__init__.py", "rag/serve/service.py",
+        "rag/annotate/triage.py", "rag/commands/bench.py", "rag/bench/run.py", "rag/bench/stages.py",
+        "rag/commands/main.py",
+        "rag/bench/collections/report/__init__.py", "rag/serve/service.py",
     }  # fmt: skip

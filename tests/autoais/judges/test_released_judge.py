@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import autoais
+from autoais.base.types import CONTRADICT
 from autoais.judges import open_judge
-from autoais.types import CONTRADICT
 from tests.conftest import Command, one_line_error
 
 COLUMNS = "system_name question answer attribution passage human_rating auto_ais nli_score".split()

@@ -5,14 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from autoais.errors import UserError
-from autoais.io.provenance import sha256_file
+from autoais.base.errors import UserError
+from autoais.base.io.provenance import sha256_file
+from autoais.base.text.excerpt import Analysed
+from autoais.base.text.words import content_stems
+from autoais.base.types import Attribution, Span, Verdict
 from autoais.judges import DEFAULT, minilm, open_judge
 from autoais.judges.minilm import SHIPPED, MiniLMJudge
 from autoais.judges.numbers import Numbers
-from autoais.text.excerpt import Analysed
-from autoais.text.words import content_stems
-from autoais.types import Attribution, Span, Verdict
 from scripts.make_judge_card import lines
 from tests.conftest import Command
 
@@ -83,7 +83,7 @@ def test_the_evidence_is_analysed_once_for_all_sentences_of_a_claim(monkeypatch:
         analysed.append(text)
         return content_stems(text)
 
-    monkeypatch.setattr("autoais.text.excerpt.content_stems", counted)
+    monkeypatch.setattr("autoais.base.text.excerpt.content_stems", counted)
     page = " ".join(f"In {year} the town of Lodz had a fair." for year in range(1800, 1840))
     MiniLMJudge(threads=1).support(" ".join(HOLDS * 6), [page])
     assert analysed.count("In 1800 the town of Lodz had a fair.") == 1

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
+from autoais.base.types import Attribution
 from autoais.judges.templates import TEMPLATES, is_fragment, template
-from autoais.types import Attribution
 
 
 def rewritten(question: str, answer: str, name: str = "declarative.v1") -> str:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoais.base.types import Span
 from autoais.judges.windows import windows
-from autoais.types import Span
 
 
 def by_words(text: str) -> int:

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import autoais
-from autoais.errors import UserError
-from autoais.io.jsonl import dumps, write_atomic
+from autoais.base.errors import UserError
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.formats.human_ratings import FLAG, Rating, write_ratings
+from autoais.formats.human_ratings.convert import convert_ratings
 from autoais.meta.ais_report import read_release as read_csv
 from autoais.meta.ais_report import report as ais_report
-from autoais.ratings import FLAG, Rating, write_ratings
-from autoais.ratings.convert import convert_ratings
 from tests.autoais.meta.test_ais_report import AGREEMENT, GOLDEN
 from tests.conftest import Command, one_line_error
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autoais.errors import FormatError
+from autoais.base.errors import FormatError
 from autoais.meta.ais_paper import other_tables
 from autoais.meta.ais_report import COLUMNS, ReleasedRow, read_release, report
 from tests.conftest import Command, one_line_error

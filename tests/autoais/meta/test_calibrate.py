@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from autoais.errors import FormatError, UserError
-from autoais.io.jsonl import dumps, write_atomic
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.labels import Labelled
+from autoais.base.types import Attribution, Judgement, Verdict
+from autoais.formats.human_ratings import Rating, write_ratings
 from autoais.judges.lexical import LexicalJudge
-from autoais.labels import Labelled
 from autoais.meta.calibrate import (
     CalibratedJudge,
     Calibration,
@@ -30,8 +32,6 @@ from autoais.meta.calibrate import (
 )
 from autoais.meta.evaluate import balanced_accuracy, evaluate, macro_f1
 from autoais.meta.logistic import fit_logistic
-from autoais.ratings import Rating, write_ratings
-from autoais.types import Attribution, Judgement, Verdict
 from tests.autoais.meta.test_meta import EVIDENCE, NO, YES, Told, told, write
 from tests.conftest import Command, one_line_error
 

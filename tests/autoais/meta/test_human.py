@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from autoais.answers import CitedAnswer
-from autoais.judged import judge_answers
+from autoais.base.answers import CitedAnswer
+from autoais.base.types import Attribution, Citation, CitedSentence, Judge, Judgement, Passage, Support, Verdict
 from autoais.meta.human import HumanSummary
-from autoais.types import Attribution, Citation, CitedSentence, Judge, Judgement, Passage, Support, Verdict
+from autoais.metrics.judged import judge_answers
 from tests.conftest import present
 from tests.judges import OneByOne
 

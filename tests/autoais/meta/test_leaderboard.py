@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoais.errors import FormatError, UserError
-from autoais.io.jsonl import dumps
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.jsonl import dumps
+from autoais.base.types import Attribution, Judgement, Verdict
 from autoais.judges import JUDGES
 from autoais.judges.cache import JudgementCache
 from autoais.meta import leaderboard
 from autoais.meta.leaderboard import LabelledSets, installed_judges, published, rank_judges
 from autoais.meta.leaderboard_tables import leaderboard_markdown
-from autoais.types import Attribution, Judgement, Verdict
 from tests.commands import ROOT
 from tests.judges import OneByOne
 

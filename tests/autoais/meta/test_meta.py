@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.errors import FormatError, UserError
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.jsonl import dumps
+from autoais.base.labels import Labelled
+from autoais.base.types import Attribution, Judgement, Support, Verdict
 from autoais.formats import read_labels
-from autoais.io.jsonl import dumps
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.options import parse_options
-from autoais.labels import Labelled
 from autoais.meta import correlation
 from autoais.meta.correlation import kendall_tau_b, pearson, spearman
 from autoais.meta.evaluate import (
@@ -38,7 +39,6 @@ from autoais.meta.evaluate import (
 )
 from autoais.meta.plot import reliability_svg
 from autoais.metrics.intervals import clopper_pearson
-from autoais.types import Attribution, Judgement, Support, Verdict
 from tests.chat_server import running
 from tests.conftest import Command, one_line_error, present
 from tests.judges import OneByOne

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import autoais
 from autoais import formats
-from autoais.errors import FormatError, UserError
-from autoais.markers.alce import StrictSentence, list_items, open_splitter, strict_items, strict_sentences
+from autoais.base.errors import FormatError, UserError
+from autoais.base.markers.alce import StrictSentence, list_items, open_splitter, strict_items, strict_sentences
+from autoais.base.types import Attribution, Judgement, Verdict
 from autoais.metrics.alce_answers import check_mauve, mauve, qampari, rouge_lsum, string_match
-from autoais.types import Attribution, Judgement, Verdict
 from tests.conftest import Command, one_line_error
 from tests.judges import OneByOne
 

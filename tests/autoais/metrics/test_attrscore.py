@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from autoais.base.types import Support, Verdict
 from autoais.metrics.attrscore import CLASSES, evaluate, evaluate_levels
-from autoais.types import Support, Verdict
 
 YES, AGAINST, MORE = CLASSES
 TRUTH = [YES, YES, YES, MORE, MORE, AGAINST, AGAINST, YES, MORE, AGAINST, YES, MORE]

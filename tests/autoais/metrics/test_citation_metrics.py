@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoais.markers.alce import StrictSentence
+from autoais.base.markers.alce import StrictSentence
+from autoais.base.text.claims import applicable
+from autoais.base.types import Attribution, Judgement, Support, Verdict
 from autoais.metrics import alce, attrscore, hagrid, liu, trec
 from autoais.metrics.alce import StrictScores, strict_claims
 from autoais.metrics.claims import CitedClaim, JudgedClaim, judge_claims
@@ -15,8 +17,6 @@ from autoais.metrics.intervals import harmonic_mean
 from autoais.metrics.liu import Statement
 from autoais.metrics.rates import Tally
 from autoais.metrics.scores import CitationScores
-from autoais.text.claims import applicable
-from autoais.types import Attribution, Judgement, Support, Verdict
 from tests.judges import OneByOne
 
 FULL, PARTIAL, NONE = Support

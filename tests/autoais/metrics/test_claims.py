@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
+from autoais.base.types import Attribution, Judge, Judgement, Verdict
 from autoais.metrics.claims import CitedClaim, judge_claims
-from autoais.types import Attribution, Judge, Judgement, Verdict
 
 CLAIM = CitedClaim("The bridge is red and long.", ("It is red.", "It is old.", "It is long."), question="Which bridge?")
 

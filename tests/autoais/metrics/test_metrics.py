@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoais.base.text.folding import normalize_answer
 from autoais.metrics.rates import Rate
 from autoais.metrics.short_answers import exact_match, f1, has_answer
-from autoais.text.folding import normalize_answer
 
 texts = st.text(max_size=40)
 

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
 from autoais.training.loop import Tensors, train
 from autoais.training.schedule import Schedule
 

@@ -18,7 +18,7 @@ found = importlib.util.find_spec
 importlib.util.find_spec = lambda name: None if name == {package!r} else found(name) or "there"
 sys.path.insert(0, {str(Path(__file__).parents[3] / "eval")!r})
 sys.argv = ["autoais", "train", "r.toml", "--data", ".", "--out", "model"]
-from autoais.cli import main
+from autoais.commands.main import main
 main()
 """
     result = subprocess.run(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from autoais.base.text.folding import questions_key
 from autoais.metrics.short_answers import has_answer
-from autoais.text.folding import questions_key
 from autoais.training.edits import BREAKING, KEEPING, apply
 from autoais.training.prepare import from_labels, held_out, minimal_pairs, read_pages
 from autoais.training.simulate import Example, Page, from_page, from_question

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
 from autoais.training.recipe import TrainingRecipe
 
 RECIPE = Path(__file__).parents[3] / "eval" / "recipes" / "minilm.toml"

@@ -24,7 +24,7 @@ from rag.annotate.schemes import COMMAND_KEYS, KINDS, SCHEMES, Kind, Scheme, fla
 from rag.annotate.study import Study
 from rag.annotate.types import MOST_EVIDENCE
 from rag.annotate.work import bounded, served_at
-from rag.errors import LinkError, StudyError, UserError
+from rag.base.errors import LinkError, StudyError, UserError
 from rag.web.pages import sentence
 from tests.conftest import present
 from tests.rag.annotate.web_study import (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from autoais.answers import write_answers
-from autoais.io.jsonl import write_atomic
+from autoais.base.answers import write_answers
+from autoais.base.io.jsonl import write_atomic
 from rag.annotate.create import open_study
 from rag.annotate.items import write_items
 from tests.conftest import Command, one_line_error

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from autoais import read_answers
-from autoais.answers import CitedAnswer
-from autoais.errors import UserError
-from autoais.io.locks import unused
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import UserError
+from autoais.base.io.locks import unused
+from autoais.base.types import Attribution, Citation, CitedSentence, Judgement, Passage, Verdict
+from autoais.formats.human_ratings import read_ratings
 from autoais.meta.ais_report import read_release as ais_ratings
-from autoais.ratings import read_ratings
-from autoais.types import Attribution, Citation, CitedSentence, Judgement, Passage, Verdict
 from rag.annotate.create import create_study
 from rag.annotate.guidelines import note_guidelines
 from rag.annotate.settings import Settings
 from rag.annotate.study import Study
 from rag.annotate.triage import estimate, read_triage, triage
 from rag.annotate.types import Evidence
-from rag.errors import UsageError
+from rag.base.errors import UsageError
 from tests.judges import OneByOne
 from tests.rag.annotate.conftest import MakeStudy
 from tests.rag.annotate.made import Clock, answer, finish, given, make_items, press

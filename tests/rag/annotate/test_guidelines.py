@@ -13,7 +13,7 @@ from rag.annotate.guidelines import guidelines, guidelines_html
 from rag.annotate.schemes import KINDS, SCHEMES, Kind, Scheme
 from rag.annotate.settings import Settings
 from rag.annotate.study import Study
-from rag.errors import StudyError
+from rag.base.errors import StudyError
 
 
 @pytest.mark.parametrize("kind", KINDS)

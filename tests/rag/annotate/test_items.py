@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.answers import CitedAnswer
-from autoais.types import Citation, CitedSentence, Passage
+from autoais.base.answers import CitedAnswer
+from autoais.base.types import Citation, CitedSentence, Passage
 from rag.annotate.expected import item_is_right
 from rag.annotate.items import (
     Cell,
@@ -28,7 +28,7 @@ from rag.annotate.items import (
     write_items,
 )
 from rag.annotate.schemes import COMMAND_KEYS, KINDS, SCHEMES, Scheme, Unit, flags_for, scheme_of
-from rag.errors import FormatError, UsageError
+from rag.base.errors import FormatError, UsageError
 from tests.rag.annotate.made import make_items
 
 GOOD: dict[str, Any] = {"id": "a", "text": "Blue.", "query": "Colour?", "sources": [{"id": "p", "text": "It is blue."}]}

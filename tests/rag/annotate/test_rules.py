@@ -24,7 +24,7 @@ from rag.annotate.settings import Settings
 from rag.annotate.store import assignments, items, presses
 from rag.annotate.study import Study
 from rag.annotate.types import Work
-from rag.errors import PressError
+from rag.base.errors import PressError
 from tests.rag.annotate.made import Clock, make_items, press
 
 PEOPLE = ("ada", "bob", "cem", "dee", "eve")

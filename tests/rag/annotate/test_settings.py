@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rag.annotate.settings import Settings, read_settings, settings_of, write_settings
-from rag.errors import UsageError, UserError
+from rag.base.errors import UsageError, UserError
 
 
 def test_settings_come_back_as_they_were_written(tmp_path: Path) -> None:

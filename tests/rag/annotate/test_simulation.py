@@ -13,7 +13,7 @@ pytest.importorskip("jinja2")
 pytest.importorskip("python_multipart")
 pytest.importorskip("sqlalchemy")
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
 from scripts.browser import CHROMIUM
 from scripts.simulate_study import chosen_option, right_option, run
 from tests.rag.annotate.web_study import ANSWER, make_study

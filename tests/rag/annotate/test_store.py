@@ -17,7 +17,7 @@ from rag.annotate.create import create_study, open_study
 from rag.annotate.settings import Settings
 from rag.annotate.store import presses
 from rag.annotate.study import Study
-from rag.errors import StudyError, UserError
+from rag.base.errors import StudyError, UserError
 from scripts.postgresql import Server, postgresql_programs, running_postgresql
 from tests.rag.annotate.conftest import MakeStudy
 from tests.rag.annotate.made import answer, finish, given, make_items

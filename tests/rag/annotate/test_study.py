@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from autoais.ratings import read_ratings
+from autoais.formats.human_ratings import read_ratings
 from rag.annotate.create import create_study, open_study
 from rag.annotate.items import Cell, Item, Source, Table
 from rag.annotate.settings import Settings
 from rag.annotate.store import presses
 from rag.annotate.study import Study
 from rag.annotate.types import MOST_EVIDENCE, Evidence
-from rag.errors import LinkError, PressError, StudyError, UsageError, UserError
+from rag.base.errors import LinkError, PressError, StudyError, UsageError, UserError
 from tests.conftest import present
 from tests.rag.annotate.conftest import MakeStudy
 from tests.rag.annotate.made import Clock, answer, finish, given, make_items, press

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import dumps, round_floats, write_atomic
+from autoais.base.io.jsonl import dumps, round_floats, write_atomic
 from autoais.metrics.rates import Mean, Rate
 from rag.bench.items import WAYS, Item, ItemCitation, ItemPassage, ItemSentence, write_items
 

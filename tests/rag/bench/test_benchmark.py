@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag.base.errors import RagError, UserError
 from rag.bench.benchmark import list_benchmarks, read_benchmark, read_label_set
+from rag.bench.question_files import sample
 from rag.bench.questions import questions_of
 from rag.bench.tables import inside, is_below
-from rag.errors import RagError, UserError
-from rag.questions import sample
 from tests.conftest import Command, one_line_error
 
 TOML = """
@@ -187,9 +187,9 @@ def test_data_is_checked(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_question_is_one_line(tmp_path: Path, row: dict[str, Any], error: str) -> None:
-    from autoais.io.jsonl import dumps
-    from rag.errors import FormatError
-    from rag.questions import read_bench_questions
+    from autoais.base.io.jsonl import dumps
+    from rag.base.errors import FormatError
+    from rag.bench.question_files import read_bench_questions
 
     path = tmp_path / "q.jsonl"
     path.write_text(dumps({"id": "1", "question": "Who?"} | row) + "\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
 from rag.bench import read_items, run_changes
 from rag.bench.items import write_items
 from tests.conftest import Command

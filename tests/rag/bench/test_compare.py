@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.errors import UserError
-from autoais.io.jsonl import dumps, read_objects, write_atomic
+from autoais.base.errors import UserError
+from autoais.base.io.jsonl import dumps, read_objects, write_atomic
 from autoais.metrics.paired import holm
 from rag.bench.compare import compare_runs, compare_values, letters, smallest_difference
 from rag.bench.items import read_items, write_items
-from rag.bench.terminal import show_comparison
+from rag.commands.display_bench import show_comparison
 from tests.conftest import present
 from tests.rag.bench.folders import edit, make_run
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from autoais.io.jsonl import dumps
+from autoais.base.io.jsonl import dumps
+from rag.base.errors import FormatError
 from rag.bench import read_benchmark, run_benchmark
-from rag.errors import FormatError
-from rag.questions import read_bench_questions
+from rag.bench.question_files import read_bench_questions
 
 ROWS: list[dict[str, Any]] = [
     {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autoais.errors import FormatError, UserError
+from autoais.base.errors import FormatError, UserError
 from rag.bench.items import Item, item_from_row, read_items, write_items
 from tests.rag.bench.folders import make_run
 

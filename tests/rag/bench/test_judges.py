@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from autoais.io.jsonl import dumps
-from autoais.io.provenance import sha256_file
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.provenance import sha256_file
+from rag.base.errors import RagError
 from rag.bench import list_benchmarks, list_label_sets, rank_judges, read_benchmark, read_label_set
-from rag.errors import RagError
 from tests.conftest import Command, one_line_error
 
 LABELS = [

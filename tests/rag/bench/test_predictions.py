@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from autoais.answers import read_answers
-from autoais.errors import UserError
-from autoais.io.jsonl import dumps, read_objects
+from autoais.base.answers import read_answers
+from autoais.base.errors import UserError
+from autoais.base.io.jsonl import dumps, read_objects
 from autoais.judges.minilm import MiniLMJudge
+from rag.base.errors import RagError
 from rag.bench import open_run, run_benchmark, write_report
 from rag.bench.compare import human_share
 from rag.bench.folder import BenchRun
 from rag.bench.results import read_run
-from rag.errors import RagError
 from tests.conftest import SHELF, Command
 from tests.rag.bench.test_run import QUESTIONS, Towns, ways, write_benchmark
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from autoais.errors import UserError
+from autoais.base.errors import UserError
 from rag.bench.items import read_items
 from rag.bench.report import report_schema, report_table, write_report
 from rag.bench.report.figures import risk_coverage

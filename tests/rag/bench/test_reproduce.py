@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag.base.errors import UserError
 from rag.bench import list_reproductions, read_reproduction, reproduce
 from rag.bench.reproductions import COMMANDS, Reproduction, _safe, not_reproducible
 from rag.bench.rerun import _find
-from rag.errors import UserError
 from tests.conftest import Command, one_line_error
 
 ROOT = Path(__file__).parents[3]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from autoais.errors import UserError
-from autoais.io.provenance import sha256_file
+from autoais.base.errors import UserError
+from autoais.base.io.provenance import sha256_file
 from rag.bench.results import grouped, read_run
 from tests.rag.bench.folders import edit, make_run
 

@@ -14,20 +14,20 @@ from typing import Any
 
 import pytest
 
-from autoais.io.jsonl import dumps, read_objects
-from autoais.io.locks import file_lock
-from autoais.io.provenance import sha256_file
-from rag import resources
-from rag.answer_files import answer_file
+from autoais.base.io.jsonl import dumps, read_objects
+from autoais.base.io.locks import file_lock
+from autoais.base.io.provenance import sha256_file
+from rag.answer.answer_files import answer_file
+from rag.answer.systems import open_system
 from rag.api import build_index
+from rag.base import resources
+from rag.base.errors import FormatError, RagError, UsageError, UserError
 from rag.bench import open_run, read_items, run_benchmark, write_report
 from rag.bench.folder import STAGES, BenchRun
 from rag.bench.results import read_run
-from rag.bench.terminal import show_run
-from rag.errors import FormatError, RagError, UsageError, UserError
+from rag.commands.display_bench import show_run
 from rag.index.open import open_index
 from rag.index.parts import recipes_of
-from rag.systems import open_system
 from tests.chat_server import running
 from tests.conftest import Command, one_line_error, write_corpus
 from tests.rag.bench.timeless import timeless
@@ -701,7 +701,7 @@ def test_full_disks_are_one_line(towns: Towns, tmp_path: Path, monkeypatch: pyte
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rag.journal.os.fsync", full)
+    monkeypatch.setattr("rag.base.journal.os.fsync", full)
     with pytest.raises(UserError, match=r"cannot be written: No space left on device"):
         towns(stage="answer")
     monkeypatch.undo()

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from autoais.io.jsonl import read_objects
+from autoais.base.io.jsonl import read_objects
 
 _TIMES = {"seconds", "latency", "command", "date"}
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag.base.errors import FormatError
+from rag.base.types import Passage
 from rag.documents import read_document
 from rag.documents.blocks import Block, code, entry, heading, item, row
 from rag.documents.html import html_blocks
 from rag.documents.split import passages
-from rag.errors import FormatError
-from rag.types import Passage
 
 SUFFIXES = [
     "html",

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from rag.base.errors import FormatError, IndexingError, UserError
+from rag.base.types import Passage
 from rag.documents.corpus import Corpus, sniff
-from rag.errors import FormatError, IndexingError, UserError
-from rag.types import Passage
 
 ROWS = {
     "miracl": '{"docid": "12#3", "title": "T", "text": "Body."}',

@@ -6,12 +6,12 @@ from time import perf_counter
 
 import pytest
 
+from rag.base.errors import FormatError
 from rag.documents import load_document
 from rag.documents import navigation as nav
 from rag.documents.corpus import Corpus
 from rag.documents.docbook import DEEPEST, docbook_blocks
 from rag.documents.page_names import page_name
-from rag.errors import FormatError
 
 BOOK = """<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE book PUBLIC "-//OASIS//DTD DocBook XML V4.5//EN" "docbookx.dtd" [

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from rag.base.errors import FormatError, IndexingError
+from rag.base.types import Passage
 from rag.documents import load_document, read_document
 from rag.documents import navigation as nav
 from rag.documents.corpus import Corpus
-from rag.errors import FormatError, IndexingError
-from rag.types import Passage
 
 LONG = "This paragraph has more than twelve words, so that it stands as a passage by itself."
 

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from rag.base.types import Passage
 from rag.documents import Document
 from rag.documents.corpus import Corpus
 from rag.documents.duplicates import likeness, packed, sketch_of, unpacked
-from rag.types import Passage
 
 WORDS = [f"word{n}" for n in range(400)]
 TEXT = " ".join(WORDS)

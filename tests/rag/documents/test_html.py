@@ -3,11 +3,11 @@ from collections import Counter
 
 import pytest
 
+from rag.base.types import Passage
 from rag.documents import navigation as nav
 from rag.documents.blocks import Kind
 from rag.documents.html import html_blocks
 from rag.documents.split import passages
-from rag.types import Passage
 
 LONG = "This paragraph has more than twelve words, so that it stands as a passage by itself."
 

@@ -7,11 +7,11 @@ from time import perf_counter
 
 import pytest
 
+from rag.base.errors import FormatError
 from rag.documents import kind_of, load_document
 from rag.documents import navigation as nav
 from rag.documents.corpus import Corpus
 from rag.documents.info import info_blocks
-from rag.errors import FormatError
 
 START = """This is ferry.info, produced by makeinfo version 7.1 from ferry.texi.
 

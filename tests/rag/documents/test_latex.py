@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from rag.base.errors import FormatError
 from rag.documents import Document, load_document
 from rag.documents.corpus import Corpus
-from rag.errors import FormatError
 
 
 def load(tmp_path: Path, text: str, name: str = "mill.tex") -> Document:

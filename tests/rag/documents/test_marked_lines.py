@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from rag.base.errors import FormatError
 from rag.documents import Document, load_document
 from rag.documents import navigation as nav
 from rag.documents.corpus import Corpus
-from rag.errors import FormatError
 
 LONG = "This paragraph has more than twelve words, so that it stands as a passage by itself."
 

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 import rag as library
-from rag.corpus.urls import is_url, key_of, normalized
+from rag.base.errors import FormatError, IndexingError, UsageError
+from rag.base.network import RequestError, get
+from rag.base.urls import is_url, key_of, normalized
 from rag.documents import mirrors
 from rag.documents.mirrors import Report, mirror, read_pages
 from rag.documents.page_names import Names, page_name
 from rag.documents.sitemaps import read_sitemap
-from rag.errors import FormatError, IndexingError, UsageError
 from rag.index.files import read_files
 from rag.index.folder import leftovers
 from rag.index.open import open_index
 from rag.index.update import update
-from rag.network import RequestError, get
 from tests.conftest import Command, one_line_error
 from tests.local_server import LocalServer, Quiet
 

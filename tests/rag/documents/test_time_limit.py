@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import rag.documents as documents
+from rag.base.errors import FormatError
 from rag.documents import read_document
 from rag.documents.corpus import Corpus
 from rag.documents.sources import DOCUMENTS
 from rag.documents.time_limit import limited
-from rag.errors import FormatError
 
 
 def forever() -> None:

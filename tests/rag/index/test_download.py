@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from rag.errors import RagError
+from rag.base.errors import RagError
+from rag.base.network import is_offline
 from rag.index.download import Prebuilt, fetch, named, read_table
-from rag.network import is_offline
 from tests.conftest import Command, one_line_error
 from tests.local_server import LocalServer, Quiet
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from rag.api import add_recipe, build_index, open_system
+from rag.base.errors import FormatError, IndexingError, QuestionError, RagError, UsageError
+from rag.base.resources import names
+from rag.base.types import Passage
 from rag.documents.corpus import Corpus
-from rag.errors import FormatError, IndexingError, QuestionError, RagError, UsageError
 from rag.index.build import build
 from rag.index.manifest import FORMAT_VERSION
 from rag.index.open import open_index
 from rag.index.parts import recipes_of
 from rag.index.recipes import walk_recipes
-from rag.resources import names
-from rag.retrievers import open_retriever
+from rag.retrieval import open_retriever
 from rag.testing import check_retriever
-from rag.types import Passage
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
 
 ROOT = Path(__file__).parents[3]
@@ -65,7 +65,7 @@ def test_an_extra_that_is_missing_is_one_line_that_says_what_to_install(rag: Com
 def test_the_reference_refuses_a_large_index(shelf: Path) -> None:
     pytest.importorskip("rank_bm25", reason="needs the extra 'reference'")
     from rag.index.recipes import read_recipe
-    from rag.retrievers.reference import Reference
+    from rag.retrieval.reference import Reference
 
     with pytest.raises(IndexingError, match="at most 200,000 passages, the index has 1,148,001: use 'bm25'"):
         Reference(open_index(shelf).store, 1_148_001, read_recipe("reference"))
@@ -375,7 +375,7 @@ def test_a_build_that_is_stopped_loses_nothing_and_building_again_works(
         [
             sys.executable,
             "-c",
-            "from rag.cli import main; main()",
+            "from rag.commands.main import main; main()",
             "index",
             "build",
             str(large),

@@ -17,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag as library
+from rag.base.errors import IndexingError, UsageError
+from rag.base.types import Hit
 from rag.documents.corpus import Corpus
 from rag.documents.sources import Shard
-from rag.errors import IndexingError, UsageError
 from rag.index import rebuild
 from rag.index.build import build
 from rag.index.files import read_files
@@ -28,9 +29,8 @@ from rag.index.integrity import verify
 from rag.index.manifest import is_shard
 from rag.index.open import open_index
 from rag.index.parts import recipes_of
-from rag.retrievers import dense
+from rag.retrieval import dense
 from rag.testing import check_retriever
-from rag.types import Hit
 from tests.conftest import Command, one_line_error, write_corpus
 from tests.rag.index.test_update import build_of, contents, same_index, write
 
@@ -171,7 +171,7 @@ def test_an_index_is_replaced_once_the_merged_one_is_complete(towns: Path, tmp_p
 
 
 def test_vectors_are_copied_and_never_computed(towns: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag.retrievers.dense.open_encoder", None)
+    monkeypatch.setattr("rag.retrieval.dense.open_encoder", None)
     monkeypatch.setattr(dense, "PER_FILE", 7)  # several files
     said: list[str] = []
     told: set[tuple[str, int, int]] = set()
@@ -475,7 +475,7 @@ def kill(*arguments, **options):
 
 setattr({module}, {name!r}, kill)
 sys.argv[0] = "rag"
-from rag.cli import main
+from rag.commands.main import main
 main()
 """
 

@@ -21,9 +21,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag as library
+from rag.base.errors import FormatError, IndexingError, UserError
+from rag.base.types import Passage
 from rag.documents.corpus import Corpus
 from rag.documents.sources import SourceFile
-from rag.errors import FormatError, IndexingError, UserError
 from rag.index import rebuild as updating
 from rag.index.build import build
 from rag.index.files import read_files
@@ -33,8 +34,7 @@ from rag.index.integrity import verify
 from rag.index.open import open_index
 from rag.index.rebuild import Changes
 from rag.index.update import add, remove, update
-from rag.retrievers import carry_parts
-from rag.types import Passage
+from rag.retrieval import carry_parts
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
 
 ROOT = Path(__file__).parents[3]
@@ -518,7 +518,7 @@ def test_a_part_that_cannot_follow_is_left_out_and_named(docs: Path, tmp_path: P
 
 def test_a_part_is_not_added_to_an_index_that_is_being_updated_or_was(docs: Path, home: Path) -> None:
     from rag.index.recipes import read_recipe
-    from rag.retrievers import dense
+    from rag.retrieval import dense
 
     stale = open_index(home)
     write(docs, "a.md", "A kettle.")
@@ -602,7 +602,7 @@ def test_kills_at_any_moment_leave_the_old_index_or_the_new_one(tmp_path: Path) 
         after = contents(open_index(fresh))
         started = time.monotonic()
         process = subprocess.Popen(
-            [sys.executable, "-c", "from rag.cli import main; main()", "index", "update", str(home)],
+            [sys.executable, "-c", "from rag.commands.main import main; main()", "index", "update", str(home)],
             env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"},
             stderr=subprocess.DEVNULL,
         )

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from rag.api import ask, open_index, search
-from rag.client import Client
-from rag.errors import QuestionError, RagError, UsageError
+from rag.base.errors import QuestionError, RagError, UsageError
+from rag.base.types import Answer
 from rag.integrations import Searcher, cited_passages, open_source, source_name
-from rag.types import Answer
+from rag.retrieval.client import Client
 
 QUESTION = "Where was Marie Curie born?"
 UNANSWERED = "How tall is the lighthouse of Alexandria?"

@@ -17,16 +17,16 @@ pytest.importorskip("mcp")
 
 from starlette.testclient import TestClient
 
-from autoais.answers import read_answers
+from autoais.base.answers import read_answers
 from rag.api import add_to_index, build_index
-from rag.errors import UsageError
+from rag.base.errors import UsageError
+from rag.base.types import Hit
 from rag.index.index import Index
 from rag.serve import Limits, Service, create_app
 from rag.serve import service as serving
 from rag.serve.keys import Keys
 from rag.serve.openai_schemas import ChatCompletion, ModelList, ModelObject, OpenAIError, ResponseObject
 from rag.serve.schemas import AnswerResponse, IndexesResponse, JudgeResponse, SearchResponse
-from rag.types import Hit
 from tests.rag.serve.served import make_index
 
 QUESTION = "When did the Aller bridge open?"
@@ -558,7 +558,7 @@ def test_more_than_may_wait_are_told_to_come_back(index: Index) -> None:
 async def _held(service: Service, go: threading.Event) -> None:
     from contextlib import suppress
 
-    from rag.errors import TimeLimitError
+    from rag.base.errors import TimeLimitError
 
     with suppress(TimeLimitError):
         await service.run(go.wait)

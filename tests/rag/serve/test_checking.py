@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.errors import UsageError
+from autoais.base.errors import UsageError
+from autoais.base.types import Judge, Judgement, Verdict
 from autoais.judges import open_judge
-from autoais.types import Judge, Judgement, Verdict
+from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from rag.serve.checking import QUOTED, SentenceCheck, SentenceVerdict, check_answer, check_text, cited_in, read_sources
-from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from tests.judges import OneByOne
 
 BRIDGE = Passage("b", "Aller bridge", "The Aller bridge opened in 1931. It has three arches of brick.\nx = f(1)\nend")

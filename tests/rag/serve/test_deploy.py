@@ -9,7 +9,7 @@ import pytest
 import typer.main
 
 from rag.api import build_index, update_index
-from rag.cli import app
+from rag.commands.main import app
 from rag.serve.service import Limits
 from tests.rag.serve.served import documents
 

@@ -18,9 +18,9 @@ from starlette.testclient import TestClient
 
 import rag.serve.service
 from rag.api import build_index, open_index
-from rag.client import UnreachableError
-from rag.errors import RagError
+from rag.base.errors import RagError
 from rag.index.index import Index
+from rag.retrieval.client import UnreachableError
 from rag.serve import Limits, Service, create_app
 from scripts.browser import serving
 from tests.conftest import write_corpus

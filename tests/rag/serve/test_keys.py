@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.errors import UsageError
+from rag.base.errors import UsageError
 from rag.serve.keys import Keys, Rate, read_keys
 
 GOOD = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=20, max_size=40)

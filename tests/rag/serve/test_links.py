@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.export.sources import merged
+from rag.answer.export.sources import merged
+from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from rag.serve.links import answer_urls, passage_url, read_marks
-from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
 SPANS = st.lists(st.tuples(st.integers(0, 500), st.integers(1, 80)).map(lambda one: (one[0], one[0] + one[1])))
 

@@ -25,12 +25,12 @@ from openai.types.responses import Response, ResponseOutputMessage, ResponseOutp
 from openai.types.responses.response_output_text import AnnotationURLCitation
 from starlette.testclient import TestClient
 
-from rag.errors import BusyError, IndexingError, QuestionError, TimeLimitError, UsageError
+from rag.base.errors import BusyError, IndexingError, QuestionError, TimeLimitError, UsageError
+from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from rag.index.index import Index
 from rag.index.open import open_index
 from rag.serve import Asked, Limits, Service
 from rag.serve import openai as api
-from rag.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from scripts.browser import serving
 from tests import chat_server
 from tests.conftest import Command

@@ -30,9 +30,9 @@ KEY = "s3cret-key-of-20-or-more"
 # An impatient server, and a system that writes a piece every 20 ms for so many seconds.
 SLOW_SYSTEM = """
 import time
-import rag.systems, rag.web.connection
-from rag.systems import System, SystemKind
-from rag.types import Answer
+import rag.answer.systems, rag.web.connection
+from rag.answer.systems import System, SystemKind
+from rag.base.types import Answer
 rag.web.connection.SECONDS = rag.web.connection.UNREAD = 1.0
 class Slow(System):
     name = "slow"
@@ -47,7 +47,7 @@ class Slow(System):
         finally:
             sys.stderr.write("the stream has ended\\n")
         yield self.respond(question)
-rag.systems.SYSTEMS.register("slow", SystemKind("slow", "nothing", "bm25", 1, lambda settings: Slow()))
+rag.answer.systems.SYSTEMS.register("slow", SystemKind("slow", "nothing", "bm25", 1, lambda settings: Slow()))
 """
 
 

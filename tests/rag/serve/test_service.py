@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from autoais.types import Verdict
+from autoais.base.types import Verdict
+from rag.answer.conversation import Turn
+from rag.answer.systems import Options, open_system
 from rag.api import add_to_index, open_index
-from rag.conversation import Turn
-from rag.errors import BusyError, NotFoundError, QuestionError, RagError, TimeLimitError, UsageError
+from rag.base.errors import BusyError, NotFoundError, QuestionError, RagError, TimeLimitError, UsageError
+from rag.base.types import Passage
+from rag.commands.serve import named_systems
 from rag.index.index import Index
 from rag.serve import Asked, Limits, Service
-from rag.serve.cli import named_systems
-from rag.systems import Options, open_system
-from rag.types import Passage
 from tests.rag.serve.served import make_index
 
 QUESTION = "When did the Aller bridge open?"

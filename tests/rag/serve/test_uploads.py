@@ -19,7 +19,7 @@ from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from starlette.testclient import TestClient
 
 import rag
-from rag.errors import IndexingError, UsageError
+from rag.base.errors import IndexingError, UsageError
 from rag.serve.app import create_app
 from rag.serve.service import Service
 from rag.serve.uploads import Documents, Upload, stored_name

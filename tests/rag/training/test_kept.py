@@ -12,21 +12,21 @@ pytest.importorskip("transformers")
 
 import torch
 
-from autoais.io.provenance import sha256_file
+from autoais.base.io.provenance import sha256_file
 from autoais.training.export import export
 from autoais.training.loop import train
 from autoais.training.model import sentence_encoder
 from autoais.training.schedule import Schedule
 from rag import training
+from rag.base.errors import RagError
+from rag.base.types import Passage
 from rag.documents.corpus import Corpus
-from rag.errors import RagError
 from rag.index.build import build
 from rag.index.open import open_index
-from rag.reader import Reader, WindowEncoder
+from rag.retrieval.reader import Reader, WindowEncoder
 from rag.training.kept import KeptBatches, kept_loss
 from rag.training.mining import Group, Groups, write_arrays
 from rag.training.network import Network
-from rag.types import Passage
 from tests.conftest import write_corpus
 from tests.tiny import TOWNS, labelled, text, tiny_bert
 

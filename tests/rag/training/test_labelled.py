@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.errors import FormatError
-from rag.types import Hit, Passage
+from rag.base.errors import FormatError
+from rag.base.types import Hit, Passage
 
 pytest.importorskip("torch")
 

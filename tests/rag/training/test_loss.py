@@ -6,10 +6,10 @@ pytest.importorskip("torch")
 
 import torch
 
-from rag.reader import Window
+from rag.base.types import Passage
+from rag.retrieval.reader import Window
 from rag.training.mining import Group, _keep
 from rag.training.network import loss_of
-from rag.types import Passage
 
 
 def test_the_tokens_of_quotes_are_kept_and_those_that_are_unsure_are_not_learnt() -> None:

@@ -12,20 +12,20 @@ pytest.importorskip("transformers")
 import numpy as np
 import torch
 
-from autoais.errors import UserError
-from autoais.io.provenance import sha256_file
+from autoais.base.errors import UserError
+from autoais.base.io.provenance import sha256_file
 from autoais.training.loop import Tensors
 from autoais.training.model import sentence_encoder
 from rag import training
+from rag.base.errors import RagError
+from rag.base.types import Passage
 from rag.documents.corpus import Corpus
-from rag.errors import RagError
 from rag.index.build import build
 from rag.index.open import open_index
-from rag.reader import Reader, WindowEncoder
+from rag.retrieval.reader import Reader, WindowEncoder
 from rag.training import taught
 from rag.training.mining import Groups
 from rag.training.network import Network, Teacher, grouped_logsumexp
-from rag.types import Passage
 from tests.conftest import write_corpus
 from tests.tiny import TOWNS, labelled, text, tiny_bert, tiny_mpnet
 

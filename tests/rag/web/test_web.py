@@ -26,9 +26,9 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
-from rag.client import is_loopback
-from rag.errors import RagError, UserError
-from rag.export.escaping import visible
+from rag.answer.export.escaping import visible
+from rag.base.errors import RagError, UserError
+from rag.retrieval.client import is_loopback
 from rag.web.pages import Pages, escaped
 from rag.web.security import HEADERS, RateLimit, allowed_hosts, csrf_token, is_csrf_token, middleware, signature
 from rag.web.server import _Ending, other_address, serve

@@ -1,0 +1,1 @@
+"""What every room shares: types, errors, files, text, citation markers, models, engines."""

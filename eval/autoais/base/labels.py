@@ -1,0 +1,39 @@
+"""Human labels of attribution, common to all label formats."""
+
+import re
+from dataclasses import dataclass
+
+from autoais.base.types import Attribution, Support, Verdict
+
+_NUMBER_BEFORE = re.compile(r"^\[\d+\]\s*")
+_MARKERS_AT_END = re.compile(r"(?:\s*\[\d+(?:\s*[,;]\s*\d+)*\])+(?=[\s.!?,;:\"'”’)]*$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A claim with its evidence, and whether people found it attributable.
+
+    `verdict` is the label if the data has more than two (AttrScore's three), `support` if it has levels of support.
+    `system` is the system that made the claim, empty if unknown.
+    """
+
+    dataset: str
+    id: str
+    attribution: Attribution
+    attributable: bool
+    system: str = ""
+    verdict: Verdict | None = None
+    support: Support | None = None
+
+
+def clean_claim(text: str) -> str:
+    """Return the claim without citation markers at its end, such as ExpertQA's "... for poor countries [5]."."""
+    return _MARKERS_AT_END.sub("", text)
+
+
+def clean_reference(text: str) -> str:
+    """Return the reference without its leading number, which is not in the source (HAGRID's `[1] `, ExpertQA's `[5] `).
+
+    The URL that follows the number in ExpertQA stays: it may identify the publisher.
+    """
+    return _NUMBER_BEFORE.sub("", text)

@@ -1,0 +1,551 @@
+"""The citation grammar: from generated text with markers to clean text with cited sentences, and back.
+
+`parse` works in steps: find the markers, resolve them, cut them out, split the clean text into sentences, and assign
+each marker to a sentence. Every pattern reads each character a bounded number of times, so that the time is linear in
+the length of any text.
+
+Numbers are 1-based positions among the sources shown; only `render` renumbers.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Generic, Literal, TypeVar, overload
+
+from autoais.base.markers.tokens import CODE, NAME, RAISED, Marker, MarkerReader, plain
+from autoais.base.text.sentences import sentence_spans
+from autoais.base.types import Unresolved
+
+C = TypeVar("C", int, str)
+Kind = Literal["reference", "link", "locator", "list"]
+
+_STOPS = ".!?…。！？"
+_CLOSERS = "\"'”’»)]*_"
+_PUNCTUATION = ".,;:!?)]}”’»…。，、；：！？"
+_BLANKS = " \t\r\xa0"
+_ROUNDS = 8
+_DEBRIS = re.compile(rf"[()（）\[\]【】［］〔〕〖〗^{RAISED}]|</?sup>", re.IGNORECASE)
+_LONGEST_MARKER = 300
+_OPEN, _SHUT = r"[\[【［〔〖]", r"[\]】］〕〗]"
+_UNFINISHED = re.compile(
+    rf"(?:\^?(?:\\?{_OPEN})+[^\[\]【［〔〖】］〕〗\n]*(?:{_SHUT}+(?:\(\S*(?: (?:\"[^\"\n]*(?:\"\)?)?)?)?)?)?"
+    rf"|\^[\d,]*|[{RAISED}][{RAISED},⁻]*|<(?:s|su|sup|sup>[^<>\n]*(?:</?s?u?p?)?)?|\^?\\)\Z",
+    re.IGNORECASE,
+)
+_JOINERS = {"", ",", ";", "&", "and", ", and", "-", "–", "—", "−", "to", "、", "，"}
+_RANGE_JOINERS = {"-", "–", "—", "−", "to"}
+_WRAPS = [
+    (re.compile(before, re.IGNORECASE), re.compile(after, re.IGNORECASE))
+    for before, after in (
+        (rf"[\[(] ?(?:see |{NAME}:? ?)?\Z", r" ?[\])]"),
+        (r"<sup>\Z", r"</sup>"),
+        (r"\*\*\Z", r"\*\*"),
+        (r"(?<!\*)\*\Z", r"\*(?!\*)"),
+    )
+]
+_BEFORE_REFERENCE = re.compile(r"\b(?:to|in|by|from|per|see|of|with|via|at|on|sources?)[ \t]*\Z", re.IGNORECASE)
+_HEADINGS = {"references", "reference", "sources", "source", "bibliography", "citations", "works cited", "sources used"}
+_ENTRY = re.compile(r"[ \t]*(?:[-*•][ \t]+)?(?:\[[^\[\]\n]+\]|\d{1,3}[.)]|<?https?://)")
+_DEFINITION = re.compile(r"[ \t]*\[(?:\^[^\[\]\n]+\]:|[^\[\]\n]+\]:[ \t]*<?(?:https?://|www\.))")
+_CODE = re.compile(CODE, re.MULTILINE | re.DOTALL)
+_LINE = re.compile(r"[^\n]+")
+_BLOCK = re.compile(r"[ \t]*(?:(?:[-*+•▪◦‣]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)+")
+# The splitter takes "B." for an initial, as in "George B. Shaw"; before "A study" or "C is" it ends a sentence.
+_NO_INITIAL = re.compile(r"(?<=\w [A-Z]\.)[ \n](?=[A-Z] )")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSentence(Generic[C]):
+    """Characters `start:end` of a clean text and their citations, in order of mention, without duplicates.
+
+    Flags: `inline-reference` (the marker was a word of the sentence, as in "According to [1]"), `quoted-marker` (a
+    marker stays in the text because it is part of a quotation from a source).
+    """
+
+    start: int
+    end: int
+    cites: tuple[C, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Text removed besides the numbers of a marker, or an ambiguous marker.
+
+    Kinds: `reference` (a line of a reference list), `link` (a URL), `locator` (a page or line), `list` (two numbers
+    that could be an interval, read as a list).
+    """
+
+    kind: Kind
+    text: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[C]):
+    """A clean text, its sentences in order, and the unresolved and removed parts of the markers.
+
+    Between sentences there are no letters, and no digits except list numbers. `segments` are the sentences split at
+    their markers, which are AttrScore's claims (Yue et al. 2023). `duplicates` counts repeated citations in a sentence.
+    """
+
+    text: str
+    sentences: tuple[ParsedSentence[C], ...]
+    segments: tuple[ParsedSentence[C], ...]
+    unresolved: tuple[Unresolved, ...]
+    removed: tuple[Removed, ...]
+    duplicates: int
+
+
+@overload
+def parse(
+    text: str,
+    sources: int,
+    *,
+    accept_parens: bool = ...,
+    strict_years: bool = ...,
+    passages: Sequence[str] = ...,
+) -> Parsed[int]: ...
+@overload
+def parse(
+    text: str,
+    sources: Sequence[str],
+    *,
+    accept_parens: bool = ...,
+    strict_years: bool = ...,
+    passages: Sequence[str] = ...,
+) -> Parsed[str]: ...
+def parse(
+    text: str,
+    sources: int | Sequence[str],
+    *,
+    accept_parens: bool = False,
+    strict_years: bool = False,
+    passages: Sequence[str] = (),
+) -> Parsed[int] | Parsed[str]:
+    """Parse the citations of a generated text; never raises.
+
+    `sources` is the number of sources shown, numbered from 1, or their ids if these were shown instead of numbers.
+    `accept_parens` also reads `(1)`. `strict_years` treats `[1998]` as out of range instead of as a year. `passages`
+    are the texts of the sources: markers in a verbatim quotation from them stay in the text.
+    """
+    reader = MarkerReader(sources, accept_parens, strict_years, passages)
+    marks: list[_Mark] = []
+    text = text.strip()
+    for _ in range(_ROUNDS):  # removing a marker may join its surroundings to a new one
+        cuts = _cuts(text, reader)
+        if not cuts:
+            break
+        text, marks = _cut(text, cuts, marks)
+    else:
+        debris = [_Mark(0, match[0], reasons=["malformed"]) for match in _DEBRIS.finditer(text)]
+        cuts = [_Cut(*match.span(), "", [mark]) for match, mark in zip(_DEBRIS.finditer(text), debris, strict=True)]
+        text, marks = _cut(text, cuts, marks)
+    for marker in reader.markers(text):
+        if marker.keep:
+            marks.append(_Mark(marker.start, marker.written, reasons=marker.reasons, quoted=marker.quoted))
+    marks.sort(key=lambda mark: mark.position)
+    if isinstance(sources, int):
+        return _assembled(text, marks, range(1, sources + 1))
+    return _assembled(text, marks, sources)
+
+
+def render(text: str, statements: Iterable[ParsedSentence[C]], *, renumber: bool = False) -> str:
+    """Return the text with `[1][2]` before each sentence's final stop; `renumber` numbers by first mention."""
+    number: dict[C, int] = {}
+    pieces, done = [], 0
+    for statement in statements:
+        whole = text[statement.start : statement.end]
+        body = whole.rstrip(_STOPS)
+        if not body or body[-1].isspace():
+            body = whole
+        marker = "".join(
+            f"[{number.setdefault(cite, len(number) + 1) if renumber else cite}]" for cite in statement.cites
+        )
+        pieces += [text[done : statement.start], body, f" {marker}" if marker else "", whole[len(body) :]]
+        done = statement.end
+    return "".join(pieces) + text[done:]
+
+
+def group(
+    statements: Iterable[ParsedSentence[C]], *, trailing: Literal["own", "attach"] = "own"
+) -> tuple[ParsedSentence[C], ...]:
+    """Join uncited sentences to the next cited one, as HAGRID does (Kamalloo et al. 2023).
+
+    Sentences after the last citation form an uncited group (`own`) or join the last group (`attach`); the paper leaves
+    this open.
+    """
+    groups: list[ParsedSentence[C]] = []
+    waiting: list[ParsedSentence[C]] = []
+    for statement in statements:
+        waiting.append(statement)
+        if statement.cites:
+            groups.append(_joined(waiting))
+            waiting = []
+    if waiting and trailing == "attach" and groups:
+        waiting.insert(0, groups.pop())
+    if waiting:
+        groups.append(_joined(waiting))
+    return tuple(groups)
+
+
+def _joined(statements: Sequence[ParsedSentence[C]]) -> ParsedSentence[C]:
+    return ParsedSentence(
+        statements[0].start,
+        statements[-1].end,
+        tuple(dict.fromkeys(cite for statement in statements for cite in statement.cites)),
+        tuple(sorted({flag for statement in statements for flag in statement.flags})),
+    )
+
+
+class StreamParser(Generic[C]):
+    """Parses a text that arrives in chunks: holds back unfinished markers, and parses the whole text at the end.
+
+    `finish` parses the whole text, for instance `lambda text: parse(text, 5)`.
+    """
+
+    def __init__(self, finish: Callable[[str], Parsed[C]]) -> None:
+        self._finish: Callable[[str], Parsed[C]] = finish
+        self._chunks: list[str] = []
+        self._pending = ""
+
+    def feed(self, chunk: str) -> str:
+        """Return the text, as written, that can be shown now; bracketed and raised markers are never split."""
+        self._chunks.append(chunk)
+        pending = self._pending + chunk
+        held = _UNFINISHED.search(pending, max(0, len(pending) - _LONGEST_MARKER))
+        cut = held.start() if held else len(pending)
+        self._pending = pending[cut:]
+        return pending[:cut]
+
+    def close(self) -> tuple[str, Parsed[C]]:
+        """Return the text still held back, and the result for the whole text."""
+        rest, self._pending = self._pending, ""
+        return rest, self._finish("".join(self._chunks))
+
+
+@dataclass(slots=True)
+class _Mark:
+    """A marker that was cut out of the text or left in it, with its position in the current text."""
+
+    position: int
+    written: str = ""
+    cites: list[int] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    removed: list[tuple[Kind, str]] = field(default_factory=list)
+    inline: bool = False
+    quoted: bool = False
+
+
+@dataclass(slots=True)
+class _Cut:
+    """Characters `start:end` to replace with `put`, and the marks to set there."""
+
+    start: int
+    end: int
+    put: str
+    marks: list[_Mark]
+
+
+def _cut(text: str, cuts: Sequence[_Cut], marks: list[_Mark]) -> tuple[str, list[_Mark]]:
+    """Apply the cuts and strip the text; return it with all marks at their new positions."""
+    pieces, places, done, length = [], [], 0, 0
+    for cut in cuts:
+        start = max(cut.start, done)
+        pieces += [text[done:start], cut.put]
+        length += start - done
+        places.append(length)
+        length += len(cut.put)
+        done = max(cut.end, done)
+    whole = "".join([*pieces, text[done:]])
+    starts = [cut.start for cut in cuts]
+    for mark in marks:
+        at = bisect_right(starts, mark.position) - 1
+        if at >= 0:
+            beyond = mark.position - cuts[at].end
+            mark.position = places[at] + (len(cuts[at].put) + beyond if beyond >= 0 else 0)
+    for cut, place in zip(cuts, places, strict=True):
+        for mark in cut.marks:
+            mark.position = place
+    kept = whole.strip()
+    shift = whole.index(kept[0]) if kept else 0
+    marks = marks + [mark for cut in cuts for mark in cut.marks]
+    for mark in marks:
+        mark.position = min(max(mark.position - shift, 0), len(kept))
+    return kept, marks
+
+
+def _cuts(text: str, reader: MarkerReader) -> list[_Cut]:
+    """Return the cuts of this round, in order: reference lists and markers."""
+    flat = plain(text)
+    lists = _reference_lines(flat)
+    cuts = [_Cut(start, end, "", [_Mark(0, removed=[("reference", text[start:end].strip())])]) for start, end in lists]
+    starts = [start for start, _ in lists]
+    markers = []
+    for marker in reader.markers(text):
+        at = bisect_right(starts, marker.start) - 1
+        if not marker.keep and (at < 0 or marker.start >= lists[at][1]):
+            markers.append(marker)
+    for cluster in _clusters(markers, flat):
+        start, end = _wrapped(flat, cluster[0].start, cluster[-1].end)
+        marks = _marks(cluster, text, reader)
+        inline = bool(_BEFORE_REFERENCE.search(flat[max(0, start - 24) : start]))
+        for mark in marks:
+            mark.inline = inline
+        cuts.append(_Cut(*_seam(flat, start, end), marks))
+    return sorted(cuts, key=lambda cut: cut.start)
+
+
+def _reference_lines(text: str) -> list[tuple[int, int]]:
+    """Return the spans of definitions (`[1]: https://…`), and of the reference list at the end with its heading."""
+    lines = [(match.start(), match.end()) for match in _LINE.finditer(text)]
+    first = len(lines)
+    for at in range(len(lines) - 1, -1, -1):
+        line = text[slice(*lines[at])]
+        if line.isspace() or _ENTRY.match(line) or line.startswith(("  ", "\t")):
+            continue
+        head, _, rest = line.partition(":")
+        inline = rest.strip(" *_").startswith("[")
+        is_heading = head.strip(" \t\r#*_>").casefold() in _HEADINGS and (inline or not rest.strip(" \t\r*_"))
+        entries = any(_ENTRY.match(text, start) for start, _ in lines[at + 1 :])
+        if is_heading and (inline or entries):
+            first = at
+        break
+    found = [span for span in lines[:first] if _DEFINITION.match(text, span[0])]
+    if first < len(lines):
+        found.append((lines[first][0], len(text)))
+    return [(start, end + (text[end : end + 1] == "\n")) for start, end in found]
+
+
+def _clusters(markers: Sequence[Marker], text: str) -> list[list[Marker]]:
+    """Group markers with nothing between them but blanks and a word or sign that joins citations."""
+    clusters: list[list[Marker]] = []
+    for marker in markers:
+        if clusters and text[clusters[-1][-1].end : marker.start].strip(_BLANKS).casefold() in _JOINERS:
+            clusters[-1].append(marker)
+        else:
+            clusters.append([marker])
+    return clusters
+
+
+def _marks(cluster: Sequence[Marker], text: str, reader: MarkerReader) -> list[_Mark]:
+    """Return one mark per marker; two single numbers with a dash between them are one range."""
+    merged: list[Marker] = []
+    for marker in cluster:
+        last = merged[-1] if merged else None
+        if last and last.number and marker.number and text[last.end : marker.start].strip(_BLANKS) in _RANGE_JOINERS:
+            merged[-1] = reader.through(last, marker, text)
+        else:
+            merged.append(marker)
+    marks = []
+    for marker in merged:
+        mark = _Mark(0, marker.written, marker.cites, marker.reasons)
+        mark.removed += [("locator", locator) for locator in marker.locators]
+        mark.removed += [("link", marker.link)] if marker.link else []
+        mark.removed += [("list", marker.written)] if marker.listed else []
+        marks.append(mark)
+    return marks
+
+
+def _wrapped(text: str, start: int, end: int) -> tuple[int, int]:
+    """Widen a cluster to the signs that enclose only it: `([1])`, `**[1]**`, `(source: [1])`, `[[1], [2]]`."""
+    while True:
+        for before, after in _WRAPS:
+            left = before.search(text[max(0, start - 20) : start])
+            right = after.match(text, end)
+            if left and right:
+                start, end = start - len(left[0]), right.end()
+                break
+        else:
+            return start, end
+
+
+def _seam(text: str, start: int, end: int) -> tuple[int, int, str]:
+    """Return the span to cut for a cluster at `start:end`, and the text to put there to join the words around it."""
+    left, right = start, end
+    while left and text[left - 1] in _BLANKS:
+        left -= 1
+    while right < len(text) and text[right] in _BLANKS:
+        right += 1
+    following = text[right : right + 1]
+    if left == 0 or text[left - 1] == "\n":
+        if following not in ("", "\n"):
+            return start, right, ""
+        return (left - 1, right, "") if left else (left, right + 1, "")  # alone on its line
+    if following == "." and text[left - 1] in ".!?":
+        return left, right + 1, ""  # A is B. [1].
+    closing = right == end and left < start and following in "\"'"
+    if closing or following in _PUNCTUATION:
+        return left, right, ""
+    if left == start and text[left - 1] in "([{“«":
+        return start, right, ""
+    if right > end or following in ("", "\n"):
+        return left, end, ""
+    return left, end, " " if left < start or following.isalnum() else ""
+
+
+# ---- sentences -----------------------------------------------------------------------------------------------------
+
+
+def _assembled(text: str, marks: Sequence[_Mark], names: Sequence[C]) -> Parsed[C]:
+    """Assign each mark to its sentence; marks are sorted by position."""
+    spans = _statement_spans(text, [mark.position for mark in marks if mark.cites])
+    held, lost = _allotted(text, marks, spans)
+    sentences: list[ParsedSentence[C]] = []
+    segments: list[ParsedSentence[C]] = []
+    for (start, end), own in zip(spans, held, strict=True):
+        flags = _flags(text[start:end], start, own)
+        sentences.append(ParsedSentence(start, end, _named(own, names), flags))
+        pieces = [(start, end, own)] if "inline-reference" in flags else _pieces(text, start, end, own)
+        segments += [ParsedSentence(left, right, _named(some, names)) for left, right, some in pieces]
+    reasons = [(mark, reason) for mark in marks for reason in mark.reasons] + [(mark, "no-statement") for mark in lost]
+    reasons.sort(key=lambda pair: pair[0].position)
+    return Parsed(
+        text,
+        tuple(sentences),
+        tuple(segments),
+        tuple(Unresolved(mark.written, reason, position=mark.position) for mark, reason in reasons),
+        tuple(Removed(kind, what, mark.position) for mark in marks for kind, what in mark.removed),
+        sum(len(mark.cites) for own in held for mark in own) - sum(len(sentence.cites) for sentence in sentences),
+    )
+
+
+def _allotted(
+    text: str, marks: Sequence[_Mark], spans: Sequence[tuple[int, int]]
+) -> tuple[list[list[_Mark]], list[_Mark]]:
+    """Return the marks of each sentence, and the citations without a sentence."""
+    held: list[list[_Mark]] = [[] for _ in spans]
+    lost = []
+    for mark, at in zip(marks, _owners(text, [mark.position for mark in marks], spans), strict=True):
+        if at is not None:
+            held[at].append(mark)
+        elif mark.cites:
+            lost.append(mark)
+    return held, lost
+
+
+def _named(marks: Iterable[_Mark], names: Sequence[C]) -> tuple[C, ...]:
+    return tuple(dict.fromkeys(names[cite - 1] for mark in marks for cite in mark.cites))
+
+
+def _flags(sentence: str, start: int, marks: Sequence[_Mark]) -> tuple[str, ...]:
+    flags = set()
+    for mark in marks:
+        if mark.quoted:
+            flags.add("quoted-marker")
+        elif mark.cites and (mark.inline or (mark.position <= start and sentence[0].islower())):
+            flags.add("inline-reference")
+    return tuple(sorted(flags))
+
+
+def _pieces(text: str, start: int, end: int, marks: Iterable[_Mark]) -> list[tuple[int, int, list[_Mark]]]:
+    """Split a sentence at its markers: a piece has the citations after it, the first also those before it."""
+    pieces: list[tuple[int, int, list[_Mark]]] = []
+    leading: list[_Mark] = []
+    begin = start
+    for mark in (mark for mark in marks if mark.cites):
+        stop = min(max(mark.position, start), end)
+        if span := _trimmed(text, begin, stop):
+            pieces.append((*span, []))
+            begin = stop
+        (pieces[-1][2] if pieces else leading).append(mark)
+    if span := _trimmed(text, begin, end):
+        pieces.append((*span, []))
+    pieces[0][2][:0] = leading
+    return pieces
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Strip separators and blanks before a span and blanks after it; None if it has no letters or digits."""
+    piece = text[start:end]
+    if not any(map(str.isalnum, piece)):
+        return None
+    return start + len(piece) - len(piece.lstrip(_BLANKS + "\n,;:.!?")), start + len(piece.rstrip())
+
+
+def _owners(text: str, positions: Sequence[int], spans: Sequence[tuple[int, int]]) -> list[int | None]:
+    """Return the sentence of each position: the one around or before it, or after it at the start of a line."""
+    starts = [start for start, _ in spans]
+    lines = [match.start() for match in re.finditer("\n", text)]
+    owners: list[int | None] = []
+    for position in positions:
+        after = bisect_left(starts, position)
+        before = after - 1
+        if before >= 0 and position <= spans[before][1]:
+            owners.append(before)
+            continue
+        line = bisect_left(lines, position)
+        leads = after < len(spans) and bisect_left(lines, starts[after]) == line
+        follows = before >= 0 and bisect_left(lines, spans[before][1]) == line
+        if leads and not follows:
+            owners.append(after)
+        else:
+            owners.append(before if before >= 0 else after if after < len(spans) else None)
+    return owners
+
+
+def _statement_spans(text: str, cited: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the spans of sentences, list items, headings and table cells, without bullets, pipes and white space.
+
+    `cited` holds the positions of the citations: one beside a full stop ends a sentence where the splitter alone
+    cannot tell ("in the U.S. [1] He left").
+    """
+    code = [match.span() for match in _CODE.finditer(text)]
+    starts = [start for start, _ in code]
+
+    def outside(gap: tuple[int, int]) -> bool:
+        at = bisect_left(starts, gap[0]) - 1
+        return at < 0 or gap[0] >= code[at][1]
+
+    gaps = [gap for gap in _structure(text) if outside(gap)]
+    edges = [(0, 0), *gaps, (len(text), len(text))]
+    for (_, start), (end, _) in pairwise(edges):
+        gaps += [(start + at, start + at) for at, _ in sentence_spans(text[start:end])]
+    gaps += [(match.start(), match.start()) for match in _NO_INITIAL.finditer(text)]
+    gaps += [(end, end) for end in (_sentence_end(text, position) for position in cited) if end is not None]
+    edges = [(0, 0), *sorted(filter(outside, gaps)), (len(text), len(text))]
+    spans = []
+    for (_, start), (end, _) in pairwise(edges):
+        piece = text[start:end]
+        if any(map(str.isalnum, piece)):
+            spans.append((start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())))
+        elif spans and spans[-1][1] == start:  # "**A is B.**": closing signs belong to the sentence
+            spans[-1] = spans[-1][0], end - len(piece.lstrip(_CLOSERS))
+    return spans
+
+
+def _structure(text: str) -> list[tuple[int, int]]:
+    """Return the spans that separate sentences: bullets, list numbers, heading and quotation signs, table pipes."""
+    gaps = [(at, at) for match in _CODE.finditer(text) if match["fence"] for at in match.span()]
+    end = 0
+    for match in _LINE.finditer(text):
+        line = match[0].strip()
+        if not line:
+            continue
+        start = match.start()
+        if text.count("\n", end, start) > 1:
+            gaps.append((end, start))
+        end = match.end()
+        if line.startswith("|") and line.count("|") > 1:
+            gaps += [(start + at.start(), start + at.end()) for at in re.finditer(r"^|\||$", match[0])]
+        elif mark := _BLOCK.match(text, start, end):
+            gaps.append(mark.span())
+            if "#" in mark[0]:
+                gaps.append((end, end))
+    return gaps
+
+
+def _sentence_end(text: str, position: int) -> int | None:
+    """Return the end of the sentence whose full stop or line end is at this position; None if it continues."""
+    end = position
+    while end < len(text) and text[end] in _STOPS + _CLOSERS:
+        end += 1
+    if text[end : end + 1] != "\n" and not any(stop in text[position:end] for stop in _STOPS):
+        before = text[max(0, position - 8) : position].rstrip(_CLOSERS)
+        if not before or before[-1] not in _STOPS:
+            return None
+    rest = text[end : end + 8]
+    word = rest.lstrip()
+    return end if word != rest and word and not word[0].islower() else None

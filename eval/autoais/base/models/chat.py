@@ -1,0 +1,542 @@
+"""Client for servers with OpenAI's chat completions API, with timeouts, retries and usage counts."""
+
+import asyncio
+import email.utils
+import json
+import math
+import os
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.jsonl import parse_object
+from autoais.base.models import pace
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+
+T = TypeVar("T")
+OnText = Callable[[str], None]
+
+_OPENAI = "https://api.openai.com/v1"
+_TRANSIENT = {408, 409, 425, 429}  # statuses worth a retry, as are 5xx
+_BUSY = {408, 429, 503, 504}  # statuses of a server that has too much to do
+_FIXES = {  # statuses that need a person, and what to do
+    401: "set OPENAI_API_KEY to a key that the server accepts",
+    402: "the account needs credit",
+    403: "the key has no access",
+    404: "does the server have that model, and should OPENAI_BASE_URL end in /v1?",
+    405: "should OPENAI_BASE_URL end in /v1?",
+} | dict.fromkeys((301, 302, 307, 308), "set OPENAI_BASE_URL to the new address")
+_OPTIONAL = ("max_tokens", "temperature", "seed", "stop", "stream_options")  # parameters a server may not support
+_LONGEST_REPLY = 4_000_000  # bytes
+_LONGEST_WAIT = 60.0  # seconds between retries, even if Retry-After asks for more
+_BEAT = 1.0  # seconds between two calls of `on_text` while a server is silent
+_FEWEST = 3  # identical failures before giving up on a server that has never answered
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One chat: `messages` are (role, content); `schema` is a JSON Schema for the reply, if the server supports it.
+
+    The reply ends before the first occurrence of a text in `stop`; OpenAI accepts at most four.
+    """
+
+    model: str
+    messages: tuple[tuple[str, str], ...]
+    max_tokens: int = 512
+    temperature: float = 0.0
+    seed: int = 0
+    schema: Mapping[str, Any] | None = None
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The text of a reply; `cut` if it was truncated at the token limit.
+
+    Token counts are the server's, None if it reports none; they are ignored when replies are compared.
+    """
+
+    text: str
+    cut: bool = False
+    prompt_tokens: int | None = field(default=None, compare=False)
+    completion_tokens: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NoReply:
+    """The reason for a missing reply, in one line."""
+
+    reason: str
+
+
+@dataclass(slots=True)
+class Usage:
+    """Requests and tokens used so far, with token counts from the server."""
+
+    requests: int = 0
+    retries: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.requests:,} requests, {self.retries:,} retries, "
+            f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Response:
+    status: int
+    retry_after: str
+    content: bytes
+    streamed: bool = False
+
+
+class _RetryableError(Exception):
+    """A failure worth a retry; `wait`: the delay in seconds that the server asks for; `busy`: it has too much to do."""
+
+    def __init__(self, reason: str, wait: float = 0.0, *, busy: bool = False) -> None:
+        super().__init__(reason)
+        self.wait = min(wait, _LONGEST_WAIT)
+        self.busy = busy
+
+
+class ChatClient:
+    """A client for one server; `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY.
+
+    At most `concurrency` requests run at once. Each has `timeout` seconds from first to last byte and up to `retries`
+    retries, the first after `backoff` seconds and each later one after twice the time (with jitter), or
+    after the delay in Retry-After. `endpoint` is host and path of the address, without a path of just `/v1`. `usage`
+    holds counts. For reports, `served` names the models that replied and `refused` the parameters that the server
+    rejected. Errors never contain the key. Threads may share a client; each may have `concurrency` requests running,
+    or fewer if its code has a pace (`autoais.base.models.pace`).
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        concurrency: int = 8,
+        timeout: float = 60.0,
+        retries: int = 5,
+        backoff: float = 0.5,
+    ) -> None:
+        _need_httpx()
+        self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+        if not re.fullmatch(r"[!-~]*", self._key):
+            raise UserError("OPENAI_API_KEY contains a space or a character outside printable ASCII")
+        given = base_url or os.environ.get("OPENAI_BASE_URL")
+        if not given and not self._key:
+            raise UserError("no model server: set OPENAI_BASE_URL (such as http://localhost:8000/v1) or OPENAI_API_KEY")
+        if concurrency < 1 or timeout <= 0 or retries < 0 or backoff < 0:
+            raise UserError(
+                "chat client: concurrency must be at least 1, timeout positive, retries and backoff not negative"
+            )
+        self.base_url = _checked(given or _OPENAI)
+        address = urlsplit(self.base_url)
+        self.endpoint = address.netloc + ("" if address.path == "/v1" else address.path)
+        self.concurrency = concurrency
+        self.timeout = timeout
+        self.retries = retries
+        self.backoff = backoff
+        self.usage = Usage()
+        self.served: list[str] = []
+        self.refused: frozenset[str] = frozenset()
+        self._counting = threading.Lock()
+        self._jitter = random.Random(0)
+        self._reached = self._answered = self._structured = False
+        self._tls: ssl.SSLContext | None = None
+        self._last_failure, self._alike = "", 0  # how the last request failed, and how many did so in a row
+
+    def answer(self, requests: Sequence[Request]) -> list[Reply | NoReply]:
+        """A reply, or the reason it is missing, for each request in order; see `answer_async`.
+
+        If an event loop is already running (in a notebook), it blocks until all replies have arrived.
+        """
+        return _run(self.answer_async(requests)) if requests else []
+
+    def stream(self, request: Request, on_text: OnText) -> Reply | NoReply:
+        """Like `answer` for one request; `on_text` gets each piece of the text as it arrives (server-sent events).
+
+        A failed request is retried only if no text has arrived yet. An exception in `on_text` ends the request and is
+        re-raised here; so that it can, `on_text` also gets an empty text each second. If the server does not stream,
+        the text comes whole.
+        """
+        (reply,) = _run(self._answer([request], on_text))
+        return reply
+
+    async def answer_async(self, requests: Sequence[Request]) -> list[Reply | NoReply]:
+        """A reply, or the reason it is missing, for each request in order.
+
+        Raises `UserError` only if no request has succeeded yet and a person must act: the server cannot be reached,
+        the server answers 401, 403, 404 or the like, or `concurrency` requests in a row (at least 3) have failed the
+        same way after all their retries.
+        """
+        return await self._answer(requests, None)
+
+    async def _answer(self, requests: Sequence[Request], on_text: OnText | None) -> list[Reply | NoReply]:
+        import httpx
+
+        replies: dict[int, Reply | NoReply] = {}
+        waiting = iter(enumerate(requests))
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        # A small compressed reply can unpack to gigabytes.
+        headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        limits = httpx.Limits(max_connections=self.concurrency)
+        self._tls = self._tls or httpx.create_ssl_context()  # reads all certificates, which takes 20 ms
+        learned, done = asyncio.Event(), asyncio.Event()
+        if self._answered:
+            learned.set()
+
+        async def work(first: bool) -> None:
+            if not first:
+                await learned.wait()
+            for place, request in waiting:
+                replies[place] = await self._ask(http, request, learned, on_text)
+            done.set()
+
+        async def beat(tell: OnText) -> None:
+            while not done.is_set():
+                try:
+                    await asyncio.wait_for(done.wait(), _BEAT)
+                except TimeoutError:
+                    tell("")
+
+        async with httpx.AsyncClient(headers=headers, limits=limits, timeout=None, verify=self._tls) as http:
+            # The first request goes alone, to learn which parameters the server accepts.
+            workers = [asyncio.create_task(work(n == 0)) for n in range(min(self.concurrency, len(requests)))]
+            if on_text is not None:
+                workers.append(asyncio.create_task(beat(on_text)))
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+        return [replies[place] for place in range(len(requests))]
+
+    def excerpt(self, text: str, length: int = 160) -> str:
+        """The beginning of a text on one printable line, without the key, for error messages and reasons."""
+        if self._key:
+            text = text.replace(self._key, "[key]")
+        line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+        return line if len(line) <= length else line[: length - 1] + "…"
+
+    async def _ask(
+        self, http: "httpx.AsyncClient", request: Request, learned: asyncio.Event, on_text: OnText | None
+    ) -> Reply | NoReply:
+        tries, started = 0, False
+
+        def forward(piece: str) -> None:
+            nonlocal started
+            started = True
+            if on_text is not None:
+                on_text(piece)
+
+        while True:
+            tries += 1
+            try:
+                reply = await self._paced(http, request, None if on_text is None else forward, again=tries > 1)
+                learned.set()
+                return reply
+            except _RetryableError as error:
+                learned.set()
+                if tries > self.retries or started:
+                    reason = f"{error} (in the middle of the reply)" if started else f"{error} (tried {tries} times)"
+                    self._count_failure(request.model, reason, str(error).partition(":")[0])
+                    return NoReply(reason)
+                wait = self.backoff * 2 ** (tries - 1) * (0.5 + self._jitter.random())
+                with self._counting:
+                    self.usage.retries += 1
+                await asyncio.sleep(min(max(wait, error.wait), _LONGEST_WAIT))
+
+    async def _paced(
+        self, http: "httpx.AsyncClient", request: Request, on_text: OnText | None, *, again: bool
+    ) -> Reply | NoReply:
+        """Ask once, at the pace of the code that calls."""
+        kept = pace.current()
+        if kept is None:
+            return await self._once(http, request, on_text)
+        sent = await kept.send(again=again)
+        try:
+            reply = await self._once(http, request, on_text)
+        except BaseException as error:
+            if isinstance(error, _RetryableError):
+                kept.failed(sent, busy=error.busy, wait=error.wait)
+            else:
+                kept.failed(sent)
+            raise
+        if isinstance(reply, NoReply):
+            kept.failed(sent)
+        else:
+            written = reply.completion_tokens
+            kept.replied(sent, estimated_tokens(reply.text) if written is None else written)
+        return reply
+
+    def _count_failure(self, model: str, reason: str, failure: str) -> None:
+        """Raise `UserError` if the server has never answered and enough requests in a row failed the same way."""
+        self._alike = self._alike + 1 if failure == self._last_failure else 1
+        self._last_failure = failure
+        if not self._answered and self._alike >= max(_FEWEST, self.concurrency):
+            raise UserError(
+                f"{self.base_url}, model {model!r}: no reply yet, {self._alike} requests failed the same way: {reason}"
+                "; check the server, or set a longer timeout or more retries"
+            )
+
+    async def _once(self, http: "httpx.AsyncClient", request: Request, on_text: OnText | None) -> Reply | NoReply:
+        without = self.refused
+        while True:
+            body = _body(request, without, stream=on_text is not None)
+            response = await self._post(http, body, on_text)
+            rejected = self._rejected_parameters(response, body)
+            if not rejected:
+                break
+            without |= rejected
+        message = self._error_message(response.content)
+        if response.status == 200:
+            reply = self._reply(response.content)
+            if on_text is not None and not response.streamed and isinstance(reply, Reply) and reply.text:
+                on_text(reply.text)
+            self.refused |= without
+            self._structured |= "response_format" in body
+            self._answered = True
+            return reply
+        reason = f"the server answered {response.status}" + (f": {message}" if message else "")
+        if response.status in _TRANSIENT or response.status >= 500:
+            raise _RetryableError(reason, _seconds(response.retry_after), busy=response.status in _BUSY)
+        if response.status in _FIXES and not self._answered:
+            raise UserError(f"{self.base_url}, model {request.model!r}: {reason}; {_FIXES[response.status]}")
+        return NoReply(reason)
+
+    async def _post(self, http: "httpx.AsyncClient", body: Mapping[str, Any], on_text: OnText | None) -> _Response:
+        import httpx
+
+        with self._counting:
+            self.usage.requests += 1
+        content, size = bytearray(), 0
+        events: _Events | None = None
+        try:
+            # The timeout covers the whole exchange, so a server that sends one byte a second cannot stall it.
+            async with (
+                asyncio.timeout(self.timeout),
+                http.stream("POST", f"{self.base_url}/chat/completions", content=json.dumps(body)) as response,
+            ):
+                encoding = response.headers.get("Content-Encoding", "identity")
+                if encoding.strip().lower() not in ("", "identity") and response.status_code == 200:
+                    raise _RetryableError(f"the reply is compressed ({encoding[:20]!r}), which was not asked for")
+                kind = response.headers.get("Content-Type", "")
+                if on_text is not None and response.status_code == 200 and kind.startswith("text/event-stream"):
+                    events = _Events(on_text)
+                async for piece in response.aiter_raw():
+                    size += len(piece)
+                    if events is not None:
+                        events.feed(piece)
+                    else:
+                        content += piece
+                    if size > _LONGEST_REPLY:
+                        raise _RetryableError(f"the reply is longer than {_LONGEST_REPLY} bytes")
+        except TimeoutError:
+            raise _RetryableError(f"no complete reply within {self.timeout:g} s", busy=True) from None
+        except httpx.RequestError as error:
+            if isinstance(error, httpx.ConnectError) and not self._reached:
+                raise UserError(
+                    f"cannot connect to {self.base_url} ({self.excerpt(str(error))}); "
+                    "start the server or set OPENAI_BASE_URL"
+                ) from None
+            raise _RetryableError(
+                f"the connection failed: {self.excerpt(str(error)) or type(error).__name__}", busy=True
+            ) from None
+        except _StreamError as error:
+            raise _RetryableError(f"the server reported an error: {self._error_message(error.event)}") from None
+        self._reached = True
+        if events is not None:
+            content = bytearray(events.body())
+        waits = response.headers.get("Retry-After", "")
+        return _Response(response.status_code, waits, bytes(content), streamed=events is not None)
+
+    def _rejected_parameters(self, response: _Response, body: Mapping[str, Any]) -> frozenset[str]:
+        """The parameters to omit after a 400 or 422.
+
+        These are the parameters named in the response. `response_format` is also omitted if no parameter is named, but
+        never once the server has accepted it.
+        """
+        if response.status not in (400, 422):
+            return frozenset()
+        text = response.content.decode("utf-8", "replace")
+        named = frozenset(name for name in _OPTIONAL if name in body and name in text)
+        if "response_format" in body and not self._structured and ("response_format" in text or not named):
+            return named | {"response_format"}
+        return named
+
+    def _error_message(self, content: bytes) -> str:
+        """The message of an error body, or the beginning of the body."""
+        text = content[:2000].decode("utf-8", "replace")
+        try:
+            error = parse_object(content, "error").get("error")
+        except FormatError:
+            return self.excerpt(text)
+        message = error.get("message") if isinstance(error, dict) else error
+        return self.excerpt(message if isinstance(message, str) else text)
+
+    def _reply(self, content: bytes) -> Reply | NoReply:
+        try:
+            body = parse_object(content, "the reply")
+        except FormatError as error:
+            raise _RetryableError(f"{self.excerpt(str(error))}: {self._error_message(content)!r}") from None
+        read = written = None
+        match body.get("usage"):
+            case {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}:
+                read, written = max(prompt, 0), max(completion, 0)
+                with self._counting:
+                    self.usage.prompt_tokens += read
+                    self.usage.completion_tokens += written
+        names = [self.excerpt(str(body[key]), 80) for key in ("model", "system_fingerprint") if body.get(key)]
+        served = " ".join(names)
+        if served and served not in self.served and len(self.served) < 100:
+            self.served.append(served)
+        match body.get("choices"):
+            case [{"message": {"refusal": str(refusal)}}, *_] if refusal:
+                return NoReply(f"the model refused: {self.excerpt(refusal)}")
+            case [{"finish_reason": "content_filter"}, *_]:
+                return NoReply("the server filtered the reply")
+            case [{"message": {"content": str() | None as text}} as choice, *_]:
+                return Reply(text or "", choice.get("finish_reason") == "length", read, written)
+        raise _RetryableError(f"not a chat completion: {self._error_message(content)!r}")
+
+
+class _StreamError(Exception):
+    """The server sent an error within a stream."""
+
+    def __init__(self, event: bytes) -> None:
+        super().__init__()
+        self.event = event
+
+
+class _Events:
+    """Calls `on_text` with the text of server-sent events, and assembles the body of the equivalent plain reply."""
+
+    def __init__(self, on_text: OnText) -> None:
+        self._tell = on_text
+        self._rest = b""
+        self._pieces: list[str] = []
+        self._refusal: list[str] = []
+        self._finish: str | None = None
+        self._more: dict[str, Any] = {}
+        self._ended = False
+
+    def feed(self, content: bytes) -> None:
+        """Read the next bytes; raises `_StreamError` for an error event and `_RetryableError` for invalid events."""
+        *lines, self._rest = (self._rest + content).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._take(line[5:].strip())
+
+    def _take(self, data: bytes) -> None:
+        if data == b"[DONE]":
+            self._ended = True
+            return
+        try:
+            event = parse_object(data, "a piece of the reply")
+        except FormatError as error:
+            raise _RetryableError(" ".join(str(error).split())[:160]) from None
+        if event.get("error"):
+            raise _StreamError(data)
+        self._more |= {key: event[key] for key in ("model", "system_fingerprint", "usage") if event.get(key)}
+        match event.get("choices"):
+            case [{"delta": dict(delta)} as choice, *_]:
+                if isinstance(finish := choice.get("finish_reason"), str):
+                    self._finish, self._ended = finish, True
+                if isinstance(refusal := delta.get("refusal"), str):
+                    self._refusal.append(refusal)
+                if isinstance(piece := delta.get("content"), str) and piece:
+                    self._pieces.append(piece)
+                    self._tell(piece)
+
+    def body(self) -> bytes:
+        """The reply as one chat completion; raises `_RetryableError` if the stream ended before the reply did."""
+        if not self._ended:
+            raise _RetryableError("the stream ended before the reply did")
+        message = {"content": "".join(self._pieces), "refusal": "".join(self._refusal)}
+        return json.dumps({**self._more, "choices": [{"message": message, "finish_reason": self._finish}]}).encode()
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, even if an event loop is already running."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    # Loops cannot be nested, but a second one can run in another thread.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def _need_httpx() -> None:
+    try:
+        import httpx  # noqa: F401
+    except ImportError:
+        raise UserError('asking a model server needs httpx: pip install "attributed-rag[llm]"') from None
+
+
+def _checked(url: str) -> str:
+    """The address without trailing slashes; errors do not quote it, since it may contain a password."""
+    url = url.strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good = False
+    if not good or not url.isprintable() or re.search(r"[\s@?#]", url):
+        raise UserError("OPENAI_BASE_URL should look like http://host:port/v1, without a user, password or query")
+    return url
+
+
+def _body(request: Request, without: frozenset[str], *, stream: bool = False) -> dict[str, Any]:
+    messages = [{"role": role, "content": content} for role, content in request.messages]
+    wanted: dict[str, Any] = {
+        "temperature": request.temperature,
+        "seed": request.seed,
+        "max_tokens": request.max_tokens,
+    }
+    if request.stop:
+        wanted["stop"] = list(request.stop)
+    if stream:
+        wanted["stream_options"] = {"include_usage": True}
+    if request.schema is not None:
+        schema = {"name": "reply", "strict": True, "schema": request.schema}
+        wanted["response_format"] = {"type": "json_schema", "json_schema": schema}
+    body: dict[str, Any] = {"model": request.model, "messages": messages}
+    if stream:
+        body["stream"] = True
+    body |= {name: value for name, value in wanted.items() if name not in without}
+    if "max_tokens" in without:  # OpenAI's newer models use another name for it
+        body["max_completion_tokens"] = request.max_tokens
+    return body
+
+
+def _seconds(retry_after: str) -> float:
+    """The delay of a Retry-After header, in seconds or a date (RFC 9110, section 10.2.3); 0 if it is unreadable."""
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", retry_after):
+        return float(retry_after)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def estimated_tokens(text: str) -> int:
+    """One token per three bytes of UTF-8: more than common tokenizers need for English, about right for CJK."""
+    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / 3)

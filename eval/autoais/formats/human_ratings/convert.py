@@ -1,0 +1,82 @@
+"""Ratings to and from other tools, and as labels of answers in any format."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from autoais import formats
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import UserError
+from autoais.formats.base import Notes
+from autoais.formats.human_ratings import (
+    RELAXED,
+    Rating,
+    ais_csv,
+    autojudge,
+    label_answers,
+    label_studio,
+    read_ratings,
+    write_ratings,
+)
+from autoais.formats.human_ratings import without as left_out
+
+TARGETS = ("ratings", "label-studio", "label-studio-config", "autojudge", "ais-csv")
+
+
+def convert_ratings(
+    source: str | Path | Iterable[Rating],
+    to: str,
+    *,
+    answers: str | Path | None = None,
+    likert: int = RELAXED,
+    without: Collection[str] = (),
+    notes: Notes | None = None,
+) -> Iterator[str]:
+    """Return the lines of a file: ratings for another tool (`TARGETS`), or answers with the consensus as their labels.
+
+    `source` is a file that `read_ratings` reads; `to` one of `TARGETS` or any answer format. `answers` are the rated
+    answers, which all targets but ratings and label-studio-config need. `without` names annotators whose ratings are
+    left out. `notes` counts what else is, and the labels written into answers. Raises `UserError`.
+    """
+    notes = Notes() if notes is None else notes
+    ratings = read_ratings(source) if isinstance(source, str | Path) else iter(source)
+    if without:
+        ratings = iter(left_out(ratings, without))
+    if to == "ratings":
+        return write_ratings(ratings)
+    if to == "label-studio-config":
+        return label_studio.configuration(ratings)
+    if to not in TARGETS and (to not in formats.FORMATS or formats.FORMATS[to].write is None):
+        known = ", ".join([*TARGETS, *sorted(key for key, one in formats.FORMATS.items() if one.write)])
+        raise UserError(f"ratings cannot be converted to {to!r}; there are: {known}")
+    if answers is None:
+        raise UserError(f"{to} needs the rated answers too (--answers FILE)")
+    read = formats.read_rated(Path(answers), notes)
+    if to not in TARGETS:
+        labelled = label_answers(read, ratings, likert=likert, notes=notes)
+        return formats.write(_count_labels(labelled, to, notes), to, notes)
+    rated = {one.id: one for one in read}
+    match to:
+        case "label-studio":
+            return label_studio.write(ratings, rated, notes)
+        case "autojudge":
+            return autojudge.write(ratings, rated, notes)
+        case _:
+            return ais_csv.write(ratings, rated, notes, likert=likert)
+
+
+def _count_labels(answers: Iterable[CitedAnswer], to: str, notes: Notes) -> Iterator[CitedAnswer]:
+    """Yield the answers; count in `notes` their labels, and those that the format has no field for."""
+    notes["labels written"] = 0
+    supports = formats.by_name(to).supports
+    for answer in answers:
+        found: dict[str, Sequence[object]] = {
+            "labels of answers": [answer.attributable],
+            "labels of sentences": [one.attributable for one in answer.sentences],
+            "informativeness": [answer.informative, *(one.informative for one in answer.sentences)],
+            "worthiness": [one.worthy for one in answer.sentences],
+            "levels of support": [one.support for sentence in answer.sentences for one in sentence.citations],
+        }
+        for feature, labels in found.items():
+            if count := sum(label is not None for label in labels):
+                notes["labels written" if feature in supports else f"{feature}, left out, as {to} has none"] += count
+        yield answer

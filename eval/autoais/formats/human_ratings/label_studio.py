@@ -1,0 +1,190 @@
+"""Label Studio: ratings as its JSON (a list of tasks with annotations), the labelling configuration, and back.
+
+Shapes: labelstud.io/guide/task_format and labelstud.io/guide/export. Written annotations name no user
+(`completed_by`), since an import with an unknown one fails; the annotator is in the `meta` of each result.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import FormatError
+from autoais.base.io.files import place_of
+from autoais.base.io.jsonl import dumps
+from autoais.base.io.schema import STRING, faults, listed, record
+from autoais.formats.base import Notes
+from autoais.formats.human_ratings import FLAG, LIKERT, VALUES, Rating, from_row, to_row
+from autoais.formats.human_ratings.texts import answer_of, sources_of, text_of
+
+_SKIPPED = "skipped"  # what Label Studio's Skip gives as the reason of a flag
+_PLACE = ("item", "answer", "sentence", "citation", "system")
+_META = ("annotator", "phase", "seconds", "at", "evidence", "reason", "revised", "audited", "source_seen")
+_SCHEMA = record(
+    {
+        "data": {"type": "object"},
+        "annotations": listed(
+            record({"result": listed(record({}, {"from_name": STRING, "type": STRING, "value": {"type": "object"}}))})
+        ),
+    }
+)
+
+
+def is_task(row: Mapping[str, Any]) -> bool:
+    """Whether a record is a task of Label Studio."""
+    return "data" in row and "annotations" in row
+
+
+def read(row: Mapping[str, Any], where: str) -> Iterator[Rating]:
+    """Yield the ratings of a task: single choices and stars, by the name of their control (`from_name`).
+
+    `data` may name `item`, `answer`, `sentence`, `citation` and `system`; else the task's number is the item. A skipped
+    task is a flag, whatever its form holds. The time of an annotation is shared evenly by its questions, unless the
+    file has theirs.
+    """
+    for fault in faults(row, _SCHEMA):
+        raise FormatError(f"{where}: {fault}")
+    place = {name: row["data"][name] for name in _PLACE if row["data"].get(name) is not None}
+    place.setdefault("item", str(row.get("id", place_of(where))))
+    for annotation in row["annotations"]:
+        found = [(one, value) for one in annotation["result"] if (value := _value(one)) is not None]
+        reasons = [text for one in annotation["result"] if one.get("type") == "textarea" for text in _texts(one)]
+        common = {"annotator": _annotator(annotation), "at": annotation.get("created_at"), "reason": "\n".join(reasons)}
+        taken = annotation.get("lead_time")
+        if isinstance(taken, int | float):
+            common["seconds"] = round(taken / max(len(found), 1), 3)
+        if annotation.get("was_cancelled") and not any(one.get("from_name") == FLAG for one, _ in found):
+            found = [({"from_name": FLAG}, _SKIPPED)]
+        for one, value in found:
+            meta = one.get("meta") if isinstance(one.get("meta"), dict) else {}
+            given = {name: meta[name] for name in _META if name in (meta or {})}
+            question = str(one.get("from_name", ""))
+            yield from_row(place | common | given | {"question": question, "value": _known(question, value)}, where)
+
+
+def _value(result: Mapping[str, Any]) -> str | None:
+    """The choice or the number of stars of a result; None for a control of another kind."""
+    value = result.get("value") or {}
+    choices = value.get("choices")
+    if isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], str):
+        return choices[0]
+    stars = value.get("rating")
+    return str(stars) if isinstance(stars, int) and not isinstance(stars, bool) else None
+
+
+def _known(question: str, value: str) -> str:
+    """The value as the question has it, such as yes for Yes."""
+    return value.lower() if value.lower() in VALUES.get(question, ()) else value
+
+
+def _texts(result: Mapping[str, Any]) -> list[str]:
+    texts = (result.get("value") or {}).get("text") or []
+    return [text for text in ([texts] if isinstance(texts, str) else texts) if isinstance(text, str)]
+
+
+def _annotator(annotation: Mapping[str, Any]) -> str:
+    user = annotation.get("completed_by")
+    if isinstance(user, dict):
+        return str(user.get("email") or f"user {user.get('id')}")
+    return "unknown" if user is None else f"user {user}"
+
+
+def write(ratings: Iterable[Rating], answers: Mapping[str, CitedAnswer], notes: Notes) -> Iterator[str]:
+    """Yield the lines of a JSON file with a task per item and an annotation per annotator; `read` restores it.
+
+    `notes` counts ratings of training and gold items, which are left out: their texts are not among the answers.
+    """
+    items: dict[str, list[Rating]] = {}
+    for one in ratings:
+        if one.phase in ("training", "gold"):
+            notes["ratings of training and gold items, left out"] += 1
+        else:
+            items.setdefault(one.item, []).append(one)
+    yield "["
+    for number, rated in enumerate(items.values(), 1):
+        yield dumps(_task(number, rated, answers)) + ("," if number < len(items) else "")
+    yield "]"
+
+
+def _task(number: int, rated: Sequence[Rating], answers: Mapping[str, CitedAnswer]) -> dict[str, Any]:
+    first = to_row(rated[0])
+    people: dict[str, list[Rating]] = {}
+    for one in rated:
+        people.setdefault(one.annotator, []).append(one)
+    return {
+        "id": number,
+        "data": {
+            **{name: first[name] for name in _PLACE},
+            "question": answer_of(rated[0], answers).question,
+            "text": text_of(rated[0], answers),
+            "sources": "\n\n".join(sources_of(rated[0], answers)),
+        },
+        "annotations": [
+            {
+                "result": [_result(f"{number}-{place}-{n}", one) for n, one in enumerate(given)],
+                "was_cancelled": any(one.question == FLAG for one in given),
+                "lead_time": sum(one.seconds or 0 for one in given),
+            }
+            for place, given in enumerate(people.values())
+        ],
+        "predictions": [],
+    }
+
+
+def _result(key: str, one: Rating) -> dict[str, Any]:
+    row = to_row(one)
+    return {
+        "id": key,
+        "from_name": one.question,
+        "to_name": "text",
+        "type": "choices",
+        "value": {"choices": [one.value]},
+        "meta": {name: row[name] for name in _META if name in row},
+    }
+
+
+def configuration(ratings: Iterable[Rating]) -> Iterator[str]:
+    """Yield the lines of the labelling configuration (XML) for the questions of the ratings.
+
+    Without an answer to `interpretable`, the source and the other questions stay hidden; Label Studio sends them to the
+    browser all the same.
+    """
+    values: dict[str, dict[str, None]] = {}
+    for one in ratings:
+        values.setdefault(one.question, {})[one.value] = None
+    for question, used in values.items():
+        known = VALUES.get(question, ())
+        if question == "attributable":  # either yes and no, or 1 to 5
+            known = LIKERT if used.keys() & set(LIKERT) else ("yes", "no")
+        values[question] = dict.fromkeys([*known, *used])
+    yield "<View>"
+    yield '  <Text name="question" value="$question"/>'
+    yield '  <Header value="What is rated"/>'
+    yield '  <Text name="text" value="$text"/>'
+    if "interpretable" in values:
+        yield from _choices("interpretable", values.pop("interpretable"))
+        yield '  <View visibleWhen="choice-selected" whenTagName="interpretable" whenChoiceValue="yes">'
+    else:
+        yield "  <View>"
+    yield '  <Header value="Sources"/>'
+    yield '  <Text name="sources" value="$sources"/>'
+    flags = values.pop(FLAG, {})
+    for question, options in values.items():
+        yield from _choices(question, options)
+    yield "  </View>"
+    if flags:
+        yield from _choices(FLAG, flags)
+    yield '  <TextArea name="reason" toName="text" placeholder="Reason"/>'
+    yield "</View>"
+
+
+def _choices(question: str, values: Iterable[str]) -> Iterator[str]:
+    yield f"  <Header value={_attribute(question)}/>"
+    yield f'  <Choices name={_attribute(question)} toName="text" choice="single" showInLine="true">'
+    yield from (f"    <Choice value={_attribute(value)}/>" for value in values)
+    yield "  </Choices>"
+
+
+def _attribute(text: str) -> str:
+    """The text as a quoted attribute, without characters that XML cannot hold."""
+    return quoteattr("".join(c if c.isprintable() else "\ufffd" for c in text))

@@ -1,0 +1,48 @@
+"""What a rating is about: the text and its sources."""
+
+from collections.abc import Mapping
+
+from autoais.base.answers import CitedAnswer
+from autoais.base.errors import UserError
+from autoais.base.types import CitedSentence
+from autoais.formats.human_ratings import Rating
+
+
+def answer_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> CitedAnswer:
+    """Return the rated answer; raises `UserError` if it is not there."""
+    if rating.rated not in answers:
+        raise UserError(
+            f"answer {rating.rated!r:.80} has ratings, but is not among the answers; do they belong together?"
+        )
+    return answers[rating.rated]
+
+
+def sentences_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> tuple[CitedSentence, ...]:
+    """Return the sentences that it is about; raises `UserError` if there is no such sentence."""
+    answer = answer_of(rating, answers)
+    if rating.sentence is None:
+        return answer.sentences
+    if rating.sentence >= len(answer.sentences):
+        raise UserError(
+            f"answer {answer.id!r:.80} has ratings of sentence {rating.sentence}, and no such sentence (0-based)"
+        )
+    return (answer.sentences[rating.sentence],)
+
+
+def text_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> str:
+    """Return the rated text."""
+    sentences = sentences_of(rating, answers)
+    return answers[rating.rated].plain if rating.sentence is None else sentences[0].text
+
+
+def sources_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> list[str]:
+    """Return the texts of the cited passages, or of the one citation that is rated."""
+    cited = dict.fromkeys(key for one in sentences_of(rating, answers) for key in one.cites)
+    if rating.citation is not None:
+        if rating.citation not in cited:
+            raise UserError(
+                f"answer {rating.rated!r:.80}: sentence {rating.sentence} does not cite {rating.citation!r:.80}, "
+                "which was rated"
+            )
+        cited = {rating.citation: None}
+    return [answers[rating.rated].passages[key].evidence for key in cited]

@@ -1,0 +1,136 @@
+"""Questions in the field's formats: jsonl, Open-NQ jsonl, TREC topics (TSV) and DPR's TSV with answer lists."""
+
+import ast
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from autoais.base.errors import FormatError, unreadable
+from autoais.base.io.files import allow_long_cells
+from autoais.base.io.jsonl import field, identifier, parse_object, strings
+from autoais.base.types import Question
+
+
+def read_questions(path: Path) -> Iterator[Question]:
+    """Stream the questions of a file; its first line decides the format.
+
+    `{"id","question"[,"answers"][,"gold"][,"nuggets"][,"answerable"]}` jsonl; FlashRAG's, with `golden_answers`;
+    RAGAS's, with `user_input` or `question`, and `reference`, `ground_truth` or `ground_truths`; HAGRID's, with `query`
+    and `quotes`; AutoNuggetizer's `{"qid","query","nuggets"}`, of which the vital nuggets count; Open-NQ jsonl
+    `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without
+    ids get the line number as id. Raises `FormatError` for a broken row, an empty question or a duplicate id.
+    """
+    seen: set[str] = set()
+    parse: Callable[[bytes, str, int], Question] | None = None
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        parse = parse or _sniff(line)
+        question = _checked(parse(line, where, number), where)
+        if question.id in seen:
+            raise FormatError(f"{where}: id {question.id!r} occurs twice")
+        seen.add(question.id)
+        yield question
+    if not seen:
+        raise FormatError(f"{path}: holds no questions")
+
+
+def question_of(row: Mapping[str, Any], where: str, number: int) -> Question:
+    """The question of a row of jsonl; raises `FormatError` as `read_questions`."""
+    return _checked(_of_row(row, where, number), where)
+
+
+def _checked(question: Question, where: str) -> Question:
+    if not question.text.strip():
+        raise FormatError(f"{where}: the question is empty")
+    if not _encodable(question):
+        raise FormatError(f"{where}: a lone surrogate, which is not a character")
+    return question
+
+
+def _encodable(question: Question) -> bool:
+    try:
+        nuggets = (phrase for phrases in question.nuggets for phrase in phrases)
+        "".join((question.id, question.text, *question.answers, *question.gold, *nuggets)).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _sniff(line: bytes) -> Callable[[bytes, str, int], Question]:
+    if line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+        return _json
+    right = line.rstrip().partition(b"\t")[2].strip(b'"')
+    return _dpr if right.startswith(b"[") and right.endswith(b"]") else _topic
+
+
+def _json(line: bytes, where: str, number: int) -> Question:
+    return _of_row(parse_object(line, where), where, number)
+
+
+def _of_row(row: Mapping[str, Any], where: str, number: int) -> Question:
+    if "qid" in row and "nuggets" in row and "question" not in row:
+        from autoais.formats.nuggetizer import bank_of
+
+        return bank_of(row, where).question
+    name = next((name for name in ("id", "query_id") if name in row), None)
+    if "quotes" in row and "question" not in row:  # HAGRID: its answers are generated, and no references
+        return Question(identifier(row, name, where) if name else str(number), field(row, "query", str, where))
+    # Beside nuggets, a string is somebody's wording of the answer, which is not compared with anything.
+    worded = "nuggets" in row and isinstance(row.get("answer"), str)
+    names = ("answers", *(() if worded else ("answer",)), "golden_answers", "ground_truths")
+    found = [strings(row, name, where) for name in names]
+    found += [(field(row, name, str, where),) for name in ("ground_truth", "reference") if row.get(name)]
+    answers = next(filter(None, found), ())
+    key = identifier(row, name, where) if name else str(number)
+    nuggets = field(row, "nuggets", list, where) if "nuggets" in row else []
+    if not all(isinstance(one, list) and one and all(isinstance(phrase, str) for phrase in one) for one in nuggets):
+        raise FormatError(f"{where}: field 'nuggets' should be a list of lists of phrases")
+    answerable = field(row, "answerable", bool, where) if "answerable" in row else True
+    asked = "user_input" if "user_input" in row and "question" not in row else "question"
+    text, gold = field(row, asked, str, where), strings(row, "gold", where)
+    return Question(key, text, answers, gold, tuple(map(tuple, nuggets)), answerable)
+
+
+def _columns(line: bytes, where: str) -> tuple[str, str]:
+    try:
+        left, tab, right = line.decode("utf-8-sig").rstrip("\r\n").partition("\t")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{where}: not UTF-8 at byte {error.start}") from error
+    if not tab:
+        raise FormatError(f'{where}: neither JSON (`{{"id": ..., "question": ...}}`) nor `id<TAB>question`')
+    return left, right
+
+
+def _topic(line: bytes, where: str, number: int) -> Question:
+    key, text = _columns(line, where)
+    return Question(key, text)
+
+
+def _dpr(line: bytes, where: str, number: int) -> Question:
+    # Cells that contain quotation marks are quoted as in CSV.
+    allow_long_cells(len(line))
+    try:
+        cells = next(csv.reader(["\t".join(_columns(line, where))], delimiter="\t"), [])
+    except csv.Error as error:
+        raise FormatError(f"{where}: not a TSV row: {error}") from error
+    if len(cells) != 2:
+        raise FormatError(f"{where}: expected two columns, found {len(cells)}; are its quotation marks doubled?")
+    text, listed = cells
+    try:
+        answers = ast.literal_eval(listed)
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        raise FormatError(f"{where}: second column is not a list of answers") from error
+    if not isinstance(answers, list) or not all(isinstance(answer, str) for answer in answers):
+        raise FormatError(f"{where}: second column is not a list of strings")
+    return Question(str(number), text, tuple(answers))

@@ -1,0 +1,1 @@
+"""Questions to cited answers: systems, generators, language models, attribution, export."""

@@ -1,0 +1,149 @@
+"""Answers the questions of a file, and adds citations to the answers of a file, in a `Journal`."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autoais.base.answers import to_row
+from autoais.base.io.jsonl import check_outputs, field, read_objects
+from autoais.base.io.provenance import command, sha256_file, versions
+from autoais.base.models.pace import AUTO, Pace, Served
+from autoais.formats.questions import read_questions
+from rag.answer.llms import Price, cost
+from rag.answer.systems import System, answer_each
+from rag.base.errors import RagError, check_type
+from rag.base.journal import Journal, pending
+from rag.base.progress import Count
+from rag.index.index import Index
+
+if TYPE_CHECKING:
+    from rag.answer.attribution.post_hoc import PostHoc
+    from rag.answer.attribution.revise import Reviser
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRun:
+    """The summary of a run: the answers in the file, the failed ones among them, and the tokens of language models.
+
+    `served` says what model servers did in this run.
+    """
+
+    answers: int
+    failed: int
+    prompt_tokens: int
+    completion_tokens: int
+    served: Served | None = None
+
+    def cost(self, price: Price) -> float:
+        """The cost of the tokens, given the prices per million input and output tokens."""
+        return cost(self.prompt_tokens, self.completion_tokens, price)
+
+
+@dataclass(frozen=True, slots=True)
+class AttributionRun:
+    """The summary of a run: the answers in the file, and the sentences with and without a source in this run."""
+
+    answers: int
+    attached: int
+    uncited: int
+
+
+def answer_file(
+    questions: str | Path,
+    out: str | Path,
+    system: System,
+    index: Index,
+    *,
+    concurrency: int | str = AUTO,
+    resume: bool = False,
+    retry_failed: bool = False,
+    progress: Count | None = None,
+) -> AnswerRun:
+    """Answer every question of a file; each answer is appended to `out` (`answers.jsonl`) when it is complete.
+
+    `resume` continues after the last row of a stopped run and ends with the same rows. `retry_failed` asks only the
+    questions whose model failed and keeps the other rows. `concurrency` is the number of questions asked at once, or
+    `auto`: as many as make a model server faster, and one of a system that asks none. Raises `RagError` if `out` exists
+    and neither is set, or if `out` belongs to another run.
+    """
+    check_type("system", system, "an open system (rag.open_system)", System)
+    check_type("index", index, "an open index (rag.open_index)", Index)
+    questions, out, pace = Path(questions), Path(out), Pace(concurrency)
+    if retry_failed and not out.exists():
+        raise RagError(f"{out}: no such file; retry_failed (--retry-failed) needs the answers of an earlier run")
+    listed = list(read_questions(questions))
+    settings = _settings(system.name, index, "questions", questions)
+    with Journal(out, settings, resume=resume or retry_failed) as journal:
+        left, done, failed = pending(listed, journal.done), len(journal.done), len(journal.failed)
+        if retry_failed:
+            again = set(journal.failed)
+            left, done, failed = [question for question in listed if question.id in again], done - failed, 0
+        write = journal.renew if retry_failed else journal.write
+        for answer, seconds in answer_each(system, left, pace):
+            write(to_row(answer.to_cited(index.name, seconds)))
+            done, failed = done + 1, failed + answer.failed
+            if progress:
+                progress(done, len(listed))
+    return AnswerRun(done, failed, *tokens_of(out), pace.served)
+
+
+def attribute_file(
+    answers: str | Path,
+    out: str | Path,
+    post_hoc: "PostHoc",
+    index: Index,
+    *,
+    reviser: "Reviser | None" = None,
+    format: str | None = None,  # noqa: A002  (named like the command-line option)
+    resume: bool = False,
+    progress: Count | None = None,
+) -> AttributionRun:
+    """Add citations to the answers of a file, in any format that `autoais` reads, and write them to `out`.
+
+    `reviser` drops or rewrites unsupported sentences. `resume` as for `answer_file`.
+    """
+    from rag.answer.attribution.post_hoc import read_given
+
+    answers, out = Path(answers), Path(out)
+    check_outputs([answers], [out])
+    given = list(read_given(answers, format))
+    name = post_hoc.name if reviser is None else f"{post_hoc.name}>{reviser.name}"
+    with Journal(out, _settings(name, index, "answers", answers), resume=resume) as journal:
+        pending([answer.question for answer in given], journal.done)
+        done, attached, uncited = len(journal.done), 0, 0
+        for answer in given[done:]:
+            started = time.perf_counter()
+            attributed = post_hoc.attribute(answer)
+            attached += attributed.trace["attribution"]["attached"]
+            uncited += attributed.trace["attribution"]["uncited"]
+            if reviser is not None:
+                attributed = reviser.revise(attributed)
+            journal.write(to_row(attributed.to_cited(index.name, time.perf_counter() - started)))
+            done += 1
+            if progress:
+                progress(done, len(given))
+    return AttributionRun(len(given), attached, uncited)
+
+
+def _settings(system: str, index: Index, role: str, path: Path) -> dict[str, Any]:
+    """Everything that determines the rows of a run, and its command."""
+    return {
+        "system": system,
+        "index": {"name": index.name} | {key: index.manifest[key] for key in ("checksum", "recipe", "analyzer")},
+        role: {"file": path.name, "sha256": sha256_file(path)},
+        "versions": versions(),
+        "command": command(),
+    }
+
+
+def tokens_of(answers: Path) -> tuple[int, int]:
+    """The numbers of tokens that language models read and wrote for the answers of a file."""
+    read = written = 0
+    for where, row in read_objects(answers):
+        trace = field(row, "trace", dict, where)
+        if "tokens" in trace:
+            tokens = field(trace, "tokens", dict, where)
+            read += field(tokens, "read", int, where)
+            written += field(tokens, "written", int, where)
+    return read, written

@@ -1,0 +1,190 @@
+"""Attribution of a claim: the passage that supports it according to a judge, and the supporting span."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
+
+from autoais.base.text.sentences import sentence_spans
+from autoais.base.text.words import content_stems, idf
+from autoais.base.types import Attribution, Judge, Judgement, Span
+from autoais.metrics.short_answers import has_answer
+from rag.base.types import Citation, Passage
+
+# Chosen on every eighth question of nq_pool_dev (open-nq-pool/post-hoc-constants.json): more pairs gain little.
+_CANDIDATES = 5  # passages judged per claim
+_AMOUNT = re.compile(r"[$€£¥]?\b((?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,6})?)(?!\d|[.,]\d)")
+_LARGE = 100  # from which on two equal numbers are hardly equal by chance
+_SENTENCES = 3  # sentences of the chosen passage that are judged individually
+
+
+@dataclass(frozen=True, slots=True)
+class SupportingSpan:
+    """A passage that supports a claim, and the span `start:end` of its text that suffices.
+
+    `probability` is the judge's for the whole passage, or None.
+    """
+
+    passage: Passage
+    start: int
+    end: int
+    probability: float | None
+
+    def citation(self, origin: str) -> Citation:
+        """The citation of this span."""
+        return Citation(self.passage.id, self.start, self.end, self.passage.text[self.start : self.end], origin)
+
+
+class Attributor:
+    """Finds support for claims among passages, with few calls to the judge.
+
+    Passages are judged as in AutoAIS, with their headings before the text (Bohnet et al. 2022). The judge's template
+    makes the hypothesis: a short answer is combined with its question, a sentence stays unchanged
+    (`autoais.judges.templates.auto`). `candidates` passages are judged per claim.
+    """
+
+    def __init__(self, judge: Judge, candidates: int = _CANDIDATES) -> None:
+        self.judge = judge
+        self._candidates = candidates
+
+    @property
+    def name(self) -> str:
+        """The judge, and the number of passages it judges per claim."""
+        return f"{self.judge.name}@{self._candidates}"
+
+    def verdicts(self, claim: str, passages: Sequence[Passage], question: str = "") -> list[Judgement]:
+        """Judge the claim against each whole passage."""
+        evidence = [passage.evidence for passage in passages]
+        return self.judge.judge([Attribution(as_written(claim, text), (text,), question) for text in evidence])
+
+    def together(self, claim: str, passages: Sequence[Passage], question: str = "") -> Judgement:
+        """Judge the claim against all passages together."""
+        evidence = tuple(passage.evidence for passage in passages)
+        return self.judge.support(as_written(claim, " ".join(evidence)), evidence, question)
+
+    def nearest(self, claim: str, passages: Sequence[Passage]) -> list[Passage]:
+        """The candidates for the judge: the passages that share most of the claim's words, ties in the given order."""
+        known = {passage.id: passage for passage in passages if passage.text.strip()}
+        weights = _weights(claim)
+        shares = {key: _share(weights, passage.contents) for key, passage in known.items()}
+        return [known[key] for key in sorted(known, key=lambda key: -shares[key])[: self._candidates]]
+
+    def support(self, claim: str, passages: Sequence[Passage], question: str = "") -> SupportingSpan | None:
+        """The passage that most probably supports the claim, ties in the given order; None if no passage does."""
+        near = self.nearest(claim, passages)
+        judged = self.verdicts(claim, near, question)
+        yes = [pair for pair in zip(near, judged, strict=True) if pair[1].verdict.ais is True]
+        if not yes:
+            return None
+        place = {passage.id: number for number, passage in enumerate(passages)}
+        passage, judgement = min(yes, key=lambda pair: (-_probability(pair[1]), place[pair[0].id]))
+        return self.located(claim, passage, judgement, question)
+
+    def located(self, claim: str, passage: Passage, judgement: Judgement, question: str = "") -> SupportingSpan:
+        """The supporting span of a passage, given the judgement of the whole passage.
+
+        This is the shortest span of one to three sentences that the judge still accepts, or else the sentence with the
+        highest probability.
+        """
+        start, end = self._span(claim, passage, judgement, question)
+        return SupportingSpan(passage, start, end, judgement.probability)
+
+    def _span(self, claim: str, passage: Passage, judgement: Judgement, question: str) -> tuple[int, int]:
+        spans = sentence_spans(passage.text)
+        if len(spans) < 2:
+            return spans[0] if spans else (0, len(passage.text))
+        claimed, asked = _weights(claim), _weights(question)
+        texts = [passage.text[start:end] for start, end in spans]
+        verbatim = [has_answer(text, [claim]) for text in texts]
+
+        def promise(at: int) -> tuple[bool, bool, float, float]:
+            read = _was_read(spans[at], passage, judgement.evidence)
+            return verbatim[at], read, _share(claimed, texts[at]), _share(asked, texts[at])
+
+        order = sorted(range(len(spans)), key=promise, reverse=True)[:_SENTENCES]  # stable: ties stay in order
+        alone = zip(order, self._judged(claim, passage, [spans[at] for at in order], question), strict=True)
+        best, found = min(alone, key=lambda one: _preference(one[1], verbatim[one[0]]))
+        if found.verdict.ais is True:
+            return spans[best]
+        last = len(spans) - 1
+        pairs = [(low, low + 1) for low in (best - 1, best) if 0 <= low < last]
+        wider = [(low, high) for low, high in [*pairs, (best - 1, best + 1)] if low >= 0 and high <= last]
+        wider = [(spans[low][0], spans[high][1]) for low, high in dict.fromkeys(wider)]
+        enough = [
+            span
+            for span, verdict in zip(wider, self._judged(claim, passage, wider, question), strict=True)
+            if verdict.verdict.ais is True
+        ]
+        return min(enough, key=lambda span: span[1] - span[0], default=spans[best])
+
+    def _judged(self, claim: str, passage: Passage, spans: Sequence[tuple[int, int]], question: str) -> list[Judgement]:
+        texts = [replace(passage, text=passage.text[start:end]).evidence for start, end in spans]
+        return self.judge.judge([Attribution(as_written(claim, text), (text,), question) for text in texts])
+
+
+def as_written(claim: str, text: str) -> str:
+    """The claim with its amounts as the text writes them, which a judge compares by their signs: 39800 for $39,800.
+
+    Numbers below 100 are changed only with decimals or the sign of a currency: others are too often equal by chance.
+    """
+    written: dict[Decimal, str] = {}
+    for one in _AMOUNT.finditer(text):
+        written.setdefault(_value(one), one[0])
+
+    def same(one: re.Match[str]) -> str:
+        by_chance = _value(one) < _LARGE and one[0].isdigit()
+        found = one[0] if by_chance or one[0] in text else written.get(_value(one), one[0])
+        other_currency = found[0] != one[0][0] and not (found[0].isdigit() or one[0][0].isdigit())
+        return one[0] if other_currency else found
+
+    return _AMOUNT.sub(same, claim)
+
+
+def _value(amount: re.Match[str]) -> Decimal:
+    return Decimal(amount[1].replace(",", ""))
+
+
+def _was_read(span: tuple[int, int], passage: Passage, read: Sequence[Span]) -> bool:
+    """Whether the judge read any part of the span; a judge that reports no spans has read everything."""
+    before = len(passage.evidence) - len(passage.text)
+    return not read or any(one.start - before < span[1] and span[0] < one.end - before for one in read)
+
+
+def _probability(judgement: Judgement) -> float:
+    return 0.5 if judgement.probability is None else judgement.probability
+
+
+def _preference(judgement: Judgement, verbatim: bool) -> tuple[bool, bool, float]:
+    """Sort key: attributable first, then spans that contain the claim verbatim, then the more probable ones."""
+    return judgement.verdict.ais is not True, not verbatim, -_probability(judgement)
+
+
+def _weights(text: str) -> dict[str, float]:
+    return {stem: idf(stem) for stem in content_stems(text)}
+
+
+def _share(weights: dict[str, float], text: str) -> float:
+    """The share of the weighted words that occur in the text, 0 to 1."""
+    whole = sum(weights.values())
+    stems = set(content_stems(text)) if whole else set()
+    return sum(weight for stem, weight in weights.items() if stem in stems) / whole if whole else 0.0
+
+
+def nearest_sentence(text: str, claim: str) -> tuple[int, int] | None:
+    """The span of the sentence that shares most with a claim, or None if no sentence shares a content word.
+
+    Each shared stem counts once with its idf; ties go to the first sentence.
+    """
+    weights = _weights(claim)
+    best, most = None, 0.0
+    for start, end, stems in _stems(text):
+        shared = sum(sorted(weights[stem] for stem in stems & weights.keys()))  # sorted: float sums depend on order
+        if shared > most:
+            best, most = (start, end), shared
+    return best
+
+
+@lru_cache(256)
+def _stems(text: str) -> tuple[tuple[int, int, frozenset[str]], ...]:
+    return tuple((start, end, frozenset(content_stems(text[start:end]))) for start, end in sentence_spans(text))

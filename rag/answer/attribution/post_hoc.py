@@ -1,0 +1,180 @@
+"""Post-hoc attribution (Bohnet et al. 2022): search for sources of an existing answer."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from autoais import formats
+from autoais.base import answers as own
+from autoais.base.answers import CitedAnswer, as_cited
+from autoais.base.errors import FormatError
+from autoais.base.io.files import records
+from autoais.base.io.schema import faults
+from autoais.base.markers.grammar import parse
+from autoais.base.text.claims import applicable
+from autoais.base.types import Judge
+from rag.answer.attribution.attributor import Attributor
+from rag.answer.systems import System
+from rag.base.errors import QuestionError, UsageError
+from rag.base.types import Answer, CitedSentence, Hit, Question
+from rag.retrieval import Retriever
+from rag.retrieval.fusion import reciprocal_ranks, sum_scores
+
+DEFAULT_K = 10  # hits per search; more gain little (eval/results/open-nq-pool/post-hoc-constants.json)
+
+
+class PostHoc:
+    """Searches with question and answer, judges the hits, and attaches the best passage and span to each sentence.
+
+    There is one query for each sentence and for the short answer, preceded by the question. All hits of an answer are
+    candidates for each of its sentences.
+    """
+
+    def __init__(self, retriever: Retriever, judge: Judge, k: int = DEFAULT_K) -> None:
+        self._retriever, self._k = retriever, k
+        self.attributor = Attributor(judge)
+        self.name = f"post-hoc.v2({retriever.name}@{k},{self.attributor.name})"
+
+    def attribute(self, answer: Answer) -> Answer:
+        """The answer with new citations: each sentence cites one supporting passage, or none.
+
+        Earlier citations and hits are discarded. `hits` are the first k of all hits, and the cited ones.
+        `trace["attribution"]` counts sentences: `attached`, `uncited` (listed in `uncited_sentences`) and
+        `not_applicable`, which claim nothing, such as questions (Rashkin et al. 2023), and are not searched for.
+        """
+        question = answer.question.text
+        claims = [sentence.text for sentence in answer.sentences]
+        wanted = [applicable(claim, answer.short_answer) for claim in claims]
+        statements = [claim for claim, claims_something in zip(claims, wanted, strict=True) if claims_something]
+        found = self._found(question, [*statements, *filter(None, [answer.short_answer])] if statements else [])
+        pool = [hit.passage for hit in found]
+        sentences = []
+        for sentence, claim, claims_something in zip(answer.sentences, claims, wanted, strict=True):
+            support = self.attributor.support(claim, pool, question) if claims_something else None
+            citations = (support.citation("attached"),) if support else ()
+            sentences.append(replace(sentence, citations=citations))
+        cited = {one.passage for sentence in sentences for one in sentence.citations}
+        shown = [hit for rank, hit in enumerate(found) if rank < self._k or hit.passage.id in cited]
+        uncited = [number for number, one in enumerate(sentences) if wanted[number] and not one.citations]
+        counts = {
+            "attached": sum(bool(one.citations) for one in sentences),
+            "uncited": len(uncited),
+            "not_applicable": wanted.count(False),
+            "uncited_sentences": uncited,
+        }
+        trace = {**answer.trace, "attribution": counts}
+        system = f"{answer.system}>{self.name}"
+        return replace(answer, sentences=tuple(sentences), hits=tuple(shown), system=system, trace=trace)
+
+    def _found(self, question: str, statements: Sequence[str]) -> list[Hit]:
+        """The hits of all queries, fused by reciprocal rank; a query that cannot be searched is skipped."""
+        lists = []
+        for query in dict.fromkeys(f"{question} {text}".strip() for text in statements):
+            try:
+                lists += self._retriever.search([query], self._k)
+            except QuestionError:
+                continue
+        if len(lists) < 2:
+            return lists[0] if lists else []
+        return sum_scores([(hits, reciprocal_ranks(len(hits))) for hits in lists])
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerThenAttribute(System):
+    """Post-hoc attribution as a system: another system answers, usually closed book, then sources are searched."""
+
+    system: System
+    post_hoc: PostHoc
+
+    @property
+    def name(self) -> str:
+        """The answering system, then the attribution."""
+        return f"{self.system.name}>{self.post_hoc.name}"
+
+    def respond(self, question: Question) -> Answer:
+        """Answer, then attribute."""
+        return self.post_hoc.attribute(self.system.respond(question))
+
+
+# --- answers of other systems ----------------------------------------------------------------------------------
+
+
+def read_given(path: Path, name: str | None = None) -> Iterator[Answer]:
+    """Read the answers of a file in any answer format (`autoais.formats`), without their citations.
+
+    A row of `answers.jsonl` may have `answer` without `sentences`: it is split into sentences, and its markers are
+    removed. Without any sentence, the short answer is the sentence; without either, the answer is an abstention.
+    Raises `FormatError` at a broken row or a repeated id.
+    """
+    name = name or formats.detect(path)
+    answers = _read_own(path) if name == formats.ANSWERS.name else formats.read(path, name)
+    return map(_given, answers)
+
+
+def given_pair(pair: Sequence[str], number: int) -> Answer:
+    """An answer from a (question, answer) pair; markers are removed. Raises `UsageError` unless both are strings."""
+    if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+        raise UsageError(f"answer {number}: should be a pair of strings (question, answer), found {pair!r:.80}")
+    return given({"id": f"q{number}", "question": pair[0], "answer": pair[1]}, number)
+
+
+def given(answer: object, number: int = 1) -> Answer:
+    """Convert an answer of another system (`autoais.base.answers.as_cited`) to an `Answer` without hits and citations.
+
+    A row of `answers.jsonl` may have `answer` without `sentences`: it is split. `number` identifies it in errors.
+    """
+    if isinstance(answer, Mapping):
+        for fault in faults(dict(answer), own.SCHEMA):
+            raise FormatError(f"answer {number}: {fault}")
+        answer = _with_sentences(answer)
+    return _given(as_cited(answer, number))
+
+
+def _given(answer: CitedAnswer) -> Answer:
+    question = Question(answer.id, answer.question, answer.answers, answer.gold, answer.nuggets)
+    texts = [text for sentence in answer.sentences if (text := sentence.text.strip())]
+    short = (answer.short_answer or "").strip()
+    text, spans = _placed(answer.plain, texts or [short] * bool(short))
+    sentences = tuple(CitedSentence(text[start:end], (), start, end) for start, end in spans)
+    named = answer.extra.get("system")
+    system = named if isinstance(named, str) and named else "given"
+    reason = None if sentences else "nothing was said"
+    abstained = not sentences
+    return Answer(question, text, sentences, (), system, short_answer=short or None, abstained=abstained, reason=reason)
+
+
+def _placed(text: str, sentences: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+    """The text and the spans of its sentences; if one does not occur in it, the text is the joined sentences."""
+    spans, at = [], 0
+    for sentence in sentences:
+        start = text.find(sentence, at)
+        if start < 0:
+            return _placed(" ".join(sentences), sentences)
+        at = start + len(sentence)
+        spans.append((start, at))
+    return text if spans else "", spans
+
+
+def _read_own(path: Path) -> Iterator[CitedAnswer]:
+    seen: set[str] = set()
+    for where, row in records(path):
+        if isinstance(row, FormatError):
+            raise row
+        for fault in faults(row, own.SCHEMA):
+            raise FormatError(f"{where}: {fault}")
+        answer = own.from_row(_with_sentences(row), where)
+        if answer.id in seen:
+            raise FormatError(f"{where}: id {answer.id!r} occurs twice")
+        seen.add(answer.id)
+        yield answer
+
+
+def _with_sentences(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The row, with `sentences` split from its `answer` if it has only that."""
+    text = row.get("answer")
+    if not isinstance(text, str) or not text or row.get("sentences") or row.get("abstained"):
+        return row
+    parsed = parse(text, len(row.get("passages", [])))
+    sentences = [{"text": parsed.text[one.start : one.end]} for one in parsed.sentences]
+    return {**row, "answer": parsed.text, "sentences": sentences}

@@ -1,0 +1,71 @@
+"""An answer as an HTML page of its own: no script, nothing fetched, all text escaped."""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+
+from rag.answer.export.escaping import html_text, one_line
+from rag.answer.export.sources import Link, Source, cited_sources, not_answered
+from rag.base.types import Answer
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 1rem/1.6 system-ui, sans-serif; margin: 0 auto; max-width: 44rem; padding: 1.5rem; }
+.text, blockquote { overflow-wrap: anywhere; white-space: pre-wrap; }
+blockquote { border-left: .2rem solid; margin: .5rem 0 1.5rem; opacity: .9; padding-left: 1rem; }
+mark { background: #ffe08a; color: #000; }
+:target { outline: .15rem solid; outline-offset: .3rem; }
+footer { font-size: .85rem; margin-top: 2rem; }
+"""
+_POLICY = (
+    "default-src 'none'; base-uri 'none'; form-action 'none'; "
+    f"style-src 'sha256-{base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}'"
+)
+
+
+def to_html(answer: Answer, link: Link | None = None) -> str:
+    """Return a page with the question, the answer, and the passages that it cites with the cited spans marked."""
+    question = html_text(one_line(answer.question.text))
+    sources = cited_sources(answer, link)
+    return "".join(
+        [
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{html_text(_POLICY)}">\n',
+            '<meta name="referrer" content="no-referrer">\n',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
+            f"<title>{question}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n",
+            f'<h1 dir="auto">{question}</h1>\n',
+            *_answer(answer),
+            *(["<h2>Sources</h2>\n<ol>\n", *map(_source, sources), "</ol>\n"] if sources else []),
+            f"</main>\n<footer>Answered by {html_text(one_line(answer.system))}</footer>\n</body>\n</html>\n",
+        ]
+    )
+
+
+def _answer(answer: Answer) -> Iterator[str]:
+    if answer.abstained:
+        yield f'<p class="not-answered">{html_text(not_answered(answer))}</p>\n'
+        return
+    if answer.headline:
+        yield f'<p dir="auto"><strong class="short">{html_text(one_line(answer.headline))}</strong></p>\n'
+    yield '<div class="text" dir="auto">'
+    for text, numbers in answer.pieces():
+        yield html_text(text)
+        links = "".join(f'<a href="#source-{number}">[{number}]</a>' for number in numbers)
+        yield f"<sup>{links}</sup>" if links else ""
+    yield "</div>\n"
+
+
+def _source(source: Source) -> str:
+    title = html_text(source.title)
+    linked = f'<a href="{html_text(source.url)}" rel="noreferrer">{title}</a>' if source.url else title
+    page = "" if source.passage.page is None else f", page {source.passage.page}"
+    text, pieces, at = source.passage.text, [], 0
+    for start, end in source.spans:
+        pieces += [html_text(text[at:start]), f"<mark>{html_text(text[start:end])}</mark>"]
+        at = end
+    passage = "".join([*pieces, html_text(text[at:])])
+    return (
+        f'<li id="source-{source.number}"><cite dir="auto">{linked}</cite>{page}\n'
+        f'<blockquote dir="auto">{passage}</blockquote></li>\n'
+    )

@@ -1,0 +1,104 @@
+"""An answer as Markdown (CommonMark, with the footnotes of GitHub and pandoc): all text is shown as it is."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+from rag.answer.export.escaping import markdown_line, markdown_url, one_line, safe_url, visible
+from rag.answer.export.rendering import Rendered, Writer
+from rag.answer.export.sources import Link, Source, cited_sources, merged, not_answered
+from rag.base.types import Answer, CitedSentence
+
+Style = Literal["footnotes", "links"]
+
+_LINE_END = re.compile(r"([^\S\n]*\n(?:[^\S\n]*\n)*)")
+
+
+def to_markdown(answer: Answer, link: Link | None = None, style: Style = "footnotes") -> str:
+    """Return the answer as Markdown.
+
+    Style `footnotes` has a footnote for each cited passage, with its title, its URL (`link`) and the quotes that
+    support the answer. Style `links` is the text of `with_links`.
+    """
+    if style == "links":
+        return f"{with_links(answer, link).text}\n"
+    sources = cited_sources(answer, link)
+    writer = Writer()
+    _write(writer, answer, sources, lambda source, _: f"[^{source.number}]")
+    notes = "".join(f"\n[^{source.number}]: {_title(source)}{_quotes(source)}\n" for source in sources)
+    return f"{writer.rendered().text}\n{notes}"
+
+
+def with_links(answer: Answer, link: Link | None = None, *, sources: bool = True) -> Rendered:
+    """The answer as Markdown with a link for each citation, `[[1]](url)`, and the list of sources behind.
+
+    For chat programs, which show Markdown but drop annotations. A link in the text marks what its sentence cites, one
+    in the list all that the answer cites. The places are those of the links in the text. `sources` is whether there is
+    a list: an answer that is still being written has none.
+    """
+
+    def linked(source: Source, sentence: CitedSentence) -> str:
+        marks = merged([one.span for one in sentence.citations if one.passage == source.passage.id])
+        url = safe_url(link(source.passage, marks)) if link else None
+        return f"[[{source.number}]]({markdown_url(url)})" if url else rf"\[{source.number}\]"
+
+    listed = cited_sources(answer, link)
+    writer = Writer()
+    _write(writer, answer, listed, linked, space=" ")
+    if listed and sources:
+        writer.write("\n\nSources:\n")
+        for source in listed:
+            writer.write(f"\n{source.number}. {_title(source)}")
+    return writer.rendered()
+
+
+def _write(
+    writer: Writer,
+    answer: Answer,
+    sources: Sequence[Source],
+    mark: Callable[[Source, CitedSentence], str],
+    *,
+    space: str = "",
+) -> None:
+    """Write the text with the marks of its citations, and a space before those of a sentence."""
+    if answer.abstained:
+        writer.write(markdown_line(not_answered(answer)))
+        return
+    cited = (sentence for sentence in answer.sentences if sentence.citations)
+    for position, (text, numbers) in enumerate(_stripped_pieces(answer)):
+        writer.write(_lines(text, after_citation=position > 0))
+        if numbers:
+            sentence = next(cited)
+            writer.write(space)
+            for number in numbers:
+                writer.cite(sources[number - 1], mark(sources[number - 1], sentence))
+
+
+def _stripped_pieces(answer: Answer) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The pieces of the answer without blank lines around the whole: `\\` at the end would not be a line break."""
+    pieces = [(visible(text).replace("\r\n", "\n").replace("\r", "\n"), numbers) for text, numbers in answer.pieces()]
+    for position, (text, numbers) in enumerate(pieces):
+        started = text if position else text.lstrip()
+        yield started.rstrip() if position == len(pieces) - 1 and not numbers else started, numbers
+
+
+def _lines(text: str, *, after_citation: bool) -> str:
+    """Escaped lines: a blank line stays one, any other line end is a hard break, and indents are kept."""
+    first, *others = _LINE_END.split(text)
+    written = markdown_line(first, line_start=not after_citation, after_citation=after_citation)
+    for end, line in zip(others[::2], others[1::2], strict=True):
+        body = line.lstrip(" \t")
+        indent = line[: len(line) - len(body)].expandtabs(4)
+        written += ("\n\n" if end.count("\n") > 1 else "\\\n") + "\u00a0" * len(indent) + markdown_line(body)
+    return written
+
+
+def _title(source: Source) -> str:
+    title = markdown_line(source.title)
+    linked = f"[{title}]({markdown_url(source.url)})" if source.url else title
+    return linked if source.passage.page is None else f"{linked}, page {source.passage.page}"
+
+
+def _quotes(source: Source) -> str:
+    quotes = " … ".join(f"“{markdown_line(one_line(quote), line_start=False)}”" for quote in source.quotes)
+    return f": {quotes}"

@@ -1,0 +1,36 @@
+"""The citations of an answer as `url_citation` annotations of OpenAI's chat completions and responses."""
+
+from typing import Any
+
+from rag.answer.export.rendering import Rendered
+
+
+def response_annotations(rendered: Rendered) -> list[dict[str, Any]]:
+    """Return the annotations of a rendered answer in the flat form of responses, in the order of the text.
+
+    `start_index` and `end_index` are the place of the citation itself, such as `[1]`, in the text of the message, as in
+    OpenAI's web search, not that of the sentence that it supports. `end_index` is exclusive, so that
+    `text[start_index:end_index]` is the citation: the SDK's docstring says "the index of the last character", but
+    programs cut and replace texts this way. Both count characters (Unicode code points). A source without an http or
+    https URL has no annotation.
+    """
+    return [
+        {
+            "type": "url_citation",
+            "start_index": place.start,
+            "end_index": place.end,
+            "title": place.source.title,
+            "url": place.source.url,
+        }
+        for place in rendered.places
+        if place.source.url
+    ]
+
+
+def chat_annotations(rendered: Rendered) -> list[dict[str, Any]]:
+    """Return the annotations of `response_annotations` in the nested form of chat completions."""
+    nested = []
+    for annotation in response_annotations(rendered):
+        kind = annotation.pop("type")
+        nested.append({"type": kind, kind: annotation})
+    return nested

@@ -1,0 +1,140 @@
+"""The answer chosen by the reader: the units of the passages that answer the question, quoted and cited."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from rag.answer.generators.confidence import Confidence, unmentioned
+from rag.answer.generators.readings import ReadHit, read_hits
+from rag.answer.generators.short_answers import short_answer, shown
+from rag.answer.generators.stretches import quote, quoted
+from rag.answer.generators.units import quote_units
+from rag.base.errors import RagError
+from rag.base.types import AGREED, Answer, Hit, Question, best_first
+from rag.retrieval.reader import Reader
+from rag.retrieval.reader import shipped as shipped_reader
+
+_PASSAGES = 16  # hits read at most; chosen as the constants of `rag.answer.generators.readings`
+_TWO = re.compile(
+    r"\b(?:and|or) (?:\w+ ){0,2}(?:who|whom|whose|what|when|where|why|how|which)\b"
+    r"|[,?] (?:and|or) (?:is|are|was|were|do|does|did|can|could|has|have|will|would|should|must|may)\b",
+    re.IGNORECASE,
+)
+
+
+class PassageReader:
+    """Reads the first hits and quotes what answers the question, in up to 120 words.
+
+    A passage's weight is a softmax over reader logits and retriever scores; passages with the name that a question
+    is about gain. The best passage and the next two are quoted, as far as the words go, each in one stretch of
+    whole units around its best unit: the one with the largest `keep` of the reader (`rag.retrieval.reader.Reading`)
+    plus the share of the question's words in it, and the name. The stretch begins with what the unit needs to be
+    understood (the sentence before "However, ...", the lead-in of a list, the code after a colon, the beginning of its
+    entry). A question with a short answer (a name, a date) gets that answer, and its passage comes first. If the
+    passages agree on it and the question asks for one thing, only this passage is quoted, in up to 60 words. The hits
+    of the answer are in the order of the reader's scores. Abstains if the passages do not seem to answer the question
+    (`rag.answer.generators.confidence`), or with `min_confidence` if the confidence is below that, whatever the
+    passages seem to answer.
+    """
+
+    def __init__(
+        self, reader: Reader | None = None, *, passages: int = _PASSAGES, min_confidence: float | None = None
+    ) -> None:
+        self._reader = reader or shipped_reader()
+        self._passages = passages
+        weights = self._reader.folder / "confidence.json"
+        self._confidence = Confidence.read(weights) if weights.exists() else None
+        if min_confidence is not None and not 0 <= min_confidence <= 1:
+            raise RagError(f"the minimum confidence should be between 0 and 1, found {min_confidence:g}")
+        if min_confidence is not None and self._confidence is None:
+            raise RagError(f"{self._reader.folder} has no confidence.json, so its answers have no confidence")
+        self._min_confidence = min_confidence
+        refusing = ""  # a part of the name
+        if min_confidence is not None:
+            refusing = f", confidence >= {min_confidence:g}"
+        elif self._confidence is not None:
+            refusing = f", answerable >= {self._confidence.threshold:g}"
+        self.name = f"quotes.v8({self._reader.name}@{passages}{refusing})"
+
+    def refusing(self, min_confidence: float) -> "PassageReader":
+        """The same reader with another `min_confidence`; its network is not loaded again."""
+        return PassageReader(self._reader, passages=self._passages, min_confidence=min_confidence)
+
+    def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
+        """Quote what answers the question; an abstention keeps the best candidate in its trace."""
+        read, missing, signals = self._examined(question, hits)
+        hits = _reranked(read, hits)
+        if not signals:
+            nothing = "no retrieved passage contains a possible answer"
+            return Answer(question, "", (), hits, self.name, abstained=True, reason=nothing)
+        confidence = self._confidence.right.of(signals) if self._confidence else None
+        short, share = short_answer(read)
+        certain = share >= AGREED and not _TWO.search(question.text)
+        units = quoted(read, short, certain=certain)
+        reason = self._reason(signals, missing)
+        if reason is not None:
+            candidate = {"candidate": " ".join(quote(units[0]).split()), "passage": units[0][0].hit.passage.id}
+            trace = {**candidate, "signals": signals}
+            return Answer(
+                question, "", (), hits, self.name, abstained=True, reason=reason, confidence=confidence, trace=trace
+            )
+        text, sentences = quote_units((one.hit.passage, unit) for one, unit in units)
+        answer = Answer(question, text, sentences, hits, self.name, confidence=confidence, trace={"signals": signals})
+        if short is None:
+            return answer
+        return replace(answer, short_answer=shown(short), trace={"signals": signals, "short_share": share})
+
+    def signals(self, question: Question, hits: Sequence[Hit]) -> dict[str, float]:
+        """The signals of the confidence (`rag.answer.generators.confidence.SIGNALS`), or an empty dict."""
+        *_, signals = self._examined(question, hits)
+        return signals
+
+    def _examined(
+        self, question: Question, hits: Sequence[Hit]
+    ) -> tuple[list[ReadHit], Sequence[str], dict[str, float]]:
+        """The hits that were read, the names in the question that none has, and the signals; {} without any text."""
+        found = hits[: self._passages]
+        read = read_hits(self._reader, question.text, found)
+        missing = unmentioned(question.text, [hit.passage.contents for hit in found])
+        return read, missing, _signals(read, missing) if any(one.units for one in read) else {}
+
+    def _reason(self, signals: Mapping[str, float], missing: Sequence[str]) -> str | None:
+        """Why the reader abstains, or None."""
+        if self._confidence is None:
+            return None
+        if self._min_confidence is None:
+            estimate, minimum = self._confidence.answerable, self._confidence.threshold
+            name = "answerable"
+        else:
+            estimate, minimum = self._confidence.right, self._min_confidence
+            name = "confidence"
+        value = estimate.of(signals)
+        if value >= minimum:
+            return None
+        digits = next((n for n in range(2, 17) if round(value, n) < round(minimum, n)), 17)
+        least = round(minimum, digits)
+        told = f"the retrieved passages do not seem to answer it ({name} {value:.{digits}f}, minimum {least})"
+        return f"{told}; none has {', '.join(map(repr, missing))}" if missing else told
+
+
+def _reranked(read: Sequence[ReadHit], hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """The hits by the score of the reader; those that were not read follow in their order, with lower scores."""
+    first = best_first(Hit(one.hit.passage, one.logit) for one in read)
+    rest = hits[len(read) :]
+    if not first or not rest:
+        return tuple(first or rest)
+    below = (Hit(hit.passage, first[-1].score - 1 - (rest[0].score - hit.score)) for hit in rest)
+    return (*first, *below)
+
+
+def _signals(read: Sequence[ReadHit], missing: Sequence[str]) -> dict[str, float]:
+    """`rag.answer.generators.confidence.SIGNALS`."""
+    votes: dict[str, float] = {}
+    for one in read:
+        if one.reading.start is not None:
+            votes[one.key] = votes.get(one.key, 0.0) + one.weight
+    return {
+        "relevance": max(one.reading.relevance for one in read),
+        "agreement": max(votes.values(), default=0.0),
+        "unmentioned": float(bool(missing)),
+    }

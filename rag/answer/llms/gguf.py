@@ -1,0 +1,146 @@
+"""`gguf:<file>`: a model in llama.cpp's format, run in this process by xllamacpp."""
+
+import json
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from autoais.base.errors import first_line
+from autoais.base.io.paths import user_path
+from autoais.base.io.provenance import sha256_file
+from rag.answer.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
+from rag.base.errors import RagError, missing_extra
+
+_MAGIC = b"GGUF"
+_COUNTING = 60.0  # seconds that counting tokens may take
+
+
+class Gguf:
+    """A GGUF file with its own chat template; temperature 0 and a seed by default, one reply at a time.
+
+    `context` is limited to the model's training context. The prompt cache is off, so that a reply does not depend on
+    earlier prompts. The name has the first 8 digits of the file's SHA-256.
+    """
+
+    def __init__(self, model: str | Path, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> None:
+        path = user_path(model)
+        self._path = _checked(path)
+        self._server, self._key = _load(path, context)
+        self._open = build_opener(ProxyHandler({})).open  # ignores proxies of the environment: the server is local
+        self._options = {"temperature": temperature, "seed": seed, "cache_prompt": False}
+        meta = self._ask("/v1/models")["data"][0]["meta"]
+        self.context = min(context, int(meta["n_ctx"]), int(meta["n_ctx_train"]))
+        self.name = f"gguf:{path.stem}@{sha256_file(path)[:8]}/{self.context}/t{temperature:g}/seed{seed}"
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """The exact number of tokens of the messages in the model's chat template."""
+        prompt = self._ask("/apply-template", {"messages": _turns(messages)})["prompt"]
+        return len(self._ask("/tokenize", {"content": prompt, "add_special": True})["tokens"])
+
+    def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
+        """The reply; raises `ModelError` with llama.cpp's reason if there is none."""
+        return cut_at(self._write(messages, max_tokens, stop, lambda _: None), stop)
+
+    def stream(
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
+    ) -> Iterator[str | Completion]:
+        """Yield the reply, token by token."""
+        return in_pieces(lambda on_text: self._write(messages, max_tokens, stop, on_text), stop)
+
+    def _write(
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str], on_text: Callable[[str], None]
+    ) -> Completion:
+        pieces: list[str] = []
+        last: dict[str, Any] = {}
+        broken: list[BaseException] = []
+
+        def take(event: Any) -> bool:  # noqa: ANN401  (JSON; True stops the engine)
+            try:
+                for one in event if isinstance(event, list) else [event]:
+                    last.update({key: one[key] for key in ("error", "usage") if one.get(key)})
+                    for choice in one.get("choices") or ():
+                        last["finish"] = choice.get("finish_reason") or last.get("finish")
+                        if piece := choice.get("delta", {}).get("content"):
+                            pieces.append(piece)
+                            on_text(piece)
+            except BaseException as error:  # noqa: BLE001  (the engine would swallow it; raised below)
+                broken.append(error)
+            return bool(broken)
+
+        body = {
+            "messages": _turns(messages),
+            "max_tokens": max_tokens,
+            "stop": list(stop),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        try:
+            response = self._server.handle_chat_completions(self._options | body, take)
+        except RuntimeError as error:
+            raise ModelError(f"{self._path}: {first_line(error)}") from error
+        if broken:
+            raise broken[0]
+        failed = last.get("error") or (response or {}).get("error")
+        if failed or last.get("finish") is None:
+            reason = failed.get("message", failed) if isinstance(failed, dict) else failed
+            raise ModelError(f"{self._path}: {first_line(ModelError(reason or 'llama.cpp broke off'))}")
+        usage = last.get("usage", {})
+        return Completion(
+            "".join(pieces),
+            last["finish"] == "length",
+            usage.get("prompt_tokens", 0),
+            usage.get("completion_tokens", len(pieces)),
+        )
+
+    def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401  (JSON)
+        """Call the engine's local HTTP server, which alone counts tokens; its key is private to this process."""
+        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            request = Request(self._server.listening_address + path, data, headers)
+            with self._open(request, timeout=_COUNTING) as response:
+                return json.load(response)
+        except (URLError, OSError, ValueError) as error:
+            raise ModelError(f"{self._path}: llama.cpp did not answer {path}: {first_line(error)}") from error
+
+
+def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.content} for message in messages]
+
+
+def _checked(path: Path) -> Path:
+    try:
+        with path.open("rb") as file:
+            first = file.read(len(_MAGIC))
+    except OSError as error:
+        raise RagError(f"{path}: cannot be read: {error.strerror}; name a .gguf file") from error
+    if first != _MAGIC:
+        raise RagError(f"{path}: not a GGUF file (begins with {first!r}); convert the model with llama.cpp's tools")
+    return path
+
+
+def _load(path: Path, context: int) -> tuple[Any, str]:
+    """Load the engine; returns it with the key of its local HTTP server."""
+    try:
+        import xllamacpp
+    except ImportError:
+        raise missing_extra(f"gguf:{path}", "gguf") from None
+    params = xllamacpp.CommonParams()
+    params.model.path = str(path)
+    params.n_ctx = context
+    params.n_parallel = 1
+    params.verbosity = -1
+    params.warmup = False
+    params.ui = False
+    params.endpoint_slots = False
+    key = secrets.token_hex(16)
+    params.api_keys = [key]
+    try:
+        return xllamacpp.Server(params), key
+    except RuntimeError as error:
+        raise RagError(
+            f"{path}: llama.cpp cannot load it; check that the file is complete and its architecture is supported"
+        ) from error

@@ -1,0 +1,71 @@
+"""`openai:<model>`: any server with OpenAI's chat completions, such as vLLM, Ollama or llama.cpp."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from autoais.base.models.chat import ChatClient, NoReply, Reply, Request, estimated_tokens
+from rag.answer.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
+
+_AROUND = 8  # tokens of a chat template per message, a high estimate
+_TOO_LONG = re.compile(r"context (?:length|size|window)|too many tokens|prompt is too long", re.IGNORECASE)
+_TIMEOUT = 300.0  # seconds for a whole reply: a small machine can take a minute to read a prompt
+
+
+class OpenAI:
+    """A model on the server at OPENAI_BASE_URL, with the key OPENAI_API_KEY; temperature 0 and a seed by default.
+
+    The server is not asked for its context window; `context` sets it. Tokens are estimated as one per three bytes
+    unless a reply reports them. A `client` has its own time-out and number of attempts.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        context: int = CONTEXT,
+        temperature: float = 0.0,
+        seed: int = 0,
+        client: ChatClient | None = None,
+    ) -> None:
+        self.model = model
+        self.context = context
+        self.temperature = temperature
+        self.seed = seed
+        self.client = client or ChatClient(timeout=_TIMEOUT)
+        self.name = f"openai:{model}@{self.client.endpoint}/{context}/t{temperature:g}/seed{seed}"
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """An estimate, above the counts of common tokenizers for most languages."""
+        return sum(estimated_tokens(message.content) + _AROUND for message in messages)
+
+    def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
+        """The reply; raises `ModelError` with the server's message, or `UserError` if only the user can fix it."""
+        (reply,) = self.client.answer([self._request(messages, max_tokens, stop)])
+        return cut_at(self._completion(messages, reply), stop)
+
+    def stream(
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
+    ) -> Iterator[str | Completion]:
+        """Yield the reply as the server sends it; raises `ModelError` also if the stream breaks off."""
+        request = self._request(messages, max_tokens, stop)
+
+        def write(on_text: Callable[[str], None]) -> Completion:
+            return self._completion(messages, self.client.stream(request, on_text))
+
+        return in_pieces(write, stop)
+
+    def _request(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str]) -> Request:
+        turns = tuple((message.role, message.content) for message in messages)
+        return Request(self.model, turns, max_tokens, self.temperature, self.seed, stop=tuple(stop))
+
+    def _completion(self, messages: Sequence[Message], reply: Reply | NoReply) -> Completion:
+        if isinstance(reply, NoReply):
+            fix = f"; try a --context below {self.context}" if _TOO_LONG.search(reply.reason) else ""
+            raise ModelError(f"openai:{self.model}: {reply.reason}{fix}")
+        read, written = reply.prompt_tokens, reply.completion_tokens
+        return Completion(
+            reply.text,
+            reply.cut,
+            self.count(messages) if read is None else read,
+            estimated_tokens(reply.text) if written is None else written,
+        )

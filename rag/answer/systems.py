@@ -1,0 +1,525 @@
+"""Systems: a retriever and a generator under one name, which answer questions with citations."""
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field, fields, replace
+from inspect import signature
+from numbers import Integral, Real
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+
+from autoais.base.errors import first_line
+from autoais.base.models.pace import Pace
+from autoais.base.registry import Registry
+from rag.answer.generators import Generator, Growing, Streaming, changed_partials
+from rag.base.errors import QuestionError, RagError, UserError, check_list, check_type
+from rag.base.import_paths import import_object, is_import_path
+from rag.base.types import Answer, Hit, Question
+from rag.index.index import Index
+from rag.retrieval import Retriever, open_retriever
+
+if TYPE_CHECKING:
+    from rag.answer.llms import LanguageModel
+
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+_AHEAD = 4  # items for each that is worked on, while the first of them is not done
+
+
+class System(ABC):
+    """Answers questions. A subclass defines `name` and `respond`; callers use `ask`, `answer` and `stream`."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Identifies everything that can change an answer."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether `stream` yields the text as it is written; if not, it yields the text whole."""
+        return False
+
+    @abstractmethod
+    def respond(self, question: Question) -> Answer:
+        """Answer one question; raises `QuestionError` if it cannot be searched."""
+
+    def ask(self, question: str | Question) -> Answer:
+        """Answer one question, which may be a plain string."""
+        return self.respond(_as_question(question, 1))
+
+    def answer(self, questions: Iterable[str | Question]) -> Iterator[Answer]:
+        """Answer questions lazily, in order; abstains where a question cannot be searched.
+
+        Raises `UsageError` for a string instead of a list.
+        """
+        check_list("questions", questions, "a list of strings or Questions")
+        asked = (_as_question(question, number) for number, question in enumerate(questions, 1))
+        return (answer_or_abstain(self, question) for question in asked)
+
+    def stream(self, question: str | Question) -> Iterator[str | Answer]:
+        """Yield the text in pieces as it is written, or whole if the system cannot stream; then the answer.
+
+        A piece may be empty: while a model is silent, a caller can so stop the work.
+        """
+        answer = self.ask(question)
+        yield from (str(answer), answer)
+
+    def partials(self, question: str | Question) -> Iterator[Answer]:
+        """Yield the answer so far while it is written, if the system can; last, the answer of `ask`.
+
+        An answer so far has the sentences that are complete, with their citations; they stay as they are. It is yielded
+        at each piece of text, the same object if it has not grown, so that a caller can stop the work.
+        """
+        yield self.ask(question)
+
+
+def _as_question(question: str | Question, number: int) -> Question:
+    if isinstance(question, Question):
+        return question
+    check_type("question", question, "a string or a Question (a system's method `answer` takes a list)", str)
+    return Question(f"q{number}", question)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieveThenRead(System):
+    """Searches with the question and reads the hits (retrieve-then-read, Bohnet et al. 2022)."""
+
+    retriever: Retriever
+    generator: Generator
+    k: int
+    _searching: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """Retriever, depth and generator."""
+        return f"{self.retriever.name}@{self.k}+{self.generator.name}"
+
+    @property
+    def streams(self) -> bool:
+        """Whether the generator streams."""
+        return isinstance(self.generator, Streaming)
+
+    def respond(self, question: Question) -> Answer:
+        """Search, then read."""
+        return replace(self.generator.generate(question, self._hits(question)), system=self.name)
+
+    def stream(self, question: str | Question) -> Iterator[str | Answer]:
+        """Yield the generator's text in pieces, or whole if it cannot stream; then the answer."""
+        asked = _as_question(question, 1)
+        hits = self._hits(asked)
+        if not isinstance(self.generator, Streaming):
+            answer = replace(self.generator.generate(asked, hits), system=self.name)
+            yield from (str(answer), answer)
+            return
+        for piece in self.generator.stream(asked, hits):
+            yield replace(piece, system=self.name) if isinstance(piece, Answer) else piece
+
+    def partials(self, question: str | Question) -> Iterator[Answer]:
+        """Yield the generator's answer so far, if it can show one; then the answer."""
+        asked = _as_question(question, 1)
+        if not isinstance(self.generator, Growing):
+            yield self.respond(asked)
+            return
+        partials = self.generator.partials(asked, self._hits(asked))
+        yield from changed_partials(partials, lambda answer: replace(answer, system=self.name))
+
+    def _hits(self, question: Question) -> list[Hit]:
+        with self._searching:  # not every engine is thread-safe
+            (hits,) = self.retriever.search([question.text], self.k)
+        return hits
+
+
+def answer_or_abstain(system: System, question: Question) -> Answer:
+    """The system's answer; for a question that cannot be searched, an abstention with the reason."""
+    try:
+        return system.respond(question)
+    except QuestionError as error:
+        return Answer(question, "", (), (), system.name, abstained=True, reason=str(error))
+
+
+@runtime_checkable
+class Several(Protocol):
+    """A system that answers several questions at once in its own way, such as on a cluster."""
+
+    def answer_each(self, questions: Iterable[Question]) -> Iterator[tuple[Answer, float]]:
+        """Yield the answer (`answer_or_abstain`) and the seconds it took for each question, in order."""
+        ...
+
+
+def answer_each(
+    system: System, questions: Iterable[Question], concurrency: int | str | Pace = 1
+) -> Iterator[tuple[Answer, float]]:
+    """Yield the answer (`answer_or_abstain`) and the seconds it took for each question, in order.
+
+    Several questions are answered at once as `in_order` does. A system that answers several at once (`Several`) does so
+    instead.
+    """
+    if isinstance(system, Several):
+        return system.answer_each(questions)
+    return in_order(timed(system), questions, concurrency)
+
+
+def timed(system: System) -> Callable[[Question], tuple[Answer, float]]:
+    """A function that returns the answer to a question (`answer_or_abstain`), and the seconds it took."""
+
+    def work(question: Question) -> tuple[Answer, float]:
+        started = time.perf_counter()
+        return answer_or_abstain(system, question), time.perf_counter() - started
+
+    return work
+
+
+def in_order(work: Callable[[In], Out], items: Iterable[In], concurrency: int | str | Pace = 1) -> Iterator[Out]:
+    """Yield the result of each item in order; up to `concurrency` are worked on at once, in threads.
+
+    `auto` lets the model server that the work asks decide (`Pace`); work that asks none is done one at a time. While
+    an item is slow, later ones are worked on, up to four times as many as at once; a run that is stopped loses those.
+    """
+    pace = concurrency if isinstance(concurrency, Pace) else Pace(concurrency)
+
+    def paced(item: In) -> Out:
+        with pace.here():
+            return work(item)
+
+    waiting: deque[Future[Out]] = deque()
+    finished: SimpleQueue[None] = SimpleQueue()
+    running = 0
+    for item in items:
+        if pace.at_once == 1 and not running:
+            yield paced(item)  # in this thread, which Ctrl-C ends
+            continue
+        waiting.append(_started(paced, item, finished))
+        running += 1
+        while running and (running >= pace.at_once or len(waiting) >= _AHEAD * pace.at_once):
+            finished.get()
+            running -= 1
+            while waiting and waiting[0].done():
+                yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _started(work: Callable[[In], Out], item: In, finished: "SimpleQueue[None]") -> "Future[Out]":
+    """Start the work in a daemon thread: at exit, Python would wait for the threads of a pool."""
+    future: Future[Out] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work(item))
+        except BaseException as error:  # noqa: BLE001  (raised by future.result())
+            future.set_exception(error)
+        finished.put(None)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of a system besides retriever and k; None means the system's default.
+
+    `min_confidence`: abstain below it (0 to 1). `prompt`: a name or a .txt file (`Prompt.read`). `context` (tokens),
+    `temperature` and `seed` are those of its language model. `revise` is what becomes of sentences that no passage
+    supports: `drop`, or the name of a model that rewrites them (`rag.answer.attribution.revise`).
+    """
+
+    min_confidence: float | None = None
+    prompt: str | None = None
+    context: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+    revise: str | None = None
+
+    def chosen(self) -> dict[str, Any]:
+        """The options that are not None."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The arguments to open a system: the index, the model (the name after the colon), and the caller's choices."""
+
+    index: Index
+    model: str
+    retriever: Retriever
+    k: int
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class SystemKind:
+    """An entry of `SYSTEMS`.
+
+    `recipe` and `k` are the defaults, `requires` names what the system needs, and `options` the fields of `Options`
+    that it supports. `searches_question` is false for a system that searches with other queries, or not at all.
+    """
+
+    description: str
+    requires: str
+    recipe: str
+    k: int
+    open: Callable[[Settings], System]
+    options: frozenset[str] = frozenset()
+    searches_question: bool = True
+
+
+def _extractive(settings: Settings) -> System:
+    from rag.answer.generators.extractive import Extractive
+
+    return RetrieveThenRead(settings.retriever, Extractive(), settings.k)
+
+
+def _first_passage(settings: Settings) -> System:
+    from rag.answer.generators.first_passage import FirstPassage
+
+    return RetrieveThenRead(settings.retriever, FirstPassage(), settings.k)
+
+
+def _reader(settings: Settings) -> System:
+    from autoais.base.io.paths import user_path
+    from rag.answer.generators.passage_reader import PassageReader
+    from rag.retrieval.reader import Reader
+
+    own = Reader(user_path(settings.model)) if settings.model else None
+    reader = PassageReader(own, min_confidence=settings.options.min_confidence)
+    return RetrieveThenRead(settings.retriever, reader, settings.k)
+
+
+def _cited(kind: str) -> Callable[[Settings], System]:
+    def make(settings: Settings) -> System:
+        from autoais.judges.minilm import shipped
+        from rag.answer.attribution.attributor import Attributor
+        from rag.answer.attribution.repair import Repaired
+        from rag.answer.generators.cited import Cited
+        from rag.answer.llms.prompts import Prompt
+
+        prompt = Prompt.read(settings.options.prompt or DEFAULT_PROMPT)
+        model = _opened(f"{kind}:{settings.model}", settings.options)
+        generator: Generator = Repaired(Cited(model, prompt), shipped())
+        if settings.options.revise is not None:
+            from rag.answer.attribution.revise import Revised, open_reviser
+
+            generator = Revised(generator, open_reviser(settings.options.revise, Attributor(shipped())))
+        return RetrieveThenRead(settings.retriever, generator, settings.k)
+
+    return make
+
+
+# A prompt that allows refusals makes small models refuse: Qwen2.5-Coder 1.5B refused 18 of 25 questions with
+# `hagrid-few-shot.v1`, and none of 200 with this prompt (eval/results/open-nq-pool/repair*.json).
+DEFAULT_PROMPT = "hagrid.v1"
+_MODEL_OPTIONS = frozenset({"context", "temperature", "seed"})
+
+
+def _cited_kind(kind: str, requires: str) -> SystemKind:
+    what = "an answer by a language model, with every citation checked"
+    return SystemKind(what, requires, "default-llm", 5, _cited(kind), _MODEL_OPTIONS | {"prompt", "revise"})
+
+
+def _closed_book(settings: Settings) -> System:
+    from rag.answer.generators.closed_book import ClosedBook
+
+    return ClosedBook(_model(settings, "closed-book"))
+
+
+def _post_hoc(settings: Settings) -> System:
+    from autoais.judges.minilm import shipped
+    from rag.answer.attribution.post_hoc import AnswerThenAttribute, PostHoc
+    from rag.answer.generators.closed_book import ClosedBook
+
+    model = _model(settings, "post-hoc")
+    return AnswerThenAttribute(ClosedBook(model), PostHoc(settings.retriever, shipped(), settings.k))
+
+
+def _llm_retriever(settings: Settings) -> System:
+    from autoais.judges.minilm import shipped
+    from rag.answer.attribution.titles import Titles
+    from rag.answer.generators.llm_retriever import ModelAsRetriever
+
+    model, titles = _model(settings, "llm-retriever"), Titles(settings.index)
+    return ModelAsRetriever(model, titles, settings.retriever, shipped(), settings.k)
+
+
+def _model(settings: Settings, system: str) -> "LanguageModel":
+    if not settings.model:
+        raise RagError(f"system {system!r} needs a language model: {system}:gguf:<file>, {system}:openai:<model>")
+    return _opened(settings.model, settings.options)
+
+
+def _opened(name: str, options: Options) -> "LanguageModel":
+    from rag.answer.llms import open_model
+
+    given = {key: value for key, value in options.chosen().items() if key in _MODEL_OPTIONS}
+    return open_model(name, **given)
+
+
+_NOTHING = "nothing"  # what a system needs that takes no model
+
+SYSTEMS: Registry[SystemKind] = Registry(
+    "rag.systems",
+    "system",
+    {
+        "reader": SystemKind(
+            "the sentences, steps or code that answer, chosen by a small network",
+            "nothing; reader:<folder> is your own",
+            "default",
+            16,
+            _reader,
+            frozenset({"min_confidence"}),
+        ),
+        "extractive": SystemKind("the one to three sentences that answer best", _NOTHING, "bm25", 10, _extractive),
+        "first-passage": SystemKind("the first passage, whole: a baseline", _NOTHING, "bm25", 1, _first_passage),
+        "openai": _cited_kind("openai", "openai:<model>, a server (OPENAI_BASE_URL)"),
+        "gguf": _cited_kind("gguf", "gguf:<file>, the extra gguf"),
+        "hf": _cited_kind("hf", "hf:<name or folder>, the extra models"),
+        "closed-book": SystemKind(
+            "what a model remembers, without sources",
+            "closed-book:<model>",
+            "bm25",
+            0,
+            _closed_book,
+            _MODEL_OPTIONS,
+            searches_question=False,
+        ),
+        "post-hoc": SystemKind(
+            "what a model remembers, then sources searched for it",
+            "post-hoc:<model>",
+            "bm25",
+            10,
+            _post_hoc,
+            _MODEL_OPTIONS,
+            searches_question=False,
+        ),
+        "llm-retriever": SystemKind(
+            "what a model remembers, citing the page that it names",
+            "llm-retriever:<model>",
+            "bm25",
+            10,
+            _llm_retriever,
+            _MODEL_OPTIONS,
+            searches_question=False,
+        ),
+    },
+    RagError,
+)
+
+# Generators of other packages, used as systems; an entry is called with the part of the name after the colon.
+GENERATORS: Registry[Callable[[str], Generator]] = Registry("rag.generators", "generator", {}, RagError)
+_GENERATOR_RECIPE, _GENERATOR_K = "default-llm", 10
+
+
+def system_kind(name: str) -> SystemKind:
+    """The entry of a system, of a language model that answers with citations, or of a generator; else `RagError`.
+
+    What follows a colon counts only for a class of one's own, `package.module:Class`: its module is imported.
+    """
+    from rag.answer.llms import LANGUAGE_MODELS
+
+    kind = name.partition(":")[0]
+    if kind in SYSTEMS:
+        return SYSTEMS[kind]
+    if kind in LANGUAGE_MODELS:
+        return _cited_kind(kind, f"{kind}:<model>")
+    if is_own(name):
+        return _own_kind(name)
+    if kind not in GENERATORS:
+        there = ", ".join(list_systems())
+        raise RagError(f"no system called {kind!r}; there are: {there}, and your own package.module:Class")
+    make = GENERATORS[kind]
+    description = next(iter((make.__doc__ or "").strip().splitlines()), "")
+    return SystemKind(
+        description.rstrip("."),
+        "an installed package",
+        _GENERATOR_RECIPE,
+        _GENERATOR_K,
+        lambda settings: RetrieveThenRead(settings.retriever, make(settings.model), settings.k),
+    )
+
+
+def is_own(name: str) -> bool:
+    """Whether a name is that of a class of one's own, `package.module:Class`, whose code would run."""
+    from rag.answer.llms import LANGUAGE_MODELS
+
+    kind = name.partition(":")[0]
+    return is_import_path(name) and not any(kind in known for known in (SYSTEMS, LANGUAGE_MODELS, GENERATORS))
+
+
+def _own_kind(name: str) -> SystemKind:
+    found = import_object("system", name)
+    if not (callable(found) or isinstance(found, System)):
+        raise RagError(f"system {name!r} should be a subclass of rag.System, found {type(found).__name__}")
+
+    def make(settings: Settings) -> System:
+        try:
+            opened = found if isinstance(found, System) else _called(found, settings)
+            check_type(f"system {name!r}", opened, "a rag.System", System)
+            check_type(f"system {name!r}: its name", opened.name, "a line of text", str)
+        except UserError:
+            raise
+        except Exception as error:  # somebody else's code may raise anything
+            raise RagError(f"system {name!r} cannot be opened: {type(error).__name__}: {first_line(error)}") from error
+        return opened
+
+    return SystemKind("a system of your own", "your own code", _GENERATOR_RECIPE, _GENERATOR_K, make)
+
+
+def _called(make: Callable[..., Any], settings: Settings) -> System:
+    """What a class or function returns: called with the settings, or with nothing if it takes nothing."""
+    opened: System = make(settings) if signature(make).parameters else make()
+    return opened
+
+
+def checked_kind(name: str, options: Options) -> SystemKind:
+    """The entry of a system by its whole name; raises `RagError` if there is none, or it does not take the options."""
+    row = system_kind(name)
+    kind, _, model = name.partition(":")
+    if model and row.requires == _NOTHING:
+        raise RagError(f"system {kind!r} takes no model, found {model!r}")
+    if unknown := sorted(options.chosen().keys() - row.options):
+        others = [other for other, its in SYSTEMS.items() if unknown[0] in its.options]
+        shown = name if is_own(name) else kind
+        raise RagError(f"system {shown!r} has no option {unknown[0]!r}; systems that have it: {', '.join(others)}")
+    return row
+
+
+def list_systems() -> dict[str, SystemKind]:
+    """All systems by name, including those of installed packages."""
+    from rag.answer.llms import LANGUAGE_MODELS
+
+    return {name: system_kind(name) for name in dict.fromkeys([*SYSTEMS, *LANGUAGE_MODELS, *GENERATORS])}
+
+
+def open_system(
+    name: str,
+    index: Index,
+    options: Options | None = None,
+    *,
+    k: int | None = None,
+    recipe: str | None = None,
+    retriever: Retriever | None = None,
+) -> System:
+    """Open a system by name (`kind`, `kind:model`, or `package.module:Class`) over an index.
+
+    A class of one's own is called with the `Settings`, or with nothing if it takes nothing; a function may return the
+    system, too. Its module is imported, which runs its code: do not pass a name that comes from somebody else.
+
+    `recipe` and `k` default to the system's own; an open `retriever` takes the place of a recipe. Raises `RagError`
+    for an unknown name or an unsupported option.
+    """
+    check_type("system", name, "a name such as 'reader'", str)
+    options = options or Options()
+    row, model = checked_kind(name, options), name.partition(":")[2]
+    if options.min_confidence is not None:
+        check_type("min_confidence", options.min_confidence, "a number from 0 to 1", Real)
+    if k is not None:
+        check_type("k", k, "an int", Integral)
+        if k < 1:
+            raise RagError(f"k must be at least 1, not {k}")
+    opened = open_retriever(recipe or row.recipe, index) if retriever is None else retriever
+    return row.open(Settings(index, model, opened, row.k if k is None else k, options))

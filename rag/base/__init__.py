@@ -1,0 +1,1 @@
+"""What every room shares: types, errors, configuration, network, files that ship."""

@@ -1,0 +1,160 @@
+"""A file of rows, one for each question, that is written row by row and resumed after a kill."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.jsonl import dumps, field, parse_object, read_objects, sync, write_atomic
+from autoais.base.io.locks import file_lock
+from rag.base.errors import RagError
+from rag.base.types import Question
+
+
+class Journal:
+    """An `answers.jsonl` that is written one complete row at a time and can be resumed after a kill.
+
+    `settings` (everything that determines the rows, and the command) are stored in `<name>.run.json` next to it, which
+    is locked until the end; a run cannot be resumed with other settings, because its rows would be inconsistent. `done`
+    are the ids of the rows that the file held, `failed` those whose model failed (`Answer.failed`). Rows that replace
+    others (`renew`) wait in `<name>.renewed` until the journal is closed, or opened again after a kill. Raises
+    `RagError` if another process writes the file.
+    """
+
+    def __init__(self, path: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
+        self.path = path
+        self._settings_path = path.with_name(path.name + ".run.json")
+        self._renewed_path = path.with_name(path.name + ".renewed")
+        self._renewals: TextIO | None = None
+        self.done: list[str] = []
+        self.failed: list[str] = []
+        self._check_new(resume=resume)
+        busy = RagError(f"{path}: another process is writing it; wait for it, or name another file")
+        with ExitStack() as stack:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(file_lock(self._settings_path, busy))
+                self._check_new(resume=resume)
+                if path.exists():
+                    self._check_settings(settings)
+                    self._recover()
+                else:  # a resumed run keeps its first settings; written in place, as the lock is that of the file
+                    self._renewed_path.unlink(missing_ok=True)  # of a file that was deleted since
+                    self._settings_path.write_text(dumps(settings, indent=2) + "\n", "utf-8")
+                    sync(self._settings_path)
+                self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
+            except OSError as error:
+                raise RagError(f"{path}: cannot be written: {error.strerror}") from error
+            stack.callback(self._shut)
+            self._held = stack.pop_all()
+
+    def _check_new(self, *, resume: bool) -> None:
+        if self.path.exists() and not resume:
+            raise RagError(f"{self.path} exists: resume it (--resume), or name another file")
+        if self.path.exists() and not self._settings_path.exists():  # which the lock would create
+            raise RagError(f"{self.path} cannot be resumed: {self._settings_path} is missing")
+
+    def _check_settings(self, settings: Mapping[str, Any]) -> None:
+        where = str(self._settings_path)
+        try:
+            before = parse_object(self._settings_path.read_bytes(), where)
+        except (OSError, FormatError) as error:
+            raise RagError(f"{self.path} cannot be resumed: {where} cannot be read") from error
+        changed = [key for key, value in settings.items() if key != "command" and before.get(key) != value]
+        if changed:
+            raise RagError(
+                f"{self.path} cannot be resumed: it was started with another {', '.join(changed)}; "
+                "name a new file to start again"
+            )
+
+    def _recover(self) -> None:
+        """Find the rows that are there, after those that a kill kept from their place are put there."""
+        _cut(self.path)
+        self._merge()
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                where = f"{self.path}:{number}"
+                row = parse_object(line, where)
+                self.done.append(field(row, "id", str, where))
+                if row.get("failed") is True:
+                    self.failed.append(self.done[-1])
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Append one row and flush the file."""
+        self._append(self._file, record)
+
+    def renew(self, record: Mapping[str, Any]) -> None:
+        """Write a row that replaces the one with its id; a kill does not undo it."""
+        if self._renewals is None:
+            try:
+                self._renewals = self._renewed_path.open("a", encoding="utf-8", newline="\n")
+            except OSError as error:
+                raise RagError(f"{self._renewed_path}: cannot be written: {error.strerror}") from error
+        self._append(self._renewals, record)
+
+    def _append(self, file: TextIO, record: Mapping[str, Any]) -> None:
+        try:
+            file.write(dumps(record) + "\n")
+            file.flush()
+        except OSError as error:
+            raise RagError(
+                f"{self.path}: cannot be written: {error.strerror}; resuming (--resume) continues from here"
+            ) from error
+
+    def _merge(self) -> None:
+        """Put the renewed rows in their places, all at once: a kill leaves the old file or the new one."""
+        if not self._renewed_path.exists():
+            return
+        _cut(self._renewed_path)
+        renewed = {field(row, "id", str, where): row for where, row in read_objects(self._renewed_path)}
+        rows = ((field(row, "id", str, where), row) for where, row in read_objects(self.path))
+        write_atomic(self.path, (dumps(renewed.get(key, row)) for key, row in rows))
+        self._renewed_path.unlink()
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close the files and put renewed rows in their places; an error is not replaced by another."""
+        with self._held:
+            if kind is None:
+                self._finish()
+            else:
+                with suppress(UserError):
+                    self._finish()
+
+    def _finish(self) -> None:
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._shut()
+            self._merge()
+        except OSError as error:
+            raise RagError(f"{self.path}: cannot be written: {error.strerror}") from error
+
+    def _shut(self) -> None:
+        for file in (self._file, self._renewals):
+            if file is not None:
+                with suppress(OSError):
+                    file.close()
+
+
+def _cut(path: Path) -> None:
+    """Remove a last row without a line end, which a kill has cut off."""
+    with path.open("rb+") as file:
+        whole = 0
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            whole += len(line)
+        file.truncate(whole)
+
+
+def pending(questions: Iterable[Question], done: Sequence[str]) -> list[Question]:
+    """The questions still to answer; raises `FormatError` if `done` are not the first questions, in order."""
+    listed = list(questions)
+    if [question.id for question in listed[: len(done)]] != list(done):
+        raise FormatError("the rows already written are not the first of these questions; was the file changed?")
+    return listed[len(done) :]

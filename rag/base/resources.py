@@ -1,0 +1,32 @@
+"""Files that ship: prompts, index recipes, benchmarks, reproductions and the handbook, in a wheel or a checkout."""
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["prompts", "indexes", "benchmarks", "reproductions", "handbook"]
+_CHECKOUT = Path(__file__).parents[2]
+_IN_CHECKOUT: dict[Kind, str] = {
+    "prompts": "prompts",
+    "indexes": "indexes",
+    "benchmarks": "eval/benchmarks",
+    "reproductions": "eval/reproductions",
+    "handbook": "docs/handbook",
+}
+
+
+def folder(kind: Kind) -> Traversable:
+    """The folder with the files of that kind; raises `RuntimeError` if they are not installed."""
+    packed = files("rag").joinpath("_shipped", kind)
+    if packed.is_dir():
+        return packed
+    beside = _CHECKOUT / _IN_CHECKOUT[kind]
+    if beside.is_dir():
+        return beside
+    raise RuntimeError(f"this install of attributed-rag lacks its {kind}; reinstall it")
+
+
+def names(kind: Kind, suffix: str) -> list[str]:
+    """The names of the shipped files with that suffix, without it, sorted."""
+    return sorted(f.name.removesuffix(suffix) for f in folder(kind).iterdir() if f.name.endswith(suffix))

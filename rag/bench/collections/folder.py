@@ -1,0 +1,355 @@
+"""The folder of a collection: its files, its manifest `collection.json`, the split, and packing with labels."""
+
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from autoais import formats
+from autoais.base.answers import CitedAnswer, read_answers, to_row, write_answers
+from autoais.base.io.jsonl import dumps, parse_object, round_floats, sync, write_atomic
+from autoais.base.io.locks import file_lock
+from autoais.base.io.provenance import command, sha256_file
+from autoais.base.io.schema import BOOLEAN, INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults
+from autoais.base.io.schema import record as record_schema
+from autoais.formats.human_ratings import SIMULATED_LABELS, TIES, with_facts
+from rag.base.errors import FormatError, RagError, check_type
+from rag.bench.collections.card import card
+from rag.bench.collections.statistics import question_key, statistics_of, whole_labels
+
+MANIFEST, ANSWERS, FILTERED, CARD, SUMS, LOCK, RAW = (
+    "collection.json", "answers.jsonl", "filtered.jsonl", "README.md", "SHA256SUMS", ".lock", "raw",
+)  # fmt: skip
+HAGRID, TRAIN, DEV = "hagrid.jsonl", "hagrid-train.jsonl", "hagrid-dev.jsonl"
+NEW, READY = ".collection.new", ".collection.ready"  # files that are being written, and those that are complete
+VERSION = 1
+_TEMPORARY = re.compile(r"\.[\w-]+\.(?:jsonl|json|md|run\.json)\.\w+|\.SHA256SUMS\.\w+", re.ASCII)
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
+_OBJECT: Schema = {"type": "object"}
+_COUNTS: Schema = {"type": "object", "additionalProperties": INTEGER}
+_FILE = record_schema({"file": STRING, "sha256": STRING})
+_STUDY = record_schema(
+    {
+        "annotators": INTEGER, "alpha": {"type": "object", "additionalProperties": NUMBER_OR_NULL}, "ties": INTEGER,
+        "notes": {"type": "array", "items": STRING},
+    }
+)  # fmt: skip
+_MANIFEST = record_schema(
+    {
+        "collection_version": INTEGER, "name": STRING, "complete": BOOLEAN, "split": _OBJECT, "command": STRING,
+        "licence": record_schema({"answers": TEXT_OR_NULL, "texts": TEXT_OR_NULL}), "versions": _OBJECT,
+        "data": {"type": "object", "additionalProperties": _FILE},
+    },
+    {"statistics": _OBJECT, "settings": _OBJECT, "packed": record_schema({"command": STRING}, {"study": _STUDY})},
+)  # fmt: skip
+_BUILT = record_schema(
+    {},
+    {
+        "settings": record_schema({"trailing": STRING}),
+        "quotes": record_schema({"kind": STRING, "questions": INTEGER, "left_out": INTEGER}, {"incomplete": INTEGER}),
+        "filtered": _COUNTS,
+        "cut": INTEGER,
+        "systems": {
+            "type": "object",
+            "additionalProperties": record_schema(
+                {
+                    "name": STRING, "seed": {"type": ["integer", "null"]}, "asked": INTEGER, "kept": INTEGER,
+                    "quoting": BOOLEAN, "filtered": _COUNTS,
+                    "prompt": record_schema({"name": STRING, "sha256": STRING}) | {"type": ["object", "null"]},
+                    "tokens": record_schema({"read": INTEGER, "written": INTEGER}) | {"type": ["object", "null"]},
+                }
+            ),
+        },
+    },
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A finished collection: its folder and its manifest (`collection.json`)."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    def answers(self) -> Iterator[CitedAnswer]:
+        """Stream the answers, question by question."""
+        return read_answers(self.folder / ANSWERS)
+
+    def in_dev(self) -> Callable[[CitedAnswer], bool]:
+        """Return the test of whether an answer is in the development part."""
+        split = self.manifest["split"]
+        return _in_dev(self.answers(), float(split["dev"]), int(split["seed"]))
+
+
+def open_collection(folder: str | Path) -> Collection:
+    """Open a collection; raises `RagError` if the folder holds none or an unfinished one, `FormatError` if broken."""
+    check_type("folder", folder, "a folder (str or Path)", str, Path)
+    folder = Path(folder)
+    if (folder / READY).is_dir():
+        with writing(folder):
+            pass  # which finishes it
+    manifest = read_manifest(folder)
+    if not manifest["complete"]:
+        raise RagError(f"{folder}: the collection is unfinished; continue it with rag collect build --resume")
+    for fault in faults(manifest, _BUILT):
+        raise FormatError(f"{folder / MANIFEST}: {fault}")
+    return Collection(folder, manifest)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return `collection.json`; raises `RagError` if it is missing, `FormatError` if it is broken."""
+    path = folder / MANIFEST
+    try:
+        manifest = parse_object(path.read_bytes(), str(path))
+    except OSError as error:
+        raise RagError(f"{folder}: not a collection: {MANIFEST} cannot be read: {error.strerror}") from error
+    for fault in faults(manifest, _MANIFEST):
+        raise FormatError(f"{path}: {fault}")
+    split = manifest["split"]
+    if not _is_share(split.get("dev")) or not isinstance(split.get("seed"), int):
+        raise FormatError(f"{path}: field 'split' should have 'dev' (0 to 1) and 'seed'")
+    return manifest
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def check_split(dev: float) -> None:
+    """Raise `RagError` unless the share of the development part is from 0 to 1."""
+    if not _is_share(dev):
+        raise RagError(f"the share of the development part should be from 0 to 1, not {dev}")
+
+
+@contextmanager
+def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold the lock of a folder, which is created; `shared` lets others read it too, but not write.
+
+    Raises `RagError` if another process holds the lock.
+    """
+    busy = RagError(f"{folder}: another process is using it; wait for it, or name another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with file_lock(folder / LOCK, busy, shared=shared):
+            yield
+    except OSError as error:
+        raise RagError(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Hold the lock of a collection; what a kill interrupted is finished first, and an error leaves nothing in `NEW`.
+
+    To finish means: files that were complete are put in their places (`publish`), and others are removed. If an error
+    comes before the first file, a folder that was not there is removed.
+    """
+    is_new = not folder.exists()
+    with locked(folder):
+        if (folder / READY).is_dir():
+            _settle(folder)
+        if (folder / NEW).is_dir():
+            shutil.rmtree(folder / NEW)
+        for path in [*folder.glob(".*"), *folder.glob(f"{RAW}/.*")]:
+            if _TEMPORARY.fullmatch(path.name):
+                path.unlink()
+        try:
+            yield
+        finally:
+            shutil.rmtree(folder / NEW, ignore_errors=True)
+            if is_new and [one.name for one in folder.iterdir()] == [LOCK]:
+                shutil.rmtree(folder)
+
+
+def check_empty(folder: Path) -> None:
+    """Raise `RagError` if the folder holds anything but a lock."""
+    if foreign := sorted(one.name for one in folder.iterdir() if one.name != LOCK):
+        raise RagError(f"{folder} is not empty (it holds {foreign[0]}); name a new folder")
+
+
+def check_language(code: str | None) -> None:
+    """Raise `RagError` unless a language is None or a code (BCP 47)."""
+    if code is not None and not is_language(code):
+        raise RagError(f"the language should be a code such as en or pt-BR, not {code[:40]!r}")
+
+
+def is_language(code: str) -> bool:
+    """Whether a text is a code of a language (BCP 47)."""
+    return _LANGUAGE.fullmatch(code) is not None
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write `collection.json`."""
+    write_atomic(folder / MANIFEST, [dumps(round_floats(dict(manifest)), indent=2)])
+
+
+def publish(folder: Path, manifest: dict[str, Any]) -> Collection:
+    """Put the files in the folder `NEW` in their places, with all that follows from the answers.
+
+    Those are HAGRID's files, the statistics, the manifest, the card and the checksums. Without answers in `NEW` they
+    follow from those that are there. All files change or none: they are written to `NEW`, the folder is renamed to
+    `READY` when they are complete, and then they are moved, which `writing` finishes after a kill.
+    """
+    new = folder / NEW
+
+    def latest(name: str) -> Path:
+        return new / name if (new / name).exists() else folder / name
+
+    answers = latest(ANSWERS)
+    dev, seed = float(manifest["split"]["dev"]), int(manifest["split"]["seed"])
+    in_dev = _in_dev(read_answers(answers), dev, seed)
+    parts = {"all": lambda answer: True}
+    files = {HAGRID: parts["all"]}
+    if 0 < dev < 1:
+        parts |= {"train": lambda answer: not in_dev(answer), "dev": in_dev}
+        files |= {TRAIN: parts["train"], DEV: parts["dev"]}
+    written = [ANSWERS]
+    for name, holds in files.items():
+        write_atomic(new / name, formats.write(filter(holds, read_answers(answers)), "hagrid"))
+        if (new / name).stat().st_size:
+            written.append(name)
+        else:  # a file without rows is no file of HAGRID's format
+            (new / name).unlink()
+    counted = statistics_of(read_answers(answers), parts)
+    manifest["statistics"] = {name: one.table2() for name, one in counted.items()}
+    manifest["labels"] = {name: table for name, one in counted.items() if (table := one.table3())}
+    manifest["labelled_by"] = counted["all"].labelled_by
+    manifest["answers_of"] = dict(sorted(counted["all"].systems.items()))
+    manifest["files"] = written + [name for name in (FILTERED,) if latest(name).exists()]
+    manifest["complete"] = True
+    manifest = round_floats(manifest)
+    write_manifest(new, manifest)
+    write_atomic(new / CARD, [card(manifest).removesuffix("\n")])
+    sums = sorted([*manifest["files"], MANIFEST, CARD])
+    write_atomic(new / SUMS, [f"{sha256_file(latest(name))}  {name}" for name in sums])
+    new.rename(folder / READY)
+    sync(folder)
+    _settle(folder)
+    return Collection(folder, manifest)
+
+
+def _settle(folder: Path) -> None:
+    """Move complete files to their places; a kill at any moment leaves what a second call finishes."""
+    ready = folder / READY
+    for path in list(ready.iterdir()):
+        path.replace(folder / path.name)
+    files = read_manifest(folder)["files"]
+    for name in {HAGRID, TRAIN, DEV} - set(files):
+        (folder / name).unlink(missing_ok=True)
+    sync(folder)
+    ready.rmdir()
+
+
+def _in_dev(answers: Iterable[CitedAnswer], dev: float, seed: int) -> Callable[[CitedAnswer], bool]:
+    """The rule that decides: the questions with the lowest hashes of seed and text; equal questions stay together."""
+    keys = {question_key(answer) for answer in answers}
+    drawn = sorted(keys, key=lambda key: (sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest(), key))
+    chosen = set(drawn[: round(dev * len(keys))])
+    return lambda answer: question_key(answer) in chosen
+
+
+def pack_collection(
+    folder: str | Path,
+    answers: str | Path | None = None,
+    *,
+    licence: str | None = None,
+    text_licence: str | None = None,
+) -> Collection:
+    """Write the files of a collection again; with `answers` from labelled ones (of `rag annotate export`).
+
+    All files change or, after a kill or an error, none. `answers` may differ from the collection's in the labels alone.
+    `licence` is that of the answers, `text_licence` that of the passages, for the card (default: as they are there).
+    Raises `RagError` if an answer is missing, unknown or another one.
+    """
+    opened = open_collection(folder)  # before the lock, which would create the folder
+    with writing(opened.folder):
+        opened = open_collection(folder)
+        manifest = dict(opened.manifest)
+        named = {"answers": licence, "texts": text_licence}
+        known = {name: text for name, text in named.items() if text is not None}
+        manifest["licence"] = {"answers": None, "texts": None} | dict(manifest.get("licence") or {}) | known
+        if answers is not None:
+            path = Path(answers)
+            digest = sha256_file(path) if path.is_file() else ""
+            write_atomic(opened.folder / NEW / ANSWERS, write_answers(_labelled(opened, path)))
+            facts = {"answers": {"file": path.name, "sha256": digest}, "command": command()}
+            manifest["packed"] = facts | _study(path, digest)
+        return publish(opened.folder, manifest)
+
+
+def _study(path: Path, digest: str) -> dict[str, Any]:
+    """What the export that a file is part of says of its study: the number of annotators, agreement, ties, notes."""
+    try:
+        told = parse_object((path.parent / "manifest.json").read_bytes(), "")
+        if told["files"][path.name]["sha256"] != digest:
+            return {}
+        found = {
+            "annotators": sum(one["done"] > 0 and one["id"] not in told.get("without", ()) for one in told["people"]),
+            "alpha": told["alpha"],
+            "ties": told["ties"],
+            "notes": told["notes"],
+        }
+    except (OSError, FormatError, KeyError, TypeError):
+        return {}
+    return {} if any(faults(found, _STUDY)) else {"study": found}
+
+
+def _labelled(collection: Collection, path: Path) -> list[CitedAnswer]:
+    if path.is_file() and (kind := formats.detect(path)) != "answers":
+        raise RagError(
+            f"{path}: is in the format {kind}; give answers.jsonl of `rag annotate export`, which is beside it"
+        )
+    given = {answer.id: answer for answer in formats.read(path, "answers")}
+    found = []
+    if not any(answer.id in given and _is_same(answer, given[answer.id]) for answer in collection.answers()):
+        raise RagError(
+            f"{path}: no answer in it is one of {collection.folder}; it is of another collection, or more than labels "
+            "differs"
+        )
+    for answer in collection.answers():
+        label = given.pop(answer.id, None)
+        if label is None:
+            raise RagError(f"{path}: answer {answer.id!r} of the collection is missing; export the whole study")
+        if not _is_same(answer, label):
+            raise RagError(f"{path}: answer {answer.id!r} is not that of {collection.folder}: more than labels differs")
+        found.append(_with_labels(answer, label))
+    if given:
+        raise RagError(f"{path}: answer {next(iter(given))!r} is not in {collection.folder}")
+    return found
+
+
+def _with_labels(answer: CitedAnswer, label: CitedAnswer) -> CitedAnswer:
+    """The answer with the labels of another one; those of the whole answer follow from its sentences if missing."""
+    sentences = []
+    for one, told in zip(answer.sentences, label.sentences, strict=True):
+        levels = [citation.support for citation in told.citations]
+        cited = (replace(citation, support=level) for citation, level in zip(one.citations, levels, strict=True))
+        one = replace(one, informative=told.informative, attributable=told.attributable, worthy=told.worthy)
+        sentences.append(replace(one, citations=tuple(cited)))
+    whole = whole_labels(label)
+    informative, attributable = whole["informative"], whole["attributable"]
+    facts = {name: label.extra.get(name) for name in (SIMULATED_LABELS, TIES)}
+    answer = replace(answer, sentences=tuple(sentences), informative=informative, attributable=attributable)
+    return with_facts(answer, facts)
+
+
+def _is_same(answer: CitedAnswer, label: CitedAnswer) -> bool:
+    return to_row(_bare(label)) == to_row(_bare(answer))
+
+
+def _bare(answer: CitedAnswer) -> CitedAnswer:
+    """The answer without labels, and without further facts, which an annotation tool may add or drop."""
+    sentences = tuple(
+        replace(
+            one,
+            citations=tuple(replace(citation, support=None) for citation in one.citations),
+            informative=None,
+            attributable=None,
+            worthy=None,
+        )
+        for one in answer.sentences
+    )
+    return replace(answer, sentences=sentences, informative=None, attributable=None, extra={})

@@ -1,0 +1,171 @@
+"""`rag collect report`: HAGRID's tables and figures of any cited answers, and a judge against people's labels."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from autoais import formats
+from autoais.base.answers import CitedAnswer
+from autoais.base.io.jsonl import dumps, round_floats, write_atomic
+from autoais.base.io.provenance import judge_record, provenance
+from autoais.base.types import Judge
+from autoais.formats.base import Notes
+from autoais.judges import open_judge
+from autoais.metrics.rates import Rate
+from rag.base.config import DEFAULT_JUDGE
+from rag.base.errors import RagError, check_type
+from rag.base.progress import Progress, no_progress
+from rag.bench.collections.folder import ANSWERS, MANIFEST, Collection, locked, open_collection
+from rag.bench.collections.report.analyses import Analyses, Similarity, open_similarity
+from rag.bench.collections.report.figures import figures
+from rag.bench.collections.report.page import page
+from rag.bench.collections.statistics import Statistics
+
+VERSION = 2
+NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionReport:
+    """A written report: its page, and its numbers (`report.json`)."""
+
+    page: Path
+    record: dict[str, Any]
+
+
+def report_collection(
+    source: str | Path,
+    out: str | Path | None = None,
+    *,
+    format: str | None = None,  # noqa: A002  (named like the command-line option)
+    corpus: Sequence[str | Path] = (),
+    judge: str | Judge = DEFAULT_JUDGE,
+    similarity: str | None = None,
+    progress: Progress | None = None,
+) -> CollectionReport:
+    """Write report.html, report.json and figures/*.svg and *.png of a collection, or of a file of cited answers.
+
+    `out` is a folder (default: `report` in the collection). Tables 2 and 3 and Figures 3 to 5 are those of Kamalloo et
+    al. (2023). `judge` is compared with people's labels of sentences (`none` leaves that out). `similarity` is
+    `static` or `bertscore` (default: BERTScore where it is installed). `format` and `corpus` are for files, as in
+    `import_collection`. The same answers give the same bytes. Raises `RagError` if there are no answers, and if another
+    process writes the collection or the folder.
+    """
+    check_type("source", source, "a collection or a file (str or Path)", str, Path)
+    path = Path(source)
+    if not path.exists():
+        raise RagError(f"{path}: no such collection or file")
+    if out is None and not path.is_dir():
+        raise RagError("name a folder for the report of a file (--out FOLDER)")
+    folder = path / "report" if out is None else Path(out)
+    opened_judge = open_judge(judge) if isinstance(judge, str) and judge != NONE else judge
+    measured = open_similarity(similarity)
+    texts = [Path(one) for one in corpus]
+    show = progress or no_progress
+    with ExitStack() as locks:
+        if path.is_dir():
+            open_collection(path)  # before the locks, which would create folders
+            if folder.resolve() != path.resolve() and os.access(path, os.W_OK):
+                locks.enter_context(locked(path, shared=True))
+        locks.enter_context(locked(folder))
+        return _written(path, folder, format, texts, opened_judge, measured, show)
+
+
+def _written(
+    path: Path,
+    folder: Path,
+    kind: str | None,
+    corpus: Sequence[Path],
+    judge: str | Judge,
+    similarity: Similarity,
+    show: Progress,
+) -> CollectionReport:
+    collection = open_collection(path) if path.is_dir() else None
+    notes = Notes()
+
+    def answers(counted: Notes) -> Iterator[CitedAnswer]:
+        if collection is not None:
+            return collection.answers()
+        return formats.read(path, kind, corpus=corpus, notes=counted)
+
+    analyses, parts = Analyses(similarity), _parts(collection)
+    for done, answer in enumerate(answers(notes), 1):
+        analyses.add(answer)
+        for holds, statistics in parts.values():
+            if holds(answer):
+                statistics.add(answer)
+        if done % 100 == 0:
+            show("reading", done, done)
+    analyses.close()
+    table2 = {"all": analyses.statistics.table2()} | {name: one.table2() for name, (_, one) in parts.items()}
+    if not table2["all"]["answers"]:
+        raise RagError(f"{path}: no answers in it")
+    table3 = {"all": analyses.statistics.table3()} | {name: one.table3() for name, (_, one) in parts.items()}
+    agreement = None
+    if isinstance(judge, Judge):
+        agreement = _agreement(answers(Notes()), judge, show)
+    drawn = [(one, one.svg(), one.svg(dark=True)) for one in figures(analyses)]
+    for figure, light, _ in drawn:
+        write_atomic(folder / f"figures/{figure.name}.svg", [light.removesuffix("\n")])
+        write_atomic(folder / f"figures/{figure.name}.png", figure.png())
+    inputs = {"answers": path / ANSWERS, "manifest": path / MANIFEST} if collection else {"answers": path}
+    record = round_floats(
+        {
+            "report_version": VERSION,
+            "name": str(collection.manifest["name"]) if collection else path.name,
+            "labelled_by": analyses.statistics.labelled_by,
+            "table2": table2,
+            "table3": {name: table for name, table in table3.items() if table},
+            "systems": dict(sorted(analyses.statistics.systems.items())),
+            "similarity": analyses.similarity.name,
+            "figures": [
+                {"name": one.name, "title": one.title, "text": one.text, "data": one.data} for one, _, _ in drawn
+            ],
+            "autoais": agreement,
+            "notes": notes.by_text(),
+            "provenance": provenance(inputs),
+        }
+    )
+    write_atomic(folder / "report.json", [dumps(record, indent=1)])
+    write_atomic(folder / "report.html", [page(record, drawn).removesuffix("\n")])
+    return CollectionReport(folder / "report.html", record)
+
+
+def _parts(collection: Collection | None) -> dict[str, tuple[Callable[[CitedAnswer], bool], Statistics]]:
+    """The parts of a collection that is split."""
+    if collection is None or "train" not in collection.manifest.get("statistics", {}):
+        return {}
+    in_dev = collection.in_dev()
+    return {"train": (lambda answer: not in_dev(answer), Statistics()), "dev": (in_dev, Statistics())}
+
+
+def _agreement(answers: Iterator[CitedAnswer], judge: Judge, show: Progress) -> dict[str, Any] | None:
+    """How a judge agrees with people's labels, and the share that each calls attributable; None without labels."""
+    from autoais.meta.evaluate import Rows, estimates_of, judged, one_set, rows_by_set
+
+    labels = [replace(label, dataset="all") for answer in answers for label in formats.labels_of(answer)]
+    if not labels:
+        return None
+    show(f"judging with {judge.name}", 0, len(labels))
+    rows: Rows = rows_by_set(judged(labels, judge))["all"]
+
+    def shares(number: int | None) -> dict[str, Any]:
+        there = rows.decided if number is None else rows.decided & (rows.system == number)
+        questions = [int(one) for one in rows.question[there]]
+        sides = {"people": rows.truth[there], "judge": rows.said[there]}
+        return {side: Rate.of([bool(yes) for yes in said], questions).record() for side, said in sides.items()}
+
+    about = {key: value for key, value in judge_record(judge).items() if key != "usage"}
+    return {
+        "judge": judge.name,
+        "judged_by": about,
+        "labels": len(labels),
+        "attributable_by": {
+            "all": shares(None),
+            "systems": {name: shares(number) for number, name in enumerate(rows.systems)},
+        },
+        **one_set(rows, estimates_of(rows)),
+    }

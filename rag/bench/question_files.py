@@ -1,0 +1,140 @@
+"""Questions with what a benchmark or a collection knows of them: kind, collection, answerable, given passages."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from autoais.base.errors import FormatError
+from autoais.base.io.files import lines
+from autoais.base.io.jsonl import field, identifier, read_objects, strings
+from autoais.base.io.schema import faults
+from autoais.formats.hagrid import HAGRID, passages_of
+from autoais.formats.questions import read_questions
+from rag.base.types import Passage, Question
+
+
+@dataclass(frozen=True, slots=True)
+class BenchQuestion:
+    """A question of a benchmark.
+
+    `collection` names its corpus, if the benchmark has several. `answerable` is false if no passage answers it.
+    `passages` come with the question (task `given`); their texts are empty if only the ids are known. `language` is a
+    code such as `en`, if the data says it.
+    """
+
+    question: Question
+    kind: str | None = None
+    collection: str | None = None
+    answerable: bool = True
+    passages: tuple[Passage, ...] = ()
+    language: str | None = None
+
+    def row(self) -> dict[str, Any]:
+        """Return the question as a row of `questions.jsonl`, which `read_questions` of autoais reads too."""
+        asked = self.question
+        return {
+            "id": asked.id,
+            "question": asked.text,
+            "answers": list(asked.answers),
+            "gold": list(asked.gold),
+            "nuggets": [list(phrases) for phrases in asked.nuggets],
+            "answerable": self.answerable,
+            "kind": self.kind,
+            "collection": self.collection,
+            **({} if self.language is None else {"language": self.language}),
+            "passages": [passage_row(passage) for passage in self.passages],
+        }
+
+
+def read_bench_questions(path: Path, part: str | None = None) -> list[BenchQuestion]:
+    """Read the questions of a file in any format of `read_questions`; raises `FormatError` for a broken row.
+
+    Also for one that is not answerable and has answers.
+
+    Rows of jsonl may also have `answerable`, `kind`, `collection`, `language`, `part`, and `passages` (ids, or objects
+    with id, title and text), `docids`, or HAGRID's `quotes`. `part` keeps the questions of that part.
+    """
+    questions = list(read_questions(path))
+    first = next((line for line in lines(path) if line.strip()), b"").removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not first.startswith(b"{"):
+        return [BenchQuestion(question) for question in questions]
+    rows = read_objects(path)
+    return [
+        _asked(question, row, where)
+        for question, (where, row) in zip(questions, rows, strict=True)
+        if part is None or row.get("part") == part
+    ]
+
+
+def _asked(question: Question, row: Mapping[str, Any], where: str) -> BenchQuestion:
+    answerable = field(row, "answerable", bool, where) if "answerable" in row else True
+    if not answerable and question.answers:
+        raise FormatError(
+            f"{where}: field 'answerable' is false, and the question has answers; leave out one of the two"
+        )
+    kind, collection, language = (
+        None if row.get(name) is None else field(row, name, str, where) for name in ("kind", "collection", "language")
+    )
+    passages = tuple(_passages(row, where))
+    try:
+        "".join(text for one in passages for text in (one.id, one.contents)).encode()
+    except UnicodeEncodeError:
+        raise FormatError(f"{where}: a passage has a lone surrogate, which is not a character") from None
+    return BenchQuestion(question, kind, collection, answerable, passages, language)
+
+
+def _passages(row: Mapping[str, Any], where: str) -> Iterator[Passage]:
+    if "quotes" in row:
+        for fault in faults(row, HAGRID.schema):
+            raise FormatError(f"{where}: {fault}")
+        yield from passages_of(row).values()
+        return
+    listed = row.get("passages")
+    if listed is None:
+        listed = strings(row, "docids", where)
+    if not isinstance(listed, list | tuple):
+        raise FormatError(f"{where}: field 'passages' should be a list of ids or of passages")
+    seen = set()
+    for one in listed:
+        if not isinstance(one, str | dict):
+            raise FormatError(f"{where}: field 'passages' should be a list of ids or of passages")
+        passage = Passage(one) if isinstance(one, str) else passage_of(one, where)
+        if not passage.id.strip() or passage.id in seen:
+            raise FormatError(f"{where}: passage id {passage.id!r} is empty or occurs twice")
+        seen.add(passage.id)
+        yield passage
+
+
+def passage_row(passage: Passage) -> dict[str, Any]:
+    """Return a passage as JSON, without what is derived from the rest."""
+    return {
+        "id": passage.id,
+        "title": passage.title,
+        "section": passage.section,
+        **({} if passage.headings == passage.default_headings else {"headings": passage.headings}),
+        **({} if passage.page is None else {"page": passage.page}),
+        "text": passage.text,
+    }
+
+
+def passage_of(row: Mapping[str, Any], where: str) -> Passage:
+    """Return the passage of a row (`passage_row`); title, section, headings, page and text may be missing."""
+    texts = {
+        name: field(row, name, str, where)
+        for name in ("title", "section", "headings", "text")
+        if row.get(name) is not None
+    }
+    page = field(row, "page", int, where) if row.get("page") is not None else None
+    return Passage(identifier(row, "id", where), page=page, **texts)
+
+
+def sample(questions: Iterable[BenchQuestion], limit: int | None, seed: int) -> list[BenchQuestion]:
+    """Return `limit` questions in their order, drawn by a hash of seed and id; a larger sample holds a smaller one."""
+    listed = list(questions)
+    if limit is None or limit >= len(listed):
+        return listed
+    drawn = sorted(listed, key=lambda one: sha256(f"{seed}:{one.question.id}".encode()).digest())[:limit]
+    chosen = {one.question.id for one in drawn}
+    return [one for one in listed if one.question.id in chosen]

@@ -1,0 +1,256 @@
+"""`rag annotate`: parse, call, print."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rag.commands.options import JsonOption, note, print_json
+
+if TYPE_CHECKING:
+    from rag.annotate.types import Progress
+
+# Commands import what they use, so that `rag --help` loads no engine.
+
+annotate_app = typer.Typer(no_args_is_help=True, help="Let people judge cited answers.")
+
+StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")]
+PeopleArgument = Annotated[list[str], typer.Argument(metavar="PERSON", help="Names of people.")]
+BaseOption = Annotated[
+    str | None,
+    typer.Option("--base-url", metavar="URL", help="Public address of the study, such as https://study.example.org."),
+]
+HostOption = Annotated[str, typer.Option(help="Address to listen on; any other address lets other machines connect.")]
+
+_PORT = 8000
+_POOLS = {
+    "study": "to judge",
+    "training": "in the training round",
+    "gold": "gold",
+    "flagged": "incomplete, flagged",
+    "judged": "left to the judge",
+    "check": "judged by nobody, as attention checks have their texts",
+}
+
+
+@annotate_app.command()
+def init(
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder to create.")],
+    answers: Annotated[
+        Path | None, typer.Option(help="Answers to judge, in any format of `autoais schema`.", show_default=False)
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="Items to judge instead of answers (items.jsonl), such as captions of tables.")
+    ] = None,
+    scheme: Annotated[str, typer.Option(help="Annotation scheme; see `rag annotate schemes`.")] = "ais",
+    annotators: Annotated[int, typer.Option(help="Number of people per item; an even number allows ties.")] = 5,
+    kind: Annotated[str, typer.Option(help="Kind of the answers: qa or summarization.")] = "qa",
+    training: Annotated[
+        Path | None, typer.Option(help="Items of the training round (jsonl, with expected verdicts).")
+    ] = None,
+    gold: Annotated[Path | None, typer.Option(help="Gold items to mix in (jsonl, with expected verdicts).")] = None,
+    attention_checks: Annotated[
+        int, typer.Option(min=0, help="Number of items to turn into gold items, with the sources of other items.")
+    ] = 0,
+    title: Annotated[str, typer.Option(help="Title of the pages.")] = "Annotation study",
+    seed: Annotated[int, typer.Option(help="Seed of the order of items.")] = 0,
+    database: Annotated[
+        str,
+        typer.Option(metavar="URL", help="PostgreSQL database (default: a file in the folder).", show_default=False),
+    ] = "",
+    flag_incomplete: Annotated[
+        bool, typer.Option("--flag-incomplete", help="Keep and flag items with missing parts instead of stopping.")
+    ] = False,
+    triage: Annotated[
+        str | None, typer.Option(metavar="JUDGE", help="Judge that selects items for people, as for `autoais score`.")
+    ] = None,
+    confident: Annotated[float, typer.Option(help="Probability from which the judge counts as sure.")] = 0.9,
+    sample: Annotated[float, typer.Option(help="Share of the items with a sure verdict that people also judge.")] = 0.2,
+) -> None:
+    """Create a study. STUDY/study.toml has further settings."""
+
+    from rag.annotate.create import create_study
+    from rag.annotate.schemes import KINDS
+    from rag.annotate.settings import settings_of
+    from rag.base.errors import UsageError
+    from rag.commands.display import note
+
+    if kind not in KINDS:
+        raise UsageError(f"--kind should be one of {', '.join(KINDS)}, found {kind!r}")
+    chosen = {"scheme": scheme, "annotators": annotators, "title": title, "seed": seed, "database": database}
+    made = create_study(
+        study,
+        items=items,
+        answers=answers,
+        training=training or (),
+        gold=gold or (),
+        settings=settings_of(chosen),
+        kind=kind,
+        flag_incomplete=flag_incomplete,
+        attention=attention_checks,
+        judge=triage,
+        confident=confident,
+        sampled=sample,
+    )
+    made.close()
+    for pool, n in sorted(made.pools.items()):
+        typer.echo(f"{n:,} {'item' if n == 1 else 'items'}: {_POOLS[pool]}")
+    if annotators % 2 == 0:
+        note(f"note: {annotators} people can tie; an admin decides ties, which have no label until then")
+    typer.echo(f"Next: edit {study / 'study.toml'}, then `rag annotate invite {study} NAME`.")
+
+
+@annotate_app.command()
+def schemes() -> None:
+    """List the annotation schemes."""
+    from rag.annotate.schemes import SCHEMES
+
+    width = max(map(len, SCHEMES))
+    for one in SCHEMES.values():
+        typer.echo(f"{one.name:{width}}  {one.description}")
+
+
+@annotate_app.command()
+def invite(
+    study: StudyArgument,
+    people: PeopleArgument,
+    admin: Annotated[bool, typer.Option("--admin", help="Allow them to see progress, adjudicate and export.")] = False,
+    days: Annotated[float | None, typer.Option(help="Number of days until the links end (default: never).")] = None,
+    base_url: BaseOption = None,
+) -> None:
+    """Print a personal link for each person; their earlier links end."""
+    from rag.annotate.create import open_study
+    from rag.web.security import allowed_hosts
+
+    opened = open_study(study)
+    try:
+        allowed_hosts(base_url)  # a link that nobody can follow must not end an earlier one
+        for person in people:
+            token = opened.invite(person, "admin" if admin else None, days=days)
+            typer.echo(f"{person}\t{(base_url or f'http://127.0.0.1:{_PORT}').rstrip('/')}/in/{token}")
+    finally:
+        opened.close()
+
+
+@annotate_app.command()
+def revoke(study: StudyArgument, people: PeopleArgument) -> None:
+    """End the links of people; their ratings stay."""
+    from rag.annotate.create import open_study
+
+    opened = open_study(study)
+    try:
+        for person in people:
+            opened.revoke(person)
+            typer.echo(f"{person}: the link is revoked")
+    finally:
+        opened.close()
+
+
+@annotate_app.command()
+def serve(
+    study: StudyArgument,
+    host: HostOption = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on (0: any free port).")] = _PORT,
+    base_url: BaseOption = None,
+) -> None:
+    """Serve the pages of a study until Ctrl-C."""
+    from rag.annotate.app import create_app
+    from rag.annotate.create import open_study
+    from rag.annotate.guidelines import note_guidelines
+    from rag.base.errors import UsageError
+    from rag.commands.display import counted
+    from rag.retrieval.client import is_loopback
+    from rag.web.server import address, other_address
+    from rag.web.server import serve as serve_app
+
+    if base_url is None and not is_loopback(host):
+        example = other_address(host, port, "study.example.org")
+        raise UsageError(f"--host {host} needs --base-url too, the address that people type, such as {example}")
+    opened = open_study(study)
+    try:
+        note_guidelines(opened)  # a missing file is told here, not to annotators
+        typer.echo(
+            f"{opened.settings.title}: {counted(opened.pools.get('study', 0), 'item')}, scheme {opened.scheme.name}"
+        )
+        if base_url is None and port not in (0, _PORT):
+            typer.echo(f"Links of `rag annotate invite` need --base-url {address(host, port)}")
+        serve_app(create_app(opened, base_url), host=host, port=port, tell=typer.echo)
+    finally:
+        opened.close()
+
+
+@annotate_app.command()
+def progress(study: StudyArgument, as_json: JsonOption = False) -> None:
+    """Show the progress of a study and its people."""
+    from dataclasses import asdict
+
+    from rag.annotate.create import open_study
+
+    opened = open_study(study)
+    try:
+        found = opened.progress()
+    finally:
+        opened.close()
+    if as_json:
+        from autoais.base.io.jsonl import round_floats
+
+        print_json(round_floats(asdict(found)))
+    else:
+        _show(found)
+
+
+def _show(found: "Progress") -> None:
+    from autoais.base.terminal import new_console, new_table
+    from rag.commands.display import counted
+
+    console = new_console()
+    finished = f"{found.finished:,} of {counted(found.total, 'item')} finished"
+    console.print(f"{finished}, {counted(found.ratings, 'verdict')}, {counted(found.ties, 'tie')} of finished items")
+    shares = (f"{counted(items, 'item')} with {counted(n, 'rating')}" for n, items in found.items.items())
+    console.print(", ".join(shares))
+    for question, alpha in found.alpha.items():
+        console.print(f"{question}: alpha {_number(alpha)}")
+    heads = ("person", "done", "flags", "s/item", "gold right", "audits right", "agreement", "state")
+    table = new_table(*heads)
+    table.columns[-1].justify = "left"
+    for one in found.people:
+        state = "revoked" if one.revoked else one.blocked or ("" if one.passed else "in training")
+        gold = f"{_number(one.gold_right)} of {one.gold}" if one.gold else "-"
+        audits = f"{_number(one.audit_right)} of {one.audited}" if one.audited else "-"
+        numbers = (
+            str(one.done),
+            str(one.flagged),
+            _number(one.median_seconds, 1),
+            gold,
+            audits,
+            _number(one.agreement),
+        )
+        table.add_row(one.id, *numbers, state)
+    console.print(table)
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+@annotate_app.command()
+def export(
+    study: StudyArgument,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="NAME", help="Person whose ratings are ignored; repeatable."),
+    ] = None,
+) -> None:
+    """Write the ratings, the answers with the consensus, and a manifest."""
+    from rag.annotate.create import open_study
+
+    opened = open_study(study)
+    try:
+        manifest = opened.export(out, without=without or ())
+    finally:
+        opened.close()
+    for name, file in manifest["files"].items():
+        typer.echo(f"{out / name}: {file['bytes']:,} bytes")
+    for line in manifest["notes"]:
+        note(line)

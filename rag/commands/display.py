@@ -1,0 +1,561 @@
+"""Terminal output: answers with marked spans, hit lists and progress; colour in a terminal, plain text in a pipe."""
+
+import re
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from rag.answer.yes_no import asked_there
+from rag.base.types import Answer, Hit, Passage, Question
+
+if TYPE_CHECKING:
+    from rag.answer.answer_files import AnswerRun
+    from rag.answer.conversation import Conversation
+    from rag.answer.systems import SystemKind
+    from rag.documents.report import ReadReport
+    from rag.index.files import FileRecord
+    from rag.index.listing import FoundIndex
+    from rag.retrieval.planning import Plan
+
+_KINDS = 12  # of files that are not read, the most frequent
+_EXAMPLES = 3  # of files that are not read
+_SPAN = "bold green"
+_FILE_STEPS = ("fetching", "reading")  # of an index that changes, which count files or pages
+_CORRECTIONS, _LONGEST_LINE = 9, 160  # sentences that are not as a streamed text says, and characters of a line
+_OTHERS = 9  # headings of passages that are not cited
+
+
+def _console(*, stderr: bool = False) -> Console:
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def note(text: str) -> None:
+    """Print a line to standard error."""
+    _console(stderr=True).print(_clean(text), soft_wrap=True)
+
+
+def counted(n: int, noun: str) -> str:
+    """Format a count with its noun: `1 passage`, `1,200 passages`."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def megabytes(n: int) -> str:
+    """Format bytes in MB: 1234567890 is `1,235 MB`, 345678 is `0.3 MB`, and 45678 is `46 kB`."""
+    return f"{n / 1e3:.0f} kB" if 0 < n < 1e5 else f"{n / 1e6:,.{int(0 < n < 9.5e6)}f} MB"
+
+
+_JOINERS = "\u200c\u200d\u200e\u200f"  # invisible, but needed in Persian, Arabic and emoji
+
+
+def _clean(text: str) -> str:
+    """Remove control characters and overrides, so that a passage cannot control the terminal, and empty lines."""
+    text = re.sub(r"\n\s*\n", "\n", text)
+    return "".join(c if c.isprintable() or c in "\n\t" + _JOINERS else " " if c.isspace() else "�" for c in text)
+
+
+def show_answer(answer: Answer, console: Console | None = None) -> None:
+    """Print the answer with `[n]` markers, then the passages; cited ones in full, quotes marked.
+
+    The short answer comes first if the passages agree on it; otherwise it is bold in the text. Before an answer that
+    begins with a quoted "Yes" or "No" stands what it is about.
+    """
+    console = console or _console()
+    if answer.abstained:
+        _show_reason(answer, console)
+    else:
+        wrap = not console.is_terminal
+        if about := asked_there(answer):
+            console.print(Text(_clean(f'About "{about}":'), style="dim"), soft_wrap=wrap)
+        if answer.headline:
+            console.print(Text(_clean(answer.headline), style="bold"), soft_wrap=wrap)
+        text = Text(_clean(str(answer)), style="" if answer.short_answer else "bold")
+        if answer.short_answer and not answer.headline:
+            text.highlight_regex(rf"(?<!\w){re.escape(_clean(answer.short_answer))}(?!\w)", style="bold")
+        console.print(text, soft_wrap=wrap)
+    for line in _repair_notes(answer):
+        console.print(_clean(line), style="yellow", soft_wrap=True)
+    _show_passages(console, answer, [(n, hit) for n, _, hit in answer.numbered()])
+    _show_confidence(answer, console)
+
+
+def show_streamed(pieces: Iterator[str | Answer]) -> Answer:
+    """Print a text as it arrives, then unresolved markers and the passages, numbered as in the model's prompt."""
+    console = _console()
+    answer, told = None, []
+    for piece in pieces:
+        if isinstance(piece, Answer):
+            answer = piece
+        elif piece:
+            told.append(piece)
+            console.print(Text(_clean(piece), style="bold"), end="", soft_wrap=True)
+            console.file.flush()
+    if answer is None:
+        raise RuntimeError("the stream ended without an answer")
+    if any(piece.strip() for piece in told):
+        console.print()
+    if answer.abstained:
+        _show_reason(answer, console)
+    for line in _repair_notes(answer):
+        console.print(_clean(line), style="yellow", soft_wrap=True)
+    by_id = {hit.passage.id: hit for _, _, hit in answer.numbered()}
+    shown = dict.fromkeys([*answer.trace.get("shown", ()), *by_id])
+    for line in _corrections(answer, {identifier: n for n, identifier in enumerate(shown, 1)}):
+        console.print(_clean(line), style="yellow", soft_wrap=True)
+    cited = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
+    listed = [(n, by_id[identifier]) for n, identifier in enumerate(shown, 1)]
+    _show_passages(console, answer, sorted(listed, key=lambda one: one[1].passage.id not in cited))
+    _show_confidence(answer, console)
+    return answer
+
+
+def _corrections(answer: Answer, numbers: Mapping[str, int]) -> Iterator[str]:
+    """What is not as a streamed text says: a line for each sentence that got another citation, or has none."""
+    lines = []
+    for sentence in answer.sentences:
+        cites = dict.fromkeys(f"[{numbers[one.passage]}]" for one in sentence.citations)
+        if any(one.origin in ("moved", "attached") for one in sentence.citations):
+            lines.append(f"the source is {', '.join(cites)}: {sentence.text}")
+        elif not cites:
+            lines.append(f"without a source: {sentence.text}")
+    for line in lines[:_CORRECTIONS]:
+        yield line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
+    if len(lines) > _CORRECTIONS:
+        yield f"and {len(lines) - _CORRECTIONS} more"
+
+
+def _repair_notes(answer: Answer) -> Iterator[str]:
+    """A line if the text was cut, one for each unresolved marker, and one that counts repaired citations."""
+    if answer.trace.get("repeated"):
+        yield "cut: the model repeated itself"
+    elif answer.trace.get("stopped") and not answer.abstained:
+        yield "cut: the model reached its limit of tokens; a larger --context gives it more"
+    for one in answer.unresolved:
+        yield f"{one.marker} points to no passage ({one.reason})"
+    repair = answer.trace.get("repair", {})
+    descriptions = {
+        "moved": "moved to a supporting passage",
+        "attached": "attached to an uncited sentence",
+        "removed": "removed",
+    }
+    done = [f"{counted(repair[kind], 'citation')} {what}" for kind, what in descriptions.items() if repair.get(kind)]
+    if done:
+        yield f"checked: {', '.join(done)}"
+    if dropped := sum(one["after"] is None for one in answer.trace.get("revised", ())):
+        yield f"left out: {counted(dropped, 'sentence')} that no passage supports"
+
+
+def _show_reason(answer: Answer, console: Console) -> None:
+    what = "Failed" if answer.failed else "Not answered"
+    console.print(_clean(f"{what}: {answer.reason}."), style="yellow", soft_wrap=True)
+    if answer.confidence is not None:
+        console.print("Use --min-confidence 0 to always answer.", style="dim", soft_wrap=True)
+
+
+def _show_confidence(answer: Answer, console: Console) -> None:
+    """Print the confidence of an answer; the reason of an abstention names it already."""
+    if answer.confidence is not None and not answer.abstained:
+        console.print(f"\nconfidence {answer.confidence:.2f}", style="dim")
+
+
+def _show_passages(console: Console, answer: Answer, listed: Sequence[tuple[int, Hit]]) -> None:
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for sentence in answer.sentences:
+        for citation in sentence.citations:
+            spans.setdefault(citation.passage, []).append(citation.span)
+    others = 0
+    for n, hit in listed:
+        cited = spans.get(hit.passage.id)
+        if cited or (n == 1 and not spans):
+            _show_passage(console, f"[{n}]", hit.passage, cited or [])
+        else:
+            others += 1
+            if others == 1:
+                console.print("\nAlso found:", style="dim")
+            if others <= _OTHERS:
+                console.print(_heading(f"[{n}]", hit.passage), soft_wrap=True)
+    if others > _OTHERS:
+        console.print(f"and {others - _OTHERS} more", style="dim", soft_wrap=True)
+
+
+def show_uncited(answer: Answer) -> None:
+    """Print the number of sentences without a source, if any, to standard error."""
+    uncited = sum(not sentence.citations for sentence in answer.sentences)
+    if uncited:
+        of = f"{uncited} of {counted(len(answer.sentences), 'sentence')}"
+        note(f"{of} without a source{': not supported by any retrieved passage' if answer.hits else ''}")
+
+
+def show_hits(question: Question, hits: Sequence[Hit]) -> None:
+    """Print the hits of a query, best first, with scores."""
+    console = _console()
+    console.print(f"{_clean(question.text)}: {counted(len(hits), 'passage')}", soft_wrap=True)
+    for rank, hit in enumerate(hits, 1):
+        _show_passage(console, f"{rank}.", hit.passage, [], f", score {_score(hit.score)}")
+
+
+def _score(score: float) -> str:
+    """A score with three significant digits; whole if it is larger."""
+    return f"{score:.0f}" if 1000 <= abs(score) < 1e15 else f"{score:#.3g}".removesuffix(".")
+
+
+def _show_passage(
+    console: Console, label: str, passage: Passage, spans: Sequence[tuple[int, int]], told: str = ""
+) -> None:
+    console.print()
+    console.print(_heading(label, passage).append(told, style="dim"), soft_wrap=True)
+    text, end = Text(), 0
+    # Spans are coloured in a terminal and marked with >> << elsewhere.
+    coloured = console.is_terminal and not console.is_dumb_terminal
+    opening, closing = ("", "") if coloured else (">>", "<<")
+    for start, stop in _merged(passage.text, spans):
+        text.append(_clean(passage.text[end:start]))
+        text.append(opening + _clean(passage.text[start:stop]) + closing, style=_SPAN)
+        end = stop
+    text.append(_clean(passage.text[end:]))
+    console.print(Padding(text, (0, 0, 0, 4)) if console.is_terminal else text, soft_wrap=not console.is_terminal)
+
+
+def _merged(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans in order; those that overlap, or have only white space between them, are one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(span for span in spans if span[0] < span[1]):
+        if found and not text[found[-1][1] : start].strip():
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _heading(label: str, passage: Passage) -> Text:
+    heading = Text(f"{label} ", style="cyan")
+    heading.append(_clean(passage.headings), style="bold")
+    if passage.page is not None:
+        heading.append(f", page {passage.page}")
+    heading.append(f"  ({_clean(passage.id)})", style="dim")
+    return heading
+
+
+def show_evaluation(result: dict[str, Any]) -> None:
+    """Print the result of `rag.bench.retrieval_runs.evaluate_files`: one table per run, then the notes."""
+
+    from autoais.base.terminal import clean, new_console, new_table
+
+    console = new_console()
+    console.print(f"{counted(result['topics'], 'topic')}, {result['relevant']:,} relevant {result['level']}")
+    baseline = result["baseline"]
+    for run in result["runs"]:
+        against = baseline is not None and run["run"] != baseline
+        columns = ("difference", "95 % interval", "p", "better", "worse") if against else ()
+        table = new_table("measure", "value", "95 % interval", "n", *columns)
+        for name, mean in run["measures"].items():
+            cells = [f"{mean['value']:.4f}", "[{:.4f}, {:.4f}]".format(*mean["interval95"]), str(mean["n"])]
+            if against:
+                one = mean["difference"]
+                interval = "[{:+.4f}, {:+.4f}]".format(*one["interval95"])
+                cells += [f"{one['value']:+.4f}", interval, f"{one['p']:.4f}", str(one["better"]), str(one["worse"])]
+            table.add_row(name, *cells)
+        role = ", the baseline" if run["run"] == baseline else ""
+        console.print()
+        console.print(clean(f"{run['run']} ({run['tag']}){role}"), style="bold")
+        console.print(table)
+        if against:
+            methods = ", ".join(sorted({mean["difference"]["method"] for mean in run["measures"].values()}))
+            console.print(clean(f"difference from {baseline}; p: {methods}, two-sided, not corrected for their number"))
+    if result["notes"]:
+        console.print()
+    for line in result["notes"]:
+        console.print(clean(line))
+
+
+def show_systems(systems: Mapping[str, "SystemKind"]) -> None:
+    """Print a table of the systems."""
+    from rich.table import Table
+
+    table = Table("system", "answers with", "retriever, k", "needs", box=None, pad_edge=False)
+    for name, kind in systems.items():
+        table.add_row(name, _clean(kind.description), f"{kind.recipe}, {kind.k}" if kind.k else "none", kind.requires)
+    _console().print(table)
+
+
+def show_plan(plan: "Plan", price: float | None) -> None:
+    """Print what each step of a plan takes, and all together; `price` is that of an hour of this machine."""
+    from autoais.base.terminal import new_table
+
+    console = _console()
+    table = new_table("step", "time", "disk", "memory to build", "memory to search")
+    for step in plan.steps:
+        sizes = (step.disk, step.memory, step.resident)
+        table.add_row(step.name, duration(step.seconds), *map(megabytes, sizes))
+    sizes = (plan.disk, plan.memory, plan.resident)
+    table.add_row("in all", duration(plan.seconds), *map(megabytes, sizes), style="bold")
+    console.print(f"{counted(plan.passages, 'passage')}; {plan.sampled:,} measured on {_clean(plan.processor)}")
+    console.print(table)
+    for step in plan.steps:
+        if step.why:
+            console.print(_clean(f"{step.name}: {step.why}"), soft_wrap=True)
+    if price is not None:
+        console.print(f"cost {plan.seconds / 3600 * price:,.2f} at {price:g} an hour")
+
+
+def duration(seconds: float) -> str:
+    """Format seconds: `40 s`, `12 min`, `3.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3600:.1f} h"
+
+
+def show_indexes(found: Sequence["FoundIndex"]) -> None:
+    """Print the indexes that were found, one line each."""
+    console = _console()
+    for one in found:
+        if one.problem:
+            console.print(_clean(f"{one.path}: {one.problem}"), style="yellow", soft_wrap=True)
+            continue
+        parts = f", with {', '.join(one.parts)}" if one.parts else ""
+        told = f"{counted(one.passages, 'passage')} of {', '.join(one.sources)}{parts}, {megabytes(one.bytes)}"
+        console.print(_clean(f"{one.path}: {told}"), soft_wrap=True)
+
+
+def show_files(records: Sequence["FileRecord"]) -> None:
+    """Print the files of an index with the number of their passages."""
+    console = _console()
+    for record in records:
+        notes = f", {record.bad:,} skipped" if record.bad else ""
+        notes += f", repeats {record.twin}" if record.twin else ""
+        console.print(_clean(f"{record.name}: {counted(record.passages, 'passage')}{notes}"), soft_wrap=True)
+    total = sum(record.passages for record in records)
+    note(f"{counted(len(records), 'file')}, {counted(total, 'passage')}")
+
+
+def left_out(report: "ReadReport") -> Iterator[str]:
+    """What the readers of documents left out, and why: a line each for parts, repeated files, links and other files."""
+    if report.dropped:
+        yield f"left out of documents: {_each(report.dropped)}"
+    if report.twins:
+        name, twin = next(iter(report.twins.items()))
+        repeats = "repeats" if len(report.twins) == 1 else "repeat"
+        yield f"left out {counted(len(report.twins), 'file')} that {repeats} another, such as {name} ({twin})"
+    if report.links:
+        leads = "leads" if report.links == 1 else "lead"
+        yield f"left out {counted(report.links, 'link')} that {leads} out of the folder: name the target as a source"
+    if report.unread:
+        kinds = report.unread.most_common()
+        told = [f"{count:,} {kind}" for kind, count in kinds[:_KINDS]]
+        if rest := kinds[_KINDS:]:
+            told.append(f"{sum(count for _, count in rest):,} of {counted(len(rest), 'other kind')}")
+        shown = [report.examples.get(kind, []) for kind, _ in kinds]
+        names = [name for number in range(_EXAMPLES) for one in shown for name in one[number : number + 1]]
+        yield f"not read, as they are no documents: {', '.join(told)}; such as {', '.join(names[:_EXAMPLES])}"
+    if report.passed:
+        yield f"not read: {_each(report.passed)}"
+
+
+def _each(counts: Counter[str]) -> str:
+    """How many there are of each thing, the most frequent first: `2 listings of source code, 1 redirect`."""
+    found = ((count, what.partition(" ")) for what, count in counts.most_common())
+    return ", ".join(f"{counted(count, noun)}{space}{rest}" for count, (noun, space, rest) in found)
+
+
+def show_passages(passages: Iterable[Passage]) -> None:
+    """Print passages with their headings and ids."""
+    console = _console()
+    for number, passage in enumerate(passages, 1):
+        _show_passage(console, f"{number}.", passage, [])
+
+
+def answered(run: "AnswerRun", out: Path, price: tuple[float, float] | None) -> Iterator[str]:
+    """The summary lines of a run of `rag answer`."""
+    if run.served is not None:
+        yield f"model server: {run.served}"
+    if run.prompt_tokens or run.completion_tokens:
+        cost = f": {run.cost(price):.4f} at the given price" if price else ""
+        yield f"{run.prompt_tokens:,} input tokens, {run.completion_tokens:,} output tokens{cost}"
+    hint = f", {run.failed} of them failed (--retry-failed asks again)" if run.failed else ""
+    yield f"{counted(run.answers, 'answer')} in {out}{hint}"
+
+
+def converse(conversation: "Conversation", *, stream: bool = False) -> None:
+    """Answer questions typed at a prompt until end of file (Ctrl-D), follow-ups included; keeps an input history.
+
+    A question that fails is told in one line, and the prompt goes on.
+    """
+    import readline
+
+    from rag.base.config import state_folder
+    from rag.base.errors import UserError
+
+    history = state_folder() / "history"
+    with suppress(OSError):
+        readline.read_history_file(history)
+    before = readline.get_current_history_length()
+    note("Ask a question, or press Ctrl-D to leave.")
+    try:
+        while True:
+            try:
+                question = input("> ").strip()
+            except (EOFError, KeyboardInterrupt):
+                break
+            try:
+                if question:
+                    _converse(conversation, question, stream=stream)
+            except UserError as error:
+                note(str(error))
+        print(file=sys.stderr)  # noqa: T201  (ends the line of the prompt)
+    finally:
+        with suppress(OSError):
+            _keep_history(history, readline.get_current_history_length() - before)
+
+
+def _converse(conversation: "Conversation", question: str, *, stream: bool) -> None:
+    asked = conversation.standalone(question)
+    if asked != question:
+        note(f"searched for: {asked}")
+    if stream:
+        conversation.remember(question, show_streamed(conversation.system.stream(asked)))
+    else:
+        answer = conversation.system.ask(asked)
+        conversation.remember(question, answer)
+        show_answer(answer)
+        show_uncited(answer)
+
+
+def _keep_history(history: Path, new: int) -> None:
+    import readline
+
+    history.parent.mkdir(parents=True, exist_ok=True)
+    history.touch(mode=0o600)
+    readline.set_history_length(1000)
+    if hasattr(readline, "append_history_file"):  # so that another prompt that was open meanwhile keeps its lines
+        readline.append_history_file(new, history)
+    else:
+        readline.write_history_file(history)
+
+
+def free_disk(folder: Path) -> str:
+    """The free disk space at a folder, which need not exist yet."""
+    home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    return megabytes(shutil.disk_usage(home).free)
+
+
+@contextmanager
+def run_progress(what: str, unit: str, resume_option: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar, called with (done, total); a stopped run prints how far it got and how to continue."""
+    reached = (0, 0)
+    with progress_bar(what, None, unit) as advance:
+
+        def update(done: int, total: int) -> None:
+            nonlocal reached
+            reached = (done, total)
+            advance(done, "", total)
+
+        try:
+            yield update
+        except KeyboardInterrupt:
+            note(f"stopped after {reached[0]:,} of {reached[1]:,} {unit}; {resume_option} continues from there")
+            raise
+
+
+@contextmanager
+def files_progress(what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar of files, and then of the passages that are encoded; called with (step, done, total)."""
+    with progress_bar(what, None, "") as advance:
+        yield lambda step, done, total: advance(done, "files" if step in _FILE_STEPS else f"passages, {step}", total)
+
+
+@contextmanager
+def step_bars(
+    unit: Callable[[str], str | None],
+) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
+    """A progress bar for each step, and a function that prints a line and ends the bar before it.
+
+    The bars are moved by a function of (step, done, total); `unit` says what a step counts, None for bytes.
+    """
+    step = ""
+    with ExitStack() as stack:
+        advance: Advance | None = None
+
+        def update(what: str, done: int, total: int) -> None:
+            nonlocal step, advance
+            if advance is None or what != step:
+                stack.close()
+                step, advance = what, stack.enter_context(progress_bar(what, total, unit(what)))
+            advance(done, "", total)
+
+        def say(line: str) -> None:
+            nonlocal advance
+            stack.close()
+            advance = None
+            note(line)
+
+        yield update, say
+
+
+@contextmanager
+def step_progress(
+    unit: str = "questions", again: str = "--resume continues from there"
+) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar for each step of a run; a stopped run prints how to continue."""
+    step = "starting"
+    with step_bars(lambda _: unit) as (update, say):
+
+        def moved(what: str, done: int, total: int) -> None:
+            nonlocal step
+            step = what
+            update(what, done, total)
+
+        try:
+            yield moved
+        except KeyboardInterrupt:
+            say(f"stopped while {step}; {again}")
+            raise
+
+
+@contextmanager
+def build_progress(
+    indexing: str | None = None,
+) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
+    """The bars of a build (`step_bars`); `indexing` is what that step counts, None for bytes."""
+    units = {"fetching": "pages", "indexing": indexing, "building shards": ""}
+    with step_bars(lambda step: units.get(step, "passages")) as both:
+        yield both
+
+
+class Advance(Protocol):
+    """Updates a progress bar."""
+
+    def __call__(self, done: int, extra: str, total: int | None = None) -> None:
+        """Set the bar to `done` and show `extra` next to it; `total` replaces the bar's total."""
+        ...
+
+
+@contextmanager
+def progress_bar(what: str, total: int | None, unit: str | None) -> Iterator[Advance]:
+    """A progress bar with rate and time left on standard error, silent in a pipe; `unit` None counts bytes."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    console = _console(stderr=True)
+    counted = (DownloadColumn(), TransferSpeedColumn()) if unit is None else (MofNCompleteColumn(), TextColumn(unit))
+    columns = (TextColumn(what), BarColumn(), *counted, TextColumn("{task.fields[extra]}"), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task(what, total=total, extra="")
+
+        def advance(done: int, extra: str, total: int | None = None) -> None:
+            progress.update(task, completed=done, extra=extra, total=total)
+
+        yield advance

@@ -1,0 +1,604 @@
+"""The command `rag`: parse, call, print."""
+
+import os
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autoais.commands.main import HELP, AddressOption, EngineOption, VersionOption, WorkersOption, held_engine, run
+from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM, command_defaults
+from rag.commands.annotate import annotate_app
+from rag.commands.bench import bench_app
+from rag.commands.collect import collect_app
+from rag.commands.index import index_app
+from rag.commands.options import (
+    ConcurrencyOption,
+    FormatOption,
+    JsonLinesOption,
+    JsonOption,
+    PriceOption,
+    ResumeOption,
+    SkipBadOption,
+    note,
+    print_json,
+)
+from rag.commands.serve import mcp, serve
+
+if TYPE_CHECKING:
+    from rag.answer.export import Link
+    from rag.answer.systems import System
+    from rag.index.index import Index
+    from rag.retrieval import Retriever
+
+# Commands import what they use, so that `rag --help` loads no engine.
+
+app = typer.Typer(
+    no_args_is_help=True,
+    context_settings=HELP,
+    pretty_exceptions_enable=False,
+    help="Answer questions so that every sentence cites its source.",
+)
+app.add_typer(index_app, name="index")
+app.add_typer(bench_app, name="bench")
+app.add_typer(collect_app, name="collect")
+app.add_typer(annotate_app, name="annotate")
+app.command()(serve)
+app.command()(mcp)
+
+IndexOption = Annotated[
+    Path | None,
+    typer.Option("--index", envvar="RAG_INDEX", help="Index folder (default: the handbook that ships with rag)."),
+]
+KOption = Annotated[int, typer.Option("--k", "-k", help="Number of passages to retrieve.")]
+SystemOption = Annotated[
+    str, typer.Option("--system", envvar="RAG_SYSTEM", help="System that answers; see `rag systems`.")
+]
+SystemKOption = Annotated[
+    int | None, typer.Option("--k", "-k", help="Number of passages to retrieve (default: the system's own).")
+]
+RecipeOption = Annotated[
+    str | None, typer.Option("--recipe", help="Retriever, as for `rag search` (default: the system's own).")
+]
+PromptOption = Annotated[
+    str | None, typer.Option("--prompt", help="Prompt for a language model: a name or a .txt file.")
+]
+ContextOption = Annotated[
+    int | None, typer.Option("--context", min=256, help="Context of a language model in tokens (default: 4096).")
+]
+TemperatureOption = Annotated[
+    float | None, typer.Option("--temperature", min=0, max=2, help="Temperature of a language model (default: 0).")
+]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed for a temperature above 0 (default: 0).")]
+ReviseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--revise",
+        help="Unsupported sentences of a model: `drop`, or a model that rewrites them (default: keep).",
+    ),
+]
+ConfidenceOption = Annotated[
+    float | None,
+    typer.Option("--min-confidence", help="Abstain below this confidence (0-1; default: the system's own)."),
+]
+ServerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="Ask a server (`rag serve`), such as http://host:8000, or .../INDEX for one of its indexes.",
+        show_default=False,
+    ),
+]
+
+NOTHING_FOUND = 1  # exit code, as in grep
+_OF_HANDBOOK = "searched rag's own handbook; --index DIR searches your documents"
+UNQUOTED = {"allow_extra_args": True}  # so that `_check_quoted` says what to do
+
+
+@app.callback()
+def _root(context: typer.Context, version: VersionOption = False) -> None:
+    context.default_map = command_defaults()
+
+
+@app.command(context_settings=UNQUOTED)
+def ask(
+    call: typer.Context,
+    question: Annotated[
+        str | None,
+        typer.Argument(help="The question, in quotes (default: open a prompt).", show_default=False),
+    ] = None,
+    index: IndexOption = None,
+    server: ServerOption = None,
+    system: SystemOption = DEFAULT_SYSTEM,
+    recipe: RecipeOption = None,
+    k: SystemKOption = None,
+    min_confidence: ConfidenceOption = None,
+    prompt: PromptOption = None,
+    context: ContextOption = None,
+    temperature: TemperatureOption = None,
+    seed: SeedOption = None,
+    revise: ReviseOption = None,
+    stream: Annotated[bool, typer.Option("--stream", help="Print a language model's text as it is written.")] = False,
+    history: Annotated[
+        Path | None, typer.Option(help="Earlier turns of the conversation (jsonl: question, answer).")
+    ] = None,
+    history_model: Annotated[
+        str | None, typer.Option(help="Model that rewrites follow-ups as standalone questions (default: rules).")
+    ] = None,
+    as_json: JsonOption = False,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT", help="Print the answer as markdown, html, csl, bibtex or anthropic."),
+    ] = None,
+) -> None:
+    """Answer a question with citations.
+
+    Exits with code 1 if the passages do not answer it or the model fails.
+    """
+    from rag.answer.conversation import Conversation, read_history
+    from rag.answer.systems import Options, open_system, system_kind
+    from rag.base.errors import UserError
+    from rag.commands.display import converse
+    from rag.index.open import open_index
+    from rag.retrieval import searches_elsewhere
+
+    _check_quoted(call, "ask")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread a core costs a tenth of a second
+    if stream and as_json:
+        raise UserError("--stream and --json exclude each other: --json prints the complete answer")
+    if to is not None:
+        _check_format(to, stream=stream, as_json=as_json)
+    if question is None and (as_json or to is not None or not sys.stdin.isatty()):
+        raise UserError('give a question: rag ask "..." (without one, rag ask needs a terminal)')
+    started = time.perf_counter()
+    turns = [] if history is None else read_history(history)
+    chosen: System
+    if server is not None:
+        from rag.retrieval.client import Client, ServedSystem
+
+        _refuse(call, "index", "prompt", "context", "temperature", "seed", "revise")
+        named = system if _is_given(call, "system") else None
+        where = server
+        chosen = ServedSystem(Client(server), named, recipe=recipe, k=k, min_confidence=min_confidence)
+    else:
+        opened = open_index(index)
+        where = opened.name if recipe is None or not searches_elsewhere(recipe) else recipe
+        options = Options(min_confidence, prompt, context, temperature, seed, revise)
+        chosen = open_system(system, opened, options, k=k, recipe=recipe)
+    if stream and not chosen.streams:
+        note(f"{system} does not stream: answers are printed when they are complete")
+    conversation = Conversation(chosen, turns, history_model)
+    # A system from memory has no k: it asks no index.
+    of_handbook = server is None and index is None and where != recipe and system_kind(system).k > 0
+    if question is None:
+        if of_handbook:
+            note(_OF_HANDBOOK)
+        converse(conversation, stream=stream)
+        return
+    asked = conversation.standalone(question)
+    if history is not None:
+        note(f"searched for: {asked}")
+    if to is not None:
+        answered = _export_once(chosen, asked, to, server or opened)
+    else:
+        answered = _ask_once(chosen, asked, where, started, stream=stream, as_json=as_json)
+    if of_handbook and not as_json:  # the JSON names its index
+        note(_OF_HANDBOOK)
+    if not answered:
+        raise typer.Exit(NOTHING_FOUND)
+
+
+def _check_quoted(call: typer.Context, command: str) -> None:
+    """Raise `UserError` for a question of several words without quotes."""
+    import shlex
+
+    from rag.base.errors import UserError
+
+    if call.args:
+        words = call.params.get("question") or call.params.get("query") or ""
+        quoted = shlex.quote(" ".join([words, *call.args]))
+        raise UserError(f"found {len(call.args) + 1} words without quotes; write rag {command} {quoted}")
+
+
+def _is_given(call: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line, rather than in the environment or the config file."""
+    source = call.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _refuse(call: typer.Context, *names: str) -> None:
+    """Raise `UserError` for options that a server decides."""
+    from rag.base.errors import UserError
+
+    for name in names:
+        if _is_given(call, name):
+            hint = "; name the index after the server's address" if name == "index" else ""
+            raise UserError(f"--{name} and --server exclude each other: the server decides it{hint}")
+
+
+def _ask_once(system: "System", question: str, index: str, started: float, *, stream: bool, as_json: bool) -> bool:
+    """Answer one question and print the answer; returns False for an abstention."""
+    from rag.commands.display import show_answer, show_streamed, show_uncited
+
+    if stream:
+        return not show_streamed(system.stream(question)).abstained
+    answer = system.ask(question)
+    if as_json:
+        from autoais.base.answers import to_row
+
+        print_json(to_row(answer.to_cited(index, time.perf_counter() - started)))
+    else:
+        show_answer(answer)
+        show_uncited(answer)
+    return not answer.abstained
+
+
+def _check_format(to: str, *, stream: bool, as_json: bool) -> None:
+    """Raise `UserError` for an unknown format, before a question is answered in vain."""
+    from rag.answer.export import check_format
+    from rag.base.errors import UserError
+
+    check_format(to)
+    if stream or as_json:
+        raise UserError(f"--to and --{'stream' if stream else 'json'} exclude each other")
+
+
+def _export_once(system: "System", question: str, to: str, place: "Index | str") -> bool:
+    """Answer one question and print the answer in a format; returns False for an abstention.
+
+    Links lead to the web pages of an index, and to the passages of a server whose address (`place`) names the index.
+    """
+    from datetime import date
+
+    from rag.answer.export import export_answer
+
+    container, link = _linked(place)
+    answer = system.ask(question)
+    typer.echo(export_answer(answer, to, link, container=container, accessed=date.today()), nl=False)
+    return not answer.abstained
+
+
+def _linked(place: "Index | str") -> tuple[str | None, "Link | None"]:
+    """The name of an index, or of the index of a server, and the links to its passages."""
+    if isinstance(place, str):
+        from rag.retrieval.client import Client
+        from rag.serve.links import links_to
+
+        client = Client(place)
+        if client.index is None:
+            return None, None
+        base, name = client.url.rpartition("/")[0], client.index
+        return name, links_to(base, name)
+    from rag.serve.passages import page_urls
+
+    urls = page_urls(place)
+    return place.name, lambda passage, _: urls.get(passage.id.rpartition("#")[0])
+
+
+@app.command(context_settings=UNQUOTED)
+def search(
+    call: typer.Context,
+    query: Annotated[str | None, typer.Argument(help="The query, in quotes.")] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="File of queries: jsonl, Open-NQ jsonl or TREC topics.")
+    ] = None,
+    index: IndexOption = None,
+    server: ServerOption = None,
+    k: KOption = 10,
+    recipe: Annotated[
+        str,
+        typer.Option(
+            help="Retriever: a recipe that ships (`rag ask` uses `default`), a .toml file, a+b to fuse two, or "
+            "remote:URL."
+        ),
+    ] = "bm25",
+    run_file: Annotated[Path | None, typer.Option("--run", help="Write a TREC run to this file.")] = None,
+    as_json: JsonLinesOption = False,
+) -> None:
+    """Find passages for a query, or for every query of a file."""
+    from autoais.base.io.jsonl import check_outputs, dumps
+    from autoais.formats.questions import read_questions
+    from rag.base.errors import QuestionError, UserError
+    from rag.base.types import Question
+    from rag.commands.display import progress_bar, show_hits
+    from rag.index.open import open_index
+    from rag.retrieval import open_retriever
+    from rag.retrieval.runs import search_each, search_record, write_run
+
+    _check_quoted(call, "search")
+    if (query is None) == (questions is None):
+        raise UserError("give either a query or --questions FILE")
+    check_outputs([questions], [run_file])
+    chosen: Retriever
+    if server is not None:
+        from rag.retrieval.client import Client
+        from rag.retrieval.remote import Remote
+
+        _refuse(call, "index")
+        chosen = Remote(Client(server), recipe)
+    else:
+        chosen = open_retriever(recipe, open_index(index))
+    topics = [Question("q1", query)] if query is not None else list(read_questions(questions or Path()))
+
+    def refused(topic: Question, error: QuestionError) -> None:
+        if query is not None:
+            raise error
+        note(f"{topic.id}: {error}")  # a query that cannot be searched does not end a run
+
+    found = search_each(chosen, topics, k, refused)
+    if run_file is not None:
+        started = time.perf_counter()
+        with progress_bar("searching", len(topics), "queries") as advance:
+            write_run(run_file, found, chosen.name, len(topics), lambda done, _: advance(done, ""))
+        seconds = time.perf_counter() - started
+        rate = f"{seconds:.1f} s, {len(topics) / seconds:,.1f} queries a second"
+        note(f"{len(topics):,} queries in {rate}; run in {run_file}")
+        return
+    any_hits = False
+    for topic, hits in found:
+        any_hits = any_hits or bool(hits)
+        if as_json:
+            typer.echo(dumps(search_record(topic, hits)))
+        else:
+            show_hits(topic, hits)
+    if query is not None and not as_json and not _is_given(call, "recipe"):
+        note("searched by bm25; --recipe default searches as rag ask does")
+    if not any_hits:
+        raise typer.Exit(NOTHING_FOUND)
+
+
+@app.command("eval-run")
+def eval_run(
+    runs: Annotated[list[Path], typer.Argument(help="TREC runs, as `rag search --run` writes them.")],
+    qrels: Annotated[Path, typer.Option(help="TREC qrels, BEIR qrels (tsv), or questions (jsonl) with `gold`.")],
+    measure: Annotated[
+        list[str] | None,
+        typer.Option("--measure", "-m", help="Measure of ir_measures, such as nDCG@10 or P(rel=2)@5, or answer_hit@k."),
+    ] = None,
+    baseline: Annotated[Path | None, typer.Option(help="Run to compare the others with, topic by topic.")] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="Questions with reference answers, for answer_hit (default: the qrels).")
+    ] = None,
+    index: Annotated[Path | None, typer.Option(help="Index with the texts of the passages, for answer_hit.")] = None,
+    corpus: Annotated[
+        list[Path] | None, typer.Option(help="Corpus files with the texts of the passages, for answer_hit.")
+    ] = None,
+    page_level: Annotated[
+        bool, typer.Option("--page-level", help="Evaluate pages instead of passages (the part of an id before #).")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a JSON report with the values per topic and provenance.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Evaluate TREC runs.
+
+    Prints each measure with n and its 95 % interval. Topics missing from a run score zero.
+    """
+    from autoais.base.io.jsonl import check_outputs, dumps, round_floats, write_atomic
+    from autoais.base.io.provenance import provenance
+    from autoais.metrics.runs import engines
+    from rag.bench.retrieval_runs import evaluate_files
+    from rag.commands.display import show_evaluation
+
+    texts = corpus or []
+    check_outputs([*runs, qrels, baseline, questions, *texts], [report])
+    result = evaluate_files(
+        runs,
+        qrels,
+        measure or (),
+        baseline=baseline,
+        questions=questions,
+        index=index,
+        corpus=texts,
+        page_level=page_level,
+    )
+    named = {"qrels": qrels, "baseline": baseline, "questions": questions}
+    inputs = {role: path for role, path in named.items() if path is not None}
+    inputs |= {f"run{number}": path for number, path in enumerate(runs, 1)}
+    inputs |= {f"corpus{number}": path for number, path in enumerate(texts, 1)}
+    result = round_floats({**result, "engines": engines(), "provenance": provenance(inputs)})
+    if report is not None:
+        write_atomic(report, [dumps(result, indent=2)])
+    for run_result in result["runs"]:
+        del run_result["per_topic"]  # too long to print; only the report has it
+    if as_json:
+        print_json(result)
+    else:
+        show_evaluation(result)
+
+
+@app.command()
+def answer(
+    questions: Annotated[Path, typer.Argument(help="Questions: jsonl (id, question), Open-NQ jsonl or TREC topics.")],
+    out: Annotated[Path, typer.Option(help="Write one JSON row per question to this file (answers.jsonl).")],
+    index: IndexOption = None,
+    system: SystemOption = DEFAULT_SYSTEM,
+    recipe: RecipeOption = None,
+    k: SystemKOption = None,
+    min_confidence: ConfidenceOption = None,
+    prompt: PromptOption = None,
+    context: ContextOption = None,
+    temperature: TemperatureOption = None,
+    seed: SeedOption = None,
+    revise: ReviseOption = None,
+    concurrency: ConcurrencyOption = "auto",
+    resume: ResumeOption = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Retry only the questions whose model failed.")
+    ] = False,
+    price: PriceOption = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
+    workers: WorkersOption = None,
+) -> None:
+    """Answer every question of a file.
+
+    A stopped run continues with --resume and ends with the same rows.
+    """
+    from rag.answer.answer_files import answer_file
+    from rag.answer.engine_system import EngineSystem, OpenSystem
+    from rag.answer.systems import Options, open_system
+    from rag.base.errors import UserError
+    from rag.commands.display import answered, run_progress
+    from rag.index.open import open_index
+
+    if engine is not None and concurrency not in ("auto", "1"):
+        raise UserError(
+            "--concurrency and --engine exclude each other; each of its --workers asks a question at a time"
+        )
+    opened = open_index(index)
+    options = Options(min_confidence, prompt, context, temperature, seed, revise)
+    chosen = open_system(system, opened, options, k=k, recipe=recipe)
+    continues = "--retry-failed" if retry_failed else "--resume"
+    with ExitStack() as stack:
+        if (held := held_engine(engine, address, workers, stack)) is not None:
+            folder = None if index is None else index.resolve()
+            checksum = opened.manifest["checksum"]
+            chosen = EngineSystem(OpenSystem(folder, system, options, k, recipe, checksum, chosen.name), held)
+        progress = stack.enter_context(run_progress("answering", "questions", continues))
+        result = answer_file(
+            questions,
+            out,
+            chosen,
+            opened,
+            concurrency=concurrency,
+            resume=resume,
+            retry_failed=retry_failed,
+            progress=progress,
+        )
+    for line in answered(result, out, price):
+        note(line)
+
+
+@app.command()
+def attribute(
+    answers: Annotated[Path, typer.Argument(help="Answers of any system, in any format of `autoais schema`.")],
+    out: Annotated[Path, typer.Option(help="Write the answers with their sources to this file (answers.jsonl).")],
+    index: IndexOption = None,
+    recipe: Annotated[str, typer.Option("--recipe", help="Retriever, as for `rag search`.")] = "bm25",
+    k: Annotated[int, typer.Option("--k", "-k", help="Number of passages per search.")] = 10,
+    judge: Annotated[str, typer.Option(help="Judge of support, as for `autoais score`.")] = DEFAULT_JUDGE,
+    revise: Annotated[
+        str | None,
+        typer.Option(help="Unsupported sentences: `drop`, or a model that rewrites them (default: keep)."),
+    ] = None,
+    name: Annotated[str | None, typer.Option("--format", help="Format of ANSWERS (default: detected).")] = None,
+    resume: ResumeOption = False,
+) -> None:
+    """Add citations to existing answers.
+
+    Each sentence gets a passage that supports it, or stays uncited.
+    """
+    from autoais.judges import open_judge
+    from rag.answer.answer_files import attribute_file
+    from rag.answer.attribution.post_hoc import PostHoc
+    from rag.answer.attribution.revise import open_reviser
+    from rag.commands.display import counted, run_progress
+    from rag.index.open import open_index
+    from rag.retrieval import open_retriever
+
+    opened = open_index(index)
+    post_hoc = PostHoc(open_retriever(recipe, opened), open_judge(judge), k)
+    reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)
+    with run_progress("attributing", "answers", "--resume") as progress:
+        result = attribute_file(
+            answers, out, post_hoc, opened, reviser=reviser, format=name, resume=resume, progress=progress
+        )
+    cited = f"{counted(result.attached, 'sentence')} with a source, {result.uncited:,} without"
+    note(f"{counted(result.answers, 'answer')} in {out}: {cited}")
+
+
+@app.command()
+def systems() -> None:
+    """List the systems and their requirements."""
+    from rag.answer.systems import list_systems
+    from rag.commands.display import show_systems
+
+    show_systems(list_systems())
+
+
+@app.command()
+def train(
+    recipe: Annotated[Path, typer.Argument(help="Training recipe (toml), such as eval/recipes/reader.toml.")],
+    data: Annotated[list[Path], typer.Option(help="Folder with the recipe's files; repeatable.")],
+    out: Annotated[Path, typer.Option(help="Folder of the model; a stopped run continues from it.")],
+    index: Annotated[
+        Path | None, typer.Option(help="Index with the passages to train on (default: what is prepared in --out).")
+    ] = None,
+    short: Annotated[bool, typer.Option(help="Train on a few pairs only, to check that the recipe runs.")] = False,
+    prepare: Annotated[bool, typer.Option(help="Only prepare the data, to train on another machine.")] = False,
+) -> None:
+    """Train a reader or static embeddings."""
+    from rag.index.open import open_index
+    from rag.training import run as run_recipe
+
+    opened = None if index is None else open_index(index)
+    run_recipe(recipe, opened, data, out, short=short, prepare=prepare, log=note)
+
+
+@app.command()
+def plan(
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCES...", help="Corpus files or folders of documents.")],
+    passages: Annotated[
+        str | None, typer.Option(help="Number of passages to plan for, such as 33M (default: those of the sources).")
+    ] = None,
+    recipe: Annotated[
+        list[str] | None,
+        typer.Option(help="Retriever whose part is added; repeatable (default: as `rag index build`)."),
+    ] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory limit for searching a part, such as 8GiB.")] = None,
+    sample: Annotated[int, typer.Option(help="Number of passages to measure.")] = 50_000,
+    price: Annotated[float | None, typer.Option(min=0, help="Price of an hour of this machine.")] = None,
+    format_: FormatOption = None,
+    skip_bad: SkipBadOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Estimate time, disk and memory of an index by measuring a sample on this machine."""
+    from dataclasses import asdict
+
+    from rag.api import plan_index
+    from rag.commands.display import show_plan
+
+    found = plan_index(
+        sources,
+        passages=passages,
+        recipes=recipe,
+        memory=memory,
+        sample=sample,
+        format=format_,
+        skip_bad=skip_bad,
+        log=note,
+    )
+    if as_json:
+        totals = {"seconds": found.seconds, "disk": found.disk, "memory": found.memory, "resident": found.resident}
+        print_json(asdict(found) | totals | ({} if price is None else {"cost": found.seconds / 3600 * price}))
+    else:
+        show_plan(found, price)
+
+
+@app.command()
+def doctor(as_json: JsonOption = False) -> None:
+    """Show which engines work on this machine, and how to install the others."""
+    from dataclasses import asdict
+
+    from rag.commands.doctor import examine, show
+
+    found = examine()
+    if as_json:
+        print_json([asdict(check) for check in found])
+    else:
+        show(found)
+
+
+def main() -> None:
+    """Entry point of `rag`."""
+    # In a pipe or a C locale, printing a passage with non-ASCII characters would raise UnicodeEncodeError.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    run(app)

@@ -1,1 +1,0 @@
-"""What the reports of benchmarks and of collections share: figures and the page."""

@@ -1,0 +1,192 @@
+"""Vectors in a database of others: Qdrant, Milvus, LanceDB, OpenSearch, PostgreSQL (`rag.databases`).
+
+The recipe names a dense recipe, whose part holds the vectors, and the database that searches them. Passages stay in the
+index, and hits have the scores of an exact search: the database proposes rows, which are scored with the index's own
+vectors. A collection is named after the passages and the encoder, so that vectors of others are never searched.
+"""
+
+import hashlib
+import os
+import weakref
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from autoais.base.errors import first_line
+from rag.base.errors import IndexingError, RagError, UserError
+from rag.index.index import Index
+from rag.index.manifest import DATABASE_FOLDER
+from rag.index.parts import Needs, Progress, adding, open_part
+from rag.index.recipes import Recipe, read_recipe
+from rag.retrieval import RetrieverKind
+from rag.retrieval.databases import DATABASES, Database
+from rag.retrieval.dense import Dense, open_vectors, peak_memory
+from rag.retrieval.encoders import Encoder, open_encoder
+from rag.retrieval.vectors import StoredVectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rag.retrieval.vectors import Rows, Scores
+
+_KEY = "RAG_DATABASE_KEY"
+_BATCH = 1_000  # vectors sent at once
+_SETTINGS = ("database", "base", "url", "depth", "refine", "timeout")
+
+
+def open_database(index: Index, recipe: Recipe) -> Dense:
+    """Open a collection that `add` filled.
+
+    Raises `IndexingError` if it is missing, half-filled or of other passages, `RagError` if the database cannot be
+    reached.
+    """
+    open_part(index, recipe)  # raises if it is missing, or of other passages
+    base = _base_recipe(recipe)
+    part = open_vectors(index, base)
+    stored, collection = part.stored, _collection(index, part.encoder)
+    with _told(_place(recipe, index)), ExitStack() as stack:
+        database = stack.enter_context(closing(_connect(recipe, index)))
+        count = database.count(collection)
+        if count == stored.rows:
+            stack.pop_all()  # the retriever closes it
+    if count != stored.rows:
+        found = "no such collection" if count is None else f"{count:,} vectors of {stored.rows:,}"
+        raise IndexingError(
+            f"{_place(recipe, index)}: {collection}: {found}: fill it with rag index build --to DIR --recipe NAME"
+        )
+    searcher = _Searcher(database, collection, stored, recipe, _place(recipe, index), part.longest)
+    return Dense(f"{recipe.name}/{base.name}/{recipe.settings['database']}", part.encoder, searcher, index.store)
+
+
+def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
+    """Estimate what `add` takes here: the vectors are streamed. A database in a folder keeps them once more."""
+    rows, here = index.manifest["passages"], "://" not in _url(recipe, index)
+    dimension = open_encoder(_base_recipe(recipe).setting("encoder", str)).dimension
+    disk = 8 * rows * dimension if here else 0
+    return Needs(
+        memory=peak_memory() + 50 * _BATCH * dimension,
+        resident=4 * rows * dimension if here else 0,
+        disk=disk,
+        why=f"vectors go to {_place(recipe, index)}",
+    )
+
+
+def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) -> None:
+    """Fill the collection from the vectors of the base recipe, which must be in the index.
+
+    A stopped run goes on after the batches that the database has. Raises `IndexingError` on a full disk, `RagError` if
+    the database cannot be reached or refuses.
+    """
+    import numpy as np
+
+    part = open_vectors(index, _base_recipe(recipe))
+    stored, collection = part.stored, _collection(index, part.encoder)
+    with ExitStack() as stack:
+        stack.enter_context(adding(index, recipe, {"collection": collection}))
+        stack.enter_context(_told(_place(recipe, index)))
+        database = stack.enter_context(closing(_connect(recipe, index)))
+        count = database.count(collection)
+        if count is None:
+            database.create(collection, stored.dimension)
+        elif count > stored.rows:
+            raise IndexingError(
+                f"{_place(recipe, index)}: {collection} has {count:,} vectors, more than {stored.rows:,}"
+            )
+        done = (count or 0) // _BATCH * _BATCH
+        for first in range(done, stored.rows, _BATCH):
+            rows = np.arange(first, min(first + _BATCH, stored.rows))
+            database.add(collection, first, stored.take(rows).astype(np.float32))
+            progress(int(rows[-1]) + 1, "stored")
+        progress(stored.rows, "building the index")
+        database.finish(collection)
+        count = database.count(collection)
+        if count != stored.rows:
+            raise IndexingError(f"{_place(recipe, index)}: {collection} kept {count} vectors of {stored.rows:,}")
+
+
+class _Searcher:
+    """Scores the rows that a database proposes, `refine` times the larger of k and `depth`."""
+
+    def __init__(
+        self, database: Database, collection: str, stored: StoredVectors, recipe: Recipe, place: str, longest: float
+    ) -> None:
+        self._database, self._collection, self._stored, self._longest = database, collection, stored, longest
+        self._depth, self._refine = recipe.setting("depth", int, 100), recipe.setting("refine", int, 2)
+        if min(self._depth, self._refine) < 1:
+            raise RagError(f"recipe {recipe.name}: depth and refine should be at least 1")
+        self._place = place
+        weakref.finalize(self, database.close)
+
+    def search(self, queries: "NDArray[np.float32]", k: int) -> list[tuple["Rows", "Scores"]]:
+        import numpy as np
+
+        wanted = min(self._refine * max(k, self._depth), self._stored.rows)
+        with _told(self._place):
+            proposed = self._database.nearest(self._collection, queries.astype(np.float32), wanted)
+        if len(proposed) != len(queries):
+            raise RagError(f"{self._place}: {len(proposed)} results for {len(queries)} queries")
+        found = []
+        for query, listed in zip(queries, proposed, strict=True):
+            rows = np.unique(np.array(listed, dtype=np.int64))
+            if rows.size and not 0 <= rows[0] <= rows[-1] < self._stored.rows:
+                raise RagError(f"{self._place}: {self._collection} proposes rows that the index does not have")
+            kept = self._stored.narrowed(query, rows, k, self._longest)
+            found.append(self._stored.best(query, kept, k))
+        return found
+
+
+def _base_recipe(recipe: Recipe) -> Recipe:
+    recipe.only(_SETTINGS)
+    base = read_recipe(recipe.setting("base", str))
+    if base.kind != "dense":
+        raise RagError(f"recipe {recipe.name}: base should be a recipe of kind dense, found {base.name} ({base.kind})")
+    return base
+
+
+def _collection(index: Index, encoder: Encoder) -> str:
+    """The name of the collection: of the passages in their order of rows, and of the encoder."""
+    made_of = f"{index.manifest['checksum']} {index.build.name if index.build else ''} {encoder.name}"
+    return f"rag_{hashlib.sha256(made_of.encode()).hexdigest()[:24]}"
+
+
+def _connect(recipe: Recipe, index: Index) -> Database:
+    connect = DATABASES[recipe.setting("database", str)]
+    return connect(_url(recipe, index), os.environ.get(_KEY) or None, recipe.setting("timeout", float, 30.0))
+
+
+def _url(recipe: Recipe, index: Index) -> str:
+    """Where the database is: the recipe's `url`, or a folder of the index."""
+    url: str = recipe.setting("url", str, "")
+    if not url:
+        if index.build is None:
+            raise IndexingError(f"the index {index.name} takes no part {recipe.name!r}: build one with rag index build")
+        return str(index.build.parent / DATABASE_FOLDER / recipe.name)
+    try:
+        secret = urlsplit(url).password
+    except ValueError as error:  # http://[::1:6333
+        raise RagError(f"recipe {recipe.name}: url: {error}") from error
+    if secret:
+        raise RagError(f"recipe {recipe.name}: url should hold no password; set {_KEY}")
+    return url
+
+
+def _place(recipe: Recipe, index: Index) -> str:
+    return f"{recipe.setting('database', str)} at {_url(recipe, index)}"
+
+
+@contextmanager
+def _told(place: str) -> Iterator[None]:
+    """Raise what a client library raises as one line that names the database."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        key = os.environ.get(_KEY)
+        text = first_line(error)
+        raise RagError(f"{place}: {text.replace(key, '[key]') if key else text}") from error
+
+
+KIND = RetrieverKind(open_database, needs, add, outside=True)

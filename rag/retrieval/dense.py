@@ -1,0 +1,328 @@
+"""Dense retrieval: finds the passages whose vectors have the largest inner product with the query's."""
+
+import resource
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autoais.base.io.jsonl import field
+from rag.base.errors import FormatError, IndexingError, RagError
+from rag.base.types import Hit, Passage, best_first
+from rag.index.analysis import check_query, check_search
+from rag.index.index import Index
+from rag.index.integrity import PART
+from rag.index.parts import Needs, Progress, adding, beginning, open_part
+from rag.index.passages import Store
+from rag.index.recipes import Recipe
+from rag.retrieval import Merged, RetrieverKind
+from rag.retrieval.encoders import BATCH, Encoder, open_encoder
+from rag.retrieval.vector_index import (
+    KINDS,
+    SMALL,
+    Searcher,
+    VectorSearch,
+    build,
+    choose_settings,
+    estimate,
+    estimate_seconds,
+    pick,
+)
+from rag.retrieval.vectors import PER_FILE, StoredVectors, file_path, write_file
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+_BATCH = BATCH  # passages encoded between two progress updates, if the encoder has no `at_once` of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The open part of a recipe: its folder, encoder and vectors, the norm of the longest one, and their index."""
+
+    home: Path
+    encoder: Encoder
+    stored: StoredVectors
+    longest: float
+    kind: str
+    settings: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The kind of index of the vectors, its settings, and the reason if it is not the recipe's."""
+
+    kind: str
+    settings: Mapping[str, int]
+    why: str
+
+
+def open_dense(index: Index, recipe: Recipe) -> "Dense":
+    """Open the part that `add` built; raises as `open_vectors`."""
+    part = open_vectors(index, recipe)
+    searcher = Searcher(part.stored, part.kind, part.settings, part.home / f"{part.kind}.faiss", longest=part.longest)
+    return Dense(f"{recipe.name}/{part.encoder.name}/{part.kind}", part.encoder, searcher, index.store)
+
+
+def open_vectors(index: Index, recipe: Recipe) -> Part:
+    """Open the vectors that `add` wrote.
+
+    Raises `IndexingError` if the part is missing or damaged, or was built with another encoder than the recipe's.
+    """
+    home, part = open_part(index, recipe)
+    where = str(home / PART)
+    try:
+        made_by, kind = field(part, "encoder", str, where), field(part, "index", str, where)
+        dimension, size = field(part, "dimension", int, where), field(part, "shard", int, where)
+        settings, longest = field(part, "settings", dict, where), field(part, "longest", float, where)
+    except FormatError as error:
+        raise IndexingError(f"the part is damaged ({error}): add it again") from error
+    whole = all(type(value) is int and value >= 0 for value in settings.values())
+    if kind not in KINDS or min(dimension, size) < 1 or not whole or settings.keys() != KINDS[kind].settings.keys():
+        raise IndexingError(f"{where} is damaged: add the part again")
+    encoder = _encoder(recipe)
+    if (encoder.name, encoder.dimension) != (made_by, dimension):
+        raise IndexingError(
+            f"{home.name} was built with the encoder {made_by} ({dimension} dimensions), but the recipe now has "
+            f"{encoder.name} ({encoder.dimension}): add the part again, or restore the model"
+        )
+    return Part(
+        home, encoder, StoredVectors(home, index.manifest["passages"], dimension, size), longest, kind, settings
+    )
+
+
+def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
+    """Estimate what `add` takes; `memory` includes this process with its model loaded."""
+    encoder = _encoder(recipe)
+    rows = index.manifest["passages"]
+    choice = _choice(recipe, rows, encoder.dimension, memory)
+    found = estimate(choice.kind, rows, encoder.dimension, choice.settings)
+    return Needs(found.memory + peak_memory(), found.resident, found.disk, choice.why)
+
+
+def peak_memory() -> int:
+    """The largest memory of this process so far, in bytes; a loaded model is a part of it."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) -> None:
+    """Encode all passages in row order, file by file, and build an index of their vectors.
+
+    At most one file of vectors is in memory. A stopped run resumes at the first missing file and ends with the same
+    bytes. Raises `IndexingError` on a full disk, and for a passage whose vector is not finite.
+    """
+    encoder = _encoder(recipe)
+    rows = index.manifest["passages"]
+    choice = _choice(recipe, rows, encoder.dimension, memory)
+    plan = {"encoder": encoder.name, "dimension": encoder.dimension, "shard": PER_FILE}
+    with adding(index, recipe, plan) as (work, record):
+        for stale in (*work.glob("*.new"), *work.glob("*.faiss")):
+            stale.unlink()
+        for number, first in enumerate(range(0, rows, PER_FILE)):
+            if not file_path(work, number).exists():
+                last = min(first + PER_FILE, rows)
+                write_file(work, number, _encoded(index.store, encoder, first, last, progress))
+        record |= _indexed(StoredVectors(work, rows, encoder.dimension, PER_FILE), choice, work, progress)
+
+
+def _indexed(stored: StoredVectors, choice: _Choice, work: Path, progress: Progress) -> dict[str, Any]:
+    """Build the index of the vectors in the work folder; returns what the manifest of the part says of them."""
+    if choice.kind != "flat":
+        build(choice.kind, choice.settings, stored, work / f"{choice.kind}.faiss", progress)
+    return {"index": choice.kind, "settings": choice.settings, "why": choice.why, "longest": stored.longest()}
+
+
+def seconds(index: Index, recipe: Recipe, memory: int | None) -> float:
+    """Estimate what building the index of the vectors takes, once they are encoded."""
+    encoder = _encoder(recipe)
+    rows = index.manifest["passages"]
+    choice = _choice(recipe, rows, encoder.dimension, memory)
+    return estimate_seconds(choice.kind, rows, encoder.dimension, choice.settings)
+
+
+def update(old: Index, new: Index, recipe: Recipe, changed: Sequence[int], progress: Progress) -> None:
+    """Bring the part of an index into an updated one: only these rows are encoded, and an index of FAISS is built anew.
+
+    Raises `IndexingError` if the part is damaged or its encoder is another one now.
+    """
+    encoder = _encoder(recipe)
+    home, part = open_part(old, recipe)
+    plan = {"encoder": encoder.name, "dimension": encoder.dimension, "shard": part["shard"]}
+    if any(part[name] != value for name, value in plan.items()):
+        raise IndexingError(f"{home.name} was built with another encoder: add the part again")
+    rows, size, encoded = new.manifest["passages"], part["shard"], 0
+    with adding(new, recipe, plan, updating=True) as (work, record):
+        for number, first in enumerate(range(0, rows, size)):
+            last = min(first + size, rows)
+            inside = [row for row in changed if first <= row < last]
+            vectors = _resized(file_path(home, number), last - first, encoder.dimension)
+            for start in range(0, len(inside), _BATCH):
+                some = inside[start : start + _BATCH]
+                vectors[[row - first for row in some]] = _checked(encoder, new.store.rows(some))
+                encoded += len(some)
+                progress(encoded, "encoded")
+            write_file(work, number, vectors)
+        stored = StoredVectors(work, rows, encoder.dimension, size)
+        choice = _Choice(part["index"], part["settings"], part["why"])
+        record |= _indexed(stored, choice, work, lambda done, what: None)
+
+
+def _resized(path: Path, rows: int, dimension: int) -> "NDArray[np.float16]":
+    """The first vectors of a file, with zeros for those that it lacks or if there is no such file."""
+    import numpy as np
+
+    vectors = np.zeros((rows, dimension), np.float16)
+    if path.exists():
+        kept = np.load(path)[:rows]
+        vectors[: len(kept)] = kept
+    return vectors
+
+
+def merge(olds: Sequence[Merged], new: Index, recipe: Recipe, progress: Progress) -> str:
+    """Copy the vectors of several indexes; an index of FAISS is left to `add`, which has a limit of memory.
+
+    Raises `IndexingError` if a part is damaged or the encoders are not the same.
+    """
+    parts = [open_part(old, recipe) for old, _ in olds]
+    encoder, dimension = parts[0][1]["encoder"], parts[0][1]["dimension"]
+    if any((part["encoder"], part["dimension"]) != (encoder, dimension) for _, part in parts):
+        raise IndexingError("the indexes have vectors of different encoders")
+    rows = new.manifest["passages"]
+    choice = _choice(recipe, rows, dimension, None)
+    flat = choice.kind == "flat" and all(part["index"] == "flat" for _, part in parts)
+    plan = {"encoder": encoder, "dimension": dimension, "shard": PER_FILE}
+    with (adding if flat else beginning)(new, recipe, plan, updating=True) as (work, record):
+        for number, vectors in enumerate(_regrouped(_kept(olds, parts))):
+            write_file(work, number, vectors)
+            progress(number * PER_FILE + len(vectors), "copied")
+        if flat:
+            record |= _indexed(StoredVectors(work, rows, dimension, PER_FILE), choice, work, progress)
+    return "" if flat else "its vectors are copied, their index is built anew"
+
+
+def _kept(olds: Sequence[Merged], parts: Sequence[tuple[Path, Mapping[str, Any]]]) -> Iterator["NDArray[np.float16]"]:
+    """The vectors of several parts, without those of rows that are left out."""
+    import numpy as np
+
+    for (old, left), (home, part) in zip(olds, parts, strict=True):
+        stored = StoredVectors(home, old.manifest["passages"], part["dimension"], part["shard"])
+        for first, vectors in zip(range(0, stored.rows, stored.size), stored, strict=True):
+            yield np.delete(vectors, [row - first for row in left if first <= row < first + len(vectors)], axis=0)
+
+
+def _regrouped(pieces: Iterable["NDArray[np.float16]"]) -> Iterator["NDArray[np.float16]"]:
+    """The same vectors in pieces of `PER_FILE`, of which the last may have fewer."""
+    import numpy as np
+
+    held: list[NDArray[np.float16]] = []
+    for piece in pieces:
+        held.append(piece)
+        while sum(map(len, held)) >= PER_FILE:
+            together = np.concatenate(held)
+            yield together[:PER_FILE]
+            held = [together[PER_FILE:]]
+    if sum(map(len, held)):
+        yield np.concatenate(held)
+
+
+def _encoder(recipe: Recipe) -> Encoder:
+    return open_encoder(recipe.setting("encoder", str))
+
+
+def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> _Choice:
+    """The index of the recipe, or one chosen to fit the memory limit in bytes; raises `RagError` if none does."""
+    kind, why = recipe.setting("index", str, ""), ""
+    if kind and kind not in KINDS:
+        raise RagError(f"recipe {recipe.name}: no index called {kind!r}; there are: {', '.join(KINDS)}")
+    recipe.only(["encoder", "index", *(KINDS[kind].settings if kind else ())])
+    given = {name: recipe.setting(name, int) for name in recipe.settings if name not in ("encoder", "index")}
+    if rows < SMALL:
+        if kind not in ("", "flat"):
+            why = f"flat, as {kind} is for {SMALL:,} passages or more"
+        kind, given = "flat", {}
+    elif not kind:
+        kind, why = ("flat", "") if memory is None else pick(rows, dimension, memory)
+    settings = choose_settings(kind, rows, dimension, given)
+    held = estimate(kind, rows, dimension, settings).resident
+    if memory is not None and held > memory:
+        way_out = "; a recipe without 'index' lets the memory pick one (--memory)" if "index" in recipe.settings else ""
+        raise RagError(
+            f"recipe {recipe.name}: its {kind} index keeps {held / 2**20:,.1f} MiB in memory, above the "
+            f"{memory / 2**20:,.1f} MiB given{way_out}"
+        )
+    return _Choice(kind, settings, why)
+
+
+def _encoded(store: Store, encoder: Encoder, first: int, last: int, progress: Progress) -> "NDArray[np.float16]":
+    """The vectors of these rows, checked to be finite."""
+    import numpy as np
+
+    found = np.empty((last - first, encoder.dimension), np.float16)
+    passing = islice(store.scan(first), last - first)
+    step = getattr(encoder, "at_once", _BATCH)
+    for start in range(first, last, step):
+        passages = list(islice(passing, step))
+        found[start - first : start - first + len(passages)] = _checked(encoder, passages)
+        progress(start + len(passages), "encoded")
+    return found
+
+
+def _checked(encoder: Encoder, passages: Sequence[Passage]) -> "NDArray[np.float16]":
+    """The vectors of passages; raises `IndexingError` for one that is not finite."""
+    import numpy as np
+
+    vectors = encoder.passages([passage.contents for passage in passages])
+    _check_shape(encoder, vectors.shape, len(passages))
+    with np.errstate(over="ignore"):  # values above 65,504 become infinite
+        rounded = vectors.astype(np.float16)
+    for row in np.flatnonzero(~np.isfinite(rounded).all(axis=1)).tolist():
+        raise IndexingError(
+            f"passage {passages[row].id!r}: the encoder {encoder.name} returned a vector with a value that is not "
+            "finite, or above 65,504"
+        )
+    return rounded
+
+
+def _check_shape(encoder: Encoder, shape: tuple[int, ...], texts: int) -> None:
+    if shape != (texts, encoder.dimension):
+        raise RagError(f"the encoder {encoder.name} returned {shape} for {texts} texts, not {texts, encoder.dimension}")
+
+
+class Dense:
+    """Finds the k passages whose vectors are nearest to a query's.
+
+    A query of unknown words has the zero vector, which is equally near to all passages, and finds nothing.
+    """
+
+    def __init__(self, name: str, encoder: Encoder, searcher: VectorSearch, store: Store) -> None:
+        self.name = name
+        self._encoder, self._searcher, self._store = encoder, searcher, store
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Return k hits per query; raises `QuestionError` for a query that `check_query` refuses."""
+        import numpy as np
+
+        check_search(queries, k)
+        for query in queries:
+            check_query(query)
+        if not queries:
+            return []
+        vectors = self._encoder.queries(queries)
+        _check_shape(self._encoder, vectors.shape, len(queries))
+        if not np.isfinite(vectors).all():
+            raise RagError(f"the encoder {self._encoder.name} returned a vector for the question that is not finite")
+        found = []
+        for vector, (rows, scores) in zip(vectors, self._searcher.search(vectors, k), strict=True):
+            if not vector.any():
+                rows, scores = rows[:0], scores[:0]
+            passages = self._store.rows(rows.tolist())
+            hits = [Hit(passage, score) for passage, score in zip(passages, scores.tolist(), strict=True)]
+            found.append(best_first(hits)[:k])
+        return found
+
+
+KIND = RetrieverKind(open_dense, needs, add, update, seconds, merge=merge)

@@ -1,0 +1,224 @@
+"""What an index will take, before anything is spent: a sample is built and measured here, and the rest is computed."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.io.paths import folder_size
+from autoais.base.io.provenance import processor
+from rag.base.errors import FormatError, RagError, UsageError
+from rag.base.types import Passage
+from rag.documents.corpus import Corpus
+from rag.index.build import PassageWriter, estimate
+from rag.index.index import Index
+from rag.index.manifest import BASE_RECIPE, BUILD, MANIFEST, default_parts, described
+from rag.index.parts import Needs
+from rag.index.passages import PASSAGES, PassageStore
+from rag.index.postings import BM25, HEAP_BYTES, POSTINGS, BM25Writer
+from rag.index.recipes import Recipe, read_recipe
+from rag.retrieval import RetrieverKind, kind_of, parts_of
+
+SAMPLE = 50_000  # passages
+_FIRST, _GROWS, _ENOUGH_S = 64, 8, 4.0  # passages of the first run of a step, how runs grow, and when they are enough
+
+Log = Callable[[str], None]
+"""Called with what is measured now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step takes: seconds, and bytes of disk, of memory to build and of memory to search.
+
+    `why` is the reason for the kind of index, if one was chosen, and says if the seconds are not measured or a guess.
+    """
+
+    name: str
+    seconds: float
+    disk: int
+    memory: int
+    resident: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps of an index of so many passages; `sampled` of them were measured, on this processor."""
+
+    passages: int
+    sampled: int
+    processor: str
+    steps: tuple[Step, ...]
+
+    @property
+    def seconds(self) -> float:
+        """All steps, one after the other."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def disk(self) -> int:
+        """All steps, in bytes."""
+        return sum(step.disk for step in self.steps)
+
+    @property
+    def memory(self) -> int:
+        """The largest step, in bytes."""
+        return max(step.memory for step in self.steps)
+
+    @property
+    def resident(self) -> int:
+        """All steps searched together, in bytes."""
+        return sum(step.resident for step in self.steps)
+
+
+def plan(
+    corpus: Corpus,
+    *,
+    passages: int | None = None,
+    recipes: Sequence[str] | None = None,
+    memory: int | None = None,
+    sample: int = SAMPLE,
+    log: Log = lambda line: None,
+) -> Plan:
+    """Plan an index of the corpus with the parts of recipes, as `rag index build` would make it on this machine.
+
+    Without `recipes`, the parts are those that a new index of the corpus gets (`default_parts`).
+
+    The first `sample` passages are read, indexed and encoded in a temporary folder. Time and disk grow with the number
+    of passages, by default those of the corpus, estimated from its size; the time that is spent once, which a run on
+    the first passages tells, does not. If that is more than half of the time of a step, `why` says that the sample is
+    small. Memory is what the parts say they need (`RetrieverKind.needs`), with the limit `memory` in bytes. Raises
+    `UsageError` for a sample or a number of passages that is too small.
+    """
+    if sample < 2 * _FIRST:
+        raise UsageError(f"the sample should be at least {2 * _FIRST} passages, found {sample}")
+    if passages is not None and passages < 1:
+        raise UsageError(f"passages should be at least 1, found {passages}")
+    with tempfile.TemporaryDirectory(prefix="rag-plan-") as folder:
+        log(f"reading and indexing at most {sample:,} passages")
+        with _indexed(islice(corpus.read(), 1), Path(folder) / "warm", corpus):
+            began = time.perf_counter()  # what is loaded once is loaded now
+        some: list[Passage] = []
+        with _indexed(_noted(islice(corpus.read(), sample), some), Path(folder) / "sample", corpus) as index:
+            seconds = time.perf_counter() - began
+            assert index.build is not None
+            disk = folder_size(index.build)
+            whole = len(some) < sample
+            rows = passages or (len(some) if whole else _estimated(corpus, len(some)))
+            steps = [_base(seconds, disk, some, rows, corpus, Path(folder) / "short")]
+            if recipes is None:
+                formats = {source.format for source in corpus.described}
+                recipes = default_parts(", ".join(formats), rows, shard=corpus.shard is not None)
+            parts = dict(part for recipe in recipes for part in parts_of(recipe))
+            for recipe in parts.values():
+                log(f"measuring {recipe.name}")
+                steps.append(_part(recipe, index, some, rows, memory, Path(folder)))
+    return Plan(rows, len(some), processor(), tuple(steps))
+
+
+def _base(measured: float, disk: int, some: Sequence[Passage], rows: int, corpus: Corpus, folder: Path) -> Step:
+    """The needs of the passages and BM25, of which `some` took so many seconds; what is done once does not grow."""
+    fewer = max(1, min(_FIRST, len(some) // 2))
+    began = time.perf_counter()
+    with _indexed(((str(n), one) for n, one in enumerate(some[:fewer])), folder):
+        short = time.perf_counter() - began
+    each = _growth((fewer, short), (len(some), measured))
+    seconds = measured + each * (rows - len(some))
+    why = _guessed(short, measured, some, rows)
+    return Step(BASE_RECIPE, seconds, round(disk * rows / len(some)), estimate(corpus).memory, 0, why)
+
+
+def _growth(few: tuple[int, float], many: tuple[int, float]) -> float:
+    """Seconds a passage from two runs on so many passages, which took so many seconds: their difference.
+
+    It is at least a tenth of the mean of the second run: on a busy machine a long run may take no longer than a short
+    one, and a million passages would take no time.
+    """
+    (fewer, short), (more, long) = few, many
+    return max(0.1 * long / more, (long - short) / max(1, more - fewer))
+
+
+def _guessed(first: float, last: float, some: Sequence[Passage], rows: int) -> str:
+    """A warning if the seconds of a sample say nothing about more rows: its first part alone took over half of them."""
+    if rows <= len(some) or first <= last / 2:
+        return ""
+    took = f"it took {last:.2f} s, its first part alone {first:.2f} s"
+    return f"the sample is small: {took}; the time for more is a guess"
+
+
+def _part(recipe: Recipe, index: Index, some: Sequence[Passage], rows: int, memory: int | None, folder: Path) -> Step:
+    """The needs of a part of so many rows; its time grows as between two runs on samples of different sizes."""
+    kind = kind_of(recipe)
+    large = replace(index, manifest={**index.manifest, "passages": rows})
+    needs = kind.needs(large, recipe, memory) if kind.needs is not None else Needs(0, 0, 0)
+    beyond = kind.seconds(large, recipe, memory) if kind.seconds is not None else 0.0
+    if kind.outside:
+        each, guessed = 0.0, "its time is not measured"
+    else:
+        each, guessed = _seconds_each(kind, recipe, some, rows, folder / f"part-{recipe.name}")
+    why = "; ".join(filter(None, (needs.why, guessed)))
+    return Step(recipe.name, each * rows + beyond, needs.disk, needs.memory, needs.resident, why)
+
+
+def _seconds_each(
+    kind: RetrieverKind, recipe: Recipe, some: Sequence[Passage], rows: int, folder: Path
+) -> tuple[float, str]:
+    """Seconds a passage, without what is done once, such as loading a model; and a warning if they are a guess."""
+    add = kind.add
+    if add is None:
+        return 0.0, ""
+
+    def run(count: int, name: str) -> float:
+        with _indexed(((str(n), one) for n, one in enumerate(some[:count])), folder / name) as index:
+            began = time.perf_counter()
+            add(index, recipe, None, lambda done, what: None)
+            return time.perf_counter() - began
+
+    count = max(1, min(_FIRST, len(some) // 2))
+    measured = [(count, run(count, str(count)))]
+    if count == len(some):  # one passage: the second run has the model loaded
+        again = run(count, "again")
+        return again, _guessed(again, again, some, rows)
+    while count < len(some) and (len(measured) == 1 or measured[-1][1] <= _ENOUGH_S):
+        count = min(len(some), count * _GROWS)
+        measured.append((count, run(count, str(count))))
+    return _growth(*measured[-2:]), _guessed(measured[0][1], measured[-1][1], some, rows)
+
+
+@contextmanager
+def _indexed(located: Iterator[tuple[str, Passage]], folder: Path, corpus: Corpus | None = None) -> Iterator[Index]:
+    """An index of passages in a folder of its own."""
+    build = folder / f"{BUILD}sample"
+    build.mkdir(parents=True)
+    made = PassageStore.create(build / PASSAGES)
+
+    def refuse(error: FormatError) -> None:
+        if corpus is None or not corpus.skip_bad:
+            raise error
+
+    postings = BM25Writer(build / POSTINGS, HEAP_BYTES, shard=corpus is not None and corpus.shard is not None)
+    with PassageWriter(made, postings, refuse) as writer:
+        _, checksum = writer.add(located)
+    counts = writer.counts
+    manifest = {"build": build.name, **described([], [], counts, checksum), "dead": 0, "roots": [], "files": {}}
+    store = PassageStore.open(build / PASSAGES)
+    bm25 = BM25.open(build / POSTINGS, store, read_recipe(BASE_RECIPE), **counts)
+    write_atomic(folder / MANIFEST, [dumps(manifest)])
+    yield Index("plan", build, manifest, store, bm25)
+
+
+def _noted(located: Iterator[tuple[str, Passage]], kept: list[Passage]) -> Iterator[tuple[str, Passage]]:
+    for where, passage in located:
+        kept.append(passage)
+        yield where, passage
+
+
+def _estimated(corpus: Corpus, sampled: int) -> int:
+    """The number of passages of a corpus of which some were read."""
+    if not corpus.report.bytes_read:
+        raise RagError("the size of the corpus is not known; give the number of passages (--passages)")
+    return max(sampled, round(sampled * corpus.bytes_total / corpus.report.bytes_read))

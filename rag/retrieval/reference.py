@@ -1,0 +1,62 @@
+"""BM25 by rank-bm25 (extra `reference`): a readable reference to compare faster engines with."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from rag.base.errors import IndexingError, missing_extra
+from rag.base.types import Hit, best_first
+from rag.index.analysis import check_search, passage_analyzer, query_terms
+from rag.index.index import Index
+from rag.index.passages import Store
+from rag.index.postings import parameters
+from rag.index.recipes import Recipe
+from rag.retrieval import RetrieverKind
+
+MOST_PASSAGES = 200_000  # rank-bm25 scores every passage for every query and keeps all tokens in memory
+
+
+def open_reference(index: Index, recipe: Recipe) -> "Reference":
+    """Open rank-bm25 over an index."""
+    return Reference(index.store, index.manifest["passages"], recipe)
+
+
+class Reference:
+    """Scores headings and text as one field with Okapi BM25: k1 and b of the recipe, Lucene's idf.
+
+    Raises `RagError` if rank-bm25 is not installed, `IndexingError` above 200,000 passages.
+    """
+
+    def __init__(self, store: Store, passages: int, recipe: Recipe) -> None:
+        recipe.only(["k1", "b"])
+        k1, b = parameters(recipe)
+        try:
+            from rank_bm25 import BM25Okapi
+        except ImportError:
+            raise missing_extra("the retriever 'reference'", "reference") from None
+        if passages > MOST_PASSAGES:
+            raise IndexingError(
+                f"rank-bm25 takes at most {MOST_PASSAGES:,} passages, the index has {passages:,}: use 'bm25'"
+            )
+        self.name = recipe.name
+        analyzer = passage_analyzer()
+        self._passages = list(store.scan())
+        tokens = [analyzer.analyze(p.contents) or [""] for p in self._passages]
+        self._bm25 = BM25Okapi(tokens, k1=k1, b=b)
+        # Okapi's idf is negative for a term in more than half of the passages; the idf of Lucene and Tantivy is not.
+        n = len(tokens)
+        holding = Counter(term for passage in tokens for term in set(passage))
+        self._bm25.idf = {term: math.log(1 + (n - df + 0.5) / (df + 0.5)) for term, df in holding.items()}
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Return at most k hits per query, all with a term of it; raises `QuestionError` (`query_terms`)."""
+        check_search(queries, k)
+        return [self._search(query_terms(query), k) for query in queries]
+
+    def _search(self, terms: Sequence[str], k: int) -> list[Hit]:
+        scored = zip(self._passages, self._bm25.get_scores(terms), strict=True)
+        hits = [Hit(passage, float(score)) for passage, score in scored if score > 0]
+        return best_first(hits)[:k]
+
+
+KIND = RetrieverKind(open_reference)

@@ -1,0 +1,68 @@
+"""Searches for many topics: hits as JSON, and TREC runs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from autoais.base.io.jsonl import round_floats, write_atomic
+from rag.base.errors import QuestionError, RagError
+from rag.base.progress import Count
+from rag.base.types import Hit, Question
+from rag.retrieval import Retriever
+
+
+def search_each(
+    retriever: Retriever,
+    topics: Sequence[Question],
+    k: int,
+    refused: Callable[[Question, QuestionError], None],
+) -> Iterator[tuple[Question, list[Hit]]]:
+    """Yield each topic with at most k hits; a topic that cannot be searched is passed to `refused` and has no hits."""
+    for topic in topics:
+        try:
+            yield topic, retriever.search([topic.text], k)[0]
+        except QuestionError as error:
+            refused(topic, error)
+            yield topic, []
+
+
+def write_run(
+    out: Path, found: Iterator[tuple[Question, list[Hit]]], tag: str, total: int, progress: Count | None = None
+) -> None:
+    """Write a TREC run atomically; raises `RagError` for an id that the format cannot hold."""
+
+    def lines() -> Iterator[str]:
+        for done, (topic, hits) in enumerate(found, 1):
+            yield from trec_lines(topic, hits, tag)
+            if progress:
+                progress(done, total)
+
+    write_atomic(out, lines())
+
+
+def search_record(question: Question, hits: Sequence[Hit]) -> dict[str, Any]:
+    """The JSON record of a query and its hits, for `rag search --json`."""
+    listed = [
+        {
+            "rank": rank,
+            "id": hit.passage.id,
+            "title": hit.passage.title,
+            "section": hit.passage.section,
+            **({} if hit.passage.page is None else {"page": hit.passage.page}),
+            "text": hit.passage.text,
+            "score": hit.score,
+        }
+        for rank, hit in enumerate(hits, 1)
+    ]
+    record: dict[str, Any] = round_floats({"id": question.id, "question": question.text, "hits": listed})
+    return record
+
+
+def trec_lines(question: Question, hits: Sequence[Hit], tag: str) -> Iterator[str]:
+    """Lines `qid Q0 docid rank score tag`, ranks from 1; raises `RagError` for an empty id or one with white space."""
+    tag = "_".join(tag.split()) or "-"
+    for rank, hit in enumerate(hits, 1):
+        for value in (question.id, hit.passage.id):
+            if not value or any(c.isspace() for c in value):
+                raise RagError(f"a TREC run cannot hold the id {value!r}: it is empty or contains white space")
+        yield f"{question.id} Q0 {hit.passage.id} {rank} {hit.score:.6f} {tag}"

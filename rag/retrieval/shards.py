@@ -1,0 +1,202 @@
+"""A collection in several indexes, in folders and on other machines, searched at the same time.
+
+Every shard is an ordinary index with passages that no other shard has. Each is searched by the same retriever, and the
+hits are merged by score. With vectors they are those of one index, to the last bit. With BM25, the shards on this
+machine are searched as one index (`rag.index.joined`). If there are servers, all parts are asked for their statistics
+first, and then search with those of all: the same passages in the same order as in one index, with scores that agree to
+32-bit precision (Elasticsearch calls this `dfs_query_then_fetch`).
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from rag.base.errors import QuestionError, RagError, UserError
+from rag.base.types import Hit, best_first
+from rag.documents.sources import MOST_SHARDS
+from rag.index.analysis import check_query, check_search
+from rag.index.index import Index
+from rag.index.joined import Joined
+from rag.index.open import open_index
+from rag.index.postings import BM25
+from rag.index.recipes import Recipe, read_recipe
+from rag.index.statistics import Statistics
+from rag.retrieval import PartRetriever, Retriever, RetrieverKind, open_retriever
+from rag.retrieval.client import Client
+from rag.retrieval.remote import IndexChangedError, Remote
+
+T = TypeVar("T")
+
+_WHEN_MISSING = ("error", "skip")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """A shard: its folder or address, its retriever, what identifies its passages, and its index if it is here.
+
+    `lock` is held while it is searched: not every engine is thread-safe, but a `Remote` is.
+    """
+
+    place: str
+    retriever: Retriever
+    engine: str
+    checksum: str
+    index: Index | None = None
+    lock: AbstractContextManager[object] = field(default_factory=threading.Lock)
+
+
+def open_shards(index: Index, recipe: Recipe) -> "Shards":
+    """Open all shards, each of which must answer now; `index` is not searched.
+
+    Raises `RagError` for shards that are searched by different retrievers, or that hold the same passages.
+    """
+    recipe.only(["shards", "recipe", "missing", "timeout"])
+    places = _places(recipe)
+    missing = recipe.setting("missing", str, "error")
+    if missing not in _WHEN_MISSING:
+        raise RagError(f"recipe {recipe.name}: missing should be one of {', '.join(_WHEN_MISSING)}, found {missing!r}")
+    inner, timeout = recipe.setting("recipe", str, "bm25"), recipe.setting("timeout", float, 30.0)
+    with ThreadPoolExecutor(len(places)) as pool:
+        shards = list(pool.map(lambda place: _open(_moved(place, recipe.home), inner, timeout), places))
+    _check_apart(shards)
+    named = ",".join(sorted(one.checksum.removeprefix("sha256:")[:12] for one in shards))
+    bm25 = read_recipe(inner).kind == "bm25"
+    parts = _joined(shards, read_recipe(inner)) if bm25 else shards
+    return Shards(f"shards({shards[0].engine}@{named})", parts, bm25=bm25, skip=missing == "skip")
+
+
+def _places(recipe: Recipe) -> list[str]:
+    """The folders and addresses of a recipe; raises `RagError` for none, too many and one that is named twice."""
+    places: list[str] = recipe.setting("shards", list)
+    if not 1 <= len(places) <= MOST_SHARDS or not all(isinstance(place, str) and place for place in places):
+        raise RagError(f"recipe {recipe.name}: shards should be 1 to {MOST_SHARDS} folders or addresses of servers")
+    if len(set(places)) < len(places):
+        raise RagError(f"recipe {recipe.name}: a shard is named twice")
+    return places
+
+
+def _check_apart(shards: Sequence[_Shard]) -> None:
+    """Raise `RagError` unless the shards are searched by the same retriever and hold different passages."""
+    first, known = shards[0], dict[str, str]()
+    for one in shards:
+        if one.engine != first.engine:
+            raise RagError(f"{one.place} is searched by {one.engine}, {first.place} by {first.engine}")
+    for one in shards:
+        if one.checksum in known:
+            raise RagError(f"{one.place} holds the same passages as {known[one.checksum]}")
+        known[one.checksum] = one.place
+
+
+def _joined(shards: Sequence[_Shard], recipe: Recipe) -> list[_Shard]:
+    """The shards, with those on this machine as one."""
+    here = [one for one in shards if one.index is not None]
+    if len(here) < 2:
+        return list(shards)
+    joined = Joined([one.index for one in here if one.index is not None], recipe)
+    whole = _Shard(", ".join(one.place for one in here), joined, here[0].engine, "")
+    return [whole, *(one for one in shards if one.index is None)]
+
+
+def _moved(place: str, home: Path | None) -> str:
+    """The folder of that name beside the recipe, if it moved there with the recipe."""
+    if "://" in place or home is None or Path(place).exists():
+        return place
+    beside = home / Path(place).name
+    return str(beside) if beside.exists() else place
+
+
+def _open(place: str, recipe: str, timeout: float) -> _Shard:
+    if "://" in place:
+        remote = Remote(Client(place, timeout=timeout), recipe)
+        return _Shard(place, remote, remote.engine, remote.checksum, lock=nullcontext())
+    index = open_index(Path(place))
+    retriever = open_retriever(recipe, index)
+    return _Shard(place, retriever, retriever.name, index.manifest["checksum"], index)
+
+
+class Shards:
+    """Searches all shards at once and merges their hits; several with `bm25` are all `PartRetriever`s.
+
+    Threads may share it. With `skip`, a shard that fails is left out of a search, and a warning is logged for each
+    search without it; otherwise its error is raised. An error is raised too if all fail, or if the passages of one have
+    changed (`IndexChangedError`).
+    """
+
+    def __init__(self, name: str, shards: Sequence[_Shard], *, bm25: bool = False, skip: bool = False) -> None:
+        self.name, self._shards, self._bm25, self._skip = name, shards, bm25, skip
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Return at most k hits per query; raises `RagError` for a passage that two shards have."""
+        check_search(queries, k)
+        for query in queries:
+            check_query(query)
+        if not queries:
+            return []
+        if self._bm25 and len(self._shards) > 1:
+            weighed = self._each(self._shards, lambda one: _part(one).statistics(queries))
+            whole = [Statistics.of(parts) for parts in zip(*(found for _, found in weighed), strict=True)]
+            there = [shard for shard, _ in weighed]
+            lists = self._each(there, lambda one: _part(one).search_within(queries, k, whole))
+        else:
+            lists = self._each(self._shards, lambda one: one.retriever.search(queries, k))
+        return [_merged(hits, k) for hits in zip(*(found for _, found in lists), strict=True)]
+
+    def _each(self, shards: Sequence[_Shard], work: Callable[[_Shard], list[T]]) -> list[tuple[_Shard, list[T]]]:
+        """The result of each shard that answers; raises the error of one that does not, unless it may be skipped."""
+        waiting = [(shard, _started(work, shard)) for shard in shards]
+        found: list[tuple[_Shard, list[T]]] = []
+        faults: list[UserError] = []
+        for shard, future in waiting:
+            try:
+                found.append((shard, future.result()))
+            except (QuestionError, IndexChangedError):
+                raise
+            except UserError as error:
+                if not self._skip:
+                    raise
+                faults.append(error)
+                _log.warning("searched without the shard %s: %s", shard.place, error)
+        if not found:
+            raise faults[0]
+        return found
+
+
+def _started(work: Callable[[_Shard], T], shard: _Shard) -> Future[T]:
+    """Do the work in a daemon thread: one that hangs holds up neither another search nor the end of the process."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            with shard.lock:
+                result = work(shard)
+        except BaseException as error:  # noqa: BLE001  (raised by future.result())
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=run, daemon=True, name="rag-shard").start()
+    return future
+
+
+def _part(shard: _Shard) -> PartRetriever:
+    assert isinstance(shard.retriever, BM25 | Remote)
+    return shard.retriever
+
+
+def _merged(lists: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
+    hits = best_first(hit for one in lists for hit in one)
+    seen: set[str] = set()
+    for hit in hits:
+        if hit.passage.id in seen:
+            raise RagError(f"two shards have the passage {hit.passage.id!r}")
+        seen.add(hit.passage.id)
+    return hits[:k]
+
+
+KIND = RetrieverKind(open_shards)

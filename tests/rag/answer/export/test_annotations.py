@@ -1,0 +1,139 @@
+"""Citations as the SDKs of Anthropic and OpenAI read them."""
+
+import json
+
+import pytest
+from hypothesis import given
+
+from rag.answer.export.anthropic import to_anthropic
+from rag.answer.export.escaping import visible
+from rag.answer.export.openai import chat_annotations, response_annotations
+from rag.answer.export.rendering import with_markers
+from rag.base.types import Answer, Passage
+from tests.rag.answer.export.answers import ABSTAINED, BRIDGE, answers, build, cite, link
+
+RIVER = "http://127.0.0.1:8000/p/shelf/river%231?mark=0-18"
+TOWN = "http://127.0.0.1:8000/p/shelf/town%231?mark=0-19,20-48"
+
+
+def test_blocks_cite_spans_of_the_documents() -> None:
+    assert to_anthropic(BRIDGE)["content"] == [
+        {
+            "type": "text",
+            "text": "Nora Finch built it in 1911.",
+            "citations": [
+                {
+                    "type": "char_location", "cited_text": "Nora Finch built it in 1911.", "document_index": 0,
+                    "document_title": "Arlen, History", "start_char_index": 20, "end_char_index": 48, "file_id": None,
+                }
+            ],
+        },
+        {"type": "text", "text": " ", "citations": None},
+        {
+            "type": "text",
+            "text": "The river is long.",
+            "citations": [
+                {
+                    "type": "char_location", "cited_text": "The river is long.", "document_index": 1,
+                    "document_title": "The river [Lune]", "start_char_index": 0, "end_char_index": 18, "file_id": None,
+                },
+                {
+                    "type": "char_location", "cited_text": "Arlen has a bridge.", "document_index": 0,
+                    "document_title": "Arlen, History", "start_char_index": 0, "end_char_index": 19, "file_id": None,
+                },
+            ],
+        },
+        {"type": "text", "text": " It may rain.", "citations": None},
+    ]  # fmt: skip
+    assert [one["context"] for one in to_anthropic(BRIDGE)["documents"]] == [
+        "Passage town#1", "Passage river#1", "Passage town#2"
+    ]  # fmt: skip
+    assert to_anthropic(ABSTAINED)["content"] == []
+
+
+def test_the_types_of_anthropic_read_the_blocks() -> None:
+    types = pytest.importorskip("anthropic.types", reason="needs the package anthropic")
+    pydantic = pytest.importorskip("pydantic", reason="needs the package pydantic")
+    exported = json.loads(json.dumps(to_anthropic(BRIDGE)))
+    blocks = [types.TextBlock.model_validate(block, strict=True) for block in exported["content"]]
+    assert [type(one).__name__ for block in blocks for one in block.citations or ()] == ["CitationCharLocation"] * 3
+    assert blocks[2].citations[1].cited_text == "Arlen has a bridge."
+    for document in exported["documents"]:
+        pydantic.TypeAdapter(types.DocumentBlockParam).validate_python(document, strict=True)
+    message = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "reader", "content": exported["content"],
+        "stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 0, "output_tokens": 0},
+    }  # fmt: skip
+    assert types.Message.model_validate(message).to_dict()["content"] == exported["content"]
+
+
+@given(answers())
+def test_every_span_of_a_block_holds_the_cited_text(answer: Answer) -> None:
+    exported = to_anthropic(answer)
+    assert "".join(block["text"] for block in exported["content"]) == answer.text
+    assert all(block["text"] for block in exported["content"])
+    told = []
+    for block in exported["content"]:
+        for one in block["citations"] or ():
+            document = exported["documents"][one["document_index"]]
+            there = document["source"]["data"][one["start_char_index"] : one["end_char_index"]]
+            assert (one["cited_text"], one["document_title"]) == (there, document["title"])
+            told.append((document["context"], one["start_char_index"], one["end_char_index"]))
+    assert told == [(f"Passage {one.passage}", *one.span) for one in answer.citations]
+
+
+def test_annotations_point_at_the_markers() -> None:
+    rendered = with_markers(BRIDGE, link)
+    assert rendered.text == str(BRIDGE) == "Nora Finch built it in 1911 [1]. The river is long [2][1]. It may rain."
+    assert response_annotations(rendered) == [
+        {"type": "url_citation", "start_index": 28, "end_index": 31, "title": "Arlen, History", "url": TOWN},
+        {"type": "url_citation", "start_index": 51, "end_index": 54, "title": "The river [Lune]", "url": RIVER},
+        {"type": "url_citation", "start_index": 54, "end_index": 57, "title": "Arlen, History", "url": TOWN},
+    ]
+    assert chat_annotations(rendered)[1] == {
+        "type": "url_citation",
+        "url_citation": {"start_index": 51, "end_index": 54, "title": "The river [Lune]", "url": RIVER},
+    }
+
+
+def test_an_abstention_and_sources_without_address_have_no_annotation() -> None:
+    assert response_annotations(with_markers(ABSTAINED, link)) == []
+    assert response_annotations(with_markers(BRIDGE)) == []
+    assert response_annotations(with_markers(BRIDGE, lambda *_: "javascript:alert(1)")) == []
+
+
+def test_the_types_of_openai_read_the_annotations() -> None:
+    chat = pytest.importorskip("openai.types.chat", reason="needs the package openai")
+    responses = pytest.importorskip("openai.types.responses", reason="needs the package openai")
+    rendered = with_markers(BRIDGE, link)
+    message = {
+        "role": "assistant",
+        "content": rendered.text,
+        "refusal": None,
+        "annotations": chat_annotations(rendered),
+    }
+    read = chat.ChatCompletionMessage.model_validate(message, strict=True)
+    part = {"type": "output_text", "text": rendered.text, "annotations": response_annotations(rendered)}
+    other = responses.ResponseOutputText.model_validate(part, strict=True)
+    assert [one.url_citation.url for one in read.annotations] == [one.url for one in other.annotations]
+    assert read.to_dict()["annotations"] == message["annotations"]
+
+
+@given(answers())
+def test_annotations_are_in_order_numbered_by_first_appearance_and_one_address_a_passage(answer: Answer) -> None:
+    rendered = with_markers(answer, link)
+    assert rendered.text == visible(str(answer))
+    annotations = response_annotations(rendered)
+    assert annotations == sorted(annotations, key=lambda one: one["start_index"])
+    numbers: dict[str, int] = {}
+    for one in annotations:
+        number = numbers.setdefault(one["url"], len(numbers) + 1)
+        assert rendered.text[one["start_index"] : one["end_index"]] == f"[{number}]"
+    cited: set[str] = {one.passage for one in answer.citations}
+    assert len(numbers) == len(cited)
+
+
+def test_a_lone_surrogate_can_be_sent() -> None:
+    passage = Passage("x", "\ud800", "a\ud800b")
+    rendered = with_markers(build("a\ud800b", [("a\ud800b", [cite(passage, "a\ud800b")])], [passage]), link)
+    assert (rendered.text, rendered.places[0].source.title) == ("a\ufffdb [1]", "\ufffd")

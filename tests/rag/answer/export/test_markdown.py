@@ -1,0 +1,143 @@
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from selectolax.lexbor import LexborHTMLParser
+
+from rag.answer.export.escaping import one_line, visible
+from rag.answer.export.markdown import to_markdown, with_links
+from rag.answer.export.rendering import with_markers
+from rag.answer.export.sources import Link, cited_sources, merged
+from rag.base.types import Answer, Passage
+from tests.rag.answer.export.answers import ABSTAINED, BRIDGE, HOSTILE, answers, build, cite, link
+
+GITHUB = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def shown(markdown: str) -> LexborHTMLParser:
+    """What a program that shows Markdown makes of it."""
+    return LexborHTMLParser(f"<body>{GITHUB.render(markdown)}</body>")
+
+
+def joined(text: str) -> str:
+    """The characters without white space: Markdown shows one space for many."""
+    return "".join(text.split())
+
+
+def tags(page: LexborHTMLParser) -> set[str]:
+    return {str(node.tag) for node in page.css("body *")}
+
+
+def test_footnotes_have_title_page_address_and_quotes() -> None:
+    assert to_markdown(BRIDGE, link) == (
+        "Nora Finch built it in 1911[^1]. The river is long[^2][^1]. It may rain.\n"
+        "\n[^1]: [Arlen, History](http://127.0.0.1:8000/p/shelf/town%231?mark=0-19,20-48), page 3: "
+        "“Arlen has a bridge.” … “Nora Finch built it in 1911.”\n"
+        "\n[^2]: [The river \\[Lune\\]](http://127.0.0.1:8000/p/shelf/river%231?mark=0-18): “The river is long.”\n"
+    )
+
+
+def test_links_have_a_list_of_sources_and_places_that_point_at_them() -> None:
+    rendered = with_links(BRIDGE, link)
+    river, town = (
+        f"(http://127.0.0.1:8000/p/shelf/{end})" for end in ("river%231?mark=0-18", "town%231?mark=0-19,20-48")
+    )
+    built, bridge = town.replace("0-19,", ""), town.replace(",20-48", "")
+    assert rendered.text == (
+        f"Nora Finch built it in 1911 [[1]]{built}. The river is long [[2]]{river}[[1]]{bridge}. It may rain.\n\n"
+        f"Sources:\n\n1. [Arlen, History]{town}, page 3\n2. [The river \\[Lune\\]]{river}"
+    )
+    assert [rendered.text[one.start : one.end] for one in rendered.places] == [
+        f"[[1]]{built}", f"[[2]]{river}", f"[[1]]{bridge}"
+    ]  # fmt: skip
+    assert to_markdown(BRIDGE, link, "links") == f"{rendered.text}\n"
+
+
+@pytest.mark.parametrize("bad", ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "http:///x", None])
+def test_a_source_without_an_http_address_has_no_link(bad: str | None) -> None:
+    def refused(*_: object) -> str | None:
+        return bad
+
+    for written in (with_links(BRIDGE, refused).text, to_markdown(BRIDGE, refused)):
+        assert "](" not in written
+        assert not shown(written).css("a")
+
+
+def test_an_abstention_is_a_sentence() -> None:
+    says = "The sources do not answer this question: nothing is near enough."
+    assert (with_links(ABSTAINED).text, to_markdown(ABSTAINED)) == (says, f"{says}\n\n".removesuffix("\n"))
+
+
+def test_markup_in_answers_titles_and_quotes_is_shown_as_text() -> None:
+    passage = Passage("x", HOSTILE, f"{HOSTILE} end.")
+    answer = build(f"{HOSTILE} end.", [(f"{HOSTILE} end.", [cite(passage, passage.text)])], [passage])
+    for written in (with_links(answer, link).text, to_markdown(answer, link)):
+        page = shown(written)
+        assert tags(page) <= {"p", "a", "ol", "li"}
+        assert {one.attributes["href"] for one in page.css("a")} == {"http://127.0.0.1:8000/p/shelf/x?mark=0-99"}
+        assert not re.search("[\x1b\u202e\U000e0041]", written)
+
+
+def test_an_address_cannot_end_its_link() -> None:
+    def strange(*_: object) -> str:
+        return "https://example.org/a_(b)?x=1&copy;&lt=<>\"'`\\ \n|[x](y)"
+
+    (first, *_) = shown(with_links(BRIDGE, strange).text).css("a")
+    target = "https://example.org/a_%28b%29?x=1&copy;&lt=%3C%3E%22'%60%5C%20%0A%7C[x]%28y%29"
+    # The program that shows it quotes once more what it always quotes.
+    assert (first.attributes["href"] or "").replace("%5B", "[").replace("%5D", "]") == target
+
+
+def test_line_ends_indents_and_list_marks_are_kept() -> None:
+    text = "Steps:\n- one\n- two\n\n    code()\n\n1. last"
+    assert with_links(build(text, [])).text == (
+        "Steps:\\\n\\- one\\\n\\- two\n\n\u00a0\u00a0\u00a0\u00a0code()\n\n1\\. last"
+    )
+
+
+@given(answers())
+def test_links_show_the_answer_and_nothing_else(answer: Answer) -> None:
+    rendered = with_links(answer, link)
+    sources = cited_sources(answer, link)
+    body = rendered.text.rpartition("\n\nSources:\n")[0] if sources else rendered.text
+    page = shown(body)
+    assert joined(page.body.text() if page.body else "") == joined(visible(str(answer)))
+    assert tags(page) <= {"p", "br", "a"}
+    linked = [(sentence, passage) for sentence in answer.sentences for passage in sentence.cites]
+    for node, place, (sentence, passage) in zip(page.css("a"), rendered.places, linked, strict=True):
+        marks = merged([one.span for one in sentence.citations if one.passage == passage])
+        assert (place.source.passage.id, node.attributes["href"]) == (passage, link(place.source.passage, marks))
+        assert rendered.text[place.start : place.end] == f"[[{place.source.number}]]({node.attributes['href']})"
+    listed = shown(rendered.text).css("body > ol > li")
+    assert len(listed) == len(sources)
+    for item, source in zip(listed, sources, strict=True):
+        page_number = "" if source.passage.page is None else f",page{source.passage.page}"
+        assert joined(item.text()) == joined(source.title) + page_number
+
+
+@given(answers(), st.integers(0, 9))
+def test_the_first_sentences_begin_the_text(answer: Answer, kept: int) -> None:
+    sentences = answer.sentences[:kept]
+    so_far = replace(answer, sentences=sentences, text=answer.text[: sentences[-1].end] if sentences else "")
+    assert with_links(answer, link).text.startswith(with_links(so_far, link, sources=False).text)
+    assert with_markers(answer).text.startswith(with_markers(so_far).text)
+
+
+@given(answers())
+def test_without_addresses_and_in_footnotes_the_answer_is_shown_too(answer: Answer) -> None:
+    nowhere: Link | None = None
+    sources = cited_sources(answer)
+    plain = with_links(answer, nowhere).text
+    body = shown(plain.rpartition("\n\nSources:\n")[0] if sources else plain)
+    assert joined(body.body.text() if body.body else "") == joined(visible(str(answer)))
+    assert tags(body) <= {"p", "br"}
+    # Without footnotes, a program shows their marks as text.
+    noted = shown(to_markdown(answer))
+    pieces = "".join(visible(text) + "".join(f"[^{n}]" for n in numbers) for text, numbers in answer.pieces())
+    quotes = "".join(f"[^{one.number}]:{one.title}{'' if one.passage.page is None else f', page {one.passage.page}'}:"
+                     + "…".join(f"“{one_line(quote)}”" for quote in one.quotes) for one in sources)  # fmt: skip
+    assert joined(noted.body.text() if noted.body else "") == joined(pieces + quotes)
+    assert tags(noted) <= {"p", "br"}

@@ -1,0 +1,172 @@
+"""Every system keeps one contract; the short answer of the reader is part of the sentence that it cites."""
+
+from pathlib import Path
+
+import pytest
+
+from autoais.base.text.folding import normalize_answer
+from rag.answer.generators.first_passage import FirstPassage
+from rag.answer.generators.passage_reader import PassageReader
+from rag.answer.llms import LANGUAGE_MODELS
+from rag.answer.systems import SYSTEMS, System, answer_or_abstain, list_systems, open_system
+from rag.base.errors import RagError, UsageError
+from rag.base.types import Answer, CitedSentence, Hit, Passage, Question
+from rag.index.open import open_index
+from rag.testing import ScriptedModel, check_system
+from tests.conftest import Command, one_line_error
+
+CURIE = "Marie Curie won the Nobel Prize in Physics in 1903. She shared it with her husband."
+
+
+@pytest.mark.parametrize("name", ["extractive", "first-passage", "reader"])
+def test_every_system_keeps_the_contract(name: str, shelf: Path) -> None:
+    texts = ["What is the capital of Poland?", "When was Curie born?", "xyzzy", "東京"]
+    system = open_system(name, open_index(shelf), k=5)
+    check_system(system, [Question(str(n), text) for n, text in enumerate(texts)])
+    assert answer_or_abstain(system, Question("q", "the")).reason
+
+
+def test_the_baseline_quotes_the_first_passage_whole(shelf: Path) -> None:
+    answer = open_system("first-passage", open_index(shelf), k=3).ask("What is the capital of Poland?")
+    first = answer.hits[0].passage
+    assert answer.text == first.text
+    assert len(answer.sentences) > 1
+    assert {citation.passage for one in answer.sentences for citation in one.citations} == {first.id}
+
+
+def test_the_baseline_keeps_lines_and_numbers_of_lists() -> None:
+    text = "It is simple:\n\n1. Open the door. Wait.\n\n2. Go in.\n\n    key --turn\n    key --pull"
+    answer = FirstPassage().generate(Question("q", "How?"), [Hit(Passage("p", "Doors", text), 1.0)])
+    assert answer.text == text.replace("\n\n", "\n")
+    assert [one.text for one in answer.sentences] == [
+        "It is simple:",
+        "1. Open the door.",
+        "Wait.",
+        "2. Go in.",
+        "    key --turn\n    key --pull",
+    ]
+
+
+LISTED = """Before you sail:
+
+1. Check the rope at the cleat.
+2. Fill the tank.
+
+- Oil is in the locker.
+
+    oil --level
+
+Port | Fee
+
+Hull | 12"""
+
+
+def test_the_baseline_keeps_the_lines_of_lists_tables_and_code() -> None:
+    passage = Passage("p", "Sailing", LISTED)
+    answer = FirstPassage().generate(Question("q", "How do I set sail?"), [Hit(passage, 1.0)])
+    assert answer.text.split("\n") == [line for line in LISTED.split("\n") if line]
+    assert [one.text for one in answer.sentences if one.text[:1].isdigit()] == [
+        "1. Check the rope at the cleat.", "2. Fill the tank.",
+    ]  # fmt: skip
+    assert str(answer).splitlines()[:2] == ["Before you sail: [1]", "1. Check the rope at the cleat [1]."]
+    numbered = Passage("n", "Sailing", "1) Cast off.\n2) Row.")
+    assert str(FirstPassage().generate(Question("q", "?"), [Hit(numbered, 1.0)])) == "1) Cast off [1].\n2) Row [1]."
+
+
+def test_one_question_is_not_taken_for_a_list_of_letters(shelf: Path) -> None:
+    system = open_system("extractive", open_index(shelf))
+    with pytest.raises(
+        UsageError,
+        match=r"questions should be a list of strings or Questions, found one string; write \['Which river\?'\]",
+    ):
+        system.answer("Which river?")
+    assert [answer.question.id for answer in system.answer(["Which river?", Question("x", "Poland?")])] == ["q1", "x"]
+    first, second, third = system.answer(["Which river?", "?!", "Poland?"])  # one that cannot be searched ends nothing
+    assert (first.abstained, second.abstained, third.abstained) == (False, True, False)
+    assert second.reason
+
+
+def test_a_system_of_ones_own_has_a_name_and_answers_one_question() -> None:
+    class Echo(System):
+        name = "echo"
+
+        def respond(self, question: Question) -> Answer:
+            sentence = CitedSentence(question.text, (), 0, len(question.text))
+            return Answer(question, question.text, (sentence,), (), self.name)
+
+    check_system(Echo(), [Question("1", "Who?"), Question("2", "Where?")], cites=False)
+    assert list(Echo().stream("Who?")) == ["Who?", Echo().ask("Who?")]
+
+
+def test_a_system_says_what_it_searches_with(shelf: Path) -> None:
+    index = open_index(shelf)
+    assert open_system("reader", index, k=3, recipe="bm25").name.startswith("bm25.v1")
+    assert "@3+quotes" in open_system("reader", index, k=3, recipe="bm25").name
+    with pytest.raises(RagError, match="no system called 'reeder'; there are: reader, "):
+        open_system("reeder", index)
+    with pytest.raises(RagError, match="system 'extractive' takes no model, found 'foo'"):
+        open_system("extractive:foo", index)
+    assert all(kind.description and kind.requires for _, kind in SYSTEMS.items())
+
+
+def test_a_language_model_of_ones_own_answers_with_checked_citations(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LANGUAGE_MODELS, "_known", dict(LANGUAGE_MODELS._known))
+    LANGUAGE_MODELS.register("mine", lambda model, **_: ScriptedModel("Warsaw is the capital of Poland [1]."))
+    assert "mine" in list_systems()
+    system = open_system("mine:x", open_index(shelf), k=3, recipe="bm25")
+    assert ">repair.v2(" in system.name
+    assert system.ask("What is the capital of Poland?").sentences
+
+
+def test_the_short_answer_stands_in_a_sentence_that_is_cited() -> None:
+    passages = [
+        Passage("a", "Warsaw", "Warsaw is the capital of Poland. It lies on the Vistula."),
+        Passage("b", "", CURIE),
+    ]
+    hits = [Hit(passage, 2.0 - rank) for rank, passage in enumerate(passages)]
+    answer = PassageReader().generate(Question("q", "When did Marie Curie win the Nobel Prize in Physics?"), hits)
+    assert answer.short_answer == "1903"
+    sentence = answer.sentences[0]
+    assert sentence.text == "Marie Curie won the Nobel Prize in Physics in 1903."
+    (citation,) = sentence.citations
+    assert (citation.passage, citation.origin) == ("b", "copied")
+    assert citation.quote == CURIE.partition(" She")[0]
+
+
+def test_passages_that_agree_outvote_one_that_does_not() -> None:
+    texts = [
+        "The tower was built in 1889.",
+        "The tower was built in 1889 for the fair.",
+        "The tower was built in 1888.",
+    ]
+    hits = [Hit(Passage(str(n), "Tower", text), 1.0) for n, text in enumerate(texts)]
+    asked = Question("q", "When was the tower built?")
+    assert PassageReader().generate(asked, hits[::-1]).short_answer == "1889"
+    assert PassageReader().generate(asked, []).abstained
+    assert PassageReader().generate(asked, [Hit(Passage("e", "", ""), 1.0), Hit(Passage("d", "", "—"), 1.0)]).abstained
+
+
+def test_any_scores_any_scripts_and_long_passages_are_read() -> None:
+    texts = ["東京は日本の首都である。", "The capital is Warsaw. " * 300, "مرحبا", "1\n\n2 \x00 3"]
+    hits = [Hit(Passage(str(n), "", text), -float(n)) for n, text in enumerate(texts)]
+    answer = PassageReader().generate(Question("q", "What is the capital?"), hits)
+    assert normalize_answer(answer.short_answer or "")
+    assert {hit.passage for hit in answer.hits} == {hit.passage for hit in hits}
+    assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
+
+
+def test_an_abstention_says_how_sure_it_is_and_how_to_hear_the_answer_all_the_same(shelf: Path, rag: Command) -> None:
+    asked = ("ask", "Who won the world cup in 1998?", "--index", shelf)
+    result = rag(*asked)
+    assert result.returncode == 1
+    first, second, *_ = result.stdout.splitlines()
+    assert first.startswith("Not answered: the retrieved passages do not seem to answer it (answerable 0.")
+    assert second == "Use --min-confidence 0 to always answer."
+    answered = rag(*asked, "--min-confidence", "0")
+    assert answered.returncode == 0
+    assert "[1]." in answered.stdout
+    one_line_error(rag(*asked, "--min-confidence", "2"), "between 0 and 1", "found 2")
+    other = rag(*asked, "--min-confidence", "0.5", "--system", "extractive")
+    one_line_error(other, "has no option 'min_confidence'; systems that have it: reader")
