@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # The tests start hundreds of processes. Each would compile all that it imports where this is set, as in many images.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: ask demo results test quick check docs whole whole-rag whole-indexes whole-others whole-pages core databases ray integrations bench reproduce chaos coverage fuzz fuzz-guided lock mutation audit sbom licences clean
+.PHONY: ask demo results test quick check docs whole whole-rag whole-indexes whole-others whole-pages core databases ray integrations bench reproduce chaos coverage fuzz lock mutation audit sbom licences clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -156,18 +156,10 @@ reproduce: .venv-test/done
 chaos: .venv-test/done
 	.venv-test/bin/python -m scripts.chaos --out eval/results/chaos.json
 
-# 20,000 broken inputs to everything that reads something: some minutes. `make test` feeds a few.
+# 20,000 broken inputs to what reads files, questions and replies: some minutes. `make test` feeds a few.
 fuzz: .venv-test/done
 	.venv-test/bin/python -m scripts.fuzz --out eval/results/fuzz.json
 
-# Inputs that reach new lines of our code, by atheris, which is no dependency of the tests: SECONDS for each target.
-SECONDS ?= 60
-.venv-fuzz/done: .venv-test/done
-	.venv-test/bin/pip install --quiet --no-deps --target .venv-fuzz atheris
-	@touch $@
-
-fuzz-guided: .venv-fuzz/done
-	PYTHONPATH=.venv-fuzz .venv-test/bin/python -m scripts.fuzzing.guided --seconds $(SECONDS)
 # How often the 95 % intervals hold the truth, and false positives of `compare`: an hour of processor time.
 coverage: .venv-test/done
 	mkdir -p work
@@ -242,4 +234,4 @@ licences: .venv-test/done
 	.venv-test/bin/python -m scripts.licences
 
 clean:
-	rm -rf .venv .venv-test .venv-databases .venv-frameworks .venv-fuzz .venv-integrations .venv-ray .venv-uv .venv-3.12 .venv-3.13 dist build site
+	rm -rf .venv .venv-test .venv-databases .venv-frameworks .venv-integrations .venv-ray .venv-uv .venv-3.12 .venv-3.13 dist build site

@@ -132,7 +132,7 @@ def test_the_command_of_a_result_writes_it(result: str, monkeypatch: pytest.Monk
     assert {ROOT / result, (ROOT / result).parent} & outputs
 
 
-@pytest.mark.parametrize("result", list(filter(is_older, RESULTS)))
+@pytest.mark.parametrize("result", [result for result in RESULTS if is_older(result)])
 def test_the_command_of_an_older_result_is_in_its_revision(result: str) -> None:
     lines = recorded(result)
     assert any(result in line or str(Path(result).parent) in line for line in lines), lines

