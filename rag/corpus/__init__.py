@@ -1,1 +1,0 @@
-"""Corpora: streams of passages from the field's formats and from documents."""
