@@ -1,10 +1,10 @@
-"""Tiny real models, trained in seconds to look for two words, saved and loaded as any other."""
+"""Tiny real models, set by hand to look for three words, saved and loaded as any other."""
 
 import json
 import math
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +22,24 @@ tokenizers = pytest.importorskip("tokenizers")
 
 from autoais.judges.hf import FAMILIES, HfJudge, label_verdicts  # noqa: E402
 
-CLAIM = "Warsaw is the capital of Poland."
+CLAIM = "Warsaw leads Poland."
 FILLER = "It is a river. "
 NLI = ["CONTRADICTION", "NEUTRAL", "ENTAILMENT"]
-# The models learn: "capital" supports, "not" contradicts, anything else is neutral.
-PREMISES = {
-    "Warsaw is the capital of Poland, on the Vistula.": 2,
-    "Warsaw is the capital of Poland.": 2,
-    "the capital": 2,
-    "It is a river. On the Vistula the capital lies.": 2,
-    "Warsaw is not here.": 1,
-    "not": 1,
-    "On the Vistula.": 0,
-    FILLER * 3: 0,
-    "": 0,
-}
-CLAIMS = {CLAIM: 0, "Penguins swim well.": -2}  # no premise here supports the second
+# The models look for words: "capital" supports, "not" contradicts, anything else is neutral, and nothing supports
+# what is said of penguins.
+PREMISES = [
+    "Warsaw is the capital of Poland, on the Vistula.",
+    "Warsaw is the capital of Poland.",
+    "the capital",
+    "It is a river. On the Vistula the capital lies.",
+    "Warsaw is not here.",
+    "not",
+    "On the Vistula.",
+    FILLER * 3,
+    "",
+]
+CLAIMS = [CLAIM, "Penguins swim well."]
+SIGNALS = ["capital", "not", "Penguins"]
 WORDS = sorted({w for text in [*PREMISES, *CLAIMS] for w in text.replace(".", " .").replace(",", " ,").split()})
 PROMPT = "premise : hypothesis predict Claim Reference 1 0 Attributable Contradictory Extrapolatory".split()
 
@@ -55,27 +57,37 @@ def save_tokenizer(folder: Path, marks: dict[str, str], single: str, pair: str, 
     fast.save_pretrained(folder)
 
 
-def label(premise: str, claim: str) -> int:
-    """0 neutral, 1 contradictory, 2 attributable."""
-    return max(0, PREMISES[premise] + CLAIMS[claim]) if PREMISES[premise] == 2 else PREMISES[premise]
+# The networks are set by hand, so that each verdict is certain on any processor: what is not set is zero. Every token
+# has a constant and one feature for each signal. A head of attention for each signal finds its tokens, wherever they
+# are. One more head takes the mean of a small number that every token has, so that no token, and no padding, may be
+# lost or added without a change of the probability. The answer is linear in (constant, capital, not, Penguins, mean).
+ATTRIBUTABLE = [0.0, 2.0, -2.0, -2.0, 1.0]
+CONTRADICTORY = [0.0, 0.0, 2.0, 0.0, 0.0]
+EXTRAPOLATORY = [1.0, 0.0, 0.0, 0.0, 0.0]
+NOT_ATTRIBUTABLE = [1.0, 0.0, 2.0, 0.0, 0.0]
+CONSTANT, SMALL, MEAN, ANSWER = 0, 4, 5, 6  # the features that are no signal; 1 to 3 are the signals
+HEADS, HEAD_SIZE = 4, 4
 
 
-def train(network: Any, loss: Callable[[], Any], steps: int = 600) -> None:  # noqa: ANN401
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
-    network.eval()  # dropout would only slow it down
-    for _ in range(steps):
-        optimizer.zero_grad()
-        value = loss()
-        value.backward()
-        optimizer.step()
-        if value.item() < 0.08:
-            return
-    raise AssertionError(f"the tiny model did not learn: loss {value.item()}")
+def features(tokenizer: Any) -> Any:  # noqa: ANN401
+    """A row of eight features for each token of the vocabulary."""
+    rows = torch.zeros((len(tokenizer), 8))
+    rows[:, CONSTANT] = 1
+    for n, signal in enumerate(SIGNALS, 1):
+        rows[tokenizer.convert_tokens_to_ids(signal), n] = 1
+    rows[:, SMALL] = torch.tensor([(token * 7 % 11 - 5) / 50 for token in range(len(tokenizer))])
+    rows[tokenizer.pad_token_id, SMALL] = 0.1
+    return rows
+
+
+def clear(network: Any) -> None:  # noqa: ANN401
+    """Set all weights to 0, and those of the norms to 1."""
+    for name, parameter in network.named_parameters():
+        parameter.data.fill_(float("norm" in name.lower() and name.endswith("weight")))
 
 
 def save_classifier(folder: Path, kind: str, labels: list[str] | None) -> Path:
     """A BERT or RoBERTa; without `labels`, two unnamed ones and MiniCheck's input."""
-    torch.manual_seed(0)
     bert = kind == "bert"
     marks = (
         {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
@@ -93,11 +105,10 @@ def save_classifier(folder: Path, kind: str, labels: list[str] | None) -> Path:
         vocab_size=len(tokenizer),
         hidden_size=16,
         num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
+        num_attention_heads=HEADS,
+        intermediate_size=8,
         max_position_embeddings=130,
         pad_token_id=0,
-        initializer_range=0.2,
         num_labels=len(labels or "01"),
     )
     if labels:
@@ -105,27 +116,42 @@ def save_classifier(folder: Path, kind: str, labels: list[str] | None) -> Path:
         config.label2id = {name: i for i, name in enumerate(labels)}
     factory = transformers.BertForSequenceClassification if bert else transformers.RobertaForSequenceClassification
     network = factory(config)
-    rows = [(p, c) for p in PREMISES for c in CLAIMS]
-    if labels:
-        inputs = tokenizer([p for p, _ in rows], [c for _, c in rows], padding=True, return_tensors="pt")
-        verdicts = [Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY, Verdict.ATTRIBUTABLE]
-        meaning = {verdict: index for index, verdict in label_verdicts("x", config.id2label)}
-        no = meaning.get(Verdict.NOT_ATTRIBUTABLE)
-        gold = [meaning.get(verdicts[label(p, c)], no) for p, c in rows]
-    else:
-        joint = [(tokenizer.eos_token or tokenizer.sep_token).join(row) for row in rows]
-        inputs = tokenizer(joint, padding=True, return_tensors="pt")
-        gold = [int(label(p, c) == 2) for p, c in rows]
-    train(network, lambda: network(**inputs, labels=torch.tensor(gold)).loss)
+    clear(network)
+    base = network.bert if bert else network.roberta
+    # A norm subtracts the mean of all inputs, so each feature has an input and its negative.
+    base.embeddings.word_embeddings.weight.data[:, 0::2] = features(tokenizer)
+    base.embeddings.word_embeddings.weight.data[:, 1::2] = -features(tokenizer)
+    attention = base.encoder.layer[0].attention
+    for head, feature in enumerate((1, 2, 3, SMALL)):
+        start = head * HEAD_SIZE
+        if feature != SMALL:
+            attention.self.query.weight.data[start, 2 * CONSTANT] = 1
+            attention.self.key.weight.data[start, 2 * feature] = 8
+        attention.self.value.weight.data[start, 2 * feature] = 1
+        target = 2 * (MEAN if feature == SMALL else feature)
+        attention.output.dense.weight.data[target : target + 2, start] = torch.tensor([1.0, -1.0])
+    dense, output = (base.pooler.dense, network.classifier) if bert else (
+        network.classifier.dense, network.classifier.out_proj
+    )  # fmt: skip
+    for n, feature in enumerate((CONSTANT, 1, 2, 3, MEAN)):
+        dense.weight.data[n, 2 * feature] = 0.5
+    rows = {
+        Verdict.ATTRIBUTABLE: ATTRIBUTABLE,
+        Verdict.CONTRADICTORY: CONTRADICTORY,
+        Verdict.EXTRAPOLATORY: EXTRAPOLATORY,
+        Verdict.NOT_ATTRIBUTABLE: NOT_ATTRIBUTABLE,
+    }
+    verdicts = (
+        label_verdicts("x", config.id2label) if labels else enumerate([Verdict.NOT_ATTRIBUTABLE, Verdict.ATTRIBUTABLE])
+    )
+    for label, verdict in verdicts:
+        output.weight.data[label, :5] = 4 * torch.tensor(rows[verdict])
     network.save_pretrained(folder)
     return folder
 
 
-def save_t5(folder: Path, family: str, answers: tuple[str, str, str]) -> Path:
+def save_t5(folder: Path, answers: tuple[str, str, str]) -> Path:
     """A T5 that answers neutral, contradictory and attributable with these words."""
-    prompt = FAMILIES[family].prompt
-    assert prompt is not None
-    torch.manual_seed(0)
     marks = {"pad_token": "<pad>", "unk_token": "<unk>", "eos_token": "</s>"}
     save_tokenizer(folder, marks, "$A </s>", "$A $B </s>", ["input_ids", "attention_mask"])
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -133,22 +159,34 @@ def save_t5(folder: Path, family: str, answers: tuple[str, str, str]) -> Path:
         transformers.T5Config(
             vocab_size=len(tokenizer),
             d_model=16,
-            d_kv=8,
-            d_ff=32,
+            d_kv=HEAD_SIZE,
+            d_ff=8,
             num_layers=1,
-            num_heads=2,
+            num_heads=HEADS,
             dropout_rate=0.0,
             pad_token_id=0,
             eos_token_id=tokenizer.eos_token_id,
             decoder_start_token_id=0,
         )
     )
-    rows = [(p, c) for p in PREMISES for c in CLAIMS]
-    inputs = tokenizer(
-        [prompt.format(premise=p, hypothesis=c, eos="</s>") for p, c in rows], padding=True, return_tensors="pt"
-    )
-    gold = tokenizer([answers[label(p, c)] for p, c in rows], return_tensors="pt")["input_ids"]
-    train(network, lambda: network(**inputs, labels=gold).loss)
+    clear(network)
+    neutral, against, support = tokenizer.convert_tokens_to_ids(list(answers))
+    # The embeddings are also the output layer: tokens are read from the first eight inputs, answers from the others.
+    embeddings = network.shared.weight.data
+    embeddings[:, :8] = features(tokenizer)
+    embeddings[[neutral, against, support], ANSWER] = 1
+    embeddings[tokenizer.eos_token_id, ANSWER] = 400  # after an answer comes the end
+    embeddings[neutral, CONSTANT] = 5
+    embeddings[against, 8:13] += 4 * torch.tensor(CONTRADICTORY)
+    embeddings[support, 8:13] += 4 * torch.tensor(ATTRIBUTABLE)
+    attention = network.decoder.block[0].layer[1].EncDecAttention
+    for head, feature in enumerate((1, 2, 3, SMALL)):
+        start = head * HEAD_SIZE
+        if feature != SMALL:
+            attention.q.weight.data[start, CONSTANT] = 1
+            attention.k.weight.data[start, feature] = 2
+        attention.v.weight.data[start, feature] = 0.35
+        attention.o.weight.data[8 + feature, start] = 1
     network.save_pretrained(folder)
     return folder
 
@@ -162,33 +200,33 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]
         "nli": save_classifier(root / "nli", "bert", NLI),
         "two-way": save_classifier(root / "two-way", "roberta", ["entailment", "not_entailment"]),
         "minicheck": save_classifier(root / "minicheck", "roberta", None),
-        "true": save_t5(root / "true", "true", ("0", "0", "1")),
-        "minicheck-t5": save_t5(root / "minicheck-t5", "minicheck-t5", ("0", "0", "1")),
-        "attrscore": save_t5(root / "attrscore", "attrscore", ("Extrapolatory", "Contradictory", "Attributable")),
+        "true": save_t5(root / "true", ("0", "0", "1")),
+        "minicheck-t5": save_t5(root / "minicheck-t5", ("0", "0", "1")),
+        "attrscore": save_t5(root / "attrscore", ("Extrapolatory", "Contradictory", "Attributable")),
     }
     torch.set_num_threads(threads)
 
 
-def opened(models: dict[str, Path], model: str, **options: object) -> HfJudge:
+def open_hf(models: dict[str, Path], model: str, **options: object) -> HfJudge:
     family = model if model in ("minicheck-t5", "attrscore") else None
     judge = open_judge(f"hf:{models[model]}", **{"family": family, "template": "statement.v1", **options})
     assert isinstance(judge, HfJudge)
     return judge
 
 
-def copied(folder: Path, to: Path, without: str = "") -> Path:
+def copy_model(folder: Path, to: Path, without: str = "") -> Path:
     return Path(shutil.copytree(folder, to, ignore=shutil.ignore_patterns(without)))
 
 
 @pytest.mark.parametrize("model", ["nli", "two-way", "minicheck", "true", "minicheck-t5", "attrscore"])
 def test_every_family_keeps_the_contract(models: dict[str, Path], model: str) -> None:
-    check_judge(opened(models, model))
+    check_judge(open_hf(models, model))
 
 
 @pytest.mark.parametrize("model", ["nli", "attrscore"])
 def test_three_way_models_tell_three_verdicts(models: dict[str, Path], model: str) -> None:
     texts = ("the capital", "Warsaw is not here.", "On the Vistula.")
-    verdicts = [j.verdict for j in opened(models, model).judge([Attribution(CLAIM, (text,)) for text in texts])]
+    verdicts = [j.verdict for j in open_hf(models, model).judge([Attribution(CLAIM, (text,)) for text in texts])]
     assert verdicts == [Verdict.ATTRIBUTABLE, Verdict.CONTRADICTORY, Verdict.EXTRAPOLATORY]
 
 
@@ -209,27 +247,27 @@ def test_models_are_asked_as_they_were_trained() -> None:
 
 def test_names_say_all_that_changes_a_verdict(models: dict[str, Path]) -> None:
     def tail(model: str, **options: object) -> str:
-        return opened(models, model, **options).name.split("@")[1].split("-")[1][8:]
+        return open_hf(models, model, **options).name.split("@")[1].split("-")[1][8:]
 
-    assert opened(models, "true").name.startswith("true@local-")
+    assert open_hf(models, "true").name.startswith("true@local-")
     assert tail("true", template=None) == "/512/aqa.v1+score"
     assert tail("true", decision="decode", max_length=300) == "/300/statement.v1+decode"
     assert tail("true", compat="google-2023") == "/32768/statement.v1+decode"
     assert tail("minicheck") == "/129/statement.v1+minicheck"
     assert tail("nli", template=None) == "/130/auto.v1"
-    assert opened(models, "attrscore", template=None).name.endswith("/2048/question-answer.v1+attrscore+decode")
-    assert opened(models, "minicheck-t5").name.endswith("/512/statement.v1+minicheck-t5+score")
+    assert open_hf(models, "attrscore", template=None).name.endswith("/2048/question-answer.v1+attrscore+decode")
+    assert open_hf(models, "minicheck-t5").name.endswith("/512/statement.v1+minicheck-t5+score")
 
 
 def test_a_folders_revision_changes_with_its_files(models: dict[str, Path], tmp_path: Path) -> None:
-    again = copied(models["nli"], tmp_path / "nli")
-    name = opened(models, "nli").name
-    assert opened({"nli": again}, "nli").name == name
+    again = copy_model(models["nli"], tmp_path / "nli")
+    name = open_hf(models, "nli").name
+    assert open_hf({"nli": again}, "nli").name == name
     (again / "README.md").write_text("words")
-    assert opened({"nli": again}, "nli").name == name
+    assert open_hf({"nli": again}, "nli").name == name
     config = json.loads((again / "config.json").read_text())
     (again / "config.json").write_text(json.dumps(config | {"hidden_act": "relu"}))
-    assert opened({"nli": again}, "nli").name != name
+    assert open_hf({"nli": again}, "nli").name != name
 
 
 def test_probabilities_are_those_of_the_models_own_code(models: dict[str, Path]) -> None:
@@ -237,13 +275,13 @@ def test_probabilities_are_those_of_the_models_own_code(models: dict[str, Path])
     attributions = [Attribution(claim, (text,)) for text, claim in pairs]
     tokenizer = transformers.AutoTokenizer.from_pretrained(models["nli"])
     network = transformers.AutoModelForSequenceClassification.from_pretrained(models["nli"])
-    for (text, claim), judgement in zip(pairs, opened(models, "nli").judge(attributions), strict=True):
+    for (text, claim), judgement in zip(pairs, open_hf(models, "nli").judge(attributions), strict=True):
         logits = network(**tokenizer(text, claim, return_tensors="pt")).logits
         assert judgement.probability == pytest.approx(logits.softmax(-1)[0, 2].item(), abs=1e-5)
     tokenizer = transformers.AutoTokenizer.from_pretrained(models["minicheck-t5"])
     network = transformers.AutoModelForSeq2SeqLM.from_pretrained(models["minicheck-t5"])
     zero, one = tokenizer.convert_tokens_to_ids(["0", "1"])
-    for (text, claim), judgement in zip(pairs, opened(models, "minicheck-t5").judge(attributions), strict=True):
+    for (text, claim), judgement in zip(pairs, open_hf(models, "minicheck-t5").judge(attributions), strict=True):
         asked = tokenizer(f"predict: {text}</s>{claim}", return_tensors="pt")
         logits = network(**asked, decoder_input_ids=torch.zeros((1, 1), dtype=torch.long)).logits[0, 0]
         assert judgement.probability == pytest.approx(logits[[zero, one]].softmax(-1)[1].item(), abs=1e-5)
@@ -253,9 +291,9 @@ def test_probabilities_are_those_of_the_models_own_code(models: dict[str, Path])
 def test_batches_change_nothing(models: dict[str, Path], model: str) -> None:
     texts = [FILLER * (i % 7) + text for i, text in enumerate([*PREMISES] * 4)]
     pairs = [Attribution(claim, (text,)) for text in texts for claim in CLAIMS]
-    one_by_one = opened(models, model, batch_size=1).judge(pairs)
+    one_by_one = open_hf(models, model, batch_size=1).judge(pairs)
     for size in (3, 16):
-        together = opened(models, model, batch_size=size).judge(pairs)
+        together = open_hf(models, model, batch_size=size).judge(pairs)
         assert [j.verdict for j in together] == [j.verdict for j in one_by_one]
         assert [j.evidence for j in together] == [j.evidence for j in one_by_one]
         for one, other in zip(together, one_by_one, strict=True):
@@ -264,25 +302,25 @@ def test_batches_change_nothing(models: dict[str, Path], model: str) -> None:
 
 def test_decoding_and_scoring_are_two_rules(models: dict[str, Path]) -> None:
     pairs = [Attribution(CLAIM, (text,)) for text in ("the capital", "On the Vistula.")]
-    scored, decoded = (opened(models, "true", decision=rule).judge(pairs) for rule in ("score", "decode"))
+    scored, decoded = (open_hf(models, "true", decision=rule).judge(pairs) for rule in ("score", "decode"))
     assert [j.verdict for j in scored] == [Verdict.ATTRIBUTABLE, Verdict.NOT_ATTRIBUTABLE]
     assert decoded == scored
 
 
 def test_text_that_is_no_answer_is_undecided(models: dict[str, Path]) -> None:
     pair = Attribution(CLAIM, ("the capital",))
-    (odd,) = opened(models, "attrscore", family="true", decision="decode").judge([pair])
+    (odd,) = open_hf(models, "attrscore", family="true", decision="decode").judge([pair])
     assert odd.verdict is Verdict.UNDECIDED
-    assert odd.reason in {f"the model wrote {word!r}" for word in FAMILIES["attrscore"].words}
+    assert odd.reason == "the model wrote 'Attributable'"
     assert odd.probability is not None
-    (scored,) = opened(models, "attrscore", family="true", decision="score").judge([pair])
+    (scored,) = open_hf(models, "attrscore", family="true", decision="score").judge([pair])
     assert scored.verdict is not Verdict.UNDECIDED
 
 
 @pytest.mark.parametrize("model", ["nli", "true", "minicheck", "attrscore"])
 def test_the_best_window_of_long_evidence_decides_and_is_reported(models: dict[str, Path], model: str) -> None:
     texts = ("On the Vistula. ", f"{FILLER * 400}Warsaw is the capital of Poland. {FILLER * 400}")
-    judge = opened(models, model, max_length=None if model == "attrscore" else 100)
+    judge = open_hf(models, model, max_length=None if model == "attrscore" else 100)
     found = windows(texts, judge._counter(CLAIM), judge.max_length)
     single = judge.judge([Attribution(CLAIM, (window.text,)) for window in found])
     best = max(range(len(found)), key=lambda i: (single[i].verdict is Verdict.ATTRIBUTABLE, single[i].probability, -i))
@@ -295,28 +333,28 @@ def test_the_best_window_of_long_evidence_decides_and_is_reported(models: dict[s
 
 
 def test_short_evidences_are_judged_together(models: dict[str, Path]) -> None:
-    (both,) = opened(models, "nli").judge([Attribution(CLAIM, ("On the Vistula.", "", "the capital"))])
+    (both,) = open_hf(models, "nli").judge([Attribution(CLAIM, ("On the Vistula.", "", "the capital"))])
     assert both.evidence == (Span(0, 0, 15), Span(2, 0, 11))
 
 
 @pytest.mark.slow
 def test_two_hundred_thousand_words_are_judged(models: dict[str, Path]) -> None:
     text = FILLER * 50_000 + "Warsaw is the capital of Poland."
-    (judgement,) = opened(models, "true", max_length=1000).judge([Attribution(CLAIM, (text,))])
+    (judgement,) = open_hf(models, "true", max_length=1000).judge([Attribution(CLAIM, (text,))])
     assert judgement.verdict is not Verdict.UNDECIDED
     assert len(judgement.evidence) == 1
 
 
 def test_a_claim_that_leaves_no_room_is_undecided(models: dict[str, Path]) -> None:
     pairs = [Attribution("river " * 200, ("the capital",)), Attribution(CLAIM, ("the capital",))]
-    (long, short) = opened(models, "nli").judge(pairs)
+    (long, short) = open_hf(models, "nli").judge(pairs)
     assert long == Judgement(Verdict.UNDECIDED, None, "the claim takes 203 of the judge's 130 tokens")
     assert short.verdict is Verdict.ATTRIBUTABLE
 
 
 def test_a_models_own_marks_in_a_text_are_text(models: dict[str, Path]) -> None:
     """Evidence that ends itself and brings its own claim must not be read as one."""
-    judge = opened(models, "minicheck-t5")
+    judge = open_hf(models, "minicheck-t5")
     odd = ["On the Vistula.</s>capital", "<pad><unk>", "\x00", "\ud800", "東京は首都。" * 300, " ", "{premise}"]
     judgements = judge.judge(
         [Attribution(CLAIM, (text,)) for text in odd] + [Attribution("", tuple(odd)), Attribution("x")]
@@ -327,7 +365,7 @@ def test_a_models_own_marks_in_a_text_are_text(models: dict[str, Path]) -> None:
 
 
 def test_a_model_that_computes_no_number_is_undecided(models: dict[str, Path]) -> None:
-    judge = opened(models, "nli")
+    judge = open_hf(models, "nli")
     with torch.no_grad():
         judge._model.classifier.bias.fill_(math.nan)
     (judgement,) = judge.judge([Attribution(CLAIM, ("the capital",))])
@@ -363,18 +401,18 @@ def test_faults_are_one_line_that_names_the_model(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     empty = tmp_path / "empty"
     empty.mkdir()
-    bare = copied(models["nli"], tmp_path / "bare", "tokenizer*")
-    bare_t5 = copied(models["true"], tmp_path / "bare-t5", "tokenizer*")
-    cut = copied(models["nli"], tmp_path / "cut")
+    bare = copy_model(models["nli"], tmp_path / "bare", "tokenizer*")
+    bare_t5 = copy_model(models["true"], tmp_path / "bare-t5", "tokenizer*")
+    cut = copy_model(models["nli"], tmp_path / "cut")
     (cut / "model.safetensors").write_bytes(b"x")
-    garbled = copied(models["nli"], tmp_path / "garbled")
+    garbled = copy_model(models["nli"], tmp_path / "garbled")
     (garbled / "config.json").write_text("{")
-    unnamed = copied(models["nli"], tmp_path / "unnamed")
+    unnamed = copy_model(models["nli"], tmp_path / "unnamed")
     config = json.loads((unnamed / "config.json").read_text())
     (unnamed / "config.json").write_text(json.dumps(config | {"id2label": {"0": "a", "1": "b", "2": "c"}}))
-    base = copied(models["nli"], tmp_path / "base")
+    base = copy_model(models["nli"], tmp_path / "base")
     (base / "config.json").write_text(json.dumps(config | {"architectures": ["BertModel"]}))
-    headless = copied(models["nli"], tmp_path / "headless")
+    headless = copy_model(models["nli"], tmp_path / "headless")
     transformers.BertModel(transformers.AutoConfig.from_pretrained(headless)).save_pretrained(headless)
     (headless / "config.json").write_text(json.dumps(config))
     for model, words in {
@@ -413,7 +451,7 @@ def test_options_that_do_not_fit_are_named(models: dict[str, Path]) -> None:
     ]
     for options, words in faults:
         with pytest.raises(UserError, match=words):
-            opened(models, "nli", **options)
+            open_hf(models, "nli", **options)
     with pytest.raises(UserError, match="judge 'lexical' has no option 'family'; there are: threshold, template"):
         open_judge("lexical", family="nli")
 
