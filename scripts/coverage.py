@@ -49,22 +49,22 @@ def generator(name: str) -> np.random.Generator:
 # --- populations -----------------------------------------------------------------------------------------------
 
 
-def outcomes(rng: np.random.Generator, n: int, p: float, alike: float, most: int) -> tuple[Floats, Floats]:
+def outcomes(rng: np.random.Generator, n: int, p: float, correlation: float, max_items: int) -> tuple[Floats, Floats]:
     """Yes outcomes and items of n questions with 1 to `most` items each; `alike` is the intra-question correlation."""
-    items = rng.integers(1, most + 1, n)
-    if alike == 0:
-        own: Floats = np.full(n, p)
-    elif alike == 1:
-        own = (rng.random(n) < p).astype(np.float64)
+    items = rng.integers(1, max_items + 1, n)
+    if correlation == 0:
+        rates: Floats = np.full(n, p)
+    elif correlation == 1:
+        rates = (rng.random(n) < p).astype(np.float64)
     else:
-        own = rng.beta(p * (1 - alike) / alike, (1 - p) * (1 - alike) / alike, n)
-    return rng.binomial(items, own).astype(np.float64), items.astype(np.float64)
+        rates = rng.beta(p * (1 - correlation) / correlation, (1 - p) * (1 - correlation) / correlation, n)
+    return rng.binomial(items, rates).astype(np.float64), items.astype(np.float64)
 
 
-def _mixed(rng: np.random.Generator, n: int, zero: float, one: float) -> Floats:
+def _draw_scores(rng: np.random.Generator, n: int, zero_share: float, one_share: float) -> Floats:
     """Zeros, ones and uniform values between them."""
     kind = rng.random(n)
-    return np.where(kind < zero, 0.0, np.where(kind < zero + one, 1.0, rng.random(n)))
+    return np.where(kind < zero_share, 0.0, np.where(kind < zero_share + one_share, 1.0, rng.random(n)))
 
 
 def _reciprocal_ranks(rng: np.random.Generator, n: int) -> Floats:
@@ -74,9 +74,9 @@ def _reciprocal_ranks(rng: np.random.Generator, n: int) -> Floats:
 
 # Distributions of a score per question (0 to 1), and their means.
 MEANS: Mapping[str, tuple[Callable[[np.random.Generator, int], Floats], float]] = {
-    "answer F1: 60 % 0, 20 % 1": (partial(_mixed, zero=0.6, one=0.2), 0.3),
-    "mostly 0: 90 % 0, none 1": (partial(_mixed, zero=0.9, one=0.0), 0.05),
-    "mostly 1: 90 % 1, none 0": (partial(_mixed, zero=0.0, one=0.9), 0.95),
+    "answer F1: 60 % 0, 20 % 1": (partial(_draw_scores, zero_share=0.6, one_share=0.2), 0.3),
+    "mostly 0: 90 % 0, none 1": (partial(_draw_scores, zero_share=0.9, one_share=0.0), 0.05),
+    "mostly 1: 90 % 1, none 0": (partial(_draw_scores, zero_share=0.0, one_share=0.9), 0.95),
     "recall of 3 gold, each .1": (lambda rng, n: rng.binomial(3, 0.1, n) / 3, 0.1),
     "recall of 5 nuggets, each .98": (lambda rng, n: rng.binomial(5, 0.98, n) / 5, 0.98),
     "reciprocal rank": (_reciprocal_ranks, float(sum(1 / rank for rank in range(1, 11)) / 39)),
@@ -105,19 +105,19 @@ def covers(truth: float, ends: Interval | None) -> bool:
 def exact_coverage(n: int, p: float, method: Callable[[float, float], Interval]) -> float:
     """The coverage of n independent outcomes, by the binomial distribution."""
     log = [math.lgamma(n + 1) - math.lgamma(x + 1) - math.lgamma(n - x + 1) for x in range(n + 1)]
-    chance = (math.exp(log[x] + x * math.log(p) + (n - x) * math.log(1 - p)) for x in range(n + 1))
-    return sum(one for x, one in enumerate(chance) if covers(p, method(x, n)))
+    probabilities = (math.exp(log[x] + x * math.log(p) + (n - x) * math.log(1 - p)) for x in range(n + 1))
+    return sum(probability for x, probability in enumerate(probabilities) if covers(p, method(x, n)))
 
 
-def share(rng: np.random.Generator, n: int, *, p: float, alike: float, most: int) -> Draw:
+def share(rng: np.random.Generator, n: int, *, p: float, correlation: float, max_items: int) -> Draw:
     """A share of items, such as `sentences`."""
-    found = intervals.ratio(*outcomes(rng, n, p, alike, most))
-    return p, intervals.interval(found)
+    estimate = intervals.ratio(*outcomes(rng, n, p, correlation, max_items))
+    return p, intervals.interval(estimate)
 
 
-def share_by_wilson(rng: np.random.Generator, n: int, *, p: float, alike: float, most: int) -> Draw:
+def share_by_wilson(rng: np.random.Generator, n: int, *, p: float, correlation: float, max_items: int) -> Draw:
     """The same, by Wilson's interval over all items."""
-    yes, items = outcomes(rng, n, p, alike, most)
+    yes, items = outcomes(rng, n, p, correlation, max_items)
     return p, wilson(yes.sum(), items.sum())
 
 
@@ -129,10 +129,12 @@ def mean(rng: np.random.Generator, n: int, *, name: str) -> Draw:
 
 def f1(rng: np.random.Generator, n: int, *, p: float) -> Draw:
     """F1 of mean recall and mean precision, which go together: a question has both high or both low."""
-    own = rng.beta(2 * p, 2 * (1 - p), n)
-    one = np.ones(n)
-    recall, precision = (rng.binomial(4, own) / 4 for _ in range(2))
-    return p, intervals.interval(intervals.harmonic_mean(intervals.ratio(recall, one), intervals.ratio(precision, one)))
+    rates = rng.beta(2 * p, 2 * (1 - p), n)
+    weights = np.ones(n)
+    recall, precision = (rng.binomial(4, rates) / 4 for _ in range(2))
+    return p, intervals.interval(
+        intervals.harmonic_mean(intervals.ratio(recall, weights), intervals.ratio(precision, weights))
+    )
 
 
 def difference(rng: np.random.Generator, n: int, *, a: float, b: float) -> Draw:
@@ -145,46 +147,48 @@ def difference(rng: np.random.Generator, n: int, *, a: float, b: float) -> Draw:
 def mean_difference(rng: np.random.Generator, n: int, *, name: str) -> Draw:
     """The difference of two means; A is right where B is not on some questions."""
     draw, truth = MEANS[name]
-    theirs = draw(rng, n)
-    ours = np.where(rng.random(n) < 0.2, 1.0, theirs)
-    return 0.2 * (1 - truth), intervals.mean(ours - theirs, -1.0, 1.0).interval
+    b = draw(rng, n)
+    a = np.where(rng.random(n) < 0.2, 1.0, b)
+    return 0.2 * (1 - truth), intervals.mean(a - b, -1.0, 1.0).interval
 
 
-def judged(rng: np.random.Generator, n: int, *, alike: float) -> tuple[Any, ...]:
+def draw_judgements(rng: np.random.Generator, n: int, *, correlation: float) -> tuple[Any, ...]:
     """Labels, verdicts, probabilities and questions of 1 to 12 claims each; questions differ in how hard they are."""
     items = rng.integers(1, 13, n)
     question = np.repeat(np.arange(n), items)
-    ease = np.repeat(rng.normal(1.2, 2 * alike, n), items)
-    lean = np.repeat(rng.normal(0.5, 2 * alike, n), items)
+    ease = np.repeat(rng.normal(1.2, 2 * correlation, n), items)
+    lean = np.repeat(rng.normal(0.5, 2 * correlation, n), items)
     truth = lean + rng.logistic(size=len(question)) > 0
     score = np.where(truth, ease, -ease) + rng.logistic(size=len(question))
     return truth, score > 0, 1 / (1 + np.exp(-score)), question
 
 
 JUDGE: Mapping[str, Callable[..., Any]] = {
-    "macro_f1": lambda truth, said, probability, question: evaluate._macro_f1(truth, said, question),
-    "balanced_accuracy": lambda truth, said, probability, question: evaluate._balanced_accuracy(truth, said, question),
-    "roc_auc": lambda truth, said, probability, question: evaluate._roc_auc(truth, probability, question),
-    "cohen_kappa": lambda truth, said, probability, question: evaluate._cohen_kappa(truth, said, question),
+    "macro_f1": lambda truth, verdicts, probability, question: evaluate._macro_f1(truth, verdicts, question),
+    "balanced_accuracy": lambda truth, verdicts, probability, question: evaluate._balanced_accuracy(
+        truth, verdicts, question
+    ),
+    "roc_auc": lambda truth, verdicts, probability, question: evaluate._roc_auc(truth, probability, question),
+    "cohen_kappa": lambda truth, verdicts, probability, question: evaluate._cohen_kappa(truth, verdicts, question),
 }
 
 
-def judge(rng: np.random.Generator, n: int, *, figure: str, alike: float, truth: float) -> Draw:
+def judge(rng: np.random.Generator, n: int, *, figure: str, correlation: float, truth: float) -> Draw:
     """A figure of `autoais meta`."""
-    return truth, intervals.interval(JUDGE[figure](*judged(rng, n, alike=alike)))
+    return truth, intervals.interval(JUDGE[figure](*draw_judgements(rng, n, correlation=correlation)))
 
 
 def rare(rng: np.random.Generator, n: int, *, right: float, refused: float) -> Draw:
     """Balanced accuracy where one claim in ten is a yes (at least three); a yes is found with `right`."""
     truth = np.arange(n) < max(3, n // 10)
-    said = np.where(truth, rng.random(n) < right, rng.random(n) >= refused)
-    return (right + refused) / 2, intervals.interval(evaluate._balanced_accuracy(truth, said, np.arange(n)))
+    verdicts = np.where(truth, rng.random(n) < right, rng.random(n) >= refused)
+    return (right + refused) / 2, intervals.interval(evaluate._balanced_accuracy(truth, verdicts, np.arange(n)))
 
 
 def small_set(rng: np.random.Generator, n: int, *, p: float) -> Draw:
     """The average of two data sets: n questions with rate p, and 300 with rate one half."""
     sets = [(rng.random(size) < rate).astype(np.float64) for size, rate in ((n, p), (300, 0.5))]
-    return (p + 0.5) / 2, intervals.average([intervals.mean(one) for one in sets])
+    return (p + 0.5) / 2, intervals.average([intervals.mean(values) for values in sets])
 
 
 def by_labels(rng: np.random.Generator, n: int, *, p: float, passes: float, rejects: float) -> Draw:
@@ -199,11 +203,11 @@ def by_labels(rng: np.random.Generator, n: int, *, p: float, passes: float, reje
 def cases() -> Iterator[tuple[str, str, Callable[[np.random.Generator, int], Draw]]]:
     """Yield group, name and sampler of every case."""
     for p in (0.02, 0.1, 0.5, 0.9, 0.98):
-        for alike in (0.0, 0.3, 1.0):
-            for most in (3, 12):
-                name = f"p {p}, correlation {alike}, 1 to {most} items"
-                yield "share of items", name, partial(share, p=p, alike=alike, most=most)
-                before = partial(share_by_wilson, p=p, alike=alike, most=most)
+        for correlation in (0.0, 0.3, 1.0):
+            for max_items in (3, 12):
+                name = f"p {p}, correlation {correlation}, 1 to {max_items} items"
+                yield "share of items", name, partial(share, p=p, correlation=correlation, max_items=max_items)
+                before = partial(share_by_wilson, p=p, correlation=correlation, max_items=max_items)
                 yield "share of items, Wilson (before)", name, before
     for name in MEANS:
         yield "mean over questions", name, partial(mean, name=name)
@@ -221,28 +225,28 @@ def cases() -> Iterator[tuple[str, str, Callable[[np.random.Generator, int], Dra
     for p, passes, rejects in ((0.5, 0.3, 0.2), (0.5, 0.05, 0.05), (0.9, 0.3, 0.2), (0.9, 0.05, 0.02)):
         sampler = partial(by_labels, p=p, passes=passes, rejects=rejects)
         yield "AutoAIS corrected by so many labels", f"{p} right, passes {passes}, rejects {rejects}", sampler
-    for alike in (0.0, 0.5):
-        population = judged(generator(f"population {alike}"), 200_000, alike=alike)
+    for correlation in (0.0, 0.5):
+        population = draw_judgements(generator(f"population {correlation}"), 200_000, correlation=correlation)
         for figure, estimate in JUDGE.items():
             truth = estimate(*population).value
-            sampler = partial(judge, figure=figure, alike=alike, truth=truth)
-            yield "judge, 1 to 12 claims per question", f"{figure}, questions differ by {alike}", sampler
+            sampler = partial(judge, figure=figure, correlation=correlation, truth=truth)
+            yield "judge, 1 to 12 claims per question", f"{figure}, questions differ by {correlation}", sampler
 
 
-def false_positives(n: int, samples: int, *, alike: float) -> dict[str, float]:
+def false_positives(n: int, samples: int, *, correlation: float) -> dict[str, float]:
     """The share of samples in which `compare` finds a difference (p < .05) between two equal systems.
 
     `any_holm`: in any of the metrics, by the corrected p. `any`: without correction.
     """
-    rng = generator(f"null {n} {alike}")
-    found: dict[str, int] = {}
+    rng = generator(f"null {n} {correlation}")
+    counts: dict[str, int] = {}
     for _ in range(samples):
         hard = rng.beta(1, 1, n)
         sides = []
         for _side in range(2):
-            own = np.where(rng.random(n) < alike, hard, rng.beta(1, 1, n))
+            rates = np.where(rng.random(n) < correlation, hard, rng.beta(1, 1, n))
             items = rng.integers(1, 7, n)
-            yes, right = rng.binomial(items, own), rng.binomial(items, own)
+            yes, right = rng.binomial(items, rates), rng.binomial(items, rates)
             sides.append(
                 {
                     str(q): {
@@ -250,18 +254,18 @@ def false_positives(n: int, samples: int, *, alike: float) -> dict[str, float]:
                         "sentences": (float(yes[q]), float(items[q])),
                         "citation_recall": (float(yes[q] / items[q]), 1.0),
                         "citation_precision": (float(right[q] / items[q]), 1.0),
-                        "f1": (float(rng.random() * own[q]), 1.0),
+                        "f1": (float(rng.random() * rates[q]), 1.0),
                     }
                     for q in range(n)
                 }
             )
-        ais = [{q: one["autoais"][0] == 1.0 for q, one in side.items()} for side in sides]
+        ais = [{q: row["autoais"][0] == 1.0 for q, row in side.items()} for side in sides]
         metrics = compare(ais[0], ais[1], (sides[0], sides[1]))["metrics"]
-        hits = {name: one["p"] < LEVEL for name, one in metrics.items()}
-        hits |= {"any": any(hits.values()), "any_holm": any(one["p_holm"] < LEVEL for one in metrics.values())}
+        hits = {name: metric["p"] < LEVEL for name, metric in metrics.items()}
+        hits |= {"any": any(hits.values()), "any_holm": any(metric["p_holm"] < LEVEL for metric in metrics.values())}
         for name, hit in hits.items():
-            found[name] = found.get(name, 0) + hit
-    return {name: count / samples for name, count in found.items()}
+            counts[name] = counts.get(name, 0) + hit
+    return {name: count / samples for name, count in counts.items()}
 
 
 def false_positives_of_some(
@@ -273,14 +277,14 @@ def false_positives_of_some(
     citations: for all others what is not said is a no, which is a difference.
     """
     rng = generator(f"null {n} {lengths}")
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for _ in range(samples):
         hard = rng.beta(1, 1, n)
         sides = []
-        for says, (least, most) in zip((1.0, 0.5), lengths, strict=True):
-            own = np.where(rng.random(n) < 0.7, hard, rng.beta(1, 1, n))
-            items = rng.integers(least, most + 1, n) * (rng.random(n) < says)
-            yes, right = rng.binomial(items, own), rng.binomial(items, own)
+        for answer_rate, (min_items, max_items) in zip((1.0, 0.5), lengths, strict=True):
+            rates = np.where(rng.random(n) < 0.7, hard, rng.beta(1, 1, n))
+            items = rng.integers(min_items, max_items + 1, n) * (rng.random(n) < answer_rate)
+            yes, right = rng.binomial(items, rates), rng.binomial(items, rates)
             sides.append(
                 {
                     str(q): {
@@ -292,11 +296,11 @@ def false_positives_of_some(
                     for q in range(n)
                 }
             )
-        nothing: dict[str, bool | None] = dict.fromkeys(map(str, range(n)), False)
-        metrics = compare(nothing, nothing, (sides[0], sides[1]))["metrics"]
-        for name, one in metrics.items():
-            found[name] = found.get(name, 0) + (one["p"] < LEVEL)
-    return {name: count / samples for name, count in found.items()}
+        verdicts: dict[str, bool | None] = dict.fromkeys(map(str, range(n)), False)
+        metrics = compare(verdicts, verdicts, (sides[0], sides[1]))["metrics"]
+        for name, metric in metrics.items():
+            counts[name] = counts.get(name, 0) + (metric["p"] < LEVEL)
+    return {name: count / samples for name, count in counts.items()}
 
 
 @cache
@@ -313,18 +317,18 @@ def _case(group: str, name: str, n: int, samples: int) -> float:
     return sum(covers(*sample(rng, n)) for _ in range(times)) / times
 
 
-def _null(n: int, alike: float | None, lengths: str | None, tests: int) -> dict[str, float]:
+def _null(n: int, correlation: float | None, lengths: str | None, tests: int) -> dict[str, float]:
     """The false positives of `compare` with n questions."""
-    if alike is not None:
-        return false_positives(n, tests, alike=alike)
+    if correlation is not None:
+        return false_positives(n, tests, correlation=correlation)
     return false_positives_of_some(n, tests, lengths=LENGTHS[str(lengths)])
 
 
 def _tasks(samples: int, tests: int) -> Iterator[tuple[str, partial[Any]]]:
     """Yield what is simulated, each with its name."""
     for n in (10, 50, 200):
-        for alike in (0.0, 0.7):
-            yield f"{n} questions, {alike} equally hard for both", partial(_null, n, alike, None, tests)
+        for correlation in (0.0, 0.7):
+            yield f"{n} questions, {correlation} equally hard for both", partial(_null, n, correlation, None, tests)
         for name in LENGTHS:
             yield f"{n} questions, B answers half, {name}", partial(_null, n, None, name, tests)
     for group, name in _samplers():
@@ -332,8 +336,8 @@ def _tasks(samples: int, tests: int) -> Iterator[tuple[str, partial[Any]]]:
             yield f"{group} | {name} | {n}", partial(_case, group, name, n, samples)
 
 
-def _called(work: partial[Any]) -> Any:  # noqa: ANN401  (a task's)
-    return work()
+def _run_task(task: partial[Any]) -> Any:  # noqa: ANN401  (a task's)
+    return task()
 
 
 def simulate(samples: int, tests: int, *, keep: Path | None = None, workers: int = 1) -> dict[str, Any]:
@@ -342,35 +346,34 @@ def simulate(samples: int, tests: int, *, keep: Path | None = None, workers: int
     `keep` is a file of the results so far, from which a stopped run with the same code goes on.
     """
     package = Path(autoais.__file__).parent
-    measured = [
+    files = [
         *sorted((package / "metrics").glob("*.py")),
-        package / "comparison.py",
         package / "meta" / "evaluate.py",
     ]
-    code = sha256_files([*measured, Path(__file__)], f"{samples} {tests}")
+    code = sha256_files([*files, Path(__file__)], f"{samples} {tests}")
     tasks = dict(_tasks(samples, tests))
-    done: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     if keep is not None and keep.exists():
-        done = {row["name"]: row["found"] for _, row in read_objects(keep) if row["code"] == code}
-    left = {name: work for name, work in tasks.items() if name not in done}
+        results = {row["name"]: row["found"] for _, row in read_objects(keep) if row["code"] == code}
+    tasks_left = {name: task for name, task in tasks.items() if name not in results}
     with ExitStack() as stack:
         run: Any = map
         if workers > 1:
             run = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn"))).map
-        for name, found in zip(left, run(_called, left.values()), strict=True):
-            done[name] = found
-            print(name, found, flush=True)
+        for name, result in zip(tasks_left, run(_run_task, tasks_left.values()), strict=True):
+            results[name] = result
+            print(name, result, flush=True)
             if keep is not None:
                 with keep.open("a", encoding="utf-8") as file:
-                    file.write(dumps({"code": code, "name": name, "found": found}) + "\n")
+                    file.write(dumps({"code": code, "name": name, "found": result}) + "\n")
     groups: dict[str, dict[str, dict[str, float]]] = {}
     for p in (0.02, 0.1, 0.5, 0.9, 0.98):
         for group, method in (("share of questions", clopper_pearson), ("share of questions, Wilson (before)", wilson)):
             row = {str(n): exact_coverage(n, p, method) for n in SIZES}
             groups.setdefault(group, {})[f"p {p}"] = row
     for group, name in _samplers():
-        groups.setdefault(group, {})[name] = {str(n): done[f"{group} | {name} | {n}"] for n in SIZES}
-    null = {name: done[name] for name, work in tasks.items() if work.func is _null}
+        groups.setdefault(group, {})[name] = {str(n): results[f"{group} | {name} | {n}"] for n in SIZES}
+    null = {name: results[name] for name, task in tasks.items() if task.func is _null}
     return {"samples": samples, "tests": tests, "seed": SEED, "coverage": groups, "false_positives": null}
 
 
@@ -379,7 +382,7 @@ def table(report: Mapping[str, Any]) -> str:
     lines = [f"| Interval | {' | '.join(map(str, SIZES))} |", "|---" * (len(SIZES) + 1) + "|"]
     for group, rows in report["coverage"].items():
         ranges = [[100 * row[str(n)] for row in rows.values()] for n in SIZES]
-        cells = [f"{min(one):.1f} to {max(one):.1f}" for one in ranges]
+        cells = [f"{min(values):.1f} to {max(values):.1f}" for values in ranges]
         lines.append(f"| {group[0].upper()}{group[1:]} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -392,11 +395,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="Write the report (json).")
     parser.add_argument("--keep", type=Path, help="File of the results so far; a stopped run goes on from it.")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="Processes.")
-    given = parser.parse_args()
-    found = simulate(given.samples, given.tests, keep=given.keep, workers=given.workers)
-    report = round_floats({**found, "provenance": provenance({})}, 4)
-    if given.out is not None:
-        write_atomic(given.out, [dumps(report, indent=2)])
+    options = parser.parse_args()
+    result = simulate(options.samples, options.tests, keep=options.keep, workers=options.workers)
+    report = round_floats({**result, "provenance": provenance({})}, 4)
+    if options.out is not None:
+        write_atomic(options.out, [dumps(report, indent=2)])
     print(table(report))
 
 

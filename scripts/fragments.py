@@ -14,23 +14,23 @@ def is_fragment(answer: Answer, sentence: CitedSentence) -> bool:
     it, if both stand together in the passage.
     """
     text = sentence.text.strip()
-    place = next(number for number, one in enumerate(answer.sentences) if one is sentence)
-    before = answer.sentences[place - 1] if place else None
-    after = answer.sentences[place + 1] if place + 1 < len(answer.sentences) else None
+    index = next(number for number, item in enumerate(answer.sentences) if item is sentence)
+    before = answer.sentences[index - 1] if index else None
+    after = answer.sentences[index + 1] if index + 1 < len(answer.sentences) else None
     if text.endswith(":"):
         return after is None
-    kinds, opens = _place(answer, sentence)
+    kinds, opens = _unit_kinds(answer, sentence)
     if kinds & {ITEM, ROW, CODE} or ENTRY.match(text):
         return False
-    if before is not None and _together(answer, before, sentence):
+    if before is not None and _are_adjacent(answer, before, sentence):
         return False
-    if after is not None and _together(answer, sentence, after) and (opens or not text[:1].islower()):
+    if after is not None and _are_adjacent(answer, sentence, after) and (opens or not text[:1].islower()):
         return False
     begins = opens or not text[:1].islower()
     return not (begins and text[-1:] in _ENDS and len(text.split()) > 2)
 
 
-def _place(answer: Answer, sentence: CitedSentence) -> tuple[set[str], bool]:
+def _unit_kinds(answer: Answer, sentence: CitedSentence) -> tuple[set[str], bool]:
     """The kinds of the units that a sentence quotes, and whether it begins a block."""
     texts = {hit.passage.id: hit.passage.text for hit in answer.hits}
     kinds: set[str] = set()
@@ -44,11 +44,11 @@ def _place(answer: Answer, sentence: CitedSentence) -> tuple[set[str], bool]:
     return kinds, opens
 
 
-def _together(answer: Answer, one: CitedSentence, other: CitedSentence) -> bool:
+def _are_adjacent(answer: Answer, sentence: CitedSentence, following: CitedSentence) -> bool:
     """Whether two sentences are quoted from one place, with nothing but white space between."""
-    if len(one.citations) != 1 or len(other.citations) != 1:
+    if len(sentence.citations) != 1 or len(following.citations) != 1:
         return False
-    (first,), (second,) = one.citations, other.citations
+    (first,), (second,) = sentence.citations, following.citations
     if first.passage != second.passage or first.end is None or second.start is None:
         return False
     text = next(hit.passage.text for hit in answer.hits if hit.passage.id == first.passage)

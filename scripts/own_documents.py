@@ -70,8 +70,8 @@ BENCHMARK = Path(__file__).parent.parent / "eval" / "benchmarks" / "own-document
 COLLECTIONS = BENCHMARK / "collections.toml"
 VALIDATION = BENCHMARK.parents[1] / "recipes" / "reader-validation.jsonl"
 WORDS = (60, 120)
-READ = 16  # hits that the reader reads
-_FIRST = (1, 5, READ)  # hits of which `hits` tells how often they hold the answer
+READER_DEPTH = 16  # hits that the reader reads
+_FIRST = (1, 5, READER_DEPTH)  # hits of which `hits` tells how often they hold the answer
 
 app = typer.Typer(add_completion=False)
 WorkOption = Annotated[Path, typer.Option(help="Folder for indexes; those of `measure` are used.")]
@@ -103,7 +103,7 @@ def systems(index: Index, names: Sequence[str]) -> Iterator[tuple[str, Answering
 def row_of(question: dict[str, Any], answer: Answer, seconds: float) -> dict[str, Any]:
     """What the answer of a system contains, per question."""
     text = "" if answer.abstained else answer.text
-    found: dict[str, Any] = {
+    row: dict[str, Any] = {
         "id": question["id"], "name": answer.system, "kind": question["kind"], "collection": question["collection"],
         "answerable": _answerable(question), "abstained": answer.abstained or not text, "words": len(text.split()),
         "confidence": answer.confidence, "signals": answer.trace.get("signals"), "seconds": seconds,
@@ -112,28 +112,32 @@ def row_of(question: dict[str, Any], answer: Answer, seconds: float) -> dict[str
         "short": None if answer.abstained else answer.short_answer, "short_wanted": question.get("short"),
         "headline": None if answer.abstained else answer.headline,
     }  # fmt: skip
-    found["hits_hold"] = any(all(_held(question, hit.passage.text)) for hit in answer.hits[:READ])
-    for most in WORDS:
-        held = _held(question, first_words(text, most))
-        found[f"all@{most}"] = bool(held) and all(held)
-        found[f"recall@{most}"] = sum(held) / len(held) if held else None
-    return found
+    row["hits_hold"] = any(all(_match_nuggets(question, hit.passage.text)) for hit in answer.hits[:READER_DEPTH])
+    for max_words in WORDS:
+        matches = _match_nuggets(question, first_words(text, max_words))
+        row[f"all@{max_words}"] = bool(matches) and all(matches)
+        row[f"recall@{max_words}"] = sum(matches) / len(matches) if matches else None
+    return row
 
 
 def _answerable(question: dict[str, Any]) -> bool:
     return question["answerable"] if "answerable" in question else bool(question["quotes"])
 
 
-def _held(question: dict[str, Any], text: str) -> list[bool]:
+def _match_nuggets(question: dict[str, Any], text: str) -> list[bool]:
     """Which nuggets, or quotes, a text holds."""
     if "nuggets" in question:
         return nuggets_found(text, question["nuggets"])
     return [find_quote(text, Fingerprint(**quote)) is not None for quote in question["quotes"]]
 
 
-def share(held: Sequence[bool]) -> dict[str, Any]:
+def share(outcomes: Sequence[bool]) -> dict[str, Any]:
     """The share that holds, 0 to 1, with n and its 95 % interval (Clopper-Pearson)."""
-    return {"value": sum(held) / len(held), "n": len(held), "interval95": clopper_pearson(sum(held), len(held))}
+    return {
+        "value": sum(outcomes) / len(outcomes),
+        "n": len(outcomes),
+        "interval95": clopper_pearson(sum(outcomes), len(outcomes)),
+    }
 
 
 def short_answers(rows: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -142,40 +146,47 @@ def short_answers(rows: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
     `exact_match` is SQuAD's. `agrees` also counts "120 days" for "at least 120 days": one holds the words of the other.
     Both are shares of the short answers that are shown where the annotator gave one.
     """
-    wanted = [row for row in rows if row["answerable"] and row["short_wanted"]]
-    shown = [(row[name], row["short_wanted"]) for row in wanted if row[name]]
-    made: dict[str, Any] = {"shown": share([bool(row[name]) for row in wanted])}
-    if shown:
-        made["exact_match"] = share([exact_match(short, [given]) == 1 for short, given in shown])
-        made["agrees"] = share([has_answer(short, [given]) or has_answer(given, [short]) for short, given in shown])
-    if others := [bool(row[name]) for row in rows if not row["answerable"]]:
-        made["shown_unanswerable"] = share(others)
-    return made
+    references = [row for row in rows if row["answerable"] and row["short_wanted"]]
+    pairs = [(row[name], row["short_wanted"]) for row in references if row[name]]
+    metrics: dict[str, Any] = {"shown": share([bool(row[name]) for row in references])}
+    if pairs:
+        metrics["exact_match"] = share([exact_match(short, [reference]) == 1 for short, reference in pairs])
+        metrics["agrees"] = share(
+            [has_answer(short, [reference]) or has_answer(reference, [short]) for short, reference in pairs]
+        )
+    if unanswerable := [bool(row[name]) for row in rows if not row["answerable"]]:
+        metrics["shown_unanswerable"] = share(unanswerable)
+    return metrics
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The metrics over the rows of one system."""
-    asked, others = [r for r in rows if r["answerable"]], [r for r in rows if not r["answerable"]]
+    answerable, unanswerable = [r for r in rows if r["answerable"]], [r for r in rows if not r["answerable"]]
     sentences = sum(row["sentences"] for row in rows)
-    made: dict[str, Any] = {"system": rows[0]["name"], "answerable": len(asked), "unanswerable": len(others)}
-    for most in WORDS:
-        made[f"right@{most}"] = share([row[f"all@{most}"] for row in asked])
-        made[f"nugget_recall@{most}"] = statistics.fmean(row[f"recall@{most}"] for row in asked)
-    made["hits_hold"] = share([row["hits_hold"] for row in asked])  # one of 16 passages holds all that is needed
-    made["answerable_refused"] = share([row["abstained"] for row in asked])
-    if others:
-        made["unanswerable_refused"] = share([row["abstained"] for row in others])
-    if any(row["short"] and row["short_wanted"] for row in asked):
-        made["short_answers"] = short_answers(rows, "short")
-        made["headlines"] = short_answers(rows, "headline")
-    made["fragments"] = sum(len(row["fragments"]) for row in rows) / sentences if sentences else None
-    made["words"] = statistics.fmean(row["words"] for row in asked)
-    kinds = sorted({row["kind"] for row in asked})
-    made["right@120 by kind"] = {
-        kind: f"{sum(r['all@120'] for r in asked if r['kind'] == kind)} of {sum(r['kind'] == kind for r in asked)}"
-        for kind in kinds
+    metrics: dict[str, Any] = {
+        "system": rows[0]["name"],
+        "answerable": len(answerable),
+        "unanswerable": len(unanswerable),
     }
-    return made
+    for max_words in WORDS:
+        metrics[f"right@{max_words}"] = share([row[f"all@{max_words}"] for row in answerable])
+        metrics[f"nugget_recall@{max_words}"] = statistics.fmean(row[f"recall@{max_words}"] for row in answerable)
+    metrics["hits_hold"] = share(
+        [row["hits_hold"] for row in answerable]
+    )  # one of 16 passages holds all that is needed
+    metrics["answerable_refused"] = share([row["abstained"] for row in answerable])
+    if unanswerable:
+        metrics["unanswerable_refused"] = share([row["abstained"] for row in unanswerable])
+    if any(row["short"] and row["short_wanted"] for row in answerable):
+        metrics["short_answers"] = short_answers(rows, "short")
+        metrics["headlines"] = short_answers(rows, "headline")
+    metrics["fragments"] = sum(len(row["fragments"]) for row in rows) / sentences if sentences else None
+    metrics["words"] = statistics.fmean(row["words"] for row in answerable)
+    kinds: dict[str, list[bool]] = {}
+    for row in answerable:
+        kinds.setdefault(row["kind"], []).append(row["all@120"])
+    metrics["right@120 by kind"] = {kind: f"{sum(right)} of {len(right)}" for kind, right in sorted(kinds.items())}
+    return metrics
 
 
 @app.command()
@@ -190,34 +201,34 @@ def fetch(
         if folder.exists():
             continue
         with tempfile.TemporaryDirectory() as temporary:
-            unpacked = Path(temporary) / "unpacked"
+            tree = Path(temporary) / "unpacked"
             for package in collection["packages"]:
-                subprocess.run(["dpkg-deb", "-x", _downloaded(package, Path(temporary)), unpacked], check=True)
+                subprocess.run(["dpkg-deb", "-x", _download(package, Path(temporary)), tree], check=True)
             for command in collection.get("prepare", ()):
-                subprocess.run(command, shell=True, check=True, cwd=unpacked)
-            root = unpacked / collection["root"]
-            made = Path(temporary) / "documents"
+                subprocess.run(command, shell=True, check=True, cwd=tree)
+            root = tree / collection["root"]
+            documents = Path(temporary) / "documents"
             for path in sorted({path for glob in collection["include"] for path in root.glob(glob)}):
                 if path.is_file() and not path.is_symlink():
-                    _copied(path, made / path.relative_to(root))
+                    _copy(path, documents / path.relative_to(root))
             folder.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(made, folder)
+            shutil.move(documents, folder)
         print(f"{name}: {sum(path.is_file() for path in folder.rglob('*'))} files", flush=True)
 
 
-def _downloaded(package: dict[str, str], folder: Path) -> Path:
-    wanted = f"{package['name']}={package['version']}"
-    subprocess.run(["apt-get", "download", "-qq", wanted], cwd=folder, check=False)
-    found = [path for path in folder.glob("*.deb") if sha256_file(path) == package["sha256"]]
-    if not found:
+def _download(package: dict[str, str], folder: Path) -> Path:
+    version = f"{package['name']}={package['version']}"
+    subprocess.run(["apt-get", "download", "-qq", version], cwd=folder, check=False)
+    paths = [path for path in folder.glob("*.deb") if sha256_file(path) == package["sha256"]]
+    if not paths:
         raise SystemExit(
-            f"error: {wanted} is not on this mirror any more: get the file with SHA-256 {package['sha256']} from "
+            f"error: {version} is not on this mirror any more: get the file with SHA-256 {package['sha256']} from "
             f"https://snapshot.debian.org/binary/{package['name']}/"
         )
-    return found[0]
+    return paths[0]
 
 
-def _copied(path: Path, to: Path) -> None:
+def _copy(path: Path, to: Path) -> None:
     """Copy a file, unpacked if it is compressed."""
     to.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".gz":
@@ -228,8 +239,8 @@ def _copied(path: Path, to: Path) -> None:
 
 def _collections(questions: Path) -> Path:
     """The table of the collections that a file of questions asks about."""
-    beside = questions.with_suffix(".toml")
-    return beside if beside.exists() else COLLECTIONS
+    table = questions.with_suffix(".toml")
+    return table if table.exists() else COLLECTIONS
 
 
 @app.command()
@@ -244,88 +255,90 @@ def measure(
     out: OutOption = None,
 ) -> None:
     """Build an index per collection, answer, and print what the answers contain."""
-    asked = [row for _, row in read_objects(questions) if part in ("all", row.get("part"))][::every]
+    items = [row for _, row in read_objects(questions) if part in ("all", row.get("part"))][::every]
     rows: dict[str, list[dict[str, Any]]] = {}
     work.mkdir(parents=True, exist_ok=True)
     texts = []
-    for collection in dict.fromkeys(row["collection"] for row in asked):
+    for collection in dict.fromkeys(row["collection"] for row in items):
         folder = work / f"{collection}.index"
         if not (reuse and folder.exists()):
             rag.build_index([(data / "documents" / collection).resolve()], to=folder, skip_bad=True, replace=True)
         index = rag.open_index(folder)
         for name, ask in systems(index, system or ["reader", "reader,recipe=shortlist", "extractive"]):
-            for row in asked:
+            for row in items:
                 if row["collection"] != collection:
                     continue
-                started = time.perf_counter()
+                start = time.perf_counter()
                 answer = ask(Question(row["id"], row["question"]))
-                found = row_of(row, answer, time.perf_counter() - started)
-                rows.setdefault(name, []).append(found)
-                texts.append({"system": name, "question": row["question"], **found, "answer": answer.text,
+                record = row_of(row, answer, time.perf_counter() - start)
+                rows.setdefault(name, []).append(record)
+                texts.append({"system": name, "question": row["question"], **record, "answer": answer.text,
                               "reason": answer.reason, "nuggets": row.get("nuggets"),
                               "hits": [h.passage.id for h in answer.hits]})  # fmt: skip
     result: dict[str, Any] = {
         "benchmark": f"{questions.parent.name}/{questions.name}",
         "part": part if every == 1 else f"every {every}th of {part}",
-        "systems": {name: summary(found) for name, found in rows.items()},
+        "systems": {name: summary(record) for name, record in rows.items()},
         "provenance": provenance({"questions": questions, "collections": _collections(questions)}),
     }
     write_atomic(work / f"answers-{part}.jsonl", (dumps(round_floats(row)) for row in texts))
-    for name, found in result["systems"].items():
-        print(name, dumps(round_floats(found, 3)))
+    for name, record in result["systems"].items():
+        print(name, dumps(round_floats(record, 3)))
     if out is not None:
         write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
 
 
 def _folders(data: Sequence[Path]) -> list[Path]:
     """The documents of each collection in these data folders."""
-    return sorted(path for one in data for path in (one / "documents").iterdir())
+    return sorted(path for folder in data for path in (folder / "documents").iterdir())
 
 
 def _index(documents: Path, work: Path) -> Index:
     """The index of a collection, built if it is missing."""
-    place = work / f"{documents.name}.index"
-    if not place.exists():
-        rag.build_index([documents.resolve()], to=place, skip_bad=True)
-    return rag.open_index(place)
+    folder = work / f"{documents.name}.index"
+    if not folder.exists():
+        rag.build_index([documents.resolve()], to=folder, skip_bad=True)
+    return rag.open_index(folder)
 
 
 @app.command()
 def identifiers(
     data: Annotated[list[Path], typer.Argument(help="Folders that `fetch` filled.")],
-    most: Annotated[int, typer.Option(min=1, help="Names of a collection.")] = 12,
+    limit: Annotated[int, typer.Option(min=1, help="Names of a collection.")] = 12,
     work: WorkOption = Path("work/own-documents"),
     out: OutOption = None,
 ) -> None:
     """Ask for names of options and functions that one passage has, and count where it is found and cited."""
-    found: dict[str, list[tuple[bool, ...]]] = {recipe: [] for recipe in ("bm25", "shortlist", "hybrid")}
+    outcomes: dict[str, list[tuple[bool, ...]]] = {recipe: [] for recipe in ("bm25", "shortlist", "hybrid")}
     for folder in _folders(data):
         index = _index(folder, work)
-        readers = {recipe: open_system("reader", index, recipe=recipe) for recipe in found}
-        retrievers = {recipe: rag.open_retriever(recipe, index) for recipe in found}
-        for name, passage in sorted(_named_once(index).items(), key=lambda one: _shuffled(one[0]))[:most]:
+        readers = {recipe: open_system("reader", index, recipe=recipe) for recipe in outcomes}
+        retrievers = {recipe: rag.open_retriever(recipe, index) for recipe in outcomes}
+        for name, passage in sorted(_unique_names(index).items(), key=lambda pair: _sort_key(pair[0]))[:limit]:
             question = Question(name, f"What does {name} do?")
-            for recipe, rows in found.items():
+            for recipe, rows in outcomes.items():
                 try:
                     answer = readers[recipe].ask(question)
-                    hits = retrievers[recipe].search([question.text], READ)[0]
+                    hits = retrievers[recipe].search([question.text], READER_DEPTH)[0]
                 except QuestionError:  # nothing but stop words
                     break
                 ids = [hit.passage.id for hit in hits]
-                cited = any(one.passage == passage for sentence in answer.sentences for one in sentence.citations)
-                rows.append((passage in ids[:1], passage in ids, cited, answer.abstained))
-    metrics = ("first", f"first {READ}", "cited by the reader", "refused by the reader")
+                is_cited = any(
+                    citation.passage == passage for sentence in answer.sentences for citation in sentence.citations
+                )
+                rows.append((passage in ids[:1], passage in ids, is_cited, answer.abstained))
+    metrics = ("first", f"first {READER_DEPTH}", "cited by the reader", "refused by the reader")
     result = {
         "question": "What does NAME do?",
-        "names": len(found["bm25"]),
+        "names": len(outcomes["bm25"]),
         "recipes": {
             recipe: {
-                metric: share(held)
-                for metric, held in zip(metrics, zip(*rows, strict=True), strict=True)
+                metric: share(column)
+                for metric, column in zip(metrics, zip(*rows, strict=True), strict=True)
             }
-            for recipe, rows in found.items()
+            for recipe, rows in outcomes.items()
         },
-        "provenance": provenance({one: COLLECTIONS.parents[2] / one for one in _TABLES}),
+        "provenance": provenance({name: COLLECTIONS.parents[2] / name for name in _TABLES}),
     }  # fmt: skip
     tell(result, out)
 
@@ -337,30 +350,30 @@ def hits(
     out: OutOption = None,
 ) -> None:
     """Count the questions whose first 1, 5 and 16 hits hold all that is needed, by recipe."""
-    recipes, asked = ("bm25", "shortlist", "best", "hybrid", "hybrid-reranked"), dict[str, list[dict[str, Any]]]()
+    recipes, questions = ("bm25", "shortlist", "best", "hybrid", "hybrid-reranked"), dict[str, list[dict[str, Any]]]()
     for file in (BENCHMARK / "questions.jsonl", VALIDATION):
         for _, row in read_objects(file):
             if _answerable(row) and row.get("part", "validation") != "kept":
-                asked.setdefault(row["collection"], []).append(row)
-    found: dict[str, dict[str, list[list[bool]]]] = {}
+                questions.setdefault(row["collection"], []).append(row)
+    outcomes: dict[str, dict[str, list[list[bool]]]] = {}
     folders = _folders(data)
-    if missing := asked.keys() - {folder.name for folder in folders}:
+    if missing := questions.keys() - {folder.name for folder in folders}:
         raise SystemExit(f"error: the documents of {', '.join(sorted(missing))} are missing: fetch them first")
     for folder in folders:
         index = _index(folder, work)
         for recipe in recipes:
             retriever = rag.open_retriever(recipe, index)
-            for row in asked.get(folder.name, ()):
-                (listed,) = retriever.search([row["question"]], READ)
-                texts = ["\n\n".join(hit.passage.text for hit in listed[:k]) for k in _FIRST]
-                held = [all(_held(row, text)) for text in texts]
-                found.setdefault(row.get("part", "validation"), {}).setdefault(recipe, []).append(held)
+            for row in questions.get(folder.name, ()):
+                (ranking,) = retriever.search([row["question"]], READER_DEPTH)
+                texts = ["\n\n".join(hit.passage.text for hit in ranking[:k]) for k in _FIRST]
+                matches = [all(_match_nuggets(row, text)) for text in texts]
+                outcomes.setdefault(row.get("part", "validation"), {}).setdefault(recipe, []).append(matches)
     result = {
         part: {
-            recipe: {f"first {k}": share(held) for k, held in zip(_FIRST, zip(*rows, strict=True), strict=True)}
+            recipe: {f"first {k}": share(matches) for k, matches in zip(_FIRST, zip(*rows, strict=True), strict=True)}
             for recipe, rows in recipes.items()
         }
-        for part, recipes in found.items()
+        for part, recipes in outcomes.items()
     } | {"provenance": provenance({"questions": BENCHMARK / "questions.jsonl", "validation": VALIDATION})}
     tell(result, out)
 
@@ -374,31 +387,32 @@ def sample(
     data: Annotated[Path, typer.Argument(help="Folder that `fetch` filled.")],
     to: Annotated[Path, typer.Option(help="The file to write.")],
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    each: Annotated[int, typer.Option(min=1, help="Passages of a collection.")] = 50,
+    per_collection: Annotated[int, typer.Option(min=1, help="Passages of a collection.")] = 50,
 ) -> None:
     """Write random passages of each collection to a text, numbered, with ids and headings."""
-    drawn = []
+    draw = []
     rng = random.Random(seed)
     for folder in sorted((data / "documents").iterdir()):
-        with tempfile.TemporaryDirectory() as place:
-            index = rag.build_index([folder.resolve()], to=Path(place) / "index", skip_bad=True, recipes=())
+        with tempfile.TemporaryDirectory() as temporary:
+            index = rag.build_index([folder.resolve()], to=Path(temporary) / "index", skip_bad=True, recipes=())
             passages = [*index.store.scan()]
-        drawn += [(folder.name, one) for one in rng.sample(passages, min(each, len(passages)))]
+        draw += [(folder.name, passage) for passage in rng.sample(passages, min(per_collection, len(passages)))]
     write_atomic(to, (
-        f"=== {number} | {name} | {one.id} | {one.headings}\n{one.text}\n" for number, (name, one) in enumerate(drawn)
+        f"=== {number} | {name} | {passage.id} | {passage.headings}\n{passage.text}\n"
+        for number, (name, passage) in enumerate(draw)
     ))  # fmt: skip
 
 
-def _named_once(index: Index) -> dict[str, str]:
+def _unique_names(index: Index) -> dict[str, str]:
     """The names that only one passage has, with its id."""
-    places: dict[str, set[str]] = {}
+    owners: dict[str, set[str]] = {}
     for passage in index.store.scan():
         for name in set(_NAME.findall(passage.contents)):
-            places.setdefault(name, set()).add(passage.id)
-    return {name: min(ids) for name, ids in places.items() if len(ids) == 1}
+            owners.setdefault(name, set()).add(passage.id)
+    return {name: min(ids) for name, ids in owners.items() if len(ids) == 1}
 
 
-def _shuffled(name: str) -> str:
+def _sort_key(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 

@@ -46,12 +46,12 @@ def test_exact_coverage_by_hand() -> None:
 
 @pytest.mark.slow
 def test_a_simulation_in_small_is_the_same_each_time_also_if_it_was_stopped(tmp_path: Path) -> None:
-    kept = tmp_path / "kept.jsonl"
-    first = simulate(2, 1, keep=kept)
-    rows = kept.read_text().splitlines(keepends=True)
-    kept.write_text("".join(rows[: len(rows) // 2]))  # as if it had been stopped
-    assert dumps(simulate(2, 1, keep=kept)) == dumps(first)
-    assert len(kept.read_text().splitlines()) == len(rows)
+    journal = tmp_path / "kept.jsonl"
+    first = simulate(2, 1, keep=journal)
+    rows = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(rows[: len(rows) // 2]))  # as if it had been stopped
+    assert dumps(simulate(2, 1, keep=journal)) == dumps(first)
+    assert len(journal.read_text().splitlines()) == len(rows)
     assert all(
         0 <= value <= 1 for rows in first["coverage"].values() for row in rows.values() for value in row.values()
     )

@@ -5,17 +5,17 @@ from pathlib import Path
 
 from scripts.own_documents import identifiers
 
-NAMED = "The reader stops at max_depth when the mill is deep, and the miller is told about it in a line of the report."
-OTHERS = "The max of the depth is what the max depth does. A depth has a max, and what does a max do to depth? It is."
+NAMING = "The reader stops at max_depth when the mill is deep, and the miller is told about it in a line of the report."
+PLAIN = "The max of the depth is what the max depth does. A depth has a max, and what does a max do to depth? It is."
 
 
 def test_each_recipe_searches_for_the_names_by_itself(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "documents" / "mill"
     folder.mkdir(parents=True)
-    (folder / "named.md").write_text(f"# Mill\n\n{NAMED}\n", "utf-8")
+    (folder / "named.md").write_text(f"# Mill\n\n{NAMING}\n", "utf-8")
     for number in range(4):
-        (folder / f"other-{number}.md").write_text(f"# Depth {number}\n\n{OTHERS} {number}\n", "utf-8")
+        (folder / f"other-{number}.md").write_text(f"# Depth {number}\n\n{PLAIN} {number}\n", "utf-8")
     identifiers([tmp_path / "data"], work=tmp_path, out=tmp_path / "out.json")
-    found = json.loads((tmp_path / "out.json").read_text("utf-8"))
-    assert found["names"] == 1
-    assert [found["recipes"][recipe]["first"]["value"] for recipe in ("bm25", "hybrid")] == [0.0, 1.0]
+    result = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert result["names"] == 1
+    assert [result["recipes"][recipe]["first"]["value"] for recipe in ("bm25", "hybrid")] == [0.0, 1.0]
