@@ -49,7 +49,7 @@ QUESTIONS = ("When was the mill in {t} built?", "How long is the canal of {t}?",
 class Scenario:
     """A command under fault: how its folder is made, what finishes its work, and what the result is.
 
-    `usable` raises if what the fault left cannot be used. `most` faults are injected, drawn at random from all.
+    `usable` raises if what the fault left cannot be used. `max_faults` faults are injected, drawn at random from all.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Scenario:
     finish: Callable[[Path], Sequence[str]]
     result: Callable[[Path], str]
     usable: Callable[[Path], None] = lambda folder: None
-    most: int | None = None
+    max_faults: int | None = None
 
 
 @dataclass(frozen=True)
@@ -89,77 +89,77 @@ def run(argv: Sequence[str], folder: Path, *strace: str) -> subprocess.Completed
         text=True, errors="replace", start_new_session=True,
     ) as process:  # fmt: skip
         try:
-            said, errors = process.communicate(timeout=SECONDS)
+            output, errors = process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)  # what strace runs lives on without it
             raise
-    return subprocess.CompletedProcess(argv, process.returncode, said, errors)
+    return subprocess.CompletedProcess(argv, process.returncode, output, errors)
 
 
-def unharmed(scenario: Scenario, made: Path) -> tuple[str, dict[str, int]]:
+def run_without_fault(scenario: Scenario, template: Path) -> tuple[str, dict[str, int]]:
     """The result without a fault, and how often each thread of the command makes each call, at most."""
     with tempfile.TemporaryDirectory() as temporary:
         folder, log = Path(temporary) / "work", Path(temporary) / "log"
-        shutil.copytree(made, folder)
+        shutil.copytree(template, folder)
         calls = ",".join(sorted({*DURABLE, *WRITING}))
-        done = run(scenario.command, folder, *STRACE, "-e", f"trace={calls}", "-o", str(log))
-        if done.returncode:
-            raise SystemExit(f"error: {scenario.name} fails without a fault: {done.stderr.strip()[-300:]}")
-        found: dict[tuple[str, str], int] = {}
+        process = run(scenario.command, folder, *STRACE, "-e", f"trace={calls}", "-o", str(log))
+        if process.returncode:
+            raise SystemExit(f"error: {scenario.name} fails without a fault: {process.stderr.strip()[-300:]}")
+        counts: dict[tuple[str, str], int] = {}
         for line in log.read_text().splitlines():
             if match := re.match(r"(\d+) +(\w+)\(", line):
-                found[match.groups()] = found.get(match.groups(), 0) + 1  # type: ignore[index, arg-type]
-        most: dict[str, int] = {}
-        for (_, call), count in found.items():
-            most[call] = max(most.get(call, 0), count)
-        return scenario.result(folder), most
+                counts[match.groups()] = counts.get(match.groups(), 0) + 1  # type: ignore[index, arg-type]
+        max_counts: dict[str, int] = {}
+        for (_, call), count in counts.items():
+            max_counts[call] = max(max_counts.get(call, 0), count)
+        return scenario.result(folder), max_counts
 
 
-def faults(most: dict[str, int]) -> list[Fault]:
+def faults(counts: dict[str, int]) -> list[Fault]:
     """Every fault of a command that makes so many calls."""
     calls = [*DURABLE, *(call for call in WRITING if call not in DURABLE)]
-    kills = [Fault(call, nth, True) for call in calls for nth in range(1, most.get(call, 0) + 1)]
-    full = [Fault(call, nth, False) for call in WRITING for nth in range(1, most.get(call, 0) + 1)]
+    kills = [Fault(call, nth, True) for call in calls for nth in range(1, counts.get(call, 0) + 1)]
+    full = [Fault(call, nth, False) for call in WRITING for nth in range(1, counts.get(call, 0) + 1)]
     return kills + full
 
 
-def injected(scenario: Scenario, fault: Fault, *, made: Path, wanted: str) -> str | None:
+def inject(scenario: Scenario, fault: Fault, *, template: Path, expected: str) -> str | None:
     """Inject a fault and finish the work; returns what is wrong, "" if the fault was not reached, or None."""
     # A killed process may still end a write while the folder is removed.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary) / "work"
-        shutil.copytree(made, folder)
+        shutil.copytree(template, folder)
         trace = (*STRACE, "-e", f"trace={fault.call}", "-e", f"inject={fault.injection}", "-o", os.devnull)
         try:
-            done = run(scenario.command, folder, *trace)
-            if wrong := _ended(done, fault):
-                return wrong
-            if done.returncode == 0:
-                if scenario.result(folder) != wanted:
+            process = run(scenario.command, folder, *trace)
+            if problem := _exit_problem(process, fault):
+                return problem
+            if process.returncode == 0:
+                if scenario.result(folder) != expected:
                     return "it ends with exit code 0, but its result is another"
                 if fault.kills:
                     return NOT_REACHED
             scenario.usable(folder)
-            ended = run(scenario.finish(folder), folder)
-            if ended.returncode:
-                return f"the work cannot be finished: {ended.stderr.strip()[-300:]}"
-            found = scenario.result(folder)
+            finish = run(scenario.finish(folder), folder)
+            if finish.returncode:
+                return f"the work cannot be finished: {finish.stderr.strip()[-300:]}"
+            result = scenario.result(folder)
         except subprocess.TimeoutExpired:
             return f"takes longer than {SECONDS} s"
         except Exception as error:  # noqa: BLE001  (it is reported)
             return f"{type(error).__name__}: {error}"
-        return None if found == wanted else "the result is another than without the fault"
+        return None if result == expected else "the result is another than without the fault"
 
 
-def _ended(done: subprocess.CompletedProcess[str], fault: Fault) -> str | None:
-    if "Traceback" in done.stderr:
-        return f"a traceback: {done.stderr.strip()[-300:]}"
-    if fault.kills or done.returncode in (0, -9, 137):
+def _exit_problem(process: subprocess.CompletedProcess[str], fault: Fault) -> str | None:
+    if "Traceback" in process.stderr:
+        return f"a traceback: {process.stderr.strip()[-300:]}"
+    if fault.kills or process.returncode in (0, -9, 137):
         return None
-    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    lines = [line for line in process.stderr.splitlines() if line.startswith("error: ")]
     # If standard error is on the full disk too, there is no line.
     if len(lines) > 1 or (not lines and fault.call not in ("write", "writev")):
-        return f"exit code {done.returncode} with {len(lines)} lines of error: {done.stderr.strip()[-300:]}"
+        return f"exit code {process.returncode} with {len(lines)} lines of error: {process.stderr.strip()[-300:]}"
     return None
 
 
@@ -177,46 +177,46 @@ def write_documents(folder: Path, towns: Sequence[str] = TOWNS, year: int = 1800
         (folder / f"{town}.md").write_text(page)
 
 
-def _indexed(folder: Path) -> None:
+def _build_index(folder: Path) -> None:
     write_documents(folder / "docs")
     rag.build_index(folder / "docs", folder / "x.index")
 
 
-def _changed(folder: Path) -> None:
-    _indexed(folder)
+def _change_documents(folder: Path) -> None:
+    _build_index(folder)
     write_documents(folder / "docs", TOWNS[:3], 1900)
     (folder / "docs" / "Arlen.md").unlink()
     (folder / "docs" / "New.md").write_text("# New\n\nThe lighthouse of New was lit in 1850 for the first time.\n")
 
 
-def _more(folder: Path) -> None:
-    _indexed(folder)
+def _write_more(folder: Path) -> None:
+    _build_index(folder)
     write_documents(folder / "more", ("Kirby", "Lowick", "Marden"), 1700)
 
 
-def _two(folder: Path) -> None:
+def _build_two(folder: Path) -> None:
     for name, towns in (("one", TOWNS[:5]), ("two", TOWNS[5:])):
         write_documents(folder / name, towns)
         rag.build_index(folder / name, folder / f"{name}.index", recipes=["static"])
 
 
 def _questions(folder: Path) -> None:
-    _indexed(folder)
+    _build_index(folder)
     rows = [{"id": f"{t}{n}", "question": q.format(t=t)} for t in TOWNS[:4] for n, q in enumerate(QUESTIONS)]
     (folder / "q.jsonl").write_text("".join(dumps(row) + "\n" for row in rows))
 
 
-def _answered(folder: Path) -> None:
+def _answer_questions(folder: Path) -> None:
     _questions(folder)
     index = rag.open_index(folder / "x.index")
     answer_file(folder / "q.jsonl", folder / "given.jsonl", rag.open_system("extractive", index), index)
 
 
-def _trainable(folder: Path) -> None:
+def _write_recipe(folder: Path) -> None:
     """A network with random weights, and a recipe that trains it for a few steps."""
     from tests.tiny import tiny_bert
 
-    _indexed(folder)
+    _build_index(folder)
     pages = [path.read_text() for path in sorted((folder / "docs").iterdir())]
     base = tiny_bert(folder / "base", pages)
     rows = [f"when was the mill in {town} built by the guild\t['{1800 + n}']\n" for n, town in enumerate(TOWNS)]
@@ -239,9 +239,9 @@ def _index(folder: Path) -> str:
     index = rag.open_index(folder / "x.index")
     hits = [hit.passage.id for hit in rag.search("the canal and the mill", index=index, k=10)]
     rows = sorted(str(passage) for passage in index.store.scan())
-    left = sorted(path.name for path in (folder / "x.index").iterdir() if path.name.startswith(".rag-build"))
+    leftovers = sorted(path.name for path in (folder / "x.index").iterdir() if path.name.startswith(".rag-build"))
     parts = sorted(path.name for path in (folder / "x.index").glob(".rag-build-*/parts/*"))
-    return _digest(rows, hits, rag.verify_index(folder / "x.index"), len(left), parts)
+    return _digest(rows, hits, rag.verify_index(folder / "x.index"), len(leftovers), parts)
 
 
 def _searchable(folder: Path) -> None:
@@ -251,7 +251,7 @@ def _searchable(folder: Path) -> None:
 
 
 def _benchmark(folder: Path) -> None:
-    _indexed(folder)
+    _build_index(folder)
     rows = [{"id": t, "question": QUESTIONS[0].format(t=t), "answers": ["18"]} for t in TOWNS[:3]]
     (folder / "q.jsonl").write_text("".join(dumps(row) + "\n" for row in rows))
     (folder / "towns.toml").write_text(
@@ -261,22 +261,22 @@ def _benchmark(folder: Path) -> None:
     )
 
 
-def _benchmarked(folder: Path) -> str:
+def _run_digest(folder: Path) -> str:
     """Every row of the run without its times, and the metrics without what says how they were made."""
     home = folder / "RUN" / "extractive"
     rows = [_rows(f"RUN/extractive/{name}.jsonl")(folder) for name in ("answers", "judgements", "items")]
-    found = json.loads((home / "metrics.json").read_text("utf-8"))
-    left = sorted(path.name for path in (folder / "RUN").rglob(".*") if path.name != ".lock")
-    return _digest(rows, {key: found[key] for key in ("ways", "metrics", "n")}, left)
+    metrics = json.loads((home / "metrics.json").read_text("utf-8"))
+    leftovers = sorted(path.name for path in (folder / "RUN").rglob(".*") if path.name != ".lock")
+    return _digest(rows, {key: metrics[key] for key in ("ways", "metrics", "n")}, leftovers)
 
 
-def _collected(folder: Path) -> None:
+def _label_answers(folder: Path) -> None:
     """A collection, and its answers with labels."""
     _questions(folder)
-    made = build_collection(folder / "C", folder / "q.jsonl", systems=["extractive"], index=folder / "x.index",
+    collection = build_collection(folder / "C", folder / "q.jsonl", systems=["extractive"], index=folder / "x.index",
                             recipe="bm25")  # fmt: skip
-    labelled = (replace(answer, informative=True, attributable=False) for answer in made.answers())
-    (folder / "labels.jsonl").write_text("".join(f"{line}\n" for line in write_answers(labelled)))
+    answers = (replace(answer, informative=True, attributable=False) for answer in collection.answers())
+    (folder / "labels.jsonl").write_text("".join(f"{line}\n" for line in write_answers(answers)))
 
 
 def _collection(folder: Path) -> str:
@@ -286,7 +286,7 @@ def _collection(folder: Path) -> str:
     return _digest({str(path.relative_to(folder)): sha256_file(path) for path in paths})
 
 
-def _agreeing(folder: Path) -> None:
+def _check_sums(folder: Path) -> None:
     """The files of the collection are those of its checksums."""
     home = open_collection(folder / "C").folder
     for line in (home / "SHA256SUMS").read_text().splitlines():
@@ -316,13 +316,13 @@ def _digest(*values: Any) -> str:  # noqa: ANN401  (JSON)
     return hashlib.sha256(dumps(list(values)).encode()).hexdigest()
 
 
-def _added(folder: Path) -> Sequence[str]:
+def _finish_add(folder: Path) -> Sequence[str]:
     """The command again, unless it had come to its end: a source that the index has is an error."""
     names = {Path(record.name).name for record in files_of(folder / "x.index")}
     return UPDATE if "Kirby.md" in names else ADD
 
 
-def _removed(folder: Path) -> Sequence[str]:
+def _finish_remove(folder: Path) -> Sequence[str]:
     """The command again, unless it had come to its end: a file that is not in the index is an error.
 
     An update then clears what was left of the old build.
@@ -331,7 +331,7 @@ def _removed(folder: Path) -> Sequence[str]:
     return REMOVE if "Bexley.md" in names else UPDATE
 
 
-def _resumed(name: str, command: Sequence[str]) -> Callable[[Path], Sequence[str]]:
+def _resume(name: str, command: Sequence[str]) -> Callable[[Path], Sequence[str]]:
     """The command again, with --resume if there is something to resume."""
     return lambda folder: [*command, "--resume"] if (folder / name).exists() else command
 
@@ -356,41 +356,41 @@ SEARCH = ("rag", "search", "--questions", "q.jsonl", "--index", "x.index", "--ru
 
 SCENARIOS = (
     Scenario("build", lambda f: write_documents(f / "docs"), BUILD, lambda f: [*BUILD, "--replace"], _index),
-    Scenario("add", _more, ADD, _added, _index, _searchable),
-    Scenario("remove", _indexed, REMOVE, _removed, _index, _searchable),
-    Scenario("update", _changed, UPDATE, lambda f: UPDATE, _index, _searchable),
-    Scenario("merge", _two, MERGE, lambda f: [*MERGE, "--replace"], _index),
-    Scenario("part", _indexed, PART, lambda f: PART, _index, _searchable),
-    Scenario("answer", _questions, ANSWER, _resumed("a.jsonl", ANSWER), _rows("a.jsonl")),
-    Scenario("attribute", _answered, ATTRIBUTE, _resumed("b.jsonl", ATTRIBUTE), _rows("b.jsonl")),
-    Scenario("score", _answered, SCORE, lambda f: SCORE, _report),
+    Scenario("add", _write_more, ADD, _finish_add, _index, _searchable),
+    Scenario("remove", _build_index, REMOVE, _finish_remove, _index, _searchable),
+    Scenario("update", _change_documents, UPDATE, lambda f: UPDATE, _index, _searchable),
+    Scenario("merge", _build_two, MERGE, lambda f: [*MERGE, "--replace"], _index),
+    Scenario("part", _build_index, PART, lambda f: PART, _index, _searchable),
+    Scenario("answer", _questions, ANSWER, _resume("a.jsonl", ANSWER), _rows("a.jsonl")),
+    Scenario("attribute", _answer_questions, ATTRIBUTE, _resume("b.jsonl", ATTRIBUTE), _rows("b.jsonl")),
+    Scenario("score", _answer_questions, SCORE, lambda f: SCORE, _report),
     Scenario("search", _questions, SEARCH, lambda f: SEARCH, _run),
-    Scenario("bench", _benchmark, BENCH, _resumed("RUN/run.json", BENCH), _benchmarked),
-    Scenario("collect", _questions, COLLECT, _resumed("C/collection.json", COLLECT), _collection),
-    Scenario("pack", _collected, PACK, lambda f: PACK, _collection, _agreeing),
-    Scenario("train", _trainable, TRAIN, lambda f: TRAIN, _model, most=60),
+    Scenario("bench", _benchmark, BENCH, _resume("RUN/run.json", BENCH), _run_digest),
+    Scenario("collect", _questions, COLLECT, _resume("C/collection.json", COLLECT), _collection),
+    Scenario("pack", _label_answers, PACK, lambda f: PACK, _collection, _check_sums),
+    Scenario("train", _write_recipe, TRAIN, lambda f: TRAIN, _model, max_faults=60),
 )
 
 
 def trials(
     sample: int | None, seed: int, only: Sequence[str] = (), jobs: int = 1
 ) -> Iterator[tuple[Scenario, Fault, str | None]]:
-    """Yield each scenario and fault with what `injected` returns."""
+    """Yield each scenario and fault with what `inject` returns."""
     for scenario in SCENARIOS:
         if only and scenario.name not in only:
             continue
         with tempfile.TemporaryDirectory() as temporary:
-            made = Path(temporary) / "made"
-            made.mkdir()
-            scenario.prepare(made)
-            wanted, calls = unharmed(scenario, made)
-            there = faults(calls)
-            most = min(number for number in (sample, scenario.most, len(there)) if number is not None)
-            there = random.Random(f"{seed} {scenario.name}").sample(there, most)
-            print(f"{scenario.name}: {most} faults ...", flush=True)
+            template = Path(temporary) / "made"
+            template.mkdir()
+            scenario.prepare(template)
+            expected, calls = run_without_fault(scenario, template)
+            selection = faults(calls)
+            limit = min(number for number in (sample, scenario.max_faults, len(selection)) if number is not None)
+            selection = random.Random(f"{seed} {scenario.name}").sample(selection, limit)
+            print(f"{scenario.name}: {limit} faults ...", flush=True)
             with ThreadPoolExecutor(jobs) as pool:
-                found = pool.map(partial(injected, scenario, made=made, wanted=wanted), there)
-                yield from zip(repeat(scenario), there, found, strict=False)
+                problems = pool.map(partial(inject, scenario, template=template, expected=expected), selection)
+                yield from zip(repeat(scenario), selection, problems, strict=False)
 
 
 def main() -> None:
@@ -401,26 +401,26 @@ def main() -> None:
     parser.add_argument("--only", action="append", default=[], help="a scenario; repeatable")
     parser.add_argument("--jobs", type=int, default=2, help="faults at once (default: 2)")
     parser.add_argument("--out", type=Path, help="report (json)")
-    given = parser.parse_args()
+    options = parser.parse_args()
     if shutil.which("strace") is None:
         raise SystemExit("error: strace is missing: apt-get install strace")
     counts: dict[str, dict[str, int]] = {}
-    failed = []
-    for scenario, fault, wrong in trials(given.sample, given.seed, given.only, given.jobs):
+    failures = []
+    for scenario, fault, problem in trials(options.sample, options.seed, options.only, options.jobs):
         row = counts.setdefault(scenario.name, {"kills": 0, "full disks": 0, "not reached": 0, "failed": 0})
-        row["not reached" if wrong == NOT_REACHED else "kills" if fault.kills else "full disks"] += 1
-        if wrong:
+        row["not reached" if problem == NOT_REACHED else "kills" if fault.kills else "full disks"] += 1
+        if problem:
             row["failed"] += 1
-            failed.append(f"{scenario.name}, {fault.injection}: {wrong}")
-            print(failed[-1], flush=True)
+            failures.append(f"{scenario.name}, {fault.injection}: {problem}")
+            print(failures[-1], flush=True)
     total = sum(row["kills"] + row["full disks"] for row in counts.values())
-    print(f"{total:,} faults, {len(failed)} failed")
+    print(f"{total:,} faults, {len(failures)} failed")
     for name, row in counts.items():
-        print(f"{name}: {', '.join(f'{count} {what}' for what, count in row.items())}")
-    if given.out is not None:
-        result = {"faults": total, "failed": failed, "scenarios": counts, "provenance": provenance({})}
-        write_atomic(given.out, [dumps(result, indent=2)])
-    raise SystemExit(1 if failed else 0)
+        print(f"{name}: {', '.join(f'{count} {kind}' for kind, count in row.items())}")
+    if options.out is not None:
+        result = {"faults": total, "failed": failures, "scenarios": counts, "provenance": provenance({})}
+        write_atomic(options.out, [dumps(result, indent=2)])
+    raise SystemExit(1 if failures else 0)
 
 
 if __name__ == "__main__":

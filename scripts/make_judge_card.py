@@ -39,10 +39,10 @@ def main() -> None:
     write_atomic(SHIPPED / "CARD.md", lines())
 
 
-def _of_pairs(found: Mapping[str, Any], name: str) -> str:
+def pair_rate(pairs: Mapping[str, Any], name: str) -> str:
     """A share of minimal pairs, with its 95 % interval, in per cent."""
-    low, high = clopper_pearson(round(found[name] * found["pairs"]), found["pairs"])
-    return f"{100 * found[name]:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+    low, high = clopper_pearson(round(pairs[name] * pairs["pairs"]), pairs["pairs"])
+    return f"{100 * pairs[name]:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def lines() -> Iterator[str]:
@@ -51,19 +51,19 @@ def lines() -> Iterator[str]:
     bench = json.loads((RESULTS / "bench.json").read_text("utf-8"))
     meta = json.loads((RESULTS / "attributionbench.json").read_text("utf-8"))
     partial = json.loads((RESULTS / "partial.json").read_text("utf-8"))
-    decided = json.loads((RESULTS / "rules.json").read_text("utf-8"))
+    rule_counts = json.loads((RESULTS / "rules.json").read_text("utf-8"))
     spans = json.loads((RESULTS / "spans.json").read_text("utf-8"))
     classes = json.loads((RESULTS / "three-way.json").read_text("utf-8"))
-    for measured in (bench, meta, partial, decided, spans, classes):
-        if measured["judge"].removesuffix("+three-way") != MiniLMJudge().name:
-            shipped = MiniLMJudge().name
-            raise SystemExit(f"error: the results are for {measured['judge']}, but {shipped} ships; measure again")
+    for result in (bench, meta, partial, rule_counts, spans, classes):
+        if result["judge"].removesuffix("+three-way") != MiniLMJudge().name:
+            judge_name = MiniLMJudge().name
+            raise SystemExit(f"error: the results are for {result['judge']}, but {judge_name} ships; measure again")
     words, shared = (json.loads((LEXICAL / f"{name}.json").read_text("utf-8")) for name in ("meta", "shared-words"))
     yield from head(record, bench, meta, words)
     yield from training_data(record)
     yield from agreement(record, meta, words, shared)
     yield from minimal_pairs(bench["minimal_pairs"])
-    yield from rules(decided)
+    yield from rules(rule_counts)
     yield from marks(spans)
     yield from partial_support(partial)
     yield from three_way(classes)
@@ -84,10 +84,11 @@ def head(record: Sets, bench: Sets, meta: Sets, words: Sets) -> Iterator[str]:
         judgements."""
     )
     yield ""
-    ours, theirs = ([100 * one["average"][name] for name in ERRORS] for one in (meta, words))
+    rates, lexical_rates = ([100 * result["average"][name] for name in ERRORS] for result in (meta, words))
     yield from paragraph(
-        f"""**On AttributionBench it passes {ours[0]:.0f} % of the claims without support, and rejects {ours[1]:.0f} %
-        of the supported ones** (means over four sets; counting words: {theirs[0]:.0f} and {theirs[1]:.0f} %)."""
+        f"""**On AttributionBench it passes {rates[0]:.0f} % of the claims without support, and rejects {rates[1]:.0f} %
+        of the supported ones** (means over four sets; counting words: {lexical_rates[0]:.0f} and
+        {lexical_rates[1]:.0f} %)."""
     )
     yield ""
     yield from paragraph(
@@ -180,15 +181,17 @@ def agreement(record: Sets, meta: Sets, words: Sets, shared: Sets) -> Iterator[s
     )
 
 
-def minimal_pairs(found: Sets) -> Iterator[str]:
+def minimal_pairs(pairs: Sets) -> Iterator[str]:
     """The paragraph on sentences with one fact changed."""
-    kept, reworded = found["sentence"], found["reworded"]
+    sentence, reworded = pairs["sentence"], pairs["reworded"]
     yield ""
     yield from paragraph(
-        f"""Minimal pairs: of {kept["pairs"]} first sentences of Wikipedia passages, {_of_pairs(kept, "stay")} are
+        f"""Minimal pairs: of {sentence["pairs"]} first sentences of Wikipedia passages, {pair_rate(sentence, "stay")}
+        are
         judged attributable to their passage, nearly all by the rule for quotes; with one number, date, name or negation
-        changed, {_of_pairs(kept, "turn")} are judged not attributable. For {reworded["pairs"]} reworded sentences the
-        figures are {_of_pairs(reworded, "stay")} and {_of_pairs(reworded, "turn")}. All are simulated from passages of
+        changed, {pair_rate(sentence, "turn")} are judged not attributable. For {reworded["pairs"]} reworded sentences
+        the
+        figures are {pair_rate(reworded, "stay")} and {pair_rate(reworded, "turn")}. All are simulated from passages of
         the training corpus that the calibration was not fitted to."""
     )
 
@@ -221,20 +224,22 @@ def three_way(classes: Sets) -> Iterator[str]:
         every no a contradiction (`eval/results/minilm/three-way.json`):"""
     )
     yield from ("", "| set | n | told | precision | recall | precision of every no |", "|---|---|---|---|---|---|")
-    for name, one in classes["sets"]["contrast_train"].items():
-        told = one["contradictory"]
-        cells = (f"{_share(told[figure])}" for figure in ("precision", "recall", "precision_of_every_no"))
-        yield f"| {name} | {one['n']:,} | {told['precision']['n']} | {' | '.join(cells)} |"
+    for name, row in classes["sets"]["contrast_train"].items():
+        contradictory = row["contradictory"]
+        cells = (f"{_share(contradictory[figure])}" for figure in ("precision", "recall", "precision_of_every_no"))
+        yield f"| {name} | {row['n']:,} | {contradictory['precision']['n']} | {' | '.join(cells)} |"
 
 
 def attempts(pairs: Sets, left_out: Sets, shared: Sets) -> Iterator[str]:
     """What the judge should reach and does not, and what was tried for it, whose figures were noted by hand."""
-    ours, theirs = (mean(one["roc_auc"] for one in sets.values()) for sets in (left_out, shared["sets"]))
+    auc, lexical_auc = (mean(row["roc_auc"] for row in sets.values()) for sets in (left_out, shared["sets"]))
     yield from ("", "## Aims that it misses", "")
     yield from ("| aim | reached |", "|---|---|")
-    yield f"| ROC-AUC 0.78, mean of the left-out sets with shared words | {ours:.3f} (counting words: {theirs:.3f}) |"
+    yield (
+        f"| ROC-AUC 0.78, mean of the left-out sets with shared words | {auc:.3f} (counting words: {lexical_auc:.3f}) |"
+    )
     yield "| out of domain: macro-F1 84, ROC-AUC 0.905 | 81.0, 0.880 (counting words: 80.8, 0.897) |"
-    yield f"| changed facts turn 93 % of the verdicts | {_of_pairs(pairs, 'turn')} |"
+    yield f"| changed facts turn 93 % of the verdicts | {pair_rate(pairs, 'turn')} |"
     yield ""
     yield from paragraph(
         """Tried for the first two, each by training or fitting and measuring on left-out sets. Nothing of it ships. No
@@ -263,20 +268,20 @@ def attempts(pairs: Sets, left_out: Sets, shared: Sets) -> Iterator[str]:
     )
 
 
-def rules(decided: Sets) -> Iterator[str]:
+def rules(counts: Sets) -> Iterator[str]:
     """The lines about the rules that decide before the network."""
     yield from ("", "## Quotes, numbers and other languages", "")
-    yes = sum(one.get("attributable", 0) for one in decided["quoted"].values())
-    no = sum(one.get("not attributable", 0) for one in decided["quoted"].values())
+    yes = sum(row.get("attributable", 0) for row in counts["quoted"].values())
+    no = sum(row.get("not attributable", 0) for row in counts["quoted"].values())
     yield from paragraph(
         f"""A sentence that its evidence has word for word, as whole sentences or lines, is attributable by rule: people
-        say so of {yes} of {yes + no} such claims in the labelled sets ({", ".join(decided["quoted"])}). A short answer
+        say so of {yes} of {yes + no} such claims in the labelled sets ({", ".join(counts["quoted"])}). A short answer
         with a question is left to the network."""
     )
     yield ""
-    lacking, whole = (
+    without_number, all_numbers = (
         {
-            label: sum(one[kind].get(label, 0) for name, one in decided["numbers"].items() if name.startswith(UNSEEN))
+            label: sum(row[kind].get(label, 0) for name, row in counts["numbers"].items() if name.startswith(UNSEEN))
             for label in LABELS
         }
         for kind in ("lacking", "all")
@@ -284,19 +289,22 @@ def rules(decided: Sets) -> Iterator[str]:
     yield from paragraph(
         f"""A number or month that the evidence lacks counts as a clash. The rule was written with claims of the
         labelled sets in view, but not of FEVER and of the sets for natural language inference. Of
-        {sum(lacking.values()):,} claims of those with such a number, people call {_yes(lacking)} attributable, of all
-        {sum(whole.values()):,} {_yes(whole)}."""
+        {sum(without_number.values()):,} claims of those with such a number, people call {_yes(without_number)}
+        attributable, of all
+        {sum(all_numbers.values()):,} {_yes(all_numbers)}."""
     )
     yield ""
-    claims, passages = decided["english"]["claims"], decided["english"]["passages"]
-    whole = {name: one["paragraphs"]["share"] for name, one in decided["others"].items()}
-    first = {name: one["first 9 words"]["share"] for name, one in decided["others"].items()}
+    claims, passages = counts["english"]["claims"], counts["english"]["passages"]
+    paragraph_shares = {name: row["paragraphs"]["share"] for name, row in counts["others"].items()}
+    beginning_shares = {name: row["first 9 words"]["share"] for name, row in counts["others"].items()}
     yield from paragraph(
         f"""The judge is undecided where claim or evidence is in another language than English. It tells other scripts,
         and languages in Latin letters by their function words and accents. Of {claims["n"]:,} claims in English it
         takes {claims["told"]} for another language, of {passages["n"]:,} passages of Wikipedia {passages["told"]}. Of
-        paragraphs of manual pages in {len(whole)} languages it tells {spread(whole)}; of their first nine words,
-        {spread(first)}. Part of these pages was never translated. The rule was chosen with claims and manual pages in
+        paragraphs of manual pages in {len(paragraph_shares)} languages it tells {spread(paragraph_shares)}; of their
+        first nine words,
+        {spread(beginning_shares)}. Part of these pages was never translated. The rule was chosen with claims and
+        manual pages in
         view, and on other passages. A short text in another language is judged as if it were English
         (`eval/results/minilm/rules.json`)."""
     )
@@ -305,50 +313,51 @@ def rules(decided: Sets) -> Iterator[str]:
 def errors(judge: Sets, words: Sets) -> Iterator[str]:
     """The lines of a table of both error rates by data set, beside those of `lexical`."""
     yield from ("", "| set | passes unsupported | `lexical` | rejects supported | `lexical` |", "|---|---|---|---|---|")
-    rows = [(name, one, words["sets"][name]) for name, one in judge["sets"].items()]
-    for name, ours, theirs in [*rows, ("mean", judge["average"], words["average"])]:
-        yield f"| {name} | {' | '.join(rate(one, error) for error in ERRORS for one in (ours, theirs))} |"
+    rows = [(name, row, words["sets"][name]) for name, row in judge["sets"].items()]
+    for name, row, lexical_row in [*rows, ("mean", judge["average"], words["average"])]:
+        yield f"| {name} | {' | '.join(rate(result, error) for error in ERRORS for result in (row, lexical_row))} |"
 
 
-def rate(one: Sets, name: str) -> str:
+def rate(row: Sets, name: str) -> str:
     """A rate of a data set with its interval, in per cent."""
-    low, high = one["interval95"][name]
-    return f"{100 * one[name]:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+    low, high = row["interval95"][name]
+    return f"{100 * row[name]:.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def marks(spans: Sets) -> Iterator[str]:
     """The lines about other texts beside the evidence, and about what the judge marks."""
-    ours = spans["noise"][spans["judge"]]["turned"]
-    theirs = next(one["turned"] for name, one in spans["noise"].items() if name != spans["judge"])
+    turns = spans["noise"][spans["judge"]]["turned"]
+    lexical_turns = next(row["turned"] for name, row in spans["noise"].items() if name != spans["judge"])
     yield from ("", "## Other texts, sentences and words", "")
     yield from paragraph(
-        f"""Of {ours["n"]:,} verdicts on AttributionBench, {_share(ours)} turn when five passages
-        about other things, drawn from Wikipedia, stand among the evidence (`lexical`: {_share(theirs)}). Up
+        f"""Of {turns["n"]:,} verdicts on AttributionBench, {_share(turns)} turn when five passages
+        about other things, drawn from Wikipedia, stand among the evidence (`lexical`: {_share(lexical_turns)}). Up
         to revision 4 of the rules it was 19.0 %. The rule, to read the text with most of the claim's words alone too,
         was chosen on these claims. So a claim with several texts takes two readings."""
     )
     yield ""
-    found = spans["sentences"]
+    figures = spans["sentences"]
     touch, nearest = (
-        found[name]["touches a supporting sentence"] for name in ("marked", "sentence that shares most words")
+        figures[name]["touches a supporting sentence"] for name in ("marked", "sentence that shares most words")
     )
     yield from paragraph(
         f"""The span that `rag` marks as supporting touches a supporting sentence for {_share(touch)} of
         {touch["n"]} supported claims of FEVER that the judge accepts (the sentence that shares most words:
         {_share(nearest)}). These sentences were mixed with ten of passages that BM25 finds for the claim; some of those
-        support it too. Precision over sentences is {_share(found["marked"]["precision"])}. Part of FEVER shares texts
+        support it too. Precision over sentences is {_share(figures["marked"]["precision"])}. Part of FEVER shares texts
         with FEVER-Symmetric, which the judge learnt from."""
     )
     yield ""
-    found = spans["words"]
+    figures = spans["words"]
     yield from paragraph(
-        f"""In {found["not accepted"]} summaries with an error (DeFacto) that it does not accept, the words that it
+        f"""In {figures["not accepted"]} summaries with an error (DeFacto) that it does not accept, the words that it
         marks as unsupported are those that people removed or replaced with a precision of
-        {_share(found["marked"]["precision"])} and a recall of {_share(found["marked"]["recall"])}. It marks the content
+        {_share(figures["marked"]["precision"])} and a recall of {_share(figures["marked"]["recall"])}. It marks the
+        content
         words that the evidence lacks, and what clashes with it; this was chosen on these summaries and 500 others.
         Without what clashes, the figures are
-        {_share(found["content words that the evidence lacks"]["precision"])} and
-        {_share(found["content words that the evidence lacks"]["recall"])} (`eval/results/minilm/spans.json`)."""
+        {_share(figures["content words that the evidence lacks"]["precision"])} and
+        {_share(figures["content words that the evidence lacks"]["recall"])} (`eval/results/minilm/spans.json`)."""
     )
 
 
@@ -357,18 +366,18 @@ def _yes(counts: Mapping[str, int]) -> str:
     return f"{100 * counts['attributable'] / sum(counts.values()):.0f} %"
 
 
-def _share(found: Mapping[str, Any]) -> str:
+def _share(figure: Mapping[str, Any]) -> str:
     """A share with its 95 % interval, in per cent."""
-    low, high = found["interval95"]
-    return f"{100 * found['value']:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+    low, high = figure["interval95"]
+    return f"{100 * figure['value']:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def spread(shares: dict[str, float]) -> str:
     """The mean, the least and the greatest of shares, with their names."""
-    least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+    low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     return (
-        f"{100 * mean(shares.values()):.0f} % on average, from {100 * shares[least]:.0f} % ({least}) to "
-        f"{100 * shares[most]:.0f} % ({most})"
+        f"{100 * mean(shares.values()):.0f} % on average, from {100 * shares[low]:.0f} % ({low}) to "
+        f"{100 * shares[high]:.0f} % ({high})"
     )
 
 
@@ -387,16 +396,16 @@ def partial_support(partial: Sets) -> Iterator[str]:
     )
     yield from ("", "| measured on | n | never partial | partial_from | lexical, two cuts | difference |")
     yield "|---|---|---|---|---|---|"
-    for name, one in partial["tests"].items():
-        shown = [one["methods"][key] for key in ("minilm, as shipped", "minilm, partial_from", "lexical, two cuts")]
-        cells = [f"{100 * it['macro_f1']:.1f} {percent(it['interval95'])}" for it in shown]
-        difference = one["ours_minus"]["lexical, two cuts"]
+    for name, row in partial["tests"].items():
+        methods = [row["methods"][key] for key in ("minilm, as shipped", "minilm, partial_from", "lexical, two cuts")]
+        cells = [f"{100 * method['macro_f1']:.1f} {percent(method['interval95'])}" for method in methods]
+        difference = row["ours_minus"]["lexical, two cuts"]
         cells.append(f"{100 * difference['value']:+.1f} {percent(difference['interval95'])}")
-        yield f"| {name} | {one['n']:,} | {' | '.join(cells)} |"
+        yield f"| {name} | {row['n']:,} | {' | '.join(cells)} |"
     aucs = "; ".join(
-        f"{name} {one['minilm']['value']:.3f} {ends(one['minilm'])} against {one['lexical']['value']:.3f} "
-        f"{ends(one['lexical'])} (n = {one['n']:,})"
-        for name, one in partial["auc_partial_against_none"].items()
+        f"{name} {row['minilm']['value']:.3f} {ends(row['minilm'])} against {row['lexical']['value']:.3f} "
+        f"{ends(row['lexical'])} (n = {row['n']:,})"
+        for name, row in partial["auc_partial_against_none"].items()
     )
     yield ""
     yield from paragraph(
@@ -419,10 +428,10 @@ def ends(figure: dict[str, Any]) -> str:
 def table(judge: Sets, words: Sets) -> Iterator[str]:
     """The lines of a table of macro-F1 and ROC-AUC by data set, beside those of `lexical`, with their means."""
     yield from ("", "| set | n | macro-F1 | `lexical` | ROC-AUC | `lexical` |", "|---|---|---|---|---|---|")
-    for name, one in judge["sets"].items():
-        yield f"| {name} | {one['n']:,} | {_figures(one, words['sets'][name])} |"
+    for name, result in judge["sets"].items():
+        yield f"| {name} | {result['n']:,} | {_figures(result, words['sets'][name])} |"
     average = judge.get("average") or {
-        key: mean(one[key] for one in judge["sets"].values()) for key in ("macro_f1", "roc_auc")
+        key: mean(result[key] for result in judge["sets"].values()) for key in ("macro_f1", "roc_auc")
     }
     yield f"| mean | | {_figures(average, words['average'])} |"
 
@@ -431,10 +440,10 @@ def _figures(judge: Sets, words: Sets) -> str:
     """The cells of a row."""
     cells = []
     for key, times, digits in (("macro_f1", 100, 1), ("roc_auc", 1, 3)):
-        for one in (judge, words):
-            ends = one.get("interval95", {}).get(key)
-            known = f" ({times * ends[0]:.{digits}f} to {times * ends[1]:.{digits}f})" if ends else ""
-            cells.append(f"{times * one[key]:.{digits}f}{known}")
+        for result in (judge, words):
+            ends = result.get("interval95", {}).get(key)
+            interval = f" ({times * ends[0]:.{digits}f} to {times * ends[1]:.{digits}f})" if ends else ""
+            cells.append(f"{times * result[key]:.{digits}f}{interval}")
     return " | ".join(cells)
 
 

@@ -32,7 +32,7 @@ from rag.retrieval.reader import Reader
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "systems"
-MEASURED = ROOT / "eval" / "results" / "own-documents"
+DOCUMENT_RESULTS = ROOT / "eval" / "results" / "own-documents"
 PAGE = ROOT / "docs" / "results.md"
 FIGURES = ROOT / "docs" / "results"
 
@@ -219,7 +219,12 @@ MODELS = {
 @app.command()
 def references(questions: Path, out: Annotated[Path, typer.Option()]) -> None:
     """Write the first reference of each question as an answer without sources."""
-    write_atomic(out, write_answers(_reference(one.id, one.text, one.answers[0]) for one in read_questions(questions)))
+    write_atomic(
+        out,
+        write_answers(
+            _reference(question.id, question.text, question.answers[0]) for question in read_questions(questions)
+        ),
+    )
 
 
 def _reference(identifier: str, question: str, answer: str) -> CitedAnswer:
@@ -229,42 +234,46 @@ def _reference(identifier: str, question: str, answer: str) -> CitedAnswer:
 @app.command()
 def collect(runs: list[Path], out: Annotated[Path, typer.Option()]) -> None:
     """Write metrics and letters of runs that compare, best system first, and draw the figure of the page."""
-    read = [read_run(run) for run in runs]
-    (group,) = grouped(read)
-    best = sorted(group.systems, key=lambda one: (-one.metrics["ways"]["right_attributed"]["share"], one.label))
-    found, ((ways, *_),) = summary(read, [replace(group, systems=tuple(best))], passages=False)
-    (record,) = found["groups"]
+    run_data = [read_run(run) for run in runs]
+    (group,) = grouped(run_data)
+    best = sorted(
+        group.systems, key=lambda system: (-system.metrics["ways"]["right_attributed"]["share"], system.label)
+    )
+    report, ((ways, *_),) = summary(run_data, [replace(group, systems=tuple(best))], passages=False)
+    (record,) = report["groups"]
     del record["figures"], record["comparison"]["differences"]
     for metric in record["comparison"]["metrics"].values():
         del metric["pairs"]
-    found["provenance"]["command"] = command()
+    report["provenance"]["command"] = command()
     record["second_judge"] = autoais.open_judge(SECOND).name
-    for one, kept in zip(best, record["systems"], strict=True):
-        typer.echo(f"scoring {one.label}", err=True)
-        kept["metrics"]["autoais_second"] = _by_second_judge(one)
-    write_atomic(out, [dumps(round_floats(found), indent=1)])
+    for system, row in zip(best, record["systems"], strict=True):
+        typer.echo(f"scoring {system.label}", err=True)
+        row["metrics"]["autoais_second"] = _by_second_judge(system)
+    write_atomic(out, [dumps(round_floats(report), indent=1)])
     write_atomic(FIGURES / f"{out.stem}.svg", [ways.svg().removesuffix("\n")])
 
 
-def _by_second_judge(one: SystemRun) -> dict[str, Any]:
+def _by_second_judge(system: SystemRun) -> dict[str, Any]:
     """AutoAIS of a system's answers by the second judge."""
-    questions = [Question(item.id, item.question, item.references) for item in one.items]
-    scored = autoais.score(one.judgements.parent / "answers.jsonl", questions=questions, judge=SECOND, metrics="none")
-    found: dict[str, Any] = scored.to_dict()["metrics"]["autoais"]
-    return found
+    questions = [Question(item.id, item.question, item.references) for item in system.items]
+    scores = autoais.score(
+        system.judgements.parent / "answers.jsonl", questions=questions, judge=SECOND, metrics="none"
+    )
+    autoais_score: dict[str, Any] = scores.to_dict()["metrics"]["autoais"]
+    return autoais_score
 
 
 @app.command()
 def page() -> None:
     """Write the page, and the table that README.md and the handbook have of it."""
     write_atomic(PAGE, lines())
-    first, *rest = summary_table()
+    first, *rows = summary_table()
     for path in (ROOT / "README.md", ROOT / "docs/handbook/reference/benchmarks.md"):
-        before, found, after = path.read_text("utf-8").partition(f"{first}\n")
-        if not found:
+        before, header, after = path.read_text("utf-8").partition(f"{first}\n")
+        if not header:
             raise SystemExit(f"error: {path} lacks the head of the table: {first}")
-        kept = dropwhile(lambda line: line.startswith("|"), after.splitlines())
-        write_atomic(path, [*before.splitlines(), first, *rest, *kept])
+        lines_after = dropwhile(lambda line: line.startswith("|"), after.splitlines())
+        write_atomic(path, [*before.splitlines(), first, *rows, *lines_after])
 
 
 def lines() -> Iterator[str]:
@@ -284,10 +293,10 @@ def lines() -> Iterator[str]:
     )
     for part in PARTS:
         yield from _part(part)
-    yield from _measured()
+    yield from _document_tables()
 
 
-def _measured() -> Iterator[str]:
+def _document_tables() -> Iterator[str]:
     """The tables of the sets of questions about documents, by the first words of the answers."""
     yield from ("", "## Right answers about documents, every set of questions", "")
     yield (
@@ -295,22 +304,22 @@ def _measured() -> Iterator[str]:
         "reader, and its last column says how many of the sentences are fragments. The "
         "page [Benchmarks](handbook/reference/benchmarks.md#documents-of-ones-own) says how the questions were made."
     )
-    for name, about in SETS.items():
-        report = json.loads((MEASURED / f"{name}.json").read_text("utf-8"))
-        some = next(iter(report["systems"].values()))
+    for name, description in SETS.items():
+        report = json.loads((DOCUMENT_RESULTS / f"{name}.json").read_text("utf-8"))
+        sizes = next(iter(report["systems"].values()))
         yield from ("", f"### `{name}`", "")
-        without = f" and {some['unanswerable']} without" if some["unanswerable"] else ""
+        unanswerable = f" and {sizes['unanswerable']} without" if sizes["unanswerable"] else ""
         yield (
-            f"{some['answerable']} questions with an answer{without}: {about} "
+            f"{sizes['answerable']} questions with an answer{unanswerable}: {description} "
             f"(`eval/results/own-documents/{name}.json`)."
         )
         yield from ("", f"| system | {' | '.join(FIGURES_OF_DOCUMENTS.values())} | fragments |")
         yield f"|---|{'---:|' * (len(FIGURES_OF_DOCUMENTS) + 1)}"
-        for system, found in report["systems"].items():
-            cells = [measured_cell(found.get(figure)) for figure in FIGURES_OF_DOCUMENTS]
-            cells.append("" if found["fragments"] is None else f"{100 * found['fragments']:.1f}")
+        for system, result in report["systems"].items():
+            cells = [share_cell(result.get(figure)) for figure in FIGURES_OF_DOCUMENTS]
+            cells.append("" if result["fragments"] is None else f"{100 * result['fragments']:.1f}")
             yield f"| {BASELINES.get(system, f'`{system}`')} | {' | '.join(cells)} |"
-        if earlier := _other_readers(one["system"] for one in report["systems"].values()):
+        if earlier := _other_readers(result["system"] for result in report["systems"].values()):
             yield from ("", _not_shipped(earlier))
 
 
@@ -321,26 +330,26 @@ def summary_table() -> Iterator[str]:
         "hit, whole | refused by `reader`: answerable, unanswerable |"
     )
     yield "|---|---|---|---|---|---|"
-    for name, about in SUMMARY.items():
-        systems = json.loads((MEASURED / f"{name}.json").read_text("utf-8"))["systems"]
+    for name, description in SUMMARY.items():
+        systems = json.loads((DOCUMENT_RESULTS / f"{name}.json").read_text("utf-8"))["systems"]
         reader = systems["reader"]
         cells = [f"{reader['answerable']}, {reader['unanswerable']}"]
         for system in ("reader", "first-passage,recipe=hybrid-reranked", "first hit"):
             cells.append(_shares(systems[system], "right@60", "right@120"))
         cells.append(_shares(reader, "answerable_refused", "unanswerable_refused"))
-        yield f"| {about} | {' | '.join(cells)} |"
+        yield f"| {description} | {' | '.join(cells)} |"
 
 
-def _shares(found: Mapping[str, Any], *names: str) -> str:
-    return f"{', '.join(format(100 * found[name]['value'], '.0f') for name in names)} %"
+def _shares(result: Mapping[str, Any], *names: str) -> str:
+    return f"{', '.join(format(100 * result[name]['value'], '.0f') for name in names)} %"
 
 
-def measured_cell(found: Mapping[str, Any] | None) -> str:
+def share_cell(figure: Mapping[str, Any] | None) -> str:
     """A share as whole per cent, with its interval; empty where the set has no such questions."""
-    if found is None:
+    if figure is None:
         return ""
-    low, high = found["interval95"]
-    return f"{100 * found['value']:.0f} ({100 * low:.0f} to {100 * high:.0f})"
+    low, high = figure["interval95"]
+    return f"{100 * figure['value']:.0f} ({100 * low:.0f} to {100 * high:.0f})"
 
 
 def _part(part: Part) -> Iterator[str]:
@@ -352,21 +361,21 @@ def _part(part: Part) -> Iterator[str]:
     columns = ["system", *part.metrics.values(), *(["tokens"] if _has_tokens(group) else [])]
     yield f"| {' | '.join(columns)} |"
     yield f"|---|{'---:|' * (len(columns) - 1)}"
-    for one in group["systems"]:
-        yield f"| {' | '.join(_row(one, group, part))} |"
+    for system in group["systems"]:
+        yield f"| {' | '.join(_row(system, group, part))} |"
     yield ""
     days = sorted({run["date"] for run in report["provenance"]["runs"] if run["date"]})
     yield (
         f"n = {group['n']:,}; judge `{group['judge']}`; measured {' and '.join(days)}. The commands, checksums and "
         f"versions are in `eval/results/systems/{part.name}.json`."
     )
-    if earlier := _other_readers(one["system"] for one in group["systems"]):
+    if earlier := _other_readers(system["system"] for system in group["systems"]):
         yield from ("", _not_shipped(earlier))
     if "second_judge" in group:
         yield from ("", *further_table(group))
     yield from ("", "| system | what it is |", "|---|---|")
-    for one in group["systems"]:
-        yield f"| `{one['label']}` | {_about(one['label'])} |"
+    for system in group["systems"]:
+        yield f"| `{system['label']}` | {_about(system['label'])} |"
 
 
 def _other_readers(systems: Iterable[str]) -> list[str]:
@@ -389,43 +398,43 @@ def further_table(group: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield f"| system | {' | '.join(FURTHER.values())} |"
     yield f"|---|{'---:|' * len(FURTHER)}"
-    for one in group["systems"]:
-        star = r"\*" if one["same_judge"] else ""
-        yield f"| `{one['label']}`{star} | {' | '.join(_cell(one, name, {}) for name in FURTHER)} |"
+    for system in group["systems"]:
+        star = r"\*" if system["same_judge"] else ""
+        yield f"| `{system['label']}`{star} | {' | '.join(_cell(system, name, {}) for name in FURTHER)} |"
 
 
-def _row(one: Mapping[str, Any], group: Mapping[str, Any], part: Part) -> list[str]:
-    star = r"\*" if one["same_judge"] else ""
+def _row(system: Mapping[str, Any], group: Mapping[str, Any], part: Part) -> list[str]:
+    star = r"\*" if system["same_judge"] else ""
     return [
-        f"`{one['label']}`{star}",
-        *(_cell(one, name, group["comparison"]["metrics"]) for name in part.metrics),
-        *([_tokens(one["tokens"])] if _has_tokens(group) else []),
+        f"`{system['label']}`{star}",
+        *(_cell(system, name, group["comparison"]["metrics"]) for name in part.metrics),
+        *([_tokens(system["tokens"])] if _has_tokens(group) else []),
     ]
 
 
 def _has_tokens(group: Mapping[str, Any]) -> bool:
-    return any(one["tokens"] for one in group["systems"])
+    return any(system["tokens"] for system in group["systems"])
 
 
-def _cell(one: Mapping[str, Any], name: str, compared: Mapping[str, Any]) -> str:
-    found = metric_of(one, name)
-    if found["value"] is None:
+def _cell(system: Mapping[str, Any], name: str, tests: Mapping[str, Any]) -> str:
+    metric = metric_of(system, name)
+    if metric["value"] is None:
         return ""
-    low, high = (100 * end for end in found["interval95"])
-    letters = compared.get(name, {}).get("letters", {}).get(one["label"], "")
-    raised = f" <sup>{letters}</sup>" if letters else ""
-    return f"{100 * found['value']:.1f} ({low:.0f} to {high:.0f}){raised}"
+    low, high = (100 * end for end in metric["interval95"])
+    letters = tests.get(name, {}).get("letters", {}).get(system["label"], "")
+    superscript = f" <sup>{letters}</sup>" if letters else ""
+    return f"{100 * metric['value']:.1f} ({low:.0f} to {high:.0f}){superscript}"
 
 
-def _tokens(used: Mapping[str, Any] | None) -> str:
-    return "" if not used else f"{sum(used['per_answer'].values()):,.0f}"
+def _tokens(usage: Mapping[str, Any] | None) -> str:
+    return "" if not usage else f"{sum(usage['per_answer'].values()):,.0f}"
 
 
 def _about(label: str) -> str:
     if label in SYSTEMS:
         return SYSTEMS[label]
-    found: Sequence[str] = [text for kind, text in MODELS.items() if label.startswith(f"{kind}-")]
-    return found[0]
+    descriptions: Sequence[str] = [text for kind, text in MODELS.items() if label.startswith(f"{kind}-")]
+    return descriptions[0]
 
 
 if __name__ == "__main__":

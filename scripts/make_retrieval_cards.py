@@ -20,7 +20,7 @@ from rag.retrieval.encoders.static import SHIPPED as STATIC
 from rag.retrieval.encoders.static import Static
 from rag.retrieval.reader import SHIPPED as READER
 from rag.retrieval.reader import Reader
-from scripts.bench.abstention import REFUSED
+from scripts.bench.abstention import REFUSAL_SHARE
 from scripts.cards import base, files, paragraph
 
 ROOT = Path(__file__).parents[1]
@@ -221,7 +221,7 @@ def limits() -> Iterator[str]:
     yield ""
     yield from paragraph(
         f"""The threshold is that of split conformal prediction on the validation, over the recipe `hybrid`: at most
-        {100 * REFUSED:.0f} % of answerable questions like those are refused, in expectation. It refuses
+        {100 * REFUSAL_SHARE:.0f} % of answerable questions like those are refused, in expectation. It refuses
         {_share(now["answerable_refused"])} of them and {_share(now["unanswerable_refused"])} of the others."""
     )
     yield ""

@@ -44,10 +44,10 @@ def questions_of(path: Path) -> list[Question]:
     """The questions of a set; only the answerable ones if the set marks them."""
     rows = (row for _, row in read_objects(path))
     answerable = [field(row, "answerable", bool, str(path)) if "answerable" in row else True for row in rows]
-    return [each for each, wanted in zip(read_questions(path), answerable, strict=True) if wanted]
+    return [question for question, is_answerable in zip(read_questions(path), answerable, strict=True) if is_answerable]
 
 
-def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
+def measure_set(name: str, folder: Path, path: Path) -> dict[str, Any]:
     """The results of one recipe on one set: measures with n and interval, latency in ms, queries/s, memory in MiB.
 
     Peak memory includes memory-mapped pages of the index, which the system can reclaim; private memory excludes them
@@ -61,8 +61,8 @@ def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
     from rag.index.open import open_index
     from rag.retrieval import open_retriever
 
-    asked = questions_of(path)
-    answers = any(question.answers for question in asked)
+    questions = questions_of(path)
+    answers = any(question.answers for question in questions)
     measures = open_measures([*MEASURES, *(ANSWER_HITS if answers else ())])
     retriever = open_retriever(name, open_index(folder))
 
@@ -72,36 +72,36 @@ def measured(name: str, folder: Path, path: Path) -> dict[str, Any]:
         except QuestionError:  # no search terms; counts as an empty result
             return []
 
-    for question in asked[:WARM_UP]:
+    for question in questions[:WARM_UP]:
         search(question)
     ranked: dict[str, list[str]] = {}
-    answered: dict[str, int] = {}
+    answer_ranks: dict[str, int] = {}
     seconds: list[float] = []
     processor = 0.0
-    with progress_bar(f"{name}, {path.stem}", len(asked), "queries") as advance:
-        for done, question in enumerate(asked, 1):
-            started, at = time.perf_counter(), time.process_time()
+    with progress_bar(f"{name}, {path.stem}", len(questions), "queries") as advance:
+        for number, question in enumerate(questions, 1):
+            start, cpu_start = time.perf_counter(), time.process_time()
             hits = search(question)
-            seconds.append(time.perf_counter() - started)
-            processor += time.process_time() - at
+            seconds.append(time.perf_counter() - start)
+            processor += time.process_time() - cpu_start
             ranked[question.id] = [hit.passage.id for hit in hits]
             texts = enumerate((hit.passage.text for hit in hits[:20]), 1)
             first = next((rank for rank, text in texts if has_answer(text, question.answers)), None)
             if first is not None:
-                answered[question.id] = first
-            advance(done, "")
+                answer_ranks[question.id] = first
+            advance(number, "")
     peak, private = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, private_mib()
-    qrels = {question.id: dict.fromkeys(question.gold, 1) for question in asked}
-    values = per_topic(measures, qrels, Run(retriever.name, ranked), answered)
+    qrels = {question.id: dict.fromkeys(question.gold, 1) for question in questions}
+    values = per_topic(measures, qrels, Run(retriever.name, ranked), answer_ranks)
     return {
         "retriever": retriever.name,
-        "questions": len(asked),
-        "nothing_found": sum(not listed for listed in ranked.values()),
-        "metrics": {measure: Mean.of(one).record() for measure, one in values.items()},
+        "questions": len(questions),
+        "nothing_found": sum(not ids for ids in ranked.values()),
+        "metrics": {measure: Mean.of(topic_values).record() for measure, topic_values in values.items()},
         "no_answer_hit": None if answers else "the questions have no short reference answers",
         "latency_ms": {"p50": 1e3 * _quantile(seconds, 0.5), "p95": 1e3 * _quantile(seconds, 0.95)},
-        "queries_per_second": len(asked) / sum(seconds),
-        "queries_per_cpu_second": len(asked) / processor,
+        "queries_per_second": len(questions) / sum(seconds),
+        "queries_per_cpu_second": len(questions) / processor,
         "load_average": os.getloadavg()[0],  # above the number of cores, trust CPU seconds, not latencies
         "peak_memory_mib": peak,
         "private_memory_mib": private,
@@ -143,13 +143,13 @@ def sizes(folder: Path, names: Iterable[str]) -> dict[str, int]:
     return {"passages": (build / "passages.sqlite").stat().st_size, **added}
 
 
-def apart(function: Callable[..., T], *given: object) -> T:
+def run_apart(function: Callable[..., T], *arguments: object) -> T:
     """Call a function in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(function, *given).result()
+        return pool.submit(function, *arguments).result()
 
 
-def named(name: str, folder: Path) -> str:
+def retriever_name(name: str, folder: Path) -> str:
     """The full name of a retriever, with the versions of its models."""
     from rag.index.open import open_index
     from rag.retrieval import open_retriever
@@ -164,30 +164,30 @@ def report(name: str, data: Path, folder: Path, out: Path) -> None:
     """
     recipes = dict(walk_recipes(name))
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-    how = {
+    settings = {
         "recipe": name,
-        "recipes": [one.record() for one in recipes.values()],
+        "recipes": [recipe.record() for recipe in recipes.values()],
         "index": {key: manifest[key] for key in ("checksum", "passages", "untitled", "analyzer")},
         "closed_pool": CLOSED_POOL.format(manifest["passages"]),
         "k": K,
     }
-    before = json.loads(out.read_text("utf-8")) if out.exists() else {}
-    same = all(before.get(key) == value for key, value in json.loads(dumps(how)).items())
-    done = before.get("sets", {}) if same else {}
-    if done:
-        now = apart(named, name, folder)
-        done = {each: row for each, row in done.items() if row["retriever"] == now}
-    for each, file in SETS.items():
+    previous = json.loads(out.read_text("utf-8")) if out.exists() else {}
+    is_same = all(previous.get(key) == value for key, value in json.loads(dumps(settings)).items())
+    sets = previous.get("sets", {}) if is_same else {}
+    if sets:
+        model_name = run_apart(retriever_name, name, folder)
+        sets = {set_name: row for set_name, row in sets.items() if row["retriever"] == model_name}
+    for set_name, file in SETS.items():
         sha256 = sha256_file(data / file)
-        if done.get(each, {}).get("sha256") == sha256:
+        if sets.get(set_name, {}).get("sha256") == sha256:
             continue
-        found = apart(measured, name, folder, data / file)
-        done[each] = {"file": file, "sha256": sha256, **found}
+        measurement = run_apart(measure_set, name, folder, data / file)
+        sets[set_name] = {"file": file, "sha256": sha256, **measurement}
         result = {
-            **how,
+            **settings,
             "part_bytes": sizes(folder, recipes),
             "cores": os.cpu_count(),
-            "sets": {key: done[key] for key in SETS if key in done},
+            "sets": {key: sets[key] for key in SETS if key in sets},
             "licence": "CC BY-SA 3.0 (Natural Questions, Wikipedia's text); Apache-2.0 (MIRACL, CLAPnq)",
             "provenance": {"command": command(), "versions": versions()},
         }
@@ -202,7 +202,7 @@ def main(
     markdown: Annotated[bool, typer.Option("--markdown", help="Only print existing reports.")] = False,
 ) -> None:
     """Measure each recipe on each set and print the results as a table."""
-    shown = []
+    reports = []
     try:
         for name in recipes:
             out = results / f"{Path(name).name.removesuffix('.toml')}.json"
@@ -210,13 +210,13 @@ def main(
                 if data is None or index is None:
                     raise UserError("--data and --index are required, except with --markdown")
                 report(name, data, index, out)
-            shown.append(json.loads(out.read_text("utf-8")))
+            reports.append(json.loads(out.read_text("utf-8")))
     except UserError as error:
         raise SystemExit(f"error: {error}") from None
     if markdown:
-        print("\n".join(as_markdown(shown, results / "parts.json")))
+        print("\n".join(as_markdown(reports, results / "parts.json")))
     else:
-        show(shown)
+        show(reports)
 
 
 def as_markdown(reports: Sequence[dict[str, Any]], built: Path) -> Iterator[str]:
@@ -227,27 +227,27 @@ def as_markdown(reports: Sequence[dict[str, Any]], built: Path) -> Iterator[str]
     yield ""
     yield f"| recipe | set | n | {' | '.join(names)} | p50 ms | p95 ms | q/s | q/CPU-s | peak MiB | private MiB |"
     yield f"|---|---|{'---|' * (len(names) + 7)}"
-    for one in reports:
-        for name, found in one["sets"].items():
-            means = (found["metrics"].get(measure) for measure in names)
+    for report in reports:
+        for name, result in report["sets"].items():
+            means = (result["metrics"].get(measure) for measure in names)
             cells = ["-" if mean is None else f"{100 * mean['value']:.1f}" for mean in means]
-            speeds = (found["queries_per_second"], found["queries_per_cpu_second"])
-            memory = (found["peak_memory_mib"], found["private_memory_mib"])
-            cells += [f"{value:.1f}" for value in (*found["latency_ms"].values(), *speeds)]
+            speeds = (result["queries_per_second"], result["queries_per_cpu_second"])
+            memory = (result["peak_memory_mib"], result["private_memory_mib"])
+            cells += [f"{value:.1f}" for value in (*result["latency_ms"].values(), *speeds)]
             cells += ["-" if size is None else f"{size:.0f}" for size in memory]
-            yield f"| {Path(one['recipe']).stem} | {name} | {found['questions']} | {' | '.join(cells)} |"
+            yield f"| {Path(report['recipe']).stem} | {name} | {result['questions']} | {' | '.join(cells)} |"
     yield ""
     yield "| recipe | parts | MB beside the passages | wall s | CPU s | peak MiB |"
     yield "|---|---|---|---|---|---|"
-    for one in reports:
-        sizes = {part: size for part, size in one["part_bytes"].items() if part != "passages"}
-        took = [parts[part] for part in sizes if part in parts]
+    for report in reports:
+        sizes = {part: size for part, size in report["part_bytes"].items() if part != "passages"}
+        costs = [parts[part] for part in sizes if part in parts]
         cells = ["-"] * 3
-        if sizes and len(took) == len(sizes):
-            sums = (sum(part[key] for part in took) for key in ("seconds", "cpu_seconds"))
-            cells = [f"{value:.0f}" for value in (*sums, max(part["peak_memory_mib"] for part in took))]
+        if sizes and len(costs) == len(sizes):
+            sums = (sum(part[key] for part in costs) for key in ("seconds", "cpu_seconds"))
+            cells = [f"{value:.0f}" for value in (*sums, max(part["peak_memory_mib"] for part in costs))]
         size = sum(sizes.values()) / 1e6
-        yield f"| {Path(one['recipe']).stem} | {', '.join(sizes)} | {size:.0f} | {' | '.join(cells)} |"
+        yield f"| {Path(report['recipe']).stem} | {', '.join(sizes)} | {size:.0f} | {' | '.join(cells)} |"
 
 
 def show(reports: Sequence[dict[str, Any]]) -> None:
@@ -257,12 +257,13 @@ def show(reports: Sequence[dict[str, Any]]) -> None:
 
     names = (*MEASURES, *ANSWER_HITS)
     table = new_table("recipe", "set", "n", *names, "p50 ms", "p95 ms", "q/s", "peak MiB", words=2)
-    for one in reports:
-        for name, found in one["sets"].items():
-            means = (found["metrics"].get(measure) for measure in names)
+    for report in reports:
+        for name, result in report["sets"].items():
+            means = (result["metrics"].get(measure) for measure in names)
             cells = ["-" if mean is None else f"{100 * mean['value']:.1f}" for mean in means]
-            speed = (*found["latency_ms"].values(), found["queries_per_second"], found["peak_memory_mib"])
-            table.add_row(one["recipe"], name, str(found["questions"]), *cells, *(f"{value:.1f}" for value in speed))
+            speeds = (*result["latency_ms"].values(), result["queries_per_second"], result["peak_memory_mib"])
+            cells += [f"{value:.1f}" for value in speeds]
+            table.add_row(report["recipe"], name, str(result["questions"]), *cells)
     new_console().print(table)
 
 

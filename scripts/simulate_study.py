@@ -33,20 +33,20 @@ from scripts.browser import CHROMIUM, serving
 
 _ERRORS = (0.04, 0.07, 0.10, 0.13, 0.16)  # how often each annotator errs; more people begin again at the first
 _UNCLEAR = 0.06  # share of texts that are not interpretable, informative or worthy
-_SUPPORTED = (0.75, 0.45)  # shares of content words from which a text is supported, and in part
-_FLAGGED, _UNDONE = 0.01, 0.01  # shares of items that are flagged, and of presses that are taken back
+_SUPPORT_SHARES = (0.75, 0.45)  # shares of content words from which a text is supported, and in part
+_FLAG_RATE, _UNDO_RATE = 0.01, 0.01  # shares of items that are flagged, and of presses that are taken back
 _MODEL = {
     "error_rates": _ERRORS,
     "unclear": _UNCLEAR,
-    "supported_from": _SUPPORTED[0],
-    "partly_supported_from": _SUPPORTED[1],
-    "flagged": _FLAGGED,
-    "undone": _UNDONE,
+    "supported_from": _SUPPORT_SHARES[0],
+    "partly_supported_from": _SUPPORT_SHARES[1],
+    "flagged": _FLAG_RATE,
+    "undone": _UNDO_RATE,
 }
 
 _SETTLING = 350  # milliseconds; a new question takes no key before
 
-_READ = """() => {
+_READ_PAGE = """() => {
   const text = (css) => [...document.querySelectorAll(css)].map((one) => one.textContent).join(" ");
   const form = document.getElementById("press");
   if (!form) return { end: text("main") };
@@ -70,12 +70,12 @@ _READ = """() => {
 
 
 @dataclass
-class Told:
+class Log:
     """What one simulated annotator did."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     flags: int = 0
-    undone: int = 0
+    undos: int = 0
     keys: int = 0
     milliseconds: list[float] = field(default_factory=list)
     console: list[str] = field(default_factory=list)
@@ -88,112 +88,112 @@ def chance(*parts: object) -> float:
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
-def right_option(shown: dict[str, Any], seed: int) -> int:
+def right_option(page: dict[str, Any], seed: int) -> int:
     """Return the place of the option that the model takes for right; the first is the most favourable one."""
-    options = [one["value"] for one in shown["options"]]
-    if not shown["sourced"]:
-        return int(chance(seed, "clear", shown["question"], shown["judged"]) < _UNCLEAR)
-    ours, theirs = set(content_stems(shown["judged"])), set(content_stems(shown["source"]))
-    share = len(ours & theirs) / len(ours) if ours else 0.0
+    options = [option["value"] for option in page["options"]]
+    if not page["sourced"]:
+        return int(chance(seed, "clear", page["question"], page["judged"]) < _UNCLEAR)
+    claim_stems, source_stems = set(content_stems(page["judged"])), set(content_stems(page["source"]))
+    share = len(claim_stems & source_stems) / len(claim_stems) if claim_stems else 0.0
     if options[0] == "5":  # from 5, fully, to 1, not at all
         return min(4, int(5 * (1 - share)))
     if "partial" in options:
-        return 0 if share >= _SUPPORTED[0] else 1 if share >= _SUPPORTED[1] else 2
-    return 0 if share >= _SUPPORTED[0] else 1
+        return 0 if share >= _SUPPORT_SHARES[0] else 1 if share >= _SUPPORT_SHARES[1] else 2
+    return 0 if share >= _SUPPORT_SHARES[0] else 1
 
 
-def chosen_option(shown: dict[str, Any], person: int, seed: int) -> int:
+def choose_option(page: dict[str, Any], person: int, seed: int) -> int:
     """Return the place of the option that a person chooses: the right one, or one beside it."""
-    right, most = right_option(shown, seed), min(3, len(shown["options"])) - 1
-    most = 4 if shown["options"][0]["value"] == "5" else most
-    drawn = chance(seed, person, shown["question"], shown["judged"], shown["source"])
+    right, last = right_option(page, seed), min(3, len(page["options"])) - 1
+    last = 4 if page["options"][0]["value"] == "5" else last
+    draw = chance(seed, person, page["question"], page["judged"], page["source"])
     error = _ERRORS[person % len(_ERRORS)]
-    if drawn >= error:
+    if draw >= error:
         return right
-    return right + 1 if right == 0 or (right < most and drawn < error / 2) else right - 1
+    return right + 1 if right == 0 or (right < last and draw < error / 2) else right - 1
 
 
-class Simulated:
+class Annotator:
     """A simulated annotator, who reads the page and presses its keys."""
 
     def __init__(self, page: Page, person: int, seed: int) -> None:
         self._page, self._person, self._seed = page, person, seed
-        self.told = Told()
-        page.on("console", lambda message: self.told.console.append(message.text))
-        page.on("pageerror", lambda error: self.told.console.append(str(error)))
+        self.log = Log()
+        page.on("console", lambda message: self.log.console.append(message.text))
+        page.on("pageerror", lambda error: self.log.console.append(str(error)))
 
-    async def work(self, link: str) -> Told:
+    async def work(self, link: str) -> Log:
         """Judge until nothing is left."""
         await self._page.goto(link)
         await self._page.wait_for_function("location.pathname === '/'")
         await self._page.wait_for_load_state()
-        while "press" in (shown := await self._page.evaluate(_READ)):
-            await self._judge(shown)
-        self.told.end = " ".join(shown["end"].split())
-        return self.told
+        while "press" in (form := await self._page.evaluate(_READ_PAGE)):
+            await self._judge(form)
+        self.log.end = " ".join(form["end"].split())
+        return self.log
 
-    async def _judge(self, shown: dict[str, Any]) -> None:
-        draw = chance(self._seed, self._person, "act", shown["question"], shown["judged"], shown["source"])
-        if draw < _FLAGGED and shown["flags"] and not shown["training"]:
+    async def _judge(self, form: dict[str, Any]) -> None:
+        draw = chance(self._seed, self._person, "act", form["question"], form["judged"], form["source"])
+        if draw < _FLAG_RATE and form["flags"] and not form["training"]:
             await self._key("x")
-            await self._press(shown["flags"][-1], shown)
-            self.told.flags += 1
+            await self._press(form["flags"][-1], form)
+            self.log.flags += 1
             return
-        option = shown["options"][chosen_option(shown, self._person, self._seed)]
-        if option["evidence"] and shown["sentences"]:
-            await self._choose(shown)
-        if shown["reason"] == "required":
+        option = form["options"][choose_option(form, self._person, self._seed)]
+        if option["evidence"] and form["sentences"]:
+            await self._choose(form)
+        if form["reason"] == "required":
             await self._key("r")
             await self._page.keyboard.type("simulated")
             await self._key("Escape")
-        await self._press(option["key"], shown)
-        self.told.verdicts[f"{shown['question']} {option['value']}"] += 1
-        if shown["training"]:
+        await self._press(option["key"], form)
+        self.log.verdicts[f"{form['question']} {option['value']}"] += 1
+        if form["training"]:
             return
-        if _FLAGGED <= draw < _FLAGGED + _UNDONE:
-            after = await self._page.evaluate(_READ)
+        if _FLAG_RATE <= draw < _FLAG_RATE + _UNDO_RATE:
+            after = await self._page.evaluate(_READ_PAGE)
             if after.get("undo"):
                 await self._press("u", after)
-                again = await self._page.evaluate(_READ)
-                if option["evidence"] and again["sentences"]:
-                    await self._choose(again)
-                await self._press(option["key"], again)
-                self.told.undone += 1
+                form_after = await self._page.evaluate(_READ_PAGE)
+                if option["evidence"] and form_after["sentences"]:
+                    await self._choose(form_after)
+                await self._press(option["key"], form_after)
+                self.log.undos += 1
 
-    async def _choose(self, shown: dict[str, Any]) -> None:
+    async def _choose(self, form: dict[str, Any]) -> None:
         """Choose the sentence that shares most words, as a keyboard does."""
-        ours = set(content_stems(shown["judged"]))
-        shares = [len(ours & set(content_stems(text))) for text in shown["sentences"]]
+        stems = set(content_stems(form["judged"]))
+        shares = [len(stems & set(content_stems(text))) for text in form["sentences"]]
         for _ in range(shares.index(max(shares)) + 1):
             await self._key("ArrowDown")
         await self._key("Enter")
 
     async def _key(self, key: str) -> None:
-        self.told.keys += 1
+        self.log.keys += 1
         await self._page.keyboard.press(key)
 
-    async def _press(self, key: str, shown: dict[str, Any]) -> None:
+    async def _press(self, key: str, form: dict[str, Any]) -> None:
         """Press a key, and wait until the page says that it is saved."""
-        begun = time.perf_counter()
+        start = time.perf_counter()
         await self._key(key)
         await self._page.wait_for_function(
             "id => document.querySelector(`#press input[name=press][value='${id}']`) === null",
-            arg=shown["press"],
+            arg=form["press"],
             timeout=60_000,
         )
-        self.told.milliseconds.append(1000 * (time.perf_counter() - begun))
+        self.log.milliseconds.append(1000 * (time.perf_counter() - start))
         if await self._page.locator("#next").count():  # feedback in training
             await self._key("Enter")
             await self._page.wait_for_selector("#next", state="detached")
         await self._page.wait_for_timeout(_SETTLING)
 
 
-async def simulate(links: list[str], seed: int) -> list[Told]:
+async def simulate(links: list[str], seed: int) -> list[Log]:
     """Let one annotator work behind each link, all at the same time."""
-    async with async_playwright() as started:
-        browser = await started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        people = [Simulated(await _page(browser), person, seed) for person in range(len(links))]
-        return await asyncio.gather(*(one.work(link) for one, link in zip(people, links, strict=True)))
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        people = [Annotator(await _page(browser), person, seed) for person in range(len(links))]
+        return await asyncio.gather(*(annotator.work(link) for annotator, link in zip(people, links, strict=True)))
 
 
 async def _page(browser: Browser) -> Page:
@@ -212,10 +212,10 @@ def run(folder: Path, *, people: int = 5, seed: int = 13, url: str | None = None
     tokens = [study.invite(name) for name in names]
     with contextlib.ExitStack() as stack:
         address = url.rstrip("/") if url else stack.enter_context(serving(create_app(open_study(folder))))
-        begun = time.monotonic()
-        told = asyncio.run(simulate([f"{address}/in/{token}" for token in tokens], seed))
-        seconds = time.monotonic() - begun
-    waits = sorted(wait for one in told for wait in one.milliseconds)
+        start = time.monotonic()
+        logs = asyncio.run(simulate([f"{address}/in/{token}" for token in tokens], seed))
+        seconds = time.monotonic() - start
+    waits = sorted(wait for log in logs for wait in log.milliseconds)
     return {
         "simulation": "Labels of a noise model, drawn by scripts/simulate_study.py. No person was involved.",
         "study": study.settings.title,
@@ -225,20 +225,20 @@ def run(folder: Path, *, people: int = 5, seed: int = 13, url: str | None = None
         "annotators": {
             name: {
                 "error_rate": _ERRORS[n % len(_ERRORS)],
-                "verdicts": dict(sorted(one.verdicts.items())),
-                "flags": one.flags,
-                "undone": one.undone,
-                "keys": one.keys,
-                "end": one.end[:200],
+                "verdicts": dict(sorted(log.verdicts.items())),
+                "flags": log.flags,
+                "undone": log.undos,
+                "keys": log.keys,
+                "end": log.end[:200],
             }
-            for n, (name, one) in enumerate(zip(names, told, strict=True))
+            for n, (name, log) in enumerate(zip(names, logs, strict=True))
         },
         "presses": len(waits),
         "seconds": round(seconds, 1),
         "press_to_saved_ms": {"p50": round(median(waits), 1), "p95": round(waits[int(0.95 * len(waits))], 1)}
         if waits
         else None,
-        "console": [line for one in told for line in one.console],
+        "console": [line for log in logs for line in log.console],
     }
 
 
@@ -250,14 +250,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=13, help="seed of the noise model (default: 13)")
     parser.add_argument("--url", help="address of a server that runs (default: one is started)")
     parser.add_argument("--out", type=Path, help="file for the result (JSON)")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        found = run(given.study, people=given.people, seed=given.seed, url=given.url)
+        result = run(options.study, people=options.people, seed=options.seed, url=options.url)
     except UserError as error:
         sys.exit(str(error))
-    if given.out:
-        write_atomic(given.out, [dumps(found, indent=2)])
-    print(json.dumps(found, indent=2, ensure_ascii=False))
+    if options.out:
+        write_atomic(options.out, [dumps(result, indent=2)])
+    print(json.dumps(result, indent=2, ensure_ascii=False))
 
 
 if __name__ == "__main__":

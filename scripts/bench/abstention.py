@@ -48,11 +48,11 @@ from scripts.own_documents import share
 from scripts.results import tell
 
 SETS = {"squad.test": 400}
-TAUGHT = 1500  # questions of a set, in an order seeded by its file's name, that the reader's teacher saw
-NEVER = ("nq/nq_pool_dev.jsonl", "nq/NQ-open.dev.jsonl", "miracl/nomiracl.jsonl", "clapnq/dev.jsonl")
-LIKE = 0.45  # minimum cosine of a passage that counts as answering the question
-REFUSED = 0.1  # share of the answerable questions about documents below the threshold, which sets the threshold
-UNREFUSING = "reader,min_confidence=0"
+TEACHER_QUESTIONS = 1500  # questions of a set, in an order seeded by its file's name, that the reader's teacher saw
+HELD_OUT_FILES = ("nq/nq_pool_dev.jsonl", "nq/NQ-open.dev.jsonl", "miracl/nomiracl.jsonl", "clapnq/dev.jsonl")
+MIN_COSINE = 0.45  # minimum cosine of a passage that counts as answering the question
+REFUSAL_SHARE = 0.1  # share of the answerable questions about documents below the threshold, which sets the threshold
+SYSTEM = "reader,min_confidence=0"
 CAPS = (0.05, 0.15, 0.25)
 
 Floats = NDArray[np.float64]
@@ -66,32 +66,32 @@ def in_order(static: Scorer, question: str, passages: Sequence[Passage]) -> list
     return best_first(map(Hit, passages, scores))
 
 
-def simulated(name: str, most: int, data: Path, index: Index) -> Iterator[tuple[str, list[Hit], bool]]:
+def simulate_cases(name: str, limit: int, data: Path, index: Index) -> Iterator[tuple[str, list[Hit], bool]]:
     """Each question with ten hits of which one or two contain its answer, then with ten that do not."""
-    never = held_out(data / file for file in NEVER)
+    held_out_keys = held_out(data / file for file in HELD_OUT_FILES)
     cosine, static = scorer("cosine"), scorer("static")
-    asked = list(read_questions(data / f"topics/topics.dpr.{name}.txt"))
-    seen = list(asked)
-    random.Random(f"topics.dpr.{name}.txt").shuffle(seen)
-    never |= {questions_key(question.text) for question in seen[:TAUGHT]}
-    random.Random(1).shuffle(asked)
-    for question in asked:
-        if not most:
+    questions = list(read_questions(data / f"topics/topics.dpr.{name}.txt"))
+    teacher_questions = list(questions)
+    random.Random(f"topics.dpr.{name}.txt").shuffle(teacher_questions)
+    held_out_keys |= {questions_key(question.text) for question in teacher_questions[:TEACHER_QUESTIONS]}
+    random.Random(1).shuffle(questions)
+    for question in questions:
+        if not limit:
             return
-        if questions_key(question.text) in never:
+        if questions_key(question.text) in held_out_keys:
             continue
         try:
             (hits,) = index.bm25.search([question.text], 50)
         except QuestionError:
             continue
         passages = [hit.passage for hit in hits]
-        holding = [p for p in passages[:24] if has_answer(p.text, question.answers)]
-        lacking = [p for p in passages if not has_answer(p.contents, question.answers)]
-        if not holding or len(lacking) < 10 or max(cosine.score(question.text, holding)) < LIKE:
+        with_answer = [p for p in passages[:24] if has_answer(p.text, question.answers)]
+        without_answer = [p for p in passages if not has_answer(p.contents, question.answers)]
+        if not with_answer or len(without_answer) < 10 or max(cosine.score(question.text, with_answer)) < MIN_COSINE:
             continue
-        most -= 1
-        yield question.text, in_order(static, question.text, [*holding[:2], *lacking[:8]]), True
-        yield question.text, in_order(static, question.text, lacking[:10]), False
+        limit -= 1
+        yield question.text, in_order(static, question.text, [*with_answer[:2], *without_answer[:8]]), True
+        yield question.text, in_order(static, question.text, without_answer[:10]), False
 
 
 @app.command()
@@ -103,17 +103,17 @@ def fit(
     to: Annotated[Path, typer.Option(help="Output file for the weights (json).")],
 ) -> None:
     """Fit the weights of the confidence to simulated questions and write them."""
-    opened, reader = open_index(index), PassageReader()
+    pool, reader = open_index(index), PassageReader()
     rows: list[list[float]] = []
     labels: list[bool] = []
     counts: dict[str, int] = {}
-    for name, most in SETS.items():
+    for name, limit in SETS.items():
         before = len(rows)
-        for question, hits, held in simulated(name, most, data, opened):
-            found = reader.signals(Question("q", question), hits)
-            if found:
-                rows.append([found[signal] for signal in SIGNALS])
-                labels.append(held)
+        for question, hits, contains_answer in simulate_cases(name, limit, data, pool):
+            values = reader.signals(Question("q", question), hits)
+            if values:
+                rows.append([values[signal] for signal in SIGNALS])
+                labels.append(contains_answer)
         counts[f"topics/topics.dpr.{name}.txt"] = len(rows) - before
         print(name, len(rows) - before, "cases", flush=True)
     squad, holds = np.array(rows), np.array(labels)
@@ -121,9 +121,9 @@ def fit(
     counts[signals.name] = len(dev)
     right = logistic(squad, holds, dev, is_right)
     answerable = logistic(squad, holds, dev, can_be_answered, balanced=True)
-    others, _, kept = arrays(answers(calibrate))
-    said = estimated(answerable, others)
-    threshold = conformal(said[kept], REFUSED)
+    validation, _, is_answerable = arrays(answers(calibrate))
+    probabilities = estimate_all(answerable, validation)
+    threshold = conformal(probabilities[is_answerable], REFUSAL_SHARE)
     result = {
         "right": {"weights": dict(right.weights), "bias": right.bias},
         "answerable": {"weights": dict(answerable.weights), "bias": answerable.bias},
@@ -132,20 +132,20 @@ def fit(
             "cases": counts,
             "roc_auc": {
                 "right": {
-                    "simulated": roc_auc(holds, estimated(right, squad)),
-                    "documents": roc_auc(is_right, estimated(right, dev)),
+                    "simulated": roc_auc(holds, estimate_all(right, squad)),
+                    "documents": roc_auc(is_right, estimate_all(right, dev)),
                 },
                 "answerable": {
-                    "simulated": roc_auc(holds, estimated(answerable, squad)),
-                    "documents": roc_auc(can_be_answered, estimated(answerable, dev)),
+                    "simulated": roc_auc(holds, estimate_all(answerable, squad)),
+                    "documents": roc_auc(can_be_answered, estimate_all(answerable, dev)),
                 },
             },
         },
         "calibrated_on": {
             "questions": calibrate.name,
-            "answerable_refused": share((said[kept] < threshold).tolist()),
-            "unanswerable_refused": share((said[~kept] < threshold).tolist()),
-            "roc_auc": roc_auc(kept, said),
+            "answerable_refused": share((probabilities[is_answerable] < threshold).tolist()),
+            "unanswerable_refused": share((probabilities[~is_answerable] < threshold).tolist()),
+            "roc_auc": roc_auc(is_answerable, probabilities),
         },
         "provenance": provenance(
             {name: data / f"topics/topics.dpr.{name}.txt" for name in SETS}
@@ -155,30 +155,34 @@ def fit(
     tell(result, to)
 
 
-def logistic(simulated: Floats, holds: Truth, documents: Floats, truth: Truth, *, balanced: bool = False) -> Estimate:
+def logistic(
+    simulation: Floats, holds: Truth, documents: Floats, truth: Truth, *, balance_classes: bool = False
+) -> Estimate:
     """An estimate fitted to both kinds of cases, (cases, signals), with half of the weight each.
 
     If `balanced`, both classes of the documents have equal weight.
     """
-    values, labels = np.vstack([simulated, documents]), np.concatenate([holds, truth])
+    values, labels = np.vstack([simulation, documents]), np.concatenate([holds, truth])
     mean, spread = values.mean(axis=0), values.std(axis=0)
     x = np.column_stack([(values - mean) / spread, np.ones(len(values))])
     ridge = np.array([1e-3] * len(SIGNALS) + [0.0])
-    each = np.where(truth, 0.5 / truth.sum(), 0.5 / (~truth).sum()) if balanced else 1 / len(documents)
-    weight = np.concatenate([np.full(len(simulated), 0.5 / len(simulated)), np.full(len(documents), 0.5) * each])
-    fitted = fit_logistic(x, labels.astype(float), weight, ridge, np.zeros(x.shape[1]))
-    weights = fitted[:-1] / spread
-    return Estimate(dict(zip(SIGNALS, map(float, weights), strict=True)), float(fitted[-1] - weights @ mean))
+    case_weights = np.where(truth, 0.5 / truth.sum(), 0.5 / (~truth).sum()) if balance_classes else 1 / len(documents)
+    weight = np.concatenate(
+        [np.full(len(simulation), 0.5 / len(simulation)), np.full(len(documents), 0.5) * case_weights]
+    )
+    coefficients = fit_logistic(x, labels.astype(float), weight, ridge, np.zeros(x.shape[1]))
+    weights = coefficients[:-1] / spread
+    return Estimate(dict(zip(SIGNALS, map(float, weights), strict=True)), float(coefficients[-1] - weights @ mean))
 
 
-def estimated(estimate: Estimate, cases: Floats) -> Floats:
+def estimate_all(estimate: Estimate, cases: Floats) -> Floats:
     """The probability of each case; `cases` is (cases, signals)."""
     return np.array([estimate.of(dict(zip(SIGNALS, case, strict=True))) for case in cases.tolist()])
 
 
-def arrays(found: Iterable[tuple[list[float], bool, bool]]) -> tuple[Floats, Truth, Truth]:
+def arrays(rows: Iterable[tuple[list[float], bool, bool]]) -> tuple[Floats, Truth, Truth]:
     """The signals of answers, (cases, signals), which are right, and which of their questions are answerable."""
-    cases = list(found)
+    cases = list(rows)
     return (
         np.array([case[0] for case in cases]),
         np.array([case[1] for case in cases]),
@@ -192,15 +196,15 @@ def check(
     out: Annotated[Path, typer.Option(help="Output file (json).")],
 ) -> None:
     """Measure what the confidence that ships says of answers, by fifths, and what is refused."""
-    shipped = Confidence.read(SHIPPED / "confidence.json")
+    confidence = Confidence.read(SHIPPED / "confidence.json")
     signals, right, answerable = arrays(answers(file))
-    said, seems = estimated(shipped.right, signals), estimated(shipped.answerable, signals)
+    confidences, answerabilities = estimate_all(confidence.right, signals), estimate_all(confidence.answerable, signals)
     result = {
-        "threshold": shipped.threshold,
-        "answerable_refused": share((seems[answerable] < shipped.threshold).tolist()),
-        "unanswerable_refused": share((seems[~answerable] < shipped.threshold).tolist()),
-        "roc_auc": {"right": roc_auc(right, said), "answerable": roc_auc(answerable, seems)},
-        "curve": reliability(said, right),
+        "threshold": confidence.threshold,
+        "answerable_refused": share((answerabilities[answerable] < confidence.threshold).tolist()),
+        "unanswerable_refused": share((answerabilities[~answerable] < confidence.threshold).tolist()),
+        "roc_auc": {"right": roc_auc(right, confidences), "answerable": roc_auc(answerable, answerabilities)},
+        "curve": reliability(confidences, right),
         "provenance": provenance({"answers": file, "confidence": SHIPPED / "confidence.json"}),
     }
     tell(result, out)
@@ -209,9 +213,9 @@ def check(
 def answers(file: Path) -> Iterator[tuple[list[float], bool, bool]]:
     """The signals of the reader's answers in a file, whether each is right, and whether its question is answerable."""
     for _, row in read_objects(file):
-        if row["system"] == UNREFUSING and row["signals"]:
+        if row["system"] == SYSTEM and row["signals"]:
             if row["abstained"]:
-                raise SystemExit(f"error: {file} has refusals: make it with --system {UNREFUSING}")
+                raise SystemExit(f"error: {file} has refusals: make it with --system {SYSTEM}")
             yield [row["signals"][signal] for signal in SIGNALS], row["all@120"], row["answerable"]
 
 
@@ -224,13 +228,13 @@ def reliability(confidence: Floats, right: Truth) -> list[dict[str, float]]:
     ]
 
 
-def conformal(confidence: Floats, refused: float) -> float:
+def conformal(confidence: Floats, refusal_share: float) -> float:
     """The threshold below which at most the share `refused` of such questions lies, in expectation.
 
     Split conformal prediction (Vovk et al. 2005): the bound holds for further questions that are exchangeable with
     these. 0 if there are too few of them.
     """
-    rank = int(refused * (len(confidence) + 1))
+    rank = int(refusal_share * (len(confidence) + 1))
     return float(np.sort(confidence)[rank - 1]) if rank else 0.0
 
 
@@ -243,21 +247,21 @@ def measure(
     """Measure the refusal rates of unanswerable and answerable questions on NoMIRACL."""
     file = data / "miracl/nomiracl.jsonl"
     store, static, reader = open_index(index).store, scorer("static"), PassageReader()
-    shipped = Confidence.read(SHIPPED / "confidence.json")
-    said, truth = [], []
+    confidence = Confidence.read(SHIPPED / "confidence.json")
+    values, truth = [], []
     for _, row in read_objects(file):
         passages = [passage for docid in row["docids"] if (passage := store.get(docid)) is not None]
-        found = reader.signals(Question("q", row["question"]), in_order(static, row["question"], passages))
-        said.append(shipped.answerable.of(found) if found else 0.0)
+        signals = reader.signals(Question("q", row["question"]), in_order(static, row["question"], passages))
+        values.append(confidence.answerable.of(signals) if signals else 0.0)
         truth.append(bool(row["answerable"]))
-    seems, answerable = np.array(said), np.array(truth)
+    probabilities, answerable = np.array(values), np.array(truth)
     result: dict[str, Any] = {
         "generator": reader.name,
         "questions": {"answerable": int(answerable.sum()), "unanswerable": int((~answerable).sum())},
-        "roc_auc": roc_auc(answerable, seems),
-        "as_shipped": point(seems, answerable, shipped.threshold),
-        "points": [best(seems, answerable, cap) for cap in CAPS],
-        "curve": [point(seems, answerable, float(t)) for t in np.linspace(0, 1, 101)],
+        "roc_auc": roc_auc(answerable, probabilities),
+        "as_shipped": point(probabilities, answerable, confidence.threshold),
+        "points": [best(probabilities, answerable, cap) for cap in CAPS],
+        "curve": [point(probabilities, answerable, float(t)) for t in np.linspace(0, 1, 101)],
         "published": "NoMIRACL, GPT-4 on the full 500: 57.6 % of the unanswerable refused, 5.2 % of the answerable",
         "provenance": provenance({"questions": file}),
     }
@@ -266,20 +270,20 @@ def measure(
     print(dumps(round_floats({key: result[key] for key in ("roc_auc", "as_shipped", "points")}, 4), indent=2))
 
 
-def point(seems: Floats, answerable: Truth, threshold: float) -> dict[str, Any]:
+def point(probabilities: Floats, answerable: Truth, threshold: float) -> dict[str, Any]:
     """The refusal rates of both kinds at this threshold, with 95 % intervals."""
     row: dict[str, Any] = {"threshold": threshold}
-    for kind, those in (("unanswerable", ~answerable), ("answerable", answerable)):
-        refused, n = int((seems[those] < threshold).sum()), int(those.sum())
-        row[f"{kind}_refused"] = refused / n
-        row[f"{kind}_interval95"] = list(clopper_pearson(refused, n))
+    for kind, selection in (("unanswerable", ~answerable), ("answerable", answerable)):
+        refusals, n = int((probabilities[selection] < threshold).sum()), int(selection.sum())
+        row[f"{kind}_refused"] = refusals / n
+        row[f"{kind}_interval95"] = list(clopper_pearson(refusals, n))
     return row
 
 
-def best(seems: Floats, answerable: Truth, cap: float) -> dict[str, Any]:
+def best(probabilities: Floats, answerable: Truth, cap: float) -> dict[str, Any]:
     """The point with the most refusals that refuses at most the share `cap` of the answerable questions."""
-    allowed = int(cap * int(answerable.sum()))
-    return {"cap": cap, **point(seems, answerable, float(np.sort(seems[answerable])[allowed]))}
+    refusals = int(cap * int(answerable.sum()))
+    return {"cap": cap, **point(probabilities, answerable, float(np.sort(probabilities[answerable])[refusals]))}
 
 
 def figure(result: dict[str, Any]) -> Iterator[str]:
@@ -288,7 +292,7 @@ def figure(result: dict[str, Any]) -> Iterator[str]:
     def at(row: dict[str, Any]) -> str:
         return f"{50 + 300 * row['answerable_refused']:.1f},{330 - 300 * row['unanswerable_refused']:.1f}"
 
-    shipped = at(result["as_shipped"]).split(",")
+    shipped_point = at(result["as_shipped"]).split(",")
     yield '<svg xmlns="http://www.w3.org/2000/svg" width="420" height="390" font-family="sans-serif" font-size="11">'
     yield '<rect width="420" height="390" fill="white"/><title>Abstention on NoMIRACL</title>'
     yield '<rect x="50" y="30" width="300" height="300" fill="none" stroke="#555"/>'
@@ -296,8 +300,8 @@ def figure(result: dict[str, Any]) -> Iterator[str]:
         yield f'<text x="{50 + 30 * tenth}" y="346" text-anchor="middle">{10 * tenth}</text>'
         yield f'<text x="44" y="{334 - 30 * tenth}" text-anchor="end">{10 * tenth}</text>'
     yield f'<polyline points="{" ".join(map(at, result["curve"]))}" fill="none" stroke="#1f5f99" stroke-width="2"/>'
-    yield f'<circle cx="{shipped[0]}" cy="{shipped[1]}" r="5" fill="#1f5f99"/>'
-    yield f'<text x="{float(shipped[0]) + 9:.1f}" y="{float(shipped[1]) + 4:.1f}">as shipped</text>'
+    yield f'<circle cx="{shipped_point[0]}" cy="{shipped_point[1]}" r="5" fill="#1f5f99"/>'
+    yield f'<text x="{float(shipped_point[0]) + 9:.1f}" y="{float(shipped_point[1]) + 4:.1f}">as shipped</text>'
     yield '<circle cx="65.6" cy="157.2" r="5" fill="#c2571a"/><text x="75" y="152">GPT-4, all 500 (published)</text>'
     yield '<text x="200" y="368" text-anchor="middle">% of the answerable questions refused</text>'
     yield '<text x="50" y="20">% of the unanswerable questions refused</text></svg>'

@@ -68,17 +68,17 @@ class Server:
 
     def start(self) -> float:
         """Start it; return the seconds until it answers."""
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         path = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "eval")))}
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, env=os.environ | path)
-        while time.perf_counter() - began < _GIVE_UP:
+        while time.perf_counter() - start_time < _GIVE_UP:
             if self._process.poll() is not None:
                 raise RuntimeError(f"the server ended with {self._process.returncode}")
             try:
                 connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
                 connection.request("GET", "/healthz")
                 if connection.getresponse().read() == b"ok\n":
-                    return time.perf_counter() - began
+                    return time.perf_counter() - start_time
             except OSError:
                 time.sleep(0.05)
             finally:
@@ -102,7 +102,7 @@ class Person(threading.Thread):
         super().__init__(name=name, daemon=True)
         self.acknowledged: dict[str, str] = {}  # press: value
         self.seconds: list[float] = []
-        self.again = 0
+        self.retries = 0
         self.error: str | None = None
         self._token, self._port, self._think = token, port, think
         self._chance = random.Random(name)
@@ -126,11 +126,11 @@ class Person(threading.Thread):
             fields = {name.decode(): unescape(value.decode()) for name, value in _FIELDS.findall(form[0])}
             first = fields["question"] == "interpretable"
             fields["value"] = "yes" if first or self._chance.random() < 0.7 else "no"
-            began = time.perf_counter()
-            again = self.again
+            start_time = time.perf_counter()
+            retries = self.retries
             _, _, page = self._ask("POST", "/press", fields, cookie)
-            if again == self.again:
-                self.seconds.append(time.perf_counter() - began)
+            if retries == self.retries:
+                self.seconds.append(time.perf_counter() - start_time)
             self.acknowledged[fields["press"]] = fields["value"]
 
     def _ask(self, method: str, path: str, fields: dict[str, str] | None, cookie: str) -> tuple[int, str, bytes]:
@@ -139,7 +139,7 @@ class Person(threading.Thread):
         headers = {"Cookie": cookie} if cookie else {}
         if body is not None:
             headers |= {"Content-Type": "application/x-www-form-urlencoded", "X-Requested-With": "fetch"}
-        until = time.monotonic() + _GIVE_UP
+        deadline = time.monotonic() + _GIVE_UP
         while True:
             try:
                 if self._connection is None:
@@ -150,8 +150,8 @@ class Person(threading.Thread):
             except (OSError, http.client.HTTPException):
                 if self._connection is not None:
                     self._connection.close()
-                self._connection, self.again = None, self.again + 1
-                if time.monotonic() > until:
+                self._connection, self.retries = None, self.retries + 1
+                if time.monotonic() > deadline:
                     raise
                 time.sleep(self._chance.uniform(0.05, 0.2))
                 continue
@@ -169,22 +169,22 @@ def measure(folder: Path, *, database: str, annotators: int, labels: int, kills:
     )
     tokens = {f"p{number:02}": study.invite(f"p{number:02}") for number in range(annotators)}
     study.close()
-    wanted = study.pools["study"] * 2 * PER_ITEM
+    label_count = study.pools["study"] * 2 * PER_ITEM
     server = Server(folder / "study")
     people = [Person(name, token, server.port, think) for name, token in tokens.items()]
     try:
         server.start()
-        began = time.perf_counter()
-        away = run(server, people, wanted, kills)
-        seconds = time.perf_counter() - began
+        start_time = time.perf_counter()
+        restarts = run(server, people, label_count, kills)
+        seconds = time.perf_counter() - start_time
     finally:
         server.kill()
-    pages = sorted(1000 * one for person in people for one in person.seconds)
+    pages = sorted(1000 * wait for person in people for wait in person.seconds)
     return {
-        **compare(folder, people, wanted),
+        **compare(folder, people, label_count),
         "seconds": seconds,
-        "labels_per_second": wanted / seconds,
-        "server_cpu_ms_per_label": 1000 * server.cpu / wanted,
+        "labels_per_second": label_count / seconds,
+        "server_cpu_ms_per_label": 1000 * server.cpu / label_count,
         "page_ms": {
             "n": len(pages),
             "median": statistics.median(pages),
@@ -192,29 +192,34 @@ def measure(folder: Path, *, database: str, annotators: int, labels: int, kills:
             "p99": pages[int(0.99 * (len(pages) - 1))],
             "max": pages[-1],
         },
-        "sent_again": sum(person.again for person in people),
-        "restart_s": away,
+        "sent_again": sum(person.retries for person in people),
+        "restart_s": restarts,
         "errors": sorted({person.error for person in people if person.error}),
     }
 
 
-def run(server: Server, people: list[Person], wanted: int, kills: int) -> list[float]:
+def count_labels(people: list[Person]) -> int:
+    """The presses that the server has acknowledged."""
+    return sum(len(person.acknowledged) for person in people)
+
+
+def run(server: Server, people: list[Person], label_count: int, kills: int) -> list[float]:
     """Let people work until nothing is left; return the seconds that the server was away after each kill."""
-    away = []
+    restarts = []
     for person in people:
         person.start()
     for number in range(kills):
-        at = wanted * (number + 1) // (kills + 1)
-        while sum(len(one.acknowledged) for one in people) < at and any(one.is_alive() for one in people):
+        limit = label_count * (number + 1) // (kills + 1)
+        while count_labels(people) < limit and any(person.is_alive() for person in people):
             time.sleep(0.02)
         server.kill()
-        away.append(server.start())
+        restarts.append(server.start())
     for person in people:
         person.join()
-    return away
+    return restarts
 
 
-def compare(folder: Path, people: list[Person], wanted: int) -> dict[str, Any]:
+def compare(folder: Path, people: list[Person], label_count: int) -> dict[str, Any]:
     """Compare what was acknowledged with the rows and with the export."""
     study = open_study(folder / "study")
     study.export(folder / "export")
@@ -223,15 +228,15 @@ def compare(folder: Path, people: list[Person], wanted: int) -> dict[str, Any]:
     rows = [json.loads(line) for line in (folder / "export" / "presses.jsonl").read_text("utf-8").splitlines()]
     ratings = [json.loads(line) for line in (folder / "export" / "ratings.jsonl").read_text("utf-8").splitlines()]
     acknowledged = {press: value for person in people for press, value in person.acknowledged.items()}
-    stored = {row["press"]: row["value"] for row in rows}
-    answered = Counter((row["annotator"], row["item"], row["question"]) for row in rows)
+    rows_by_press = {row["press"]: row["value"] for row in rows}
+    row_counts = Counter((row["annotator"], row["item"], row["question"]) for row in rows)
     return {
-        "labels": wanted,
+        "labels": label_count,
         "acknowledged": len(acknowledged),
         "rows": len(rows),
         "exported": len(ratings),
-        "lost": sum(stored.get(press) != value for press, value in acknowledged.items()),
-        "doubled": sum(n - 1 for n in answered.values()) + len(rows) - len(stored),
+        "lost": sum(rows_by_press.get(press) != value for press, value in acknowledged.items()),
+        "doubled": sum(n - 1 for n in row_counts.values()) + len(rows) - len(rows_by_press),
         "items_with_five": progress.items.get(PER_ITEM, 0),
         "items": progress.total,
     }

@@ -25,48 +25,49 @@ POPULATIONS = {  # systems, how far apart they are, and how far the judge is off
     "16 systems": (16, 1.5, 0.5),
 }
 SIZES = (20, 50, 200, 1000)  # questions
-FOLLOWS = 0.6
-MANY = 1_000_000
+AGREEMENT = 0.6
+POPULATION_SIZE = 1_000_000
 
 Counts = NDArray[np.int64]
 
 
-def drawn(rng: np.random.Generator, n: int, people: NDArray[Any], judge: NDArray[Any]) -> Counts:
+def draw_kinds(rng: np.random.Generator, n: int, people: NDArray[Any], judge: NDArray[Any]) -> Counts:
     """The kind of each claim, questions x systems: no by both, yes by the judge, by people, by both."""
     shape = (n, len(people))
     hard = rng.normal(0, 1, n)[:, None]
-    own, other = rng.logistic(size=shape), rng.logistic(size=shape)
-    truth = people + hard + own > 0
-    said = judge + hard + np.where(rng.random(shape) < FOLLOWS, own, other) > 0
-    return np.asarray(2 * truth + said, dtype=np.int64)
+    own_noise, judge_noise = rng.logistic(size=shape), rng.logistic(size=shape)
+    truth = people + hard + own_noise > 0
+    verdicts = judge + hard + np.where(rng.random(shape) < AGREEMENT, own_noise, judge_noise) > 0
+    return np.asarray(2 * truth + verdicts, dtype=np.int64)
 
 
 def coverage(name: str, samples: int) -> dict[str, Any]:
     """The true correlations of a population, and the share of intervals that hold them, by measure and size."""
-    systems, apart, off = POPULATIONS[name]
+    systems, spread, error = POPULATIONS[name]
     rng = np.random.default_rng(1)
-    people = np.linspace(0, apart, systems) - 0.2
-    judge = people + rng.normal(0, off, systems)
+    people = np.linspace(0, spread, systems) - 0.2
+    judge = people + rng.normal(0, error, systems)
     yes = np.zeros((2, systems))  # by people, and by the judge
     for _ in range(10):
-        kinds = drawn(rng, MANY // 10, people, judge)
+        kinds = draw_kinds(rng, POPULATION_SIZE // 10, people, judge)
         yes += [(kinds >= 2).sum(axis=0), (kinds % 2).sum(axis=0)]
-    truth = {measure: correlation(yes[0] / MANY, yes[1] / MANY) for measure, correlation in MEASURES.items()}
-    found: dict[str, Any] = {}
+    rates = yes / POPULATION_SIZE
+    truth = {measure: correlation(rates[0], rates[1]) for measure, correlation in MEASURES.items()}
+    results: dict[str, Any] = {}
     for n in SIZES:
-        held: dict[str, list[bool]] = {measure: [] for measure in MEASURES}
+        outcomes: dict[str, list[bool]] = {measure: [] for measure in MEASURES}
         for _ in range(samples):
-            cells = np.eye(4, dtype=np.int64)[drawn(rng, n, people, judge)]
+            cells = np.eye(4, dtype=np.int64)[draw_kinds(rng, n, people, judge)]
             result = over_systems([str(number) for number in range(systems)], cells, [0] * systems)
-            for measure, wanted in truth.items():
-                if (ends := result[measure]["interval95"]) is not None and wanted is not None:
-                    held[measure].append(ends[0] - 1e-9 <= wanted <= ends[1] + 1e-9)
-        found[str(n)] = {
-            measure: {"coverage": sum(one) / len(one) if one else None, "intervals": len(one)}
-            for measure, one in held.items()
+            for measure, value in truth.items():
+                if (ends := result[measure]["interval95"]) is not None and value is not None:
+                    outcomes[measure].append(ends[0] - 1e-9 <= value <= ends[1] + 1e-9)
+        results[str(n)] = {
+            measure: {"coverage": sum(hits) / len(hits) if hits else None, "intervals": len(hits)}
+            for measure, hits in outcomes.items()
         }
-        print(name, n, dumps(round_floats(found[str(n)], 3)), flush=True)
-    return {"truth": truth, "questions": found}
+        print(name, n, dumps(round_floats(results[str(n)], 3)), flush=True)
+    return {"truth": truth, "questions": results}
 
 
 def main(
@@ -74,9 +75,9 @@ def main(
     out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
 ) -> None:
     """Simulate, print, and write to --out."""
-    found = {name: coverage(name, samples) for name in POPULATIONS}
+    results = {name: coverage(name, samples) for name in POPULATIONS}
     if out is not None:
-        result = {"samples": samples, "populations": found, "provenance": provenance({})}
+        result = {"samples": samples, "populations": results, "provenance": provenance({})}
         write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
 
 

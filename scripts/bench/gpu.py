@@ -27,6 +27,7 @@ from autoais.base.io.jsonl import dumps
 from autoais.base.io.provenance import processor, provenance
 from autoais.base.types import Attribution
 from autoais.judges import open_judge
+from rag.base.types import Passage
 from rag.index.open import open_index
 from rag.retrieval.encoders import open_encoder
 from rag.retrieval.reader import SHIPPED
@@ -67,29 +68,32 @@ def random_models(folder: Path) -> tuple[str, str]:
     return f"hf:{folder / 'judge'}", f"st:{folder / 'sentences'}"
 
 
-def measured(judge: str | None, encoder: str | None, pairs: int, passages: int) -> dict[str, Any]:
+def _claim(passage: Passage, number: int) -> Attribution:
+    """A claim that its passage supports, or one that nothing does."""
+    claim = passage.text.splitlines()[0] if number % 2 else f"{passage.title} is number {number}."
+    return Attribution(claim, (passage.text,))
+
+
+def measure_models(judge: str | None, encoder: str | None, pairs: int, passages: int) -> dict[str, Any]:
     """Pairs and passages a second in this process, the verdicts, and the device."""
-    listed = list(open_index(None).store.scan(0))
-    found: dict[str, Any] = {"device": gpu() or processor()}
+    handbook = list(open_index(None).store.scan(0))
+    result: dict[str, Any] = {"device": gpu() or processor()}
     if judge is not None:
-        asked = [
-            Attribution(one.text.splitlines()[0] if number % 2 else f"{one.title} is number {number}.", (one.text,))
-            for number, one in enumerate(islice(cycle(listed), pairs))
-        ]
-        opened = open_judge(judge)
-        opened.judge(asked[:WARM_UP])
-        started = time.perf_counter()
-        verdicts = opened.judge(asked)
-        found["pairs_per_second"] = len(asked) / (time.perf_counter() - started)
-        found["verdicts"] = [one.verdict.value for one in verdicts]
+        claims = [_claim(passage, number) for number, passage in enumerate(islice(cycle(handbook), pairs))]
+        model = open_judge(judge)
+        model.judge(claims[:WARM_UP])
+        start = time.perf_counter()
+        judgements = model.judge(claims)
+        result["pairs_per_second"] = len(claims) / (time.perf_counter() - start)
+        result["verdicts"] = [judgement.verdict.value for judgement in judgements]
     if encoder is not None:
-        texts = list(islice(cycle(passage.contents for passage in listed), passages))
+        texts = list(islice(cycle(passage.contents for passage in handbook), passages))
         encoding = open_encoder(encoder)
         encoding.passages(texts[:WARM_UP])
-        started = time.perf_counter()
+        start = time.perf_counter()
         encoding.passages(texts)
-        found["passages_per_second"] = len(texts) / (time.perf_counter() - started)
-    return found
+        result["passages_per_second"] = len(texts) / (time.perf_counter() - start)
+    return result
 
 
 def main(
@@ -98,35 +102,35 @@ def main(
     pairs: Annotated[int, typer.Option(help="Pairs to judge.")] = 2000,
     passages: Annotated[int, typer.Option(help="Passages to encode.")] = 2000,
     out: Annotated[Path | None, typer.Option(help="Output file (json).")] = None,
-    here: Annotated[bool, typer.Option("--here", help="Measure in this process, and print.")] = False,
+    is_worker: Annotated[bool, typer.Option("--here", help="Measure in this process, and print.")] = False,
 ) -> None:
     """Measure, print, and write to --out."""
-    if here:
-        print(dumps(measured(judge, encoder, pairs, passages)))
+    if is_worker:
+        print(dumps(measure_models(judge, encoder, pairs, passages)))
         return
     if gpu() is None:
         print("not run: torch sees no GPU here")
         raise SystemExit(NO_GPU)
-    random = judge is None and encoder is None
+    has_random_weights = judge is None and encoder is None
     sides = {}
     with tempfile.TemporaryDirectory() as folder:
-        if random:
+        if has_random_weights:
             judge, encoder = random_models(Path(folder))
-        named = [f"--{name}={value}" for name, value in (("judge", judge), ("encoder", encoder)) if value]
+        arguments = [f"--{name}={value}" for name, value in (("judge", judge), ("encoder", encoder)) if value]
         for side, environment in (("gpu", {}), ("cpu", {"CUDA_VISIBLE_DEVICES": ""})):
-            argv = [sys.executable, "-m", "scripts.bench.gpu", *named, f"--pairs={pairs}", f"--passages={passages}"]
-            done = subprocess.run(
+            argv = [sys.executable, "-m", "scripts.bench.gpu", *arguments, f"--pairs={pairs}", f"--passages={passages}"]
+            process = subprocess.run(
                 [*argv, "--here"], env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True
             )
-            sides[side] = json.loads(done.stdout.splitlines()[-1])
-    verdicts = [one.pop("verdicts", []) for one in sides.values()]
-    same = [a == b for a, b in zip(*verdicts, strict=True)]
+            sides[side] = json.loads(process.stdout.splitlines()[-1])
+    verdicts = [side_result.pop("verdicts", []) for side_result in sides.values()]
+    is_same = [a == b for a, b in zip(*verdicts, strict=True)]
     names = [name for name in sides["gpu"] if name.endswith("_per_second")]
     result = {
         **sides,
         "ratios": {name: sides["gpu"][name] / sides["cpu"][name] for name in names},
-        "same_verdicts": sum(same) / len(same) if same and not random else None,
-        "random_weights": random,
+        "same_verdicts": sum(is_same) / len(is_same) if is_same and not has_random_weights else None,
+        "random_weights": has_random_weights,
         "pairs": pairs,
         "passages": passages,
         "provenance": provenance({}),

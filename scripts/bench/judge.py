@@ -44,29 +44,29 @@ def main() -> None:
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--base", type=Path)
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    if (given.weights is None) != (given.base is None):
+    options = parser.parse_args()
+    if (options.weights is None) != (options.base is None):
         parser.error("--weights needs --base, and --base needs --weights")
-    judge = MiniLMJudge(given.model, threads=1)
-    reference = Reference(judge, given.weights, given.base)
-    pairs = list(minimal_pairs(given.corpus, 300, half=0))
-    unreworded = list(minimal_pairs(given.corpus, 300, half=0, reword=False))
+    judge = MiniLMJudge(options.model, threads=1)
+    reference = Reference(judge, options.weights, options.base)
+    pairs = list(minimal_pairs(options.corpus, 300, half=0))
+    plain_pairs = list(minimal_pairs(options.corpus, 300, half=0, reword=False))
     result = {
         "judge": judge.name,
         "processor": processor(),
-        "speed": speed(judge, reference, drawn(given.corpus)),
-        "passages": passages(judge, drawn(given.corpus)),
+        "speed": speed(judge, reference, draw_pages(options.corpus)),
+        "passages": passages(judge, draw_pages(options.corpus)),
         "minimal_pairs": {
-            "sentence": minimal_pair_accuracy(judge, unreworded),
+            "sentence": minimal_pair_accuracy(judge, plain_pairs),
             "reworded": minimal_pair_accuracy(judge, pairs),
         },
         "agreement": agreement(judge, reference, [pair.attribution for pair in pairs[:1000]]),
-        "provenance": provenance({"model": judge.folder / "model.onnx", "corpus": given.corpus}),
+        "provenance": provenance({"model": judge.folder / "model.onnx", "corpus": options.corpus}),
     }
-    tell(result, given.out)
+    tell(result, options.out)
 
 
-def drawn(corpus: Path, share: float = 0.01) -> list[Page]:
+def draw_pages(corpus: Path, share: float = 0.01) -> list[Page]:
     """A seeded random share of the passages with several sentences."""
     rng = random.Random(SEED)
     pages = []
@@ -98,21 +98,18 @@ class Reference:
         """The probability of `attributable` for each pair."""
         import torch
 
-        found = []
+        result = []
         for pair in pairs:
             encoded = self.judge.encoder.encode(pair.claim, pair.evidence)
             ids, types = torch.tensor([encoded.ids]), torch.tensor([encoded.types])
             with torch.inference_mode():
-                said = self.network(ids, torch.ones_like(ids), types)
-            logit, _, cosine, nearest = (one[0].numpy() for one in said)
+                outputs = self.network(ids, torch.ones_like(ids), types)
+            logit, _, cosine, nearest = (output[0].numpy() for output in outputs)
             reading = Reading(float(logit), float(cosine), nearest[1 : 1 + len(encoded.claim_offsets)])
             alignment = align(pair.claim, texts_of(encoded.spans, pair.evidence))
-            values, lacking = (
-                features(reading, encoded, pair.claim, alignment),
-                Numbers(pair.evidence).lacking(pair.claim),
-            )
-            found.append(self.judge._probability(values, lacking))
-        return found
+            values = features(reading, encoded, pair.claim, alignment)
+            result.append(self.judge._probability(values, Numbers(pair.evidence).lacking(pair.claim)))
+        return result
 
 
 def agreement(judge: MiniLMJudge, reference: Reference, pairs: list[Attribution]) -> dict[str, Any]:
@@ -123,11 +120,14 @@ def agreement(judge: MiniLMJudge, reference: Reference, pairs: list[Attribution]
         if judge.encoder.length(pair.claim) <= MAX_CLAIM
         and not any(is_quoted(pair.claim, text) for text in pair.evidence)
     ]
-    ours = [judgement.probability for judgement in judge.judge(pairs)]
-    off = sorted(abs(a - b) for a, b in zip(ours, reference.probabilities(pairs), strict=True) if a is not None)
+    probabilities = zip(
+        [judgement.probability for judgement in judge.judge(pairs)], reference.probabilities(pairs), strict=True
+    )
+    differences = sorted(abs(a - b) for a, b in probabilities if a is not None)
     return {
-        "pairs": len(off), "before_rounding": reference.before_rounding, "mean": statistics.mean(off),
-        "median": off[len(off) // 2], "highest": off[-1], "within_0.01": statistics.mean(one <= 0.01 for one in off),
+        "pairs": len(differences), "before_rounding": reference.before_rounding, "mean": statistics.mean(differences),
+        "median": statistics.median_high(differences), "highest": differences[-1],
+        "within_0.01": statistics.mean(value <= 0.01 for value in differences),
     }  # fmt: skip
 
 
@@ -143,22 +143,22 @@ def speed(judge: MiniLMJudge, reference: Reference, pages: list[Page]) -> dict[s
     ]
     of_200 = [a for a in claims if 190 <= len(encoder.encode(a.claim, a.evidence).ids) <= 210][:PAIRS]
 
-    def judged() -> list[bool]:
+    def run_judge() -> list[bool]:
         return [judgement.verdict.ais is True for judgement in judge.judge(of_200)]
 
     times: dict[str, list[float]] = {"reference": [], "ours": []}
-    said: dict[str, list[bool]] = {}
+    verdicts: dict[str, list[bool]] = {}
     runs: dict[str, Callable[[], list[bool]]] = {
         "reference": lambda: [p >= 0.5 for p in reference.probabilities(of_200)],
-        "ours": judged,
+        "ours": run_judge,
     }
     for _ in range(ROUNDS):
         for name, run in runs.items():
             vars(judge).pop("_run", None)  # else the network reads each pair once for all rounds
-            began = time.perf_counter()
-            said[name] = run()
-            times[name].append(time.perf_counter() - began)
-    ratios = [theirs / mine for theirs, mine in zip(times["reference"], times["ours"], strict=True)]
+            start = time.perf_counter()
+            verdicts[name] = run()
+            times[name].append(time.perf_counter() - start)
+    ratios = [slow / fast for slow, fast in zip(times["reference"], times["ours"], strict=True)]
     tokens = statistics.mean(len(encoder.encode(a.claim, a.evidence).ids) for a in of_200)
     parameters = sum(p.numel() for name, p in reference.network.named_parameters() if "embeddings" not in name)
     return {
@@ -166,7 +166,7 @@ def speed(judge: MiniLMJudge, reference: Reference, pages: list[Page]) -> dict[s
         "tokens": tokens,
         "pairs_per_second_and_core": len(of_200) / min(times["ours"]),
         "times_the_reference_loop": statistics.median(ratios),
-        "same_verdicts": statistics.mean(a == b for a, b in zip(said["ours"], said["reference"], strict=True)),
+        "same_verdicts": statistics.mean(a == b for a, b in zip(verdicts["ours"], verdicts["reference"], strict=True)),
         "parameters": sum(p.numel() for p in reference.network.parameters()),
         "operations_a_pair": 2 * parameters * tokens,
         "operations_a_pair_t5_xxl": 2 * T5_XXL * tokens,
@@ -181,9 +181,9 @@ def passages(judge: MiniLMJudge, pages: list[Page]) -> dict[str, Any]:
     times = []
     for _ in range(ROUNDS):
         vars(judge).pop("_run", None)
-        began = time.perf_counter()
+        start = time.perf_counter()
         judge.judge(pairs)
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - start)
     words = statistics.mean(len(page.text.split()) for page in long)
     return {"pairs": len(pairs), "words": words, "pairs_per_second_and_core": len(pairs) / min(times)}
 
@@ -194,8 +194,8 @@ def minimal_pair_accuracy(judge: MiniLMJudge, pairs: list[Labelled]) -> dict[str
     Facts are numbers, dates, names and negations. The pairs come from even-numbered passages; the calibration was
     fitted to pairs from odd-numbered ones, and the network was trained on passages of both kinds.
     """
-    said = [judgement.verdict.ais for judgement in judge.judge([pair.attribution for pair in pairs])]
-    stay, turn = [ais is True for ais in said[::2]], [ais is False for ais in said[1::2]]
+    verdicts = [judgement.verdict.ais for judgement in judge.judge([pair.attribution for pair in pairs])]
+    stay, turn = [ais is True for ais in verdicts[::2]], [ais is False for ais in verdicts[1::2]]
     both = [s and t for s, t in zip(stay, turn, strict=True)]
     shares = {"stay": statistics.mean(stay), "turn": statistics.mean(turn), "both": statistics.mean(both)}
     return {"pairs": len(stay), **shares}

@@ -34,10 +34,10 @@ from rag.documents import read_document
 _LABELS = ("attributionbench_dev", "attributionbench_test500", "attribution_train", "contrast_train", "nli_train")
 _EVERY, _FROM = 29, 14  # of the pool's passages; the rule was chosen on every 29th from the first on
 _PARAGRAPHS = 400  # of a language, drawn by seed
-_LEAST, _FIRST = 12, 9  # words of a paragraph, and of its beginning
+_MIN_WORDS, _FIRST_WORDS = 12, 9  # words of a paragraph, and of its beginning
 
 
-def labelled(path: Path) -> Iterator[tuple[str, str, list[str], bool]]:
+def read_labels(path: Path) -> Iterator[tuple[str, str, list[str], bool]]:
     """Set, claim, evidence and label of the rows that people labelled."""
     for _, row in read_objects(path):
         if "attribution_label" in row:
@@ -49,21 +49,21 @@ def labelled(path: Path) -> Iterator[tuple[str, str, list[str], bool]]:
 
 def paragraphs(folder: Path) -> list[str]:
     """Paragraphs of a language, of at least 12 words."""
-    found = []
+    texts = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         try:
             passages = read_document(path, path.name)
         except FormatError:
             continue
         lines = [line.strip() for passage in passages for line in passage.text.split("\n\n")]
-        found += [line for line in lines if len(line.split()) >= _LEAST]
-    return random.Random(0).sample(found, min(_PARAGRAPHS, len(found)))
+        texts += [line for line in lines if len(line.split()) >= _MIN_WORDS]
+    return random.Random(0).sample(texts, min(_PARAGRAPHS, len(texts)))
 
 
-def told(texts: list[str]) -> dict[str, Any]:
+def count_foreign(texts: list[str]) -> dict[str, Any]:
     """How many texts are taken for another language than English."""
-    others = sum(not is_english(text) for text in texts)
-    return {"n": len(texts), "told": others, "share": others / len(texts)}
+    foreign = sum(not is_english(text) for text in texts)
+    return {"n": len(texts), "told": foreign, "share": foreign / len(texts)}
 
 
 def main(
@@ -73,15 +73,15 @@ def main(
 ) -> None:
     """Count, print and write."""
     inputs = {name: data / "labels" / f"{name}.jsonl" for name in _LABELS}
-    quoted: dict[str, Counter[str]] = {}
+    quote_counts: dict[str, Counter[str]] = {}
     numbers: dict[str, dict[str, Counter[str]]] = {}
     claims = []
     for path in inputs.values():
-        for name, claim, evidence, attributable in labelled(path):
+        for name, claim, evidence, is_attributable in read_labels(path):
             claims.append(claim)
-            label = "attributable" if attributable else "not attributable"
+            label = "attributable" if is_attributable else "not attributable"
             if any(is_quoted(claim, text) for text in evidence):
-                quoted.setdefault(name, Counter())[label] += 1
+                quote_counts.setdefault(name, Counter())[label] += 1
             if not all(text.rstrip().endswith("?") for text in evidence):
                 counts = numbers.setdefault(name, {"lacking": Counter(), "all": Counter()})
                 counts["all"][label] += 1
@@ -92,18 +92,18 @@ def main(
         for number, (_, row) in enumerate(records(inputs["passages"]))
         if number % _EVERY == _FROM and isinstance(row, dict)
     ]
-    others = {folder.name: paragraphs(folder) for folder in sorted((manuals / "documents").iterdir())}
+    manual_texts = {folder.name: paragraphs(folder) for folder in sorted((manuals / "documents").iterdir())}
     result: dict[str, Any] = {
         "judge": MiniLMJudge().name,
-        "quoted": {name: dict(counts) for name, counts in sorted(quoted.items())},
+        "quoted": {name: dict(counts) for name, counts in sorted(quote_counts.items())},
         "numbers": {name: {kind: dict(n) for kind, n in kinds.items()} for name, kinds in sorted(numbers.items())},
-        "english": {"claims": told(claims), "passages": told(passages)},
+        "english": {"claims": count_foreign(claims), "passages": count_foreign(passages)},
         "others": {
             name: {
-                "paragraphs": told(texts),
-                f"first {_FIRST} words": told([" ".join(text.split()[:_FIRST]) for text in texts]),
+                "paragraphs": count_foreign(texts),
+                f"first {_FIRST_WORDS} words": count_foreign([" ".join(text.split()[:_FIRST_WORDS]) for text in texts]),
             }
-            for name, texts in others.items()
+            for name, texts in manual_texts.items()
         },
         "provenance": provenance(inputs),
     }

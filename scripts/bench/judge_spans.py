@@ -42,10 +42,10 @@ from rag.index.index import Index
 from rag.index.open import open_index
 
 SEED = 13
-ADDED = 5  # passages among the evidence of `noise`
-CLAIMS, AMONG = 500, 10  # claims of `sentences`, and sentences around those that support them
+OTHER_TEXTS = 5  # passages among the evidence of `noise`
+CLAIMS, OTHER_SENTENCES = 500, 10  # claims of `sentences`, and sentences around those that support them
 PAIRS = 500  # of `words`
-LIKE = 0.6  # share of the stems of a sentence from which on it repeats another
+MIN_STEM_SHARE = 0.6  # share of the stems of a sentence from which on it repeats another
 
 
 def rows(data: Path, name: str) -> Iterator[Mapping[str, Any]]:
@@ -56,16 +56,16 @@ def rows(data: Path, name: str) -> Iterator[Mapping[str, Any]]:
 
 def rate(hits: Sequence[bool]) -> dict[str, Any]:
     """The share of items, each of its own."""
-    return _told(mean(np.array(hits, dtype=np.float64)))
+    return _record(mean(np.array(hits, dtype=np.float64)))
 
 
-def pooled(gained: Sequence[int], items: Sequence[int]) -> dict[str, Any]:
+def ratio_of_sums(hits: Sequence[int], items: Sequence[int]) -> dict[str, Any]:
     """A ratio of sums over claims."""
-    found = ratio(np.array(gained, dtype=np.float64), np.array(items, dtype=np.float64))
-    return {"value": None} if found is None else _told(found)
+    estimate = ratio(np.array(hits, dtype=np.float64), np.array(items, dtype=np.float64))
+    return {"value": None} if estimate is None else _record(estimate)
 
 
-def _told(estimate: Estimate) -> dict[str, Any]:
+def _record(estimate: Estimate) -> dict[str, Any]:
     return {"value": estimate.value, "n": estimate.n, "interval95": list(estimate.interval)}
 
 
@@ -73,53 +73,57 @@ def noise(judges: Sequence[Judge], data: Path, index: Index) -> dict[str, Any]:
     """The share of verdicts that turn with other passages beside the evidence."""
     chance = random.Random(SEED)
     total = index.manifest["passages"]
-    alone, among = [], []
+    plain, noisy = [], []
     for name in ("attributionbench_dev", "attributionbench_test500"):
         for row in rows(data, name):
             evidence = [text for text in row["references"] if text.strip()]
-            others = [one.evidence for one in index.store.rows(sorted(chance.sample(range(total), ADDED)))]
-            mixed = [*evidence, *others]
-            chance.shuffle(mixed)
-            alone.append(Attribution(row["claim"], tuple(evidence), row["question"]))
-            among.append(Attribution(row["claim"], tuple(mixed), row["question"]))
-    found = {}
+            other_texts = [
+                passage.evidence for passage in index.store.rows(sorted(chance.sample(range(total), OTHER_TEXTS)))
+            ]
+            texts = [*evidence, *other_texts]
+            chance.shuffle(texts)
+            plain.append(Attribution(row["claim"], tuple(evidence), row["question"]))
+            noisy.append(Attribution(row["claim"], tuple(texts), row["question"]))
+    results = {}
     for judge in judges:
-        before, after = ([one.verdict.ais for one in judge.judge(asked)] for asked in (alone, among))
-        both = [(a, b) for a, b in zip(before, after, strict=True) if None not in (a, b)]
-        found[judge.name] = {
-            "undecided": len(before) - len(both),
-            "turned": rate([a != b for a, b in both]),
-            "supported, then not": sum(a is True and b is False for a, b in both),
-            "not supported, then supported": sum(a is False and b is True for a, b in both),
+        before, after = ([judgement.verdict.ais for judgement in judge.judge(claims)] for claims in (plain, noisy))
+        pairs = [(a, b) for a, b in zip(before, after, strict=True) if None not in (a, b)]
+        results[judge.name] = {
+            "undecided": len(before) - len(pairs),
+            "turned": rate([a != b for a, b in pairs]),
+            "supported, then not": sum(a is True and b is False for a, b in pairs),
+            "not supported, then supported": sum(a is False and b is True for a, b in pairs),
         }
-    return found
+    return results
 
 
-def mixed_sentences(data: Path, index: Index) -> Iterator[tuple[str, Passage, list[tuple[int, int]]]]:
+def mix_sentences(data: Path, index: Index) -> Iterator[tuple[str, Passage, list[tuple[int, int]]]]:
     """Claims with a passage of sentences, and the spans in it that support the claim."""
     chance = random.Random(SEED)
-    supported = [
+    supported_rows = [
         row for row in rows(data, "contrast_train") if row["dataset"] == "FEVER" and row["raw_label"] == "SUPPORTS"
     ]
-    chance.shuffle(supported)
-    for number, row in enumerate(supported[:CLAIMS]):
+    chance.shuffle(supported_rows)
+    for number, row in enumerate(supported_rows[:CLAIMS]):
         gold = [text for text in sentences(" ".join(row["evidence"])) if len(text.split()) > 3]
         try:
             (hits,) = index.bm25.search([row["claim"]], 20)
         except QuestionError:
             continue
-        others = [text for hit in hits for text in sentences(hit.passage.text) if len(text.split()) > 3]
-        others = [text for text in dict.fromkeys(others) if not any(alike(text, one) for one in gold)]
-        if not gold or len(others) < AMONG:
+        other_sentences = [text for hit in hits for text in sentences(hit.passage.text) if len(text.split()) > 3]
+        other_sentences = [
+            text for text in dict.fromkeys(other_sentences) if not any(repeats(text, sentence) for sentence in gold)
+        ]
+        if not gold or len(other_sentences) < OTHER_SENTENCES:
             continue
-        put = [*gold, *others[:AMONG]]
-        chance.shuffle(put)
+        passage_sentences = [*gold, *other_sentences[:OTHER_SENTENCES]]
+        chance.shuffle(passage_sentences)
         text, spans = "", []
-        for one in put:
+        for sentence in passage_sentences:
             text += " " if text else ""
-            if one in gold:
-                spans.append((len(text), len(text) + len(one)))
-            text += one
+            if sentence in gold:
+                spans.append((len(text), len(text) + len(sentence)))
+            text += sentence
         yield row["claim"], Passage(str(number), "", text), spans
 
 
@@ -128,29 +132,29 @@ def sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in sentence_spans(text)]
 
 
-def alike(text: str, other: str) -> bool:
+def repeats(text: str, other: str) -> bool:
     """Whether a sentence repeats most of another one's words."""
-    there = set(content_stems(other))
-    return len(there & set(content_stems(text))) >= LIKE * max(1, len(there))
+    stems = set(content_stems(other))
+    return len(stems & set(content_stems(text))) >= MIN_STEM_SHARE * max(1, len(stems))
 
 
-def deciding(judge: Judge, data: Path, index: Index) -> dict[str, Any]:
+def measure_spans(judge: Judge, data: Path, index: Index) -> dict[str, Any]:
     """How well the marked span meets the sentences that support a claim."""
     attributor = Attributor(judge)
-    asked = list(mixed_sentences(data, index))
-    judged = judge.judge([Attribution(claim, (passage.evidence,)) for claim, passage, _ in asked])
-    ours, nearest = Marks(), Marks()
-    for (claim, passage, gold), judgement in zip(asked, judged, strict=True):
+    cases = list(mix_sentences(data, index))
+    judgements = judge.judge([Attribution(claim, (passage.evidence,)) for claim, passage, _ in cases])
+    marks, nearest = Marks(), Marks()
+    for (claim, passage, gold), judgement in zip(cases, judgements, strict=True):
         if judgement.verdict.ais is not True:
             continue
         span = attributor.located(claim, passage, judgement)
-        ours.add(passage.text, (span.start, span.end), gold)
+        marks.add(passage.text, (span.start, span.end), gold)
         nearest.add(passage.text, nearest_sentence(passage.text, claim), gold)
     return {
-        "claims": len(asked),
-        "accepted": len(ours.touched),
-        "marked": ours.told(),
-        "sentence that shares most words": nearest.told(),
+        "claims": len(cases),
+        "accepted": len(marks.touched),
+        "marked": marks.record(),
+        "sentence that shares most words": nearest.record(),
     }
 
 
@@ -164,68 +168,72 @@ class Marks:
 
     def add(self, text: str, span: tuple[int, int] | None, gold: Sequence[tuple[int, int]]) -> None:
         """Count the sentences of a marked span."""
-        inside = [one for one in sentence_spans(text) if span and one[0] < span[1] and span[0] < one[1]]
-        right = sum(any(start < end_ and start_ < end for start_, end_ in gold) for start, end in inside)
+        spans = [(a, b) for a, b in sentence_spans(text) if span and a < span[1] and span[0] < b]
+        right = sum(any(start < b and a < end for a, b in gold) for start, end in spans)
         self.touched.append(right > 0)
         self.right.append(right)
-        self.marked.append(len(inside))
+        self.marked.append(len(spans))
 
-    def told(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """The shares."""
-        return {"touches a supporting sentence": rate(self.touched), "precision": pooled(self.right, self.marked)}
+        return {
+            "touches a supporting sentence": rate(self.touched),
+            "precision": ratio_of_sums(self.right, self.marked),
+        }
 
 
-def corrected(data: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def corrections(data: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Sentences with an error, as people corrected them, and the evidence."""
     pairs: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in rows(data, "contrast_train"):
         if row["dataset"] == "DeFacto" and row["pair"]:
             pairs.setdefault(row["pair"], {})[row["label"]] = row
-    whole = [pair for _, pair in sorted(pairs.items()) if len(pair) == 2]
-    for pair in random.Random(SEED).sample(whole, PAIRS):
+    whole_pairs = [pair for _, pair in sorted(pairs.items()) if len(pair) == 2]
+    for pair in random.Random(SEED).sample(whole_pairs, PAIRS):
         yield pair[0]["claim"], pair[1]["claim"], tuple(pair[0]["evidence"])
 
 
-def removed(claim: str, correction: str) -> set[int]:
+def error_words(claim: str, correction: str) -> set[int]:
     """The places of the words of a claim that its correction does not have."""
     a, b = ([word.strip(".,;:!?\"'()").lower() for word in text.split()] for text in (claim, correction))
     matcher = SequenceMatcher(None, a, b, autojunk=False)
-    return {at for kind, i, j, _, _ in matcher.get_opcodes() if kind in ("delete", "replace") for at in range(i, j)}
+    changes = [(i, j) for kind, i, j, _, _ in matcher.get_opcodes() if kind in ("delete", "replace")]
+    return {number for i, j in changes for number in range(i, j)}
 
 
-def marked(claim: str, spans: Sequence[tuple[int, int]]) -> set[int]:
+def words_in(claim: str, spans: Sequence[tuple[int, int]]) -> set[int]:
     """The places of the words of a claim that spans touch."""
-    found, at = set(), 0
-    for place, word in enumerate(claim.split()):
-        start = claim.index(word, at)
-        at = start + len(word)
-        if any(a < at and start < b for a, b in spans):
-            found.add(place)
-    return found
+    numbers, end = set(), 0
+    for number, word in enumerate(claim.split()):
+        start = claim.index(word, end)
+        end = start + len(word)
+        if any(a < end and start < b for a, b in spans):
+            numbers.add(number)
+    return numbers
 
 
 def words(judge: Judge, data: Path) -> dict[str, Any]:
     """How well the marked words are those that people removed."""
-    asked = list(corrected(data))
-    judged: list[Judgement] = judge.judge([Attribution(claim, evidence) for claim, _, evidence in asked])
+    cases = list(corrections(data))
+    judgements: list[Judgement] = judge.judge([Attribution(claim, evidence) for claim, _, evidence in cases])
     counts: dict[str, list[tuple[int, int, int]]] = {"marked": [], "content words that the evidence lacks": []}
-    for (claim, correction, evidence), judgement in zip(asked, judged, strict=True):
-        gold = removed(claim, correction)
+    for (claim, correction, evidence), judgement in zip(cases, judgements, strict=True):
+        gold = error_words(claim, correction)
         if judgement.verdict.ais is not False or not gold:
             continue
-        there = frozenset(content_stems("\n".join(evidence)))
-        for name, spans in zip(counts, (judgement.unsupported, unmatched(claim, there)), strict=True):
-            said = marked(claim, spans)
-            counts[name].append((len(said & gold), len(said), len(gold)))
+        stems = frozenset(content_stems("\n".join(evidence)))
+        for name, spans in zip(counts, (judgement.unsupported, unmatched(claim, stems)), strict=True):
+            words_marked = words_in(claim, spans)
+            counts[name].append((len(words_marked & gold), len(words_marked), len(gold)))
     return {
-        "claims": len(asked),
+        "claims": len(cases),
         "not accepted": len(counts["marked"]),
         **{
             name: {
-                "precision": pooled([one[0] for one in found], [one[1] for one in found]),
-                "recall": pooled([one[0] for one in found], [one[2] for one in found]),
+                "precision": ratio_of_sums([hits for hits, _, _ in triples], [words for _, words, _ in triples]),
+                "recall": ratio_of_sums([hits for hits, _, _ in triples], [gold for _, _, gold in triples]),
             }
-            for name, found in counts.items()
+            for name, triples in counts.items()
         },
     }
 
@@ -242,7 +250,7 @@ def main(
         "judge": judge.name,
         "index": index.manifest["checksum"],
         "noise": noise([judge, LexicalJudge()], data, index),
-        "sentences": deciding(judge, data, index),
+        "sentences": measure_spans(judge, data, index),
         "words": words(judge, data),
         "provenance": provenance({name: data / "labels" / f"{name}.jsonl" for name in names}),
     }

@@ -32,21 +32,21 @@ def main() -> None:
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--model", type=Path, help="a folder of `rag train` (default: the shipped reader)")
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    reader, index = Reader(given.model, threads=1), open_index(given.index)
-    asked = list(read_questions(given.questions))
-    asked = asked[:: max(1, len(asked) // QUESTIONS)][:QUESTIONS]
-    pairs = [(q.text, hit.passage) for q in asked for hit in index.bm25.search([q.text], 10)[0]]
+    options = parser.parse_args()
+    reader, index = Reader(options.model, threads=1), open_index(options.index)
+    questions = list(read_questions(options.questions))
+    questions = questions[:: max(1, len(questions) // QUESTIONS)][:QUESTIONS]
+    pairs = [(q.text, hit.passage) for q in questions for hit in index.bm25.search([q.text], 10)[0]]
     result = {
         "reader": reader.name,
-        **measured(reader, pairs, given.weights, given.base),
+        **measure_reader(reader, pairs, options.weights, options.base),
         "index": index.manifest["checksum"],
-        "provenance": provenance({"model": reader.folder / "model.onnx", "questions": given.questions}),
+        "provenance": provenance({"model": reader.folder / "model.onnx", "questions": options.questions}),
     }
-    tell(result, given.out)
+    tell(result, options.out)
 
 
-def measured(reader: Reader, pairs: list[tuple[str, Passage]], weights: Path, base: Path) -> dict[str, Any]:
+def measure_reader(reader: Reader, pairs: list[tuple[str, Passage]], weights: Path, base: Path) -> dict[str, Any]:
     """Passages per second on one thread, and speed and relevance compared with PyTorch in float32."""
     import torch
 
@@ -68,33 +68,36 @@ def measured(reader: Reader, pairs: list[tuple[str, Passage]], weights: Path, ba
 
     pieces = [len(window.ids) for question, passage in pairs for window in reader.encoder.windows(question, passage)]
     times: dict[str, list[float]] = {"float32": [], "int8": []}
-    theirs: list[float] = []
-    ours: list[float] = []
-    some = pairs[:60]
+    reference_scores: list[float] = []
+    scores: list[float] = []
+    sample = pairs[:60]
     for _ in range(ROUNDS):
-        began = time.perf_counter()
-        for question, passage in some:
+        start = time.perf_counter()
+        for question, passage in sample:
             in_float32(question, passage)
-        between = time.perf_counter()
-        for question, passage in some:
+        middle = time.perf_counter()
+        for question, passage in sample:
             reader.read(question, [passage])
-        times["float32"].append(between - began)
-        times["int8"].append(time.perf_counter() - between)
+        times["float32"].append(middle - start)
+        times["int8"].append(time.perf_counter() - middle)
     for question, passage in pairs:
-        theirs.append(in_float32(question, passage))
-        ours.append(reader.read(question, [passage])[0].relevance)
-    off = sorted(abs(a - b) for a, b in zip(ours, theirs, strict=True))
-    order = [
-        _first(ours[at : at + 10]) == _first(theirs[at : at + 10]) for at in range(0, len(pairs) - len(pairs) % 10, 10)
-    ]
+        reference_scores.append(in_float32(question, passage))
+        scores.append(reader.read(question, [passage])[0].relevance)
+    differences = sorted(abs(a - b) for a, b in zip(scores, reference_scores, strict=True))
+    tens = [slice(start, start + 10) for start in range(0, len(pairs) - len(pairs) % 10, 10)]
+    order = [_first(scores[ten]) == _first(reference_scores[ten]) for ten in tens]
     ratios = [slow / fast for slow, fast in zip(times["float32"], times["int8"], strict=True)]
     return {
         "pairs": len(pairs),
         "word_pieces": statistics.mean(pieces),
-        "passages_per_second_and_core": len(some) / min(times["int8"]),
+        "passages_per_second_and_core": len(sample) / min(times["int8"]),
         "times_float32": statistics.median(ratios),
         "parameters": sum(p.numel() for p in network.parameters()),
-        "logit_off": {"mean": statistics.mean(off), "p95": off[int(0.95 * len(off))], "highest": off[-1]},
+        "logit_off": {
+            "mean": statistics.mean(differences),
+            "p95": differences[int(0.95 * len(differences))],
+            "highest": differences[-1],
+        },
         "same_first_of_ten": statistics.mean(order),
     }
 

@@ -62,21 +62,21 @@ def passage_of(row: Mapping[str, Any]) -> Passage:
     return Passage(row["id"], row["title"], row["text"], row["section"], headings)
 
 
-def written(row: Mapping[str, Any]) -> Answer:
+def parse_output(row: Mapping[str, Any]) -> Answer:
     """The answer as written by the model."""
-    shown = {passage["id"]: passage for passage in row["passages"]}
-    hits = [Hit(passage_of(shown[key]), shown[key]["score"]) for key in row["trace"]["shown"]]
+    passages = {passage["id"]: passage for passage in row["passages"]}
+    hits = [Hit(passage_of(passages[key]), passages[key]["score"]) for key in row["trace"]["shown"]]
     question = Question(row["id"], row["question"], tuple(row.get("answers", ())), tuple(row.get("gold", ())))
     return Cited(ReplayModel(row["trace"]["raw"]), Prompt.read("hagrid.v1"), max_tokens=1 << 18).generate(
         question, hits
     )
 
 
-def measured(answers: Sequence[Answer], judges: Mapping[str, Judge]) -> dict[str, Any]:
+def measure_citations(answers: Sequence[Answer], judges: Mapping[str, Judge]) -> dict[str, Any]:
     """The share of claims that are cited, and the shares of citations that are right or supported by each judge."""
     claims, right = [], []
     of_claim, of_citation = [], []  # the question of each
-    supported: dict[str, list[bool | None]] = {name: [] for name in judges}
+    verdicts: dict[str, list[bool | None]] = {name: [] for name in judges}
     for number, answer in enumerate(answers):
         passages = {hit.passage.id: hit.passage for hit in answer.hits}
         for sentence in answer.sentences:
@@ -84,18 +84,20 @@ def measured(answers: Sequence[Answer], judges: Mapping[str, Judge]) -> dict[str
             if sentence.citations or applicable(claim, answer.short_answer):
                 claims.append(bool(sentence.citations))
                 of_claim.append(number)
-            cited = [passages[key] for key in dict.fromkeys(citation.passage for citation in sentence.citations)]
-            of_citation += [number] * len(cited)
-            right += [p.id in answer.question.gold or has_answer(p.text, answer.question.answers) for p in cited]
-            pairs = [Attribution(claim, (passage.evidence,), answer.question.text) for passage in cited]
+            ids = dict.fromkeys(citation.passage for citation in sentence.citations)
+            cited_passages = [passages[identifier] for identifier in ids]
+            of_citation += [number] * len(ids)
+            right += [
+                p.id in answer.question.gold or has_answer(p.text, answer.question.answers) for p in cited_passages
+            ]
+            pairs = [Attribution(claim, (passage.evidence,), answer.question.text) for passage in cited_passages]
             for name, judge in judges.items():
-                supported[name] += [judgement.verdict.ais for judgement in judge.judge(pairs)]
+                verdicts[name] += [judgement.verdict.ais for judgement in judge.judge(pairs)]
     return {
         "sentences_cited": Rate.of(claims, of_claim).record(),
         "citations_right": Rate.of(right, of_citation).record(),
         **{
-            f"citations_supported_by_{name}": Rate.of(all_of, of_citation).record()
-            for name, all_of in supported.items()
+            f"citations_supported_by_{name}": Rate.of(values, of_citation).record() for name, values in verdicts.items()
         },
     }
 
@@ -115,31 +117,33 @@ def main(
     bench = answers.parents[1] / "run.json"
     record = bench if bench.exists() else answers.with_name(answers.name + ".run.json")
     answer_command = parse_object(record.read_bytes(), str(record))["command"]
-    said = [written(row) for row in rows if row["sentences"]]
+    raw_answers = [parse_output(row) for row in rows if row["sentences"]]
     repair = Repaired(Cited(ReplayModel(""), Prompt.read("hagrid.v1")), shipped())
-    mended = [repair.repaired(answer) for answer in said]
+    repaired_answers = [repair.repaired(answer) for answer in raw_answers]
     if as_parsed is not None:
-        unrepaired = {answer.question.id: answer.to_cited() for answer in said}
-        rows_of = ((unrepaired.get(one.id, one), one.extra["trace"]) for one in read_answers(answers))
+        raw_by_id = {answer.question.id: answer.to_cited() for answer in raw_answers}
+        rows_of = ((raw_by_id.get(answer.id, answer), answer.extra["trace"]) for answer in read_answers(answers))
         write_atomic(as_parsed, write_answers(_with_tokens(answer, trace) for answer, trace in rows_of))
     judges: dict[str, Judge] = {"minilm": shipped(), "lexical": LexicalJudge(template="auto.v1")}
-    done: Counter[str] = Counter()
-    for answer in mended:
-        done.update({name: count for name, count in answer.trace["repair"].items() if name != "uncited"})
-    read, wrote = tokens_of(answers)
+    counts: Counter[str] = Counter()
+    for answer in repaired_answers:
+        counts.update({name: count for name, count in answer.trace["repair"].items() if name != "uncited"})
+    prompt_tokens, output_tokens = tokens_of(answers)
     result = {
         "system": rows[0]["system"],
         "judges": {name: judge.name for name, judge in judges.items()},
         "questions": len(rows),
-        "answered": len(said),
+        "answered": len(raw_answers),
         "failed": sum(row["failed"] for row in rows),
-        "holds_a_reference": Rate.of(has_answer(answer.text, answer.question.answers) for answer in said).record(),
-        "unresolved_markers": sum(len(answer.unresolved) for answer in said),
-        "as_written": measured(said, judges),
-        "repaired": measured(mended, judges),
-        "repair": dict(sorted(done.items())),
+        "holds_a_reference": Rate.of(
+            has_answer(answer.text, answer.question.answers) for answer in raw_answers
+        ).record(),
+        "unresolved_markers": sum(len(answer.unresolved) for answer in raw_answers),
+        "as_written": measure_citations(raw_answers, judges),
+        "repaired": measure_citations(repaired_answers, judges),
+        "repair": dict(sorted(counts.items())),
         "note": "repair asks the judge minilm, so that its own rate of the repaired is close to 1 by construction",
-        "tokens": {"read": read, "written": wrote},
+        "tokens": {"read": prompt_tokens, "written": output_tokens},
         "seconds_a_question": sorted(row["seconds"] for row in rows)[len(rows) // 2],
         "answer_command": answer_command,
         "provenance": provenance({"answers": answers}),

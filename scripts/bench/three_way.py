@@ -23,7 +23,7 @@ from autoais.judges.minilm import MiniLMJudge
 from autoais.metrics.rates import Rate
 from scripts.results import tell
 
-MOST = 2000
+MAX_PAIRS = 2000
 YES, OTHER, NO = Verdict.ATTRIBUTABLE, Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY
 LABELS = {
     "entailment": YES, "neutral": OTHER, "contradiction": NO, "SUPPORT": YES, "NOTENOUGHINFO": OTHER, "REFUTE": NO,
@@ -36,36 +36,36 @@ SETS = {
 
 def pairs(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Attribution, Verdict]]:
     """The pairs of these sets that have one of the three labels."""
-    found: dict[str, list[tuple[bytes, Attribution, Verdict]]] = {name: [] for name in names}
+    rows_of_sets: dict[str, list[tuple[bytes, Attribution, Verdict]]] = {name: [] for name in names}
     with path.open(encoding="utf-8") as lines:
         for row in map(json.loads, lines):
             label = LABELS.get(row["raw_label"])
-            if row["dataset"] in found and label is not None:
-                place = sha256(f"{row['id']} {row['claim']}".encode()).digest()
-                found[row["dataset"]].append((place, Attribution(row["claim"], row["evidence"]), label))
-    for name, listed in found.items():
-        for _, pair, label in sorted(listed, key=lambda one: one[0])[:MOST]:
+            if row["dataset"] in rows_of_sets and label is not None:
+                order = sha256(f"{row['id']} {row['claim']}".encode()).digest()
+                rows_of_sets[row["dataset"]].append((order, Attribution(row["claim"], row["evidence"]), label))
+    for name, rows in rows_of_sets.items():
+        for _, pair, label in sorted(rows, key=lambda row: row[0])[:MAX_PAIRS]:
             yield name, pair, label
 
 
-def measured(labels: Sequence[Verdict], said: Sequence[Verdict]) -> dict[str, Any]:
+def measure(labels: Sequence[Verdict], verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """Confusion, accuracy, and how far `contradictory` is right."""
-    both = list(zip(labels, said, strict=True))
-    counts = Counter(both)
-    refused = [label is NO for label, verdict in both if verdict in (OTHER, NO)]
-    told = [label is NO for label, verdict in both if verdict is NO]
-    found = [verdict is NO for label, verdict in both if label is NO]
+    judgements = list(zip(labels, verdicts, strict=True))
+    counts = Counter(judgements)
+    right_refusals = [label is NO for label, verdict in judgements if verdict in (OTHER, NO)]
+    right_contradictions = [label is NO for label, verdict in judgements if verdict is NO]
+    contradictions = [verdict is NO for label, verdict in judgements if label is NO]
     return {
         "n": len(labels),
         "confusion": {
             label: {verdict: counts[label, verdict] for verdict in Verdict if counts[label, verdict]}
             for label in (YES, OTHER, NO)
         },
-        "accuracy": Rate.of(label is verdict for label, verdict in both).record(),
+        "accuracy": Rate.of(label is verdict for label, verdict in judgements).record(),
         "contradictory": {
-            "precision": Rate.of(told).record(),
-            "recall": Rate.of(found).record(),
-            "precision_of_every_no": Rate.of(refused).record(),
+            "precision": Rate.of(right_contradictions).record(),
+            "recall": Rate.of(contradictions).record(),
+            "precision_of_every_no": Rate.of(right_refusals).record(),
         },
     }
 
@@ -77,19 +77,19 @@ def main(
     """Judge, print, and write to --out."""
     judge = MiniLMJudge(three_way=True)
     files = {name: data / name for name in SETS}
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for file, names in SETS.items():
-        listed = list(pairs(files[file], names))
-        said = [one.verdict for one in judge.judge([pair for _, pair, _ in listed])]
+        rows = list(pairs(files[file], names))
+        verdicts = [judgement.verdict for judgement in judge.judge([pair for _, pair, _ in rows])]
         part = Path(file).stem
-        found[part] = {
-            name: measured(
-                [label for one, _, label in listed if one == name],
-                [verdict for (one, _, _), verdict in zip(listed, said, strict=True) if one == name],
+        results[part] = {
+            name: measure(
+                [label for dataset, _, label in rows if dataset == name],
+                [verdict for (dataset, _, _), verdict in zip(rows, verdicts, strict=True) if dataset == name],
             )
             for name in names
         }
-    result = {"judge": judge.name, "sets": found, "provenance": provenance(files)}
+    result = {"judge": judge.name, "sets": results, "provenance": provenance(files)}
     tell(result, out)
 
 

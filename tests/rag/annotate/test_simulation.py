@@ -15,7 +15,7 @@ pytest.importorskip("sqlalchemy")
 
 from autoais.base.errors import UserError
 from scripts.browser import CHROMIUM
-from scripts.simulate_study import chosen_option, right_option, run
+from scripts.simulate_study import choose_option, right_option, run
 from tests.rag.annotate.web_study import ANSWER, make_study
 
 
@@ -33,10 +33,10 @@ def test_the_model_follows_the_words_and_errs_as_often_as_it_says() -> None:
     assert right_option(shown | {"source": "A ferry crossed the river."}, 13) == 1
     texts = [{**shown, "source": f"The bridge opened in 1931. {n}"} for n in range(2000)]
     for person, rate in enumerate((0.04, 0.07, 0.10, 0.13, 0.16)):
-        wrong = sum(chosen_option(one, person, 13) != 0 for one in texts) / len(texts)
+        wrong = sum(choose_option(one, person, 13) != 0 for one in texts) / len(texts)
         assert wrong == pytest.approx(rate, abs=0.03)
     likert = [{"value": str(n)} for n in (5, 4, 3, 2, 1)]
-    assert {chosen_option({**one, "options": likert}, 4, 13) for one in texts} == {0, 1}
+    assert {choose_option({**one, "options": likert}, 4, 13) for one in texts} == {0, 1}
 
 
 @pytest.mark.slow
