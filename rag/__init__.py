@@ -67,8 +67,8 @@ _WHERE = {
     "rag.index.rebuild": "Changes",
     "rag.answer.from_markers": "cited_answer",
     "rag.retrieval.planning": "Plan",
-    "rag.retrievers": "Retriever RetrieverKind",
-    "rag.systems": "System SystemKind",
+    "rag.retrieval": "Retriever RetrieverKind",
+    "rag.answer.systems": "System SystemKind",
     "rag.base.types": "Answer Citation CitedSentence Hit Passage Question Unresolved",
 }
 
