@@ -5,20 +5,20 @@ one namespace, in a folder that has a copy of docs/ and tests/data.
 """
 
 import json
-import os
 import re
+import runpy
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from autoais.judges import JUDGES
 from autoais.meta.leaderboard_tables import leaderboard_markdown
 from rag.answer.systems import System, open_system
 from rag.bench.report.tables import metric_of
 from rag.index.open import open_index
+from rag.retrieval import RETRIEVERS
 from scripts.make_results import summary_table
 from tests.conftest import Command
 
@@ -70,13 +70,12 @@ def test_transcript(block: str, copied: Path, rag: Command, autoais: Command, mo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
-def test_python_blocks(page: Path, copied: Path) -> None:
+def test_python_blocks(page: Path, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in NEEDED.get(page.name, ()):
         pytest.importorskip(module)
     program = copied / f"page_{page.stem}.py"  # `collections.py` would stand before Python's own
     program.write_text(python_of(page.read_text("utf-8")), "utf-8")
-    result = run(program, copied)
-    assert result.returncode == 0, result.stderr
+    run_program(program, copied, monkeypatch)
 
 
 def python_of(page: str) -> str:
@@ -103,17 +102,22 @@ def test_the_page_that_asks_the_handbook_does_not_answer_itself(system: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "says"), SAYS.items(), ids=SAYS)
-def test_example(name: str, says: str, copied: Path) -> None:
-    result = run(ROOT / "docs/examples" / name, copied)
-    assert result.returncode == 0, result.stderr
-    assert any(line.startswith(says) for line in result.stdout.splitlines()), result.stdout
+def test_example(
+    name: str, says: str, copied: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_program(ROOT / "docs/examples" / name, copied, monkeypatch)
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(says) for line in lines), lines
 
 
-def run(program: Path, folder: Path) -> "subprocess.CompletedProcess[str]":
-    """Run a program as a person would, in that folder; a warning is an error."""
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}", "PYTHONUTF8": "1"}
-    argv = [sys.executable, "-W", "error", str(program)]
-    return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+def run_program(program: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a program in that folder; a warning is an error."""
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(program.parent))
+    monkeypatch.setattr("sys.argv", [str(program)])
+    for registry in (JUDGES, RETRIEVERS):  # what the program registers must not stay
+        monkeypatch.setattr(registry, "_known", dict(registry._known))
+    runpy.run_path(str(program), run_name="__main__")
 
 
 def test_every_example_is_run() -> None:
