@@ -17,15 +17,9 @@ from autoais.base.io.jsonl import check_distinct, check_outputs, dumps, round_fl
 from autoais.base.io.provenance import judge_record, provenance
 from autoais.base.types import Judge, Question
 from autoais.formats.attributed_qa import check_mode, judge_options
-from autoais.formats.human_ratings import (
-    RELAXED,
-    STRICT,
-    Rating,
-    check_annotators,
-    distinct,
-    read_expected,
-    read_ratings,
-)
+from autoais.formats.human_ratings.consensus import check_annotators
+from autoais.formats.human_ratings.ratings import RELAXED, STRICT, Rating
+from autoais.formats.human_ratings.read import distinct, read_expected, read_ratings
 from autoais.formats.questions import question_of
 from autoais.formats.questions import read_questions as questions_of
 from autoais.judges import DEFAULT, open_judge
@@ -523,12 +517,12 @@ def agreement(
 ) -> dict[str, Any]:
     """Measure how far annotators agree, and what they say together (`autoais agreement`).
 
-    `ratings` are one or more files that `autoais.formats.human_ratings.read_ratings` reads (the batches of a study), or
-    a list of `Rating`s. `experts` are ratings of the same items by experts: a file, a list of `Rating`s, or names of
-    annotators, whose ratings then count for nothing else. `variant` are ratings of the same items in another design,
-    for McNemar's test. `answers` are the rated answers, so that intervals are over questions and not over answers.
-    `gold` is a file of items with their `expected` values. `likert` is the least value from 1 to 5 that counts as
-    attributable: 4 (relaxed) or 5 (strict). With `by="system"` the figures of each system are added. `without` names
+    `ratings` are one or more files that `autoais.formats.human_ratings.read.read_ratings` reads (the batches of a
+    study), or a list of `Rating`s. `experts` are ratings of the same items by experts: a file, a list of `Rating`s, or
+    names of annotators, whose ratings then count for nothing else. `variant` are ratings of the same items in another
+    design, for McNemar's test. `answers` are the rated answers, so that intervals are over questions and not over
+    answers. `gold` is a file of items with their `expected` values. `likert` is the least value from 1 to 5 that counts
+    as attributable: 4 (relaxed) or 5 (strict). With `by="system"` the figures of each system are added. `without` names
     annotators whose ratings are ignored. The same rating twice counts once.
 
     The dict holds the numbers of `ratings`, `items` and `annotators`, the `units` of the intervals, `likert`,
@@ -578,7 +572,7 @@ def convert_ratings(
 ) -> dict[str, int]:
     """Write ratings for another tool, or the rated answers with the consensus as their labels (`autoais ratings`).
 
-    `ratings` are a file that `autoais.formats.human_ratings.read_ratings` reads, or a list of `Rating`s. `to` is
+    `ratings` are a file that `autoais.formats.human_ratings.read.read_ratings` reads, or a list of `Rating`s. `to` is
     ratings, label-studio, label-studio-config, autojudge, ais-csv, or a format of answers; all but ratings and
     label-studio-config need `answers`, the file of rated answers. `likert` and `without` are as in `agreement`. Returns
     counts by note: what was left out, and the labels written. Raises `UserError`, and changes no file then.

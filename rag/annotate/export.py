@@ -15,8 +15,9 @@ from autoais.base.answers import read_answers, write_answers
 from autoais.base.io.jsonl import dumps, parse_object, round_floats, write_atomic
 from autoais.base.io.locks import unused
 from autoais.base.io.provenance import sha256_file
-from autoais.formats.human_ratings import Rating, consensus, cut, flagged_items, label_answers, write_ratings
+from autoais.formats.human_ratings.consensus import consensus, cut, flagged_items, label_answers
 from autoais.formats.human_ratings.convert import convert_ratings
+from autoais.formats.human_ratings.ratings import Rating, write_ratings
 from rag.annotate.guidelines import note_guidelines, noted_guidelines
 from rag.annotate.queries import UNDO, VERDICT
 from rag.annotate.ratings import standing, utc

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from autoais.base.types import Citation
-from autoais.formats.human_ratings import Rating
+from autoais.formats.human_ratings.ratings import Rating
 from rag.annotate.schemes import Scheme
 from rag.annotate.store import items, presses
 

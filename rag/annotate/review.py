@@ -8,7 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from autoais.formats.human_ratings import FLAG, Rating, consensus, cut, unflagged
+from autoais.formats.human_ratings.consensus import consensus, cut, unflagged
+from autoais.formats.human_ratings.ratings import FLAG, Rating
 from rag.annotate import queries
 from rag.annotate.expected import item_is_right
 from rag.annotate.ratings import standing

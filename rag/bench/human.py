@@ -7,7 +7,7 @@ from typing import Any
 
 from autoais import formats
 from autoais.base.answers import CitedAnswer
-from autoais.metrics.hagrid import answer_attributable
+from autoais.base.labels import answer_attributable
 from rag.base.errors import RagError
 from rag.bench.items import Item
 

@@ -22,8 +22,7 @@ from autoais.base.io.schema import (
     listed,
     record,
 )
-from autoais.base.types import Verdict
-from autoais.metrics.judged import NOT_APPLICABLE
+from autoais.base.types import NOT_APPLICABLE, Verdict
 
 ANSWERED_WAYS = ("right_attributed", "right_unattributed", "wrong_attributed", "wrong_unattributed")
 WAYS = (*ANSWERED_WAYS, "refused_right", "refused_wrong", "undecided")

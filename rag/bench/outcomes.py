@@ -6,9 +6,8 @@ from typing import Any
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import round_floats
-from autoais.base.types import Citation, Question, Verdict
+from autoais.base.types import NOT_APPLICABLE, Citation, Question, Verdict
 from autoais.metrics.claims import all_yes
-from autoais.metrics.judged import NOT_APPLICABLE
 from autoais.metrics.nuggets import first_words, nuggets_found
 from autoais.metrics.short_answers import exact_match, f1, has_answer
 from rag.bench.items import Item, ItemCitation, ItemPassage, ItemSentence

@@ -169,8 +169,9 @@ def _read_ratings(case: Case) -> None:
     """Read ratings, report on them and convert them; what is written is read back the same."""
     import autoais
     from autoais.base.io.jsonl import write_atomic
-    from autoais.formats.human_ratings import read_ratings, write_ratings
     from autoais.formats.human_ratings.convert import convert_ratings
+    from autoais.formats.human_ratings.ratings import write_ratings
+    from autoais.formats.human_ratings.read import read_ratings
 
     ratings, copy = list(read_ratings(case.file)), case.folder / "copy"
     write_atomic(copy, write_ratings(ratings))

@@ -13,7 +13,7 @@ import pytest
 import autoais
 from autoais import Attribution, CitedAnswer, Judgement, Passage, Verdict
 from autoais.base.types import Citation, CitedSentence
-from autoais.formats.human_ratings import Rating
+from autoais.formats.human_ratings.ratings import Rating
 from autoais.metrics.runs import run_of_answers
 from tests.commands import in_process
 from tests.judges import OneByOne

@@ -21,6 +21,7 @@ from autoais.base.io.schema import (
     listed,
     record,
 )
+from autoais.base.markers.sentences import sentences as parse_sentences
 from autoais.base.types import Citation, CitedSentence, Passage, Support, Unresolved, references_as_tuples
 
 WHOLE_CONTEXT = "whole context"
@@ -234,9 +235,7 @@ def _split(row: Mapping[str, Any], passages: Sequence[str]) -> Mapping[str, Any]
     written = row.get("output") or row.get("answer") or ""
     if "sentences" in row or row.get("abstained") or not written.strip():
         return row
-    from autoais.formats.marked import sentences  # it needs `CitedAnswer`
-
-    read = sentences(written, len(passages))
+    read = parse_sentences(written, len(passages))
     unresolved = [
         {"marker": marker, "reason": reason, "sentence": number}
         for number, one in enumerate(read)

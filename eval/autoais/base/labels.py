@@ -1,6 +1,7 @@
 """Human labels of attribution, common to all label formats."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from autoais.base.types import Attribution, Support, Verdict
@@ -37,3 +38,17 @@ def clean_reference(text: str) -> str:
     The URL that follows the number in ExpertQA stays: it may identify the publisher.
     """
     return _NUMBER_BEFORE.sub("", text)
+
+
+def answer_attributable(labels: Iterable[bool | None]) -> bool | None:
+    """Aggregate human labels of sentences: all must be attributable; None if a label is missing or there are none."""
+    listed = list(labels)
+    return None if not listed or None in listed else all(listed)
+
+
+def answer_informative(labels: Iterable[bool | None]) -> bool | None:
+    """Aggregate human labels of sentences: any informative one is enough; else None if one is missing or none given."""
+    listed = list(labels)
+    if any(listed):
+        return True
+    return None if not listed or None in listed else False

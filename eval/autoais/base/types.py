@@ -288,6 +288,7 @@ class Judgement:
                 ) from None
 
 
+NOT_APPLICABLE = "not_applicable"  # verdict of a sentence that claims nothing
 NO_TEXT = "no text is known for what was cited"
 NOT_JUDGED = "no person judged it against this evidence"
 SPLIT = "people are split"

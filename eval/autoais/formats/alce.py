@@ -7,9 +7,10 @@ from typing import Any
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, listed, record
+from autoais.base.markers.sentences import Marked, sentence, sentences
 from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import Fault, Format, Notes, Row, passage_ids
-from autoais.formats.marked import Marked, in_document, sentence, sentences, written_answer
+from autoais.formats.marked import in_document, written_answer
 
 _REFERENCES = ("answer", "answers", "annotations", "qa_pairs", "claims")
 _ITEM = re.compile(r"(?:[^,\[]|\[[^\[\]]*\]|\[)+")  # a comma in a marker separates no items

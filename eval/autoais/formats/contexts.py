@@ -15,9 +15,10 @@ from typing import Any
 
 from autoais.base.answers import WHOLE_CONTEXT, CitedAnswer
 from autoais.base.errors import FormatError
+from autoais.base.markers.sentences import Marked, sentences
 from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import Fault, Notes, Row, passage_ids, refusals
-from autoais.formats.marked import Marked, sentences, written_answer
+from autoais.formats.marked import written_answer
 
 ALL_CITED = "whole_context", "answers without citations, judged against all their contexts"
 NONE_CITED = "without_markers", "answers without markers in a file with markers, counted as citing nothing"

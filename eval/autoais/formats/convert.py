@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from autoais.base.answers import CitedAnswer
+from autoais.base.markers.sentences import sentences
 from autoais.base.types import Question
 from autoais.formats.base import Format, Notes
 from autoais.formats.corpora import find_passages
-from autoais.formats.human_ratings import TIES
-from autoais.formats.marked import sentences, written_answer
+from autoais.formats.human_ratings.ratings import TIES
+from autoais.formats.marked import written_answer
 
 FEATURES: dict[str, Callable[[CitedAnswer], bool]] = {
     "ids": lambda a: a.id != a.question,

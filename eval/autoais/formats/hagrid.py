@@ -11,12 +11,12 @@ from autoais.base.errors import FormatError, UserError
 from autoais.base.io.files import lines
 from autoais.base.io.jsonl import dumps, parse_object
 from autoais.base.io.schema import IDENTIFIER, LABEL, STRING, faults, listed, record
-from autoais.base.labels import Labelled, clean_reference
+from autoais.base.labels import Labelled, answer_attributable, answer_informative, clean_reference
+from autoais.base.markers.sentences import Marked, sentence, sentences
 from autoais.base.types import Attribution, Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import Fault, Format, Notes, Row, passage_ids, set_name, sound, unique_key
-from autoais.formats.human_ratings import SIMULATED_LABELS
-from autoais.formats.marked import Marked, sentence, sentences, written, written_answer
-from autoais.metrics.hagrid import answer_attributable, answer_informative
+from autoais.formats.human_ratings.ratings import SIMULATED_LABELS
+from autoais.formats.marked import written, written_answer
 
 _LABELS = ("informative", "attributable")
 

@@ -1,9 +1,8 @@
 """The judgements of `autoais score --out`, a sentence a line; `autoais compare` reads them."""
 
 from autoais.base.io.schema import IDENTIFIER, INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, listed, record
-from autoais.base.types import Verdict
+from autoais.base.types import NOT_APPLICABLE, Verdict
 from autoais.formats.base import Format
-from autoais.metrics.judged import NOT_APPLICABLE
 
 _VERDICT = {"type": "string", "enum": [*(verdict.value for verdict in Verdict), NOT_APPLICABLE]}
 

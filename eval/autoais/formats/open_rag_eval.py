@@ -8,10 +8,11 @@ from typing import Any
 from autoais.base.answers import CitedAnswer
 from autoais.base.errors import FormatError
 from autoais.base.io.schema import IDENTIFIER, STRING, record
+from autoais.base.markers.sentences import sentences
 from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.aqa import csv_table
 from autoais.formats.base import Fault, Format, Notes, Row
-from autoais.formats.marked import sentences, written_answer
+from autoais.formats.marked import written_answer
 
 _COLUMNS = ("query_id", "query", "query_run", "passage_id", "passage", "generated_answer")
 _NUMBER = re.compile(r"\[?(\d{1,4})\]?")  # a passage's id is the marker that cites it

@@ -1,7 +1,7 @@
 """`ratings.jsonl`: one verdict of one person per line (`autoais.formats.human_ratings`)."""
 
 from autoais.formats.base import Format, refusals
-from autoais.formats.human_ratings import SCHEMA, from_row
+from autoais.formats.human_ratings.ratings import SCHEMA, from_row
 
 RATINGS = Format(
     name="ratings",

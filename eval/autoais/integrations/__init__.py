@@ -11,10 +11,9 @@ from typing import Any, Literal, get_args
 from autoais.api import score
 from autoais.base.answers import CitedAnswer
 from autoais.base.errors import UsageError, UserError, check_type
-from autoais.base.types import Judge, Passage
+from autoais.base.types import NOT_APPLICABLE, Judge, Passage
 from autoais.formats.contexts import context_answer
 from autoais.judges import DEFAULT, open_judge
-from autoais.metrics.judged import NOT_APPLICABLE
 
 Uncited = Literal["error", "zero", "contexts"]
 """What an answer without a citation is worth: an error, a score of 0, or a judgement against all contexts."""

@@ -25,7 +25,9 @@ from autoais.base.types import (
     Verdict,
     nothing_to_judge,
 )
-from autoais.formats.human_ratings import RELAXED, STRICT, TIES, label_answers, read_ratings
+from autoais.formats.human_ratings.consensus import label_answers
+from autoais.formats.human_ratings.ratings import RELAXED, STRICT, TIES
+from autoais.formats.human_ratings.read import read_ratings
 from autoais.metrics.claims import CitedClaim, PlacedPair
 from autoais.metrics.judged import cited_claims, whole_answer
 

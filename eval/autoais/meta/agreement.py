@@ -1,4 +1,4 @@
-"""Agreement of annotators, and McNemar's test (Rashkin et al. 2023, Tables 7 and 15).
+"""Agreement of annotators (Rashkin et al. 2023, Table 7).
 
 A coefficient takes `counts`, the number of ratings by item and value (items x values; the values of ordinal data in
 their order). Items with a single rating have no pairs and are left out everywhere. Intervals come from leaving out one
@@ -28,7 +28,6 @@ SAME = "all ratings have the same value"
 SINGLE = "no item has two ratings"
 UNANIMOUS = "with two ratings an item, every majority is unanimous"
 _LEAST_RARE = 5  # questions; with fewer the jackknife is too narrow, by simulation
-_FEW = 25  # discordant items: McNemar's exact form is the default below
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,47 +214,3 @@ def _coefficient(
     size = n**2 / float((items**2).sum())
     found = Estimate(value, parts, len(sums), size, low=min(low, value))
     return Coefficient(value, n, found.interval)
-
-
-# --- McNemar's test --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class McNemar:
-    """McNemar's test of paired yes/no outcomes: `b` items only the first gets right, `c` only the second.
-
-    `variant` names the form of the test; `statistic` is None for the exact form. `p` is two-sided, and None for the
-    corrected form if b + c = 0.
-    """
-
-    variant: str
-    b: int
-    c: int
-    statistic: float | None
-    p: float | None
-
-
-def mcnemar_exact(b: int, c: int) -> McNemar:
-    """The exact binomial form: twice the smaller tail of Binomial(b + c, 1/2), at most 1."""
-    tail = term = 1
-    for i in range(min(b, c)):
-        term = term * (b + c - i) // (i + 1)
-        tail += term
-    return McNemar("exact binomial", b, c, None, min(1.0, 2 * tail / 2 ** (b + c)))
-
-
-def mcnemar_corrected(b: int, c: int) -> McNemar:
-    """The chi-squared form (one degree of freedom) with continuity correction, (|b - c| - 1)^2 / (b + c).
-
-    As in Rashkin et al. 2023, Table 15, the correction is also applied at b = c, without clipping |b - c| - 1 at 0.
-    """
-    name = "chi-squared with continuity correction"
-    if b + c == 0:
-        return McNemar(name, b, c, None, None)
-    statistic = (abs(b - c) - 1) ** 2 / (b + c)
-    return McNemar(name, b, c, statistic, math.erfc(math.sqrt(statistic / 2)))
-
-
-def mcnemar(b: int, c: int) -> McNemar:
-    """The exact form if b + c < 25, else the corrected one; the other may give another p (Table 15)."""
-    return mcnemar_exact(b, c) if b + c < _FEW else mcnemar_corrected(b, c)

@@ -8,15 +8,9 @@ from typing import Any
 import numpy as np
 
 from autoais.base.errors import UserError
-from autoais.formats.human_ratings import (
+from autoais.formats.human_ratings.consensus import (
     BEFORE,
-    FLAG,
-    LIKERT,
-    RELAXED,
-    SIMULATED,
-    VALUES,
     Consensus,
-    Rating,
     consensus,
     cut,
     flagged_items,
@@ -24,18 +18,17 @@ from autoais.formats.human_ratings import (
     most_frequent,
     unflagged,
 )
+from autoais.formats.human_ratings.ratings import FLAG, LIKERT, RELAXED, SIMULATED, VALUES, Rating
 from autoais.meta.agreement import (
     Coefficient,
     cohen_kappa,
     f1_to_majority,
     fleiss_kappa,
     krippendorff_alpha,
-    mcnemar,
-    mcnemar_corrected,
-    mcnemar_exact,
     pairwise_agreement,
 )
 from autoais.metrics.intervals import by_question, number_of
+from autoais.metrics.mcnemar import mcnemar, mcnemar_corrected, mcnemar_exact
 from autoais.metrics.paired import Pairs, p_values, ratio_of_sums
 from autoais.metrics.rates import Rate
 

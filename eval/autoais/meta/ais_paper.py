@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from autoais.meta.agreement import mcnemar_corrected, mcnemar_exact
+from autoais.metrics.mcnemar import mcnemar_corrected, mcnemar_exact
 
 OUTPUTS = 200  # outputs that the paper rated of each model
 MOST_MISSING = 20  # rows of a model; the release lacks at most 8, and more would take long to complete in every way

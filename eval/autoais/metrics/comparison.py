@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from autoais.base.errors import FormatError, UserError
 from autoais.base.io.jsonl import field as field_of
 from autoais.base.io.jsonl import identifier, read_objects
-from autoais.base.types import Verdict
-from autoais.meta.agreement import McNemar, mcnemar_corrected, mcnemar_exact
+from autoais.base.types import NOT_APPLICABLE, Verdict
 from autoais.metrics import intervals, paired
 from autoais.metrics.claims import all_yes
 from autoais.metrics.intervals import Estimate, number_of, together
-from autoais.metrics.judged import NOT_APPLICABLE
+from autoais.metrics.mcnemar import McNemar, mcnemar_corrected, mcnemar_exact
 from autoais.metrics.paired import Pairs
 from autoais.metrics.rates import Rate
 

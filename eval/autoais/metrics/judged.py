@@ -13,6 +13,7 @@ from autoais.base.markers.alce import open_splitter, strict_items, strict_senten
 from autoais.base.text.claims import applicable
 from autoais.base.types import (
     NO_TEXT,
+    NOT_APPLICABLE,
     NOT_JUDGED,
     NOT_WORTHY,
     UNSETTLED,
@@ -29,7 +30,6 @@ from autoais.metrics.alce_answers import scored_text
 from autoais.metrics.claims import CitedClaim, JudgedClaim, all_yes, judge_claims
 from autoais.metrics.nuggets import nuggets_found
 
-NOT_APPLICABLE = "not_applicable"  # verdict of a sentence that claims nothing
 _BATCH = 256  # answers judged together: bounds memory, changes no result
 
 

@@ -16,10 +16,10 @@ from autoais.base.text.quotes import is_quoted
 from autoais.base.types import NO_TEXT, Judge, Question, Support
 from autoais.formats import Notes
 from autoais.formats.attributed_qa import as_read_in_2023
-from autoais.meta.human import HumanSummary
 from autoais.metrics import alce, hagrid, liu, trec
 from autoais.metrics.alce_answers import AlceAnswers, check_mauve
 from autoais.metrics.claims import all_yes
+from autoais.metrics.human import HumanSummary
 from autoais.metrics.intervals import number_of
 from autoais.metrics.judged import JudgedAnswer, in_benchmark, judge_answers
 from autoais.metrics.nuggets import nuggets_found

@@ -7,10 +7,10 @@ from typing import Literal
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.markers.grammar import ParsedSentence, group, parse
+from autoais.base.markers.sentences import sentence as parse_sentence
 from autoais.base.text.words import words
 from autoais.base.types import CitedSentence
 from autoais.formats.base import Notes
-from autoais.formats.marked import sentence as parse_sentence
 from autoais.formats.marked import written
 from rag.answer.llms import printable_reply, without_thoughts
 from rag.base.types import Answer, Passage

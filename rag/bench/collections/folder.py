@@ -16,7 +16,8 @@ from autoais.base.io.locks import file_lock
 from autoais.base.io.provenance import command, sha256_file
 from autoais.base.io.schema import BOOLEAN, INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults
 from autoais.base.io.schema import record as record_schema
-from autoais.formats.human_ratings import SIMULATED_LABELS, TIES, with_facts
+from autoais.formats.human_ratings.consensus import with_facts
+from autoais.formats.human_ratings.ratings import SIMULATED_LABELS, TIES
 from rag.base.errors import FormatError, RagError, check_type
 from rag.bench.collections.card import card
 from rag.bench.collections.statistics import question_key, statistics_of, whole_labels

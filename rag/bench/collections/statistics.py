@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from autoais.base.answers import CitedAnswer
+from autoais.base.labels import answer_attributable, answer_informative
 from autoais.base.text.folding import questions_key
 from autoais.base.types import Support
-from autoais.formats.human_ratings import SIMULATED_LABELS
-from autoais.metrics.hagrid import answer_attributable, answer_informative
+from autoais.formats.human_ratings.ratings import SIMULATED_LABELS
 from autoais.metrics.rates import Rate
 from rag.commands.display import counted
 

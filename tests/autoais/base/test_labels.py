@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from autoais import formats
 from autoais.base.errors import FormatError
-from autoais.base.labels import Labelled, clean_claim, clean_reference
+from autoais.base.labels import Labelled, answer_attributable, answer_informative, clean_claim, clean_reference
 from autoais.base.types import Attribution, Support, Verdict
 from autoais.formats import read_labels
 from autoais.judges.lexical import LexicalJudge
 from autoais.meta.evaluate import evaluate
-from autoais.metrics.hagrid import answer_attributable, answer_informative
 from tests.autoais.formats.samples import POLAND, RIVER
 from tests.autoais.formats.test_formats import CSVS, KINDS, SAMPLES, lines, sample
 

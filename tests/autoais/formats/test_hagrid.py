@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from autoais import formats
 from autoais.base.io.jsonl import write_atomic
-from autoais.formats.human_ratings import Rating, label_answers
+from autoais.formats.human_ratings.consensus import label_answers
+from autoais.formats.human_ratings.ratings import Rating
 
 # Our own words, in the shape that the dataset's card shows: labels 1, 0 or null; answers of two kinds to one question.
 ROW: dict[str, Any] = {

@@ -11,19 +11,17 @@ from autoais.base.errors import FormatError, UsageError, UserError
 from autoais.base.io.jsonl import write_atomic
 from autoais.base.io.notes import Notes
 from autoais.base.types import Citation, CitedSentence, Passage, Support
-from autoais.formats.human_ratings import (
-    FLAG,
+from autoais.formats.human_ratings.consensus import (
     Consensus,
-    Rating,
     consensus,
     cut,
     is_flagged,
     label_answers,
-    read_ratings,
     unflagged,
     without,
-    write_ratings,
 )
+from autoais.formats.human_ratings.ratings import FLAG, Rating, write_ratings
+from autoais.formats.human_ratings.read import read_ratings
 
 PASSAGES = {key: Passage(key, text=f"Text of {key}.") for key in ("p1", "p2")}
 

@@ -17,9 +17,10 @@ from autoais.base.errors import FormatError, UserError
 from autoais.base.io.jsonl import dumps, write_atomic
 from autoais.base.types import Citation, CitedSentence, Passage, Support
 from autoais.formats.base import Notes
-from autoais.formats.human_ratings import FLAG, LIKERT, PHASES, Rating, read_ratings, write_ratings
 from autoais.formats.human_ratings.ais_csv import HEADER
 from autoais.formats.human_ratings.convert import convert_ratings
+from autoais.formats.human_ratings.ratings import FLAG, LIKERT, PHASES, Rating, write_ratings
+from autoais.formats.human_ratings.read import read_ratings
 from autoais.meta.ais_report import read_release as read_csv
 from autoais.meta.ais_report import report
 from tests.conftest import Command, one_line_error

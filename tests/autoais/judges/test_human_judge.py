@@ -24,8 +24,8 @@ from autoais.base.types import (
     Support,
     Verdict,
 )
-from autoais.formats.human_ratings import Rating, write_ratings
 from autoais.formats.human_ratings.convert import convert_ratings
+from autoais.formats.human_ratings.ratings import Rating, write_ratings
 from autoais.judges import open_judge
 from autoais.testing import SUPPORTED, UNRELATED, check_judge
 from tests.autoais.formats.test_formats import sample

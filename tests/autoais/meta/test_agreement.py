@@ -18,12 +18,10 @@ from autoais.meta.agreement import (
     f1_to_majority,
     fleiss_kappa,
     krippendorff_alpha,
-    mcnemar,
-    mcnemar_corrected,
-    mcnemar_exact,
     pairwise_agreement,
 )
 from autoais.metrics.intervals import clopper_pearson
+from autoais.metrics.mcnemar import mcnemar, mcnemar_corrected, mcnemar_exact
 from autoais.metrics.rates import Mean
 
 Table = list[list[int]]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import autoais
 from autoais.base.errors import UserError
 from autoais.base.io.jsonl import dumps, write_atomic
-from autoais.formats.human_ratings import FLAG, Rating, write_ratings
 from autoais.formats.human_ratings.convert import convert_ratings
+from autoais.formats.human_ratings.ratings import FLAG, Rating, write_ratings
 from autoais.meta.ais_report import read_release as read_csv
 from autoais.meta.ais_report import report as ais_report
 from tests.autoais.meta.test_ais_report import AGREEMENT, GOLDEN

@@ -19,7 +19,7 @@ from autoais.base.errors import FormatError, UserError
 from autoais.base.io.jsonl import dumps, write_atomic
 from autoais.base.labels import Labelled
 from autoais.base.types import Attribution, Judgement, Verdict
-from autoais.formats.human_ratings import Rating, write_ratings
+from autoais.formats.human_ratings.ratings import Rating, write_ratings
 from autoais.judges.lexical import LexicalJudge
 from autoais.meta.calibrate import (
     CalibratedJudge,

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autoais.base import labels
 from autoais.base.markers.alce import StrictSentence
 from autoais.base.text.claims import applicable
 from autoais.base.types import Attribution, Judgement, Support, Verdict
@@ -287,10 +288,10 @@ def test_hagrid_asks_that_every_quote_supports() -> None:
 
 
 def test_hagrid_rolls_labels_up() -> None:
-    assert [hagrid.answer_attributable(x) for x in ([True, True], [True, False], [False, None], [])] == [
+    assert [labels.answer_attributable(x) for x in ([True, True], [True, False], [False, None], [])] == [
         True, False, None, None,
     ]  # fmt: skip
-    assert [hagrid.answer_informative(x) for x in ([False, True], [None, True], [False, None], [False], [])] == [
+    assert [labels.answer_informative(x) for x in ([False, True], [None, True], [False, None], [False], [])] == [
         True, True, None, False, None,
     ]  # fmt: skip
 

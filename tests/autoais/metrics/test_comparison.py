@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoais.base.errors import FormatError, UserError
-from autoais.meta.agreement import mcnemar_corrected, mcnemar_exact
 from autoais.metrics.comparison import (
     Judgements,
     _deep_enough,
@@ -18,6 +17,7 @@ from autoais.metrics.comparison import (
     read_judgements,
 )
 from autoais.metrics.intervals import clopper_pearson
+from autoais.metrics.mcnemar import mcnemar_corrected, mcnemar_exact
 from tests.autoais.metrics.test_scoring import WRONG, YES, row, write
 from tests.conftest import Command, one_line_error
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from autoais.meta.agreement import mcnemar_exact
+from autoais.metrics.mcnemar import mcnemar_exact
 from autoais.metrics.paired import SWAPS, Pairs, both_sides, f1_of_sums, first_sum, holm, p_values, ratio_of_sums
 
 Floats = NDArray[np.float64]

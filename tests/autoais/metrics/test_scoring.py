@@ -19,7 +19,7 @@ from autoais.base.terminal import show_report
 from autoais.base.types import Attribution, Judgement, Question, Span, Verdict
 from autoais.formats.convert import count_losses
 from autoais.judges.lexical import LexicalJudge
-from autoais.meta.human import HumanSummary
+from autoais.metrics.human import HumanSummary
 from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.judged import judge_answers
 from autoais.metrics.scoring import Measures, Scoring, Summary, choose_metrics, model_of, names_model, score_answers

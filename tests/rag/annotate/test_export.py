@@ -13,7 +13,7 @@ from autoais.base.answers import CitedAnswer
 from autoais.base.errors import UserError
 from autoais.base.io.locks import unused
 from autoais.base.types import Attribution, Citation, CitedSentence, Judgement, Passage, Verdict
-from autoais.formats.human_ratings import read_ratings
+from autoais.formats.human_ratings.read import read_ratings
 from autoais.meta.ais_report import read_release as ais_ratings
 from rag.annotate.create import create_study
 from rag.annotate.guidelines import note_guidelines

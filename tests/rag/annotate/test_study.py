@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from autoais.formats.human_ratings import read_ratings
+from autoais.formats.human_ratings.read import read_ratings
 from rag.annotate.create import create_study, open_study
 from rag.annotate.items import Cell, Item, Source, Table
 from rag.annotate.settings import Settings

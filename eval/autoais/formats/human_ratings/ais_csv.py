@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from autoais.base.answers import CitedAnswer
 from autoais.formats.base import Notes
-from autoais.formats.human_ratings import RELAXED, Consensus, Rating, consensus, cut, is_flagged
+from autoais.formats.human_ratings.consensus import Consensus, consensus, cut, is_flagged
+from autoais.formats.human_ratings.ratings import RELAXED, Rating
 from autoais.formats.human_ratings.texts import answer_of
 
 HEADER = (

@@ -14,7 +14,8 @@ from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, faults, listed, record
 from autoais.base.types import Citation
 from autoais.formats.base import Notes
-from autoais.formats.human_ratings import Rating, unflagged
+from autoais.formats.human_ratings.consensus import unflagged
+from autoais.formats.human_ratings.ratings import Rating
 from autoais.formats.human_ratings.texts import answer_of, sources_of
 
 _LEVELS = {"Perfect": "full", "Mostly Good": "partial", "So-so": "partial", "Bad": "none"}

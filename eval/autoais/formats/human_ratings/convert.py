@@ -7,17 +7,11 @@ from autoais import formats
 from autoais.base.answers import CitedAnswer
 from autoais.base.errors import UserError
 from autoais.formats.base import Notes
-from autoais.formats.human_ratings import (
-    RELAXED,
-    Rating,
-    ais_csv,
-    autojudge,
-    label_answers,
-    label_studio,
-    read_ratings,
-    write_ratings,
-)
-from autoais.formats.human_ratings import without as left_out
+from autoais.formats.human_ratings import ais_csv, autojudge, label_studio
+from autoais.formats.human_ratings.consensus import label_answers
+from autoais.formats.human_ratings.consensus import without as left_out
+from autoais.formats.human_ratings.ratings import RELAXED, Rating, write_ratings
+from autoais.formats.human_ratings.read import read_ratings
 
 TARGETS = ("ratings", "label-studio", "label-studio-config", "autojudge", "ais-csv")
 

@@ -14,7 +14,7 @@ from autoais.base.io.files import place_of
 from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import STRING, faults, listed, record
 from autoais.formats.base import Notes
-from autoais.formats.human_ratings import FLAG, LIKERT, VALUES, Rating, from_row, to_row
+from autoais.formats.human_ratings.ratings import FLAG, LIKERT, VALUES, Rating, from_row, to_row
 from autoais.formats.human_ratings.texts import answer_of, sources_of, text_of
 
 _SKIPPED = "skipped"  # what Label Studio's Skip gives as the reason of a flag

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from autoais.base.answers import CitedAnswer
 from autoais.base.errors import UserError
 from autoais.base.types import CitedSentence
-from autoais.formats.human_ratings import Rating
+from autoais.formats.human_ratings.ratings import Rating
 
 
 def answer_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> CitedAnswer:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from autoais.base.answers import CitedAnswer
+from autoais.base.labels import answer_attributable, answer_informative
 from autoais.base.types import CitedSentence, Support
 from autoais.metrics import attrscore, liu
 from autoais.metrics.claims import JudgedClaim
-from autoais.metrics.hagrid import answer_attributable, answer_informative
 from autoais.metrics.intervals import number_of
 from autoais.metrics.judged import JudgedAnswer
 from autoais.metrics.rates import Mean, Rate, Tally

@@ -6,7 +6,7 @@ import pytest
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.types import Attribution, Citation, CitedSentence, Judge, Judgement, Passage, Support, Verdict
-from autoais.meta.human import HumanSummary
+from autoais.metrics.human import HumanSummary
 from autoais.metrics.judged import judge_answers
 from tests.conftest import present
 from tests.judges import OneByOne

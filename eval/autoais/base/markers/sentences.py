@@ -1,0 +1,50 @@
+"""Text with citation markers to clean sentences with source numbers, and back."""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from autoais.base.markers.grammar import parse
+
+_STOPS, _CLOSERS = ".!?…", "\"'”’)"
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A clean sentence, the source numbers it cites (1-based), and its unresolved markers as (marker, reason)."""
+
+    text: str
+    cites: tuple[int, ...]
+    unresolved: tuple[tuple[str, str], ...] = ()
+
+
+def sentence(output: str, n: int) -> Marked:
+    """Parse one sentence (or group of sentences) with `n` sources."""
+    parsed = parse(output, n)
+    cites = dict.fromkeys(cite for one in parsed.sentences for cite in one.cites)
+    return Marked(parsed.text, tuple(cites), tuple((bad.marker, bad.reason) for bad in parsed.unresolved))
+
+
+def sentences(output: str, n: int) -> list[Marked]:
+    """Parse an answer with `n` sources into sentences."""
+    parsed = parse(output, n)
+    if not parsed.sentences:
+        bad_only = tuple((one.marker, one.reason) for one in parsed.unresolved)
+        return [Marked("", (), bad_only)] if bad_only else []
+    ends = [one.end for one in parsed.sentences]
+    bad: dict[int, list[tuple[str, str]]] = {}
+    for one in parsed.unresolved:
+        bad.setdefault(min(bisect_left(ends, one.position or 0), len(ends) - 1), []).append((one.marker, one.reason))
+    return [
+        Marked(parsed.text[one.start : one.end], one.cites, tuple(bad.get(number, ())))
+        for number, one in enumerate(parsed.sentences)
+    ]
+
+
+def render(text: str, numbers: Iterable[int]) -> str:
+    """Return the sentence with markers before the final stop: `A is B [1][2].`"""
+    markers = "".join(f"[{number}]" for number in numbers)
+    whole = text.rstrip(_CLOSERS)
+    body = whole.rstrip(_STOPS)
+    body = body if body.strip() and len(body) < len(whole) else text  # no stop: the marker goes to the very end
+    return f"{body.rstrip()} {markers}{text[len(body) :]}" if markers else text
