@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from autoais.base.exports import on_first_use
 
 if TYPE_CHECKING:
-    from rag.answer.conversation import Conversation, Turn
+    from rag.answer.conversation import Conversation
     from rag.answer.from_markers import cited_answer
-    from rag.answer.systems import System, SystemKind
+    from rag.answer.system import System
+    from rag.answer.systems import SystemKind
     from rag.api import (
         SystemOptions,
         add_recipe,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
         UsageError,
         UserError,
     )
-    from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
+    from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Turn, Unresolved
     from rag.index.index import Index
     from rag.index.rebuild import Changes
     from rag.retrieval import Retriever, RetrieverKind
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "rag.api": "SystemOptions add_recipe add_to_index ask attribute build_index build_shards import_index "
     "merge_indexes open_index open_retriever open_system plan_index remove_from_index search update_index verify_index",
-    "rag.answer.conversation": "Conversation Turn",
+    "rag.answer.conversation": "Conversation",
     "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError NotFoundError "
     "QuestionError RagError TimeLimitError UsageError UserError",
     "rag.index.index": "Index",
@@ -68,8 +69,9 @@ _WHERE = {
     "rag.answer.from_markers": "cited_answer",
     "rag.retrieval.planning": "Plan",
     "rag.retrieval": "Retriever RetrieverKind",
-    "rag.answer.systems": "System SystemKind",
-    "rag.base.types": "Answer Citation CitedSentence Hit Passage Question Unresolved",
+    "rag.answer.system": "System",
+    "rag.answer.systems": "SystemKind",
+    "rag.base.types": "Answer Citation CitedSentence Hit Passage Question Turn Unresolved",
 }
 
 __all__ = [

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.types import Judge
-from rag.answer.systems import Options, System
+from rag.answer.system import System
+from rag.answer.systems import Options
 from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.base.errors import IndexingError, RagError, UsageError, check_list, check_type
 from rag.base.progress import Count, Progress, no_progress
@@ -221,7 +222,7 @@ def merge_indexes(
     one on a server; `IndexingError` for indexes that have an id or a source in common, and for shards of which one is
     missing or that are of another build.
     """
-    from rag.commands.display import counted
+    from rag.base.terminal import counted
     from rag.index.merge import estimate_merge, merge, plan_merge
     from rag.index.parts import recipes_of
     from rag.retrieval import merge_parts
@@ -245,7 +246,8 @@ def merge_indexes(
 
 def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[[str], None], *, replace: bool) -> None:
     """Build passages and postings."""
-    from rag.commands.display import counted, left_out
+    from rag.base.terminal import counted
+    from rag.documents.report import describe_left_out
     from rag.index.build import build, check_new, estimate
 
     if not replace:
@@ -254,7 +256,7 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
         with _told(estimate(corpus), to, log):
             manifest = build(corpus, to, _indexed(corpus, progress), replace=replace)
     except IndexingError:  # no passages: what was left out says why
-        for line in left_out(corpus.report):
+        for line in describe_left_out(corpus.report):
             log(line)
         raise
     report = corpus.report
@@ -262,7 +264,7 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
         log(f"skipped {reason}")
     if report.bad > len(report.reasons):
         log(f"... and {report.bad - len(report.reasons)} more skipped")
-    for line in left_out(report):
+    for line in describe_left_out(report):
         log(line)
     log(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
 
@@ -270,7 +272,7 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
 @contextmanager
 def _told(needed: "Estimate", to: Path, log: Callable[[str], None]) -> Iterator[None]:
     """Say what a build needs, and if it is stopped, what there is."""
-    from rag.commands.display import free_disk, megabytes
+    from rag.base.terminal import free_disk, megabytes
 
     log(f"needs about {megabytes(needed.disk)} of disk ({free_disk(to)} free), {megabytes(needed.memory)} of memory")
     try:
@@ -487,7 +489,7 @@ def add_recipe(
     with a line for what each part needs of disk and memory, and when it is there. Raises `IndexingError` on a full
     disk, or if another process is adding the part.
     """
-    from rag.commands.display import free_disk, megabytes
+    from rag.base.terminal import free_disk, megabytes
     from rag.retrieval import kind_of, parts_of
 
     folder, budget, added = _folder(folder), _budget(memory, [recipe]), []

@@ -14,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 
 from rag.answer.llms import Completion, LanguageModel, Message, ModelError, cut_at, in_pieces
-from rag.answer.systems import System
+from rag.answer.system import System
 from rag.base.errors import QuestionError, RagError, UsageError
 from rag.base.types import Question
 from rag.retrieval import Retriever
-from rag.retrieval.encoders import Encoder
+from rag.retrieval.encoders.kinds import Encoder
 
 TEXTS = ("river", "Warsaw is the capital of Poland.", "東京", "\x00 [SEP] <s>", "a long text " * 200)
 MESSAGES = (Message("user", "What is the capital of Poland?"),)

@@ -15,7 +15,8 @@ import pytest
 
 from autoais.judges import JUDGES
 from autoais.meta.leaderboard_tables import leaderboard_markdown
-from rag.answer.systems import System, open_system
+from rag.answer.system import System
+from rag.answer.systems import open_system
 from rag.bench.report.tables import metric_of
 from rag.index.open import open_index
 from rag.retrieval import RETRIEVERS

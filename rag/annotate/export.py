@@ -21,9 +21,9 @@ from autoais.formats.human_ratings.ratings import Rating, write_ratings
 from rag.annotate.guidelines import note_guidelines, noted_guidelines
 from rag.annotate.queries import UNDO, VERDICT
 from rag.annotate.ratings import standing, utc
+from rag.annotate.record import StudyRecord
 from rag.annotate.review import count_ties, progress_in
 from rag.annotate.store import MADE_OF, fact, items, pairs, people, presses
-from rag.annotate.study import Study
 from rag.annotate.triage import estimate, read_triage
 from rag.base.errors import UserError
 
@@ -33,7 +33,7 @@ _ANSWERS = "answers.jsonl"
 _FORMAT = "rag annotate export 1"
 
 
-def export(study: Study, out: Path, *, without: Collection[str] = ()) -> dict[str, Any]:
+def export(study: StudyRecord, out: Path, *, without: Collection[str] = ()) -> dict[str, Any]:
     """Write the export to a folder, the manifest last; return the manifest.
 
     `ratings.jsonl` has the verdicts that stand (`autoais.formats.human_ratings`), `presses.jsonl` all that was pressed,
@@ -71,7 +71,7 @@ def _format_of(path: Path) -> object:
         return None
 
 
-def _export(study: Study, out: Path, without: Collection[str]) -> dict[str, Any]:
+def _export(study: StudyRecord, out: Path, without: Collection[str]) -> dict[str, Any]:
     phases: Counter[str] = Counter()
     note_guidelines(study)
     with study.database.read(snapshot=True) as connection:
@@ -112,7 +112,7 @@ def _export(study: Study, out: Path, without: Collection[str]) -> dict[str, Any]
     return manifest
 
 
-def ratings(study: Study, connection: "sa.Connection", without: Collection[str] = ()) -> Iterator[Rating]:
+def ratings(study: StudyRecord, connection: "sa.Connection", without: Collection[str] = ()) -> Iterator[Rating]:
     """Stream the standing verdicts, as `autoais.formats.human_ratings` has them."""
     for key, _, verdicts in standing(connection, study.scheme, without):
         item = study.item(key)
@@ -139,7 +139,7 @@ def _check_people(connection: "sa.Connection", names: Collection[str]) -> None:
         raise UserError(f"no person called {unknown[0]!r:.60}; there are: {', '.join(sorted(known))[:200]}")
 
 
-def _presses(study: Study, connection: "sa.Connection") -> Iterator[str]:
+def _presses(study: StudyRecord, connection: "sa.Connection") -> Iterator[str]:
     """Every press, in order; `undoes` is the press that an undo takes back.
 
     `source_seen` is as in `Rating`.
@@ -185,7 +185,7 @@ def _items(connection: "sa.Connection") -> Iterator[str]:
 
 
 def _write_answers(
-    study: Study, connection: "sa.Connection", out: Path, without: Collection[str], notes: "formats.Notes"
+    study: StudyRecord, connection: "sa.Connection", out: Path, without: Collection[str], notes: "formats.Notes"
 ) -> None:
     source = study.folder / _ANSWERS
     if not source.exists():
@@ -199,7 +199,7 @@ def _write_answers(
         write_atomic(out / "ais.csv", rows)
 
 
-def _labels(study: Study, connection: "sa.Connection", without: Collection[str]) -> dict[str, bool]:
+def _labels(study: StudyRecord, connection: "sa.Connection", without: Collection[str]) -> dict[str, bool]:
     """The consensus by item: attributable (or supported, or fully supporting), and interpretable if that is asked.
 
     A rated item without a source is not attributable. A flagged item has no label, nor has a tie.
@@ -224,7 +224,7 @@ def _labels(study: Study, connection: "sa.Connection", without: Collection[str])
     return labels
 
 
-def _manifest(study: Study, connection: "sa.Connection", without: Collection[str]) -> dict[str, Any]:
+def _manifest(study: StudyRecord, connection: "sa.Connection", without: Collection[str]) -> dict[str, Any]:
     settings = asdict(study.settings)
     del settings["database"]  # where the study was kept is no part of it
     kinds = sa.select(presses.c.kind, sa.func.count()).group_by(presses.c.kind)

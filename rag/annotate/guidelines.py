@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from rag.annotate.record import StudyRecord
 from rag.annotate.schemes import KINDS, Kind, Scheme
 from rag.annotate.store import GUIDELINES, about, fact, presses
-from rag.annotate.study import Study
 from rag.answer.export.escaping import visible
 from rag.base.errors import StudyError
 
@@ -28,7 +28,7 @@ def guidelines(scheme: Scheme, kinds: Sequence[Kind] = KINDS) -> str:
     return "\n".join(_read(name) for name in [*names, "general"])
 
 
-def guidelines_html(study: Study, kinds: Sequence[Kind] = KINDS) -> Markup:
+def guidelines_html(study: StudyRecord, kinds: Sequence[Kind] = KINDS) -> Markup:
     """Return the guidelines of a study as HTML: its own file if the settings name one, else ours.
 
     HTML in a file is shown as text, and links of other schemes than http, https and mailto are dropped. Raises
@@ -37,7 +37,7 @@ def guidelines_html(study: Study, kinds: Sequence[Kind] = KINDS) -> Markup:
     return _html(_text(study, kinds))
 
 
-def _text(study: Study, kinds: Sequence[Kind]) -> str:
+def _text(study: StudyRecord, kinds: Sequence[Kind]) -> str:
     if not study.settings.guidelines:
         return guidelines(study.scheme, kinds)
     path = study.folder / study.settings.guidelines
@@ -47,7 +47,7 @@ def _text(study: Study, kinds: Sequence[Kind]) -> str:
         raise StudyError(f"{path}: the guidelines cannot be read: {error}") from error
 
 
-def note_guidelines(study: Study) -> None:
+def note_guidelines(study: StudyRecord) -> None:
     """Record the checksum of the guidelines that annotators read now, and the presses before it, if they changed.
 
     Raises `StudyError` if the study's file cannot be read.

@@ -13,19 +13,19 @@ from autoais.formats.human_ratings.ratings import FLAG, Rating
 from rag.annotate import queries
 from rag.annotate.expected import item_is_right
 from rag.annotate.ratings import standing
+from rag.annotate.record import StudyRecord
 from rag.annotate.schemes import Question
 from rag.annotate.store import assignments, items, people
-from rag.annotate.study import Study
 from rag.annotate.types import Audit, PersonProgress, Progress, Tie
 
 
-def progress(study: Study) -> Progress:
+def progress(study: StudyRecord) -> Progress:
     """Return how far a study and its people are."""
     with study.database.read(snapshot=True) as connection:
         return progress_in(study, connection)
 
 
-def progress_in(study: Study, connection: "sa.Connection", without: Collection[str] = ()) -> Progress:
+def progress_in(study: StudyRecord, connection: "sa.Connection", without: Collection[str] = ()) -> Progress:
     """Return how far a study and its people are, as a transaction sees it; what some said can be left `without`."""
     tally = _Tally()
     rows = sorted(connection.execute(sa.select(people)).all(), key=lambda row: str(row.id))
@@ -76,7 +76,9 @@ class _Tally:
         self._pairs: defaultdict[str, list[bool]] = defaultdict(list)
         self._counts: defaultdict[str, list[Counter[str]]] = defaultdict(list)
 
-    def add(self, study: Study, item: str, is_open: bool, verdicts: list[Rating], gold: Set[tuple[str, str]]) -> None:
+    def add(
+        self, study: StudyRecord, item: str, is_open: bool, verdicts: list[Rating], gold: Set[tuple[str, str]]
+    ) -> None:
         """Count the verdicts on an item; `gold` are the (item, person) of gold items that are finished."""
         self._add_gold(study, item, [one for one in verdicts if (item, one.annotator) in gold])
         self._add_work(verdicts)
@@ -84,7 +86,7 @@ class _Tally:
         self._add_audits(verdicts)
         self.ties += 0 if is_open else sum(1 for _ in _tied(study, item, verdicts))
 
-    def _add_gold(self, study: Study, item: str, verdicts: Iterable[Rating]) -> None:
+    def _add_gold(self, study: StudyRecord, item: str, verdicts: Iterable[Rating]) -> None:
         by_person: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for one in verdicts:
             if one.phase == "gold":
@@ -166,7 +168,7 @@ def _counted(verdicts: Iterable[Rating]) -> list[Rating]:
     return [one for one in unflagged(verdicts) if one.phase == "study"]
 
 
-def _tied(study: Study, item: str, verdicts: Sequence[Rating]) -> Iterator[tuple[str, Counter[str]]]:
+def _tied(study: StudyRecord, item: str, verdicts: Sequence[Rating]) -> Iterator[tuple[str, Counter[str]]]:
     """Yield (question, votes) where two values are most frequent, and nobody has decided.
 
     Not a question that the consensus on an earlier one leaves out. Values from 1 to 5 are a yes or a no, as in the
@@ -180,7 +182,7 @@ def _tied(study: Study, item: str, verdicts: Sequence[Rating]) -> Iterator[tuple
             yield name, Counter(one.value for one in _counted(verdicts) if one.question == name)
 
 
-def count_ties(study: Study, connection: "sa.Connection", without: Collection[str] = ()) -> int:
+def count_ties(study: StudyRecord, connection: "sa.Connection", without: Collection[str] = ()) -> int:
     """Return the number of ties over all ratings that stand, also of unfinished items; `without` as in `progress_in`.
 
     These are the labels that an export leaves undecided.
@@ -189,7 +191,7 @@ def count_ties(study: Study, connection: "sa.Connection", without: Collection[st
     return sum(1 for item, _, verdicts in found for _ in _tied(study, item, verdicts))
 
 
-def ties(study: Study) -> list[Tie]:
+def ties(study: StudyRecord) -> list[Tie]:
     """Return the ties of finished items that nobody has adjudicated, in the order of the study."""
     found = []
     with study.database.read(snapshot=True) as connection:
@@ -209,7 +211,7 @@ def ties(study: Study) -> list[Tie]:
     return found
 
 
-def audit_sample(study: Study, n: int) -> list[Audit]:
+def audit_sample(study: StudyRecord, n: int) -> list[Audit]:
     """Return up to n ratings that nobody has audited, of items that their annotators have finished.
 
     They come in an order by chance that does not change as others come in, and no question about an item twice: one

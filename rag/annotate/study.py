@@ -13,8 +13,9 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from autoais.base.io.jsonl import dumps, parse_object
-from rag.annotate import queries
+from rag.annotate import queries, review
 from rag.annotate.expected import is_right, item_is_right
+from rag.annotate.export import export as export_study
 from rag.annotate.items import Item, item_of, unstorable
 from rag.annotate.links import Links, check_person
 from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
@@ -447,21 +448,15 @@ class Study:
 
     def progress(self) -> Progress:
         """Return how far the study and its people are."""
-        from rag.annotate.review import progress
-
-        return progress(self)
+        return review.progress(self)
 
     def audit_sample(self, n: int) -> list[Audit]:
         """Return up to n ratings that nobody has audited, of items that their annotators have finished, by chance."""
-        from rag.annotate.review import audit_sample
-
-        return audit_sample(self, n)
+        return review.audit_sample(self, n)
 
     def ties(self) -> list[Tie]:
         """Return the ties of finished items that nobody has adjudicated."""
-        from rag.annotate.review import ties
-
-        return ties(self)
+        return review.ties(self)
 
     def record_audit(self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "") -> None:
         """Record what an admin answers about an item (by its own id), to check all who answered the question.
@@ -529,10 +524,8 @@ class Study:
         What the people in `without` said counts for nothing. Raises `UserError` for an unknown person, and for a folder
         that cannot be written or that another process writes.
         """
-        from rag.annotate.export import export
-
         check_type("without", without, "a list of names", list, tuple, set, frozenset)
-        return export(self, Path(out), without=without)
+        return export_study(self, Path(out), without=without)
 
     def ready(self) -> None:
         """Raise `StudyError` if the database cannot be reached."""

@@ -11,7 +11,7 @@ from autoais.base.io.provenance import command, sha256_file, versions
 from autoais.base.models.pace import AUTO, Pace, Served
 from autoais.formats.questions import read_questions
 from rag.answer.llms import Price, cost
-from rag.answer.systems import System, answer_each
+from rag.answer.system import System, answer_each
 from rag.base.errors import RagError, check_type
 from rag.base.journal import Journal, pending
 from rag.base.progress import Count

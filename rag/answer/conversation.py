@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rag.answer.generators.follow_up import Turn, read_history, standalone
-from rag.answer.systems import System
+from rag.answer.generators.follow_up import read_history, standalone
+from rag.answer.system import System
 from rag.base.errors import check_list, check_type
-from rag.base.types import Answer, Question
+from rag.base.types import Answer, Question, Turn
 
 if TYPE_CHECKING:
     from rag.answer.llms import LanguageModel

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoais.base.engines import Engine
-from rag.answer.systems import Options, System, open_system, timed
+from rag.answer.system import System, timed
+from rag.answer.systems import Options, open_system
 from rag.base.errors import RagError
 from rag.base.types import Answer, Question
 from rag.index.index import Index

@@ -18,6 +18,7 @@ __all__ = [
     "Hit",
     "Passage",
     "Question",
+    "Turn",
     "Unresolved",
     "best_first",
     "ranked",
@@ -187,3 +188,11 @@ class Answer:
             text=self.text,
             extra=round_floats({k: v for k, v in extra.items() if v is not None or k in always_present}),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question of a conversation and its answer."""
+
+    question: str
+    answer: str

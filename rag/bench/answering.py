@@ -8,7 +8,8 @@ from typing import Any
 
 from rag.answer.engine_system import check_index, check_system
 from rag.answer.specs import SystemSpec
-from rag.answer.systems import System, answer_or_abstain, open_system
+from rag.answer.system import System, answer_or_abstain
+from rag.answer.systems import open_system
 from rag.base.types import Answer
 from rag.bench.benchmark import Benchmark
 from rag.bench.corpora import Corpora

@@ -20,7 +20,7 @@ from autoais.judges.cache import CachedJudge, JudgementCache
 from autoais.judges.engine import EngineJudge
 from autoais.metrics.scoring import Measures, ScoreRun, with_notes
 from rag.answer.specs import SystemSpec, distinct, safe
-from rag.answer.systems import in_order
+from rag.answer.system import in_order
 from rag.base.errors import RagError
 from rag.base.journal import Journal, pending
 from rag.base.progress import Progress

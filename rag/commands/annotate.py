@@ -73,7 +73,7 @@ def init(
     from rag.annotate.schemes import KINDS
     from rag.annotate.settings import settings_of
     from rag.base.errors import UsageError
-    from rag.commands.display import note
+    from rag.base.terminal import note
 
     if kind not in KINDS:
         raise UsageError(f"--kind should be one of {', '.join(KINDS)}, found {kind!r}")
@@ -158,7 +158,7 @@ def serve(
     from rag.annotate.create import open_study
     from rag.annotate.guidelines import note_guidelines
     from rag.base.errors import UsageError
-    from rag.commands.display import counted
+    from rag.base.terminal import counted
     from rag.retrieval.client import is_loopback
     from rag.web.server import address, other_address
     from rag.web.server import serve as serve_app
@@ -201,7 +201,7 @@ def progress(study: StudyArgument, as_json: JsonOption = False) -> None:
 
 def _show(found: "Progress") -> None:
     from autoais.base.terminal import new_console, new_table
-    from rag.commands.display import counted
+    from rag.base.terminal import counted
 
     console = new_console()
     finished = f"{found.finished:,} of {counted(found.total, 'item')} finished"

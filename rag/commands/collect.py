@@ -85,8 +85,9 @@ def build(
     A stopped build continues with --resume and ends with the same files.
     """
     from rag.answer.specs import SystemSpec
+    from rag.base.terminal import counted, megabytes
     from rag.bench.collections.build import Plan, build_collection
-    from rag.commands.display import counted, megabytes, step_progress
+    from rag.commands.display import step_progress
 
     def planned(plan: Plan) -> None:
         asked = f"{counted(plan.questions, 'question')}" + (f" ({plan.left_out:,} left out)" if plan.left_out else "")

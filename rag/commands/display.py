@@ -1,9 +1,7 @@
 """Terminal output: answers with marked spans, hit lists and progress; colour in a terminal, plain text in a pipe."""
 
 import re
-import shutil
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -14,51 +12,21 @@ from rich.padding import Padding
 from rich.text import Text
 
 from rag.answer.yes_no import asked_there
+from rag.base.terminal import clean, counted, megabytes, note, open_console
 from rag.base.types import Answer, Hit, Passage, Question
 
 if TYPE_CHECKING:
     from rag.answer.answer_files import AnswerRun
     from rag.answer.conversation import Conversation
     from rag.answer.systems import SystemKind
-    from rag.documents.report import ReadReport
     from rag.index.files import FileRecord
     from rag.index.listing import FoundIndex
     from rag.retrieval.planning import Plan
 
-_KINDS = 12  # of files that are not read, the most frequent
-_EXAMPLES = 3  # of files that are not read
 _SPAN = "bold green"
 _FILE_STEPS = ("fetching", "reading")  # of an index that changes, which count files or pages
 _CORRECTIONS, _LONGEST_LINE = 9, 160  # sentences that are not as a streamed text says, and characters of a line
 _OTHERS = 9  # headings of passages that are not cited
-
-
-def _console(*, stderr: bool = False) -> Console:
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
-
-
-def note(text: str) -> None:
-    """Print a line to standard error."""
-    _console(stderr=True).print(_clean(text), soft_wrap=True)
-
-
-def counted(n: int, noun: str) -> str:
-    """Format a count with its noun: `1 passage`, `1,200 passages`."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def megabytes(n: int) -> str:
-    """Format bytes in MB: 1234567890 is `1,235 MB`, 345678 is `0.3 MB`, and 45678 is `46 kB`."""
-    return f"{n / 1e3:.0f} kB" if 0 < n < 1e5 else f"{n / 1e6:,.{int(0 < n < 9.5e6)}f} MB"
-
-
-_JOINERS = "\u200c\u200d\u200e\u200f"  # invisible, but needed in Persian, Arabic and emoji
-
-
-def _clean(text: str) -> str:
-    """Remove control characters and overrides, so that a passage cannot control the terminal, and empty lines."""
-    text = re.sub(r"\n\s*\n", "\n", text)
-    return "".join(c if c.isprintable() or c in "\n\t" + _JOINERS else " " if c.isspace() else "�" for c in text)
 
 
 def show_answer(answer: Answer, console: Console | None = None) -> None:
@@ -67,35 +35,35 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
     The short answer comes first if the passages agree on it; otherwise it is bold in the text. Before an answer that
     begins with a quoted "Yes" or "No" stands what it is about.
     """
-    console = console or _console()
+    console = console or open_console()
     if answer.abstained:
         _show_reason(answer, console)
     else:
         wrap = not console.is_terminal
         if about := asked_there(answer):
-            console.print(Text(_clean(f'About "{about}":'), style="dim"), soft_wrap=wrap)
+            console.print(Text(clean(f'About "{about}":'), style="dim"), soft_wrap=wrap)
         if answer.headline:
-            console.print(Text(_clean(answer.headline), style="bold"), soft_wrap=wrap)
-        text = Text(_clean(str(answer)), style="" if answer.short_answer else "bold")
+            console.print(Text(clean(answer.headline), style="bold"), soft_wrap=wrap)
+        text = Text(clean(str(answer)), style="" if answer.short_answer else "bold")
         if answer.short_answer and not answer.headline:
-            text.highlight_regex(rf"(?<!\w){re.escape(_clean(answer.short_answer))}(?!\w)", style="bold")
+            text.highlight_regex(rf"(?<!\w){re.escape(clean(answer.short_answer))}(?!\w)", style="bold")
         console.print(text, soft_wrap=wrap)
     for line in _repair_notes(answer):
-        console.print(_clean(line), style="yellow", soft_wrap=True)
+        console.print(clean(line), style="yellow", soft_wrap=True)
     _show_passages(console, answer, [(n, hit) for n, _, hit in answer.numbered()])
     _show_confidence(answer, console)
 
 
 def show_streamed(pieces: Iterator[str | Answer]) -> Answer:
     """Print a text as it arrives, then unresolved markers and the passages, numbered as in the model's prompt."""
-    console = _console()
+    console = open_console()
     answer, told = None, []
     for piece in pieces:
         if isinstance(piece, Answer):
             answer = piece
         elif piece:
             told.append(piece)
-            console.print(Text(_clean(piece), style="bold"), end="", soft_wrap=True)
+            console.print(Text(clean(piece), style="bold"), end="", soft_wrap=True)
             console.file.flush()
     if answer is None:
         raise RuntimeError("the stream ended without an answer")
@@ -104,11 +72,11 @@ def show_streamed(pieces: Iterator[str | Answer]) -> Answer:
     if answer.abstained:
         _show_reason(answer, console)
     for line in _repair_notes(answer):
-        console.print(_clean(line), style="yellow", soft_wrap=True)
+        console.print(clean(line), style="yellow", soft_wrap=True)
     by_id = {hit.passage.id: hit for _, _, hit in answer.numbered()}
     shown = dict.fromkeys([*answer.trace.get("shown", ()), *by_id])
     for line in _corrections(answer, {identifier: n for n, identifier in enumerate(shown, 1)}):
-        console.print(_clean(line), style="yellow", soft_wrap=True)
+        console.print(clean(line), style="yellow", soft_wrap=True)
     cited = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
     listed = [(n, by_id[identifier]) for n, identifier in enumerate(shown, 1)]
     _show_passages(console, answer, sorted(listed, key=lambda one: one[1].passage.id not in cited))
@@ -154,7 +122,7 @@ def _repair_notes(answer: Answer) -> Iterator[str]:
 
 def _show_reason(answer: Answer, console: Console) -> None:
     what = "Failed" if answer.failed else "Not answered"
-    console.print(_clean(f"{what}: {answer.reason}."), style="yellow", soft_wrap=True)
+    console.print(clean(f"{what}: {answer.reason}."), style="yellow", soft_wrap=True)
     if answer.confidence is not None:
         console.print("Use --min-confidence 0 to always answer.", style="dim", soft_wrap=True)
 
@@ -195,8 +163,8 @@ def show_uncited(answer: Answer) -> None:
 
 def show_hits(question: Question, hits: Sequence[Hit]) -> None:
     """Print the hits of a query, best first, with scores."""
-    console = _console()
-    console.print(f"{_clean(question.text)}: {counted(len(hits), 'passage')}", soft_wrap=True)
+    console = open_console()
+    console.print(f"{clean(question.text)}: {counted(len(hits), 'passage')}", soft_wrap=True)
     for rank, hit in enumerate(hits, 1):
         _show_passage(console, f"{rank}.", hit.passage, [], f", score {_score(hit.score)}")
 
@@ -216,10 +184,10 @@ def _show_passage(
     coloured = console.is_terminal and not console.is_dumb_terminal
     opening, closing = ("", "") if coloured else (">>", "<<")
     for start, stop in _merged(passage.text, spans):
-        text.append(_clean(passage.text[end:start]))
-        text.append(opening + _clean(passage.text[start:stop]) + closing, style=_SPAN)
+        text.append(clean(passage.text[end:start]))
+        text.append(opening + clean(passage.text[start:stop]) + closing, style=_SPAN)
         end = stop
-    text.append(_clean(passage.text[end:]))
+    text.append(clean(passage.text[end:]))
     console.print(Padding(text, (0, 0, 0, 4)) if console.is_terminal else text, soft_wrap=not console.is_terminal)
 
 
@@ -236,10 +204,10 @@ def _merged(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]
 
 def _heading(label: str, passage: Passage) -> Text:
     heading = Text(f"{label} ", style="cyan")
-    heading.append(_clean(passage.headings), style="bold")
+    heading.append(clean(passage.headings), style="bold")
     if passage.page is not None:
         heading.append(f", page {passage.page}")
-    heading.append(f"  ({_clean(passage.id)})", style="dim")
+    heading.append(f"  ({clean(passage.id)})", style="dim")
     return heading
 
 
@@ -281,26 +249,26 @@ def show_systems(systems: Mapping[str, "SystemKind"]) -> None:
 
     table = Table("system", "answers with", "retriever, k", "needs", box=None, pad_edge=False)
     for name, kind in systems.items():
-        table.add_row(name, _clean(kind.description), f"{kind.recipe}, {kind.k}" if kind.k else "none", kind.requires)
-    _console().print(table)
+        table.add_row(name, clean(kind.description), f"{kind.recipe}, {kind.k}" if kind.k else "none", kind.requires)
+    open_console().print(table)
 
 
 def show_plan(plan: "Plan", price: float | None) -> None:
     """Print what each step of a plan takes, and all together; `price` is that of an hour of this machine."""
     from autoais.base.terminal import new_table
 
-    console = _console()
+    console = open_console()
     table = new_table("step", "time", "disk", "memory to build", "memory to search")
     for step in plan.steps:
         sizes = (step.disk, step.memory, step.resident)
         table.add_row(step.name, duration(step.seconds), *map(megabytes, sizes))
     sizes = (plan.disk, plan.memory, plan.resident)
     table.add_row("in all", duration(plan.seconds), *map(megabytes, sizes), style="bold")
-    console.print(f"{counted(plan.passages, 'passage')}; {plan.sampled:,} measured on {_clean(plan.processor)}")
+    console.print(f"{counted(plan.passages, 'passage')}; {plan.sampled:,} measured on {clean(plan.processor)}")
     console.print(table)
     for step in plan.steps:
         if step.why:
-            console.print(_clean(f"{step.name}: {step.why}"), soft_wrap=True)
+            console.print(clean(f"{step.name}: {step.why}"), soft_wrap=True)
     if price is not None:
         console.print(f"cost {plan.seconds / 3600 * price:,.2f} at {price:g} an hour")
 
@@ -314,59 +282,30 @@ def duration(seconds: float) -> str:
 
 def show_indexes(found: Sequence["FoundIndex"]) -> None:
     """Print the indexes that were found, one line each."""
-    console = _console()
+    console = open_console()
     for one in found:
         if one.problem:
-            console.print(_clean(f"{one.path}: {one.problem}"), style="yellow", soft_wrap=True)
+            console.print(clean(f"{one.path}: {one.problem}"), style="yellow", soft_wrap=True)
             continue
         parts = f", with {', '.join(one.parts)}" if one.parts else ""
         told = f"{counted(one.passages, 'passage')} of {', '.join(one.sources)}{parts}, {megabytes(one.bytes)}"
-        console.print(_clean(f"{one.path}: {told}"), soft_wrap=True)
+        console.print(clean(f"{one.path}: {told}"), soft_wrap=True)
 
 
 def show_files(records: Sequence["FileRecord"]) -> None:
     """Print the files of an index with the number of their passages."""
-    console = _console()
+    console = open_console()
     for record in records:
         notes = f", {record.bad:,} skipped" if record.bad else ""
         notes += f", repeats {record.twin}" if record.twin else ""
-        console.print(_clean(f"{record.name}: {counted(record.passages, 'passage')}{notes}"), soft_wrap=True)
+        console.print(clean(f"{record.name}: {counted(record.passages, 'passage')}{notes}"), soft_wrap=True)
     total = sum(record.passages for record in records)
     note(f"{counted(len(records), 'file')}, {counted(total, 'passage')}")
 
 
-def left_out(report: "ReadReport") -> Iterator[str]:
-    """What the readers of documents left out, and why: a line each for parts, repeated files, links and other files."""
-    if report.dropped:
-        yield f"left out of documents: {_each(report.dropped)}"
-    if report.twins:
-        name, twin = next(iter(report.twins.items()))
-        repeats = "repeats" if len(report.twins) == 1 else "repeat"
-        yield f"left out {counted(len(report.twins), 'file')} that {repeats} another, such as {name} ({twin})"
-    if report.links:
-        leads = "leads" if report.links == 1 else "lead"
-        yield f"left out {counted(report.links, 'link')} that {leads} out of the folder: name the target as a source"
-    if report.unread:
-        kinds = report.unread.most_common()
-        told = [f"{count:,} {kind}" for kind, count in kinds[:_KINDS]]
-        if rest := kinds[_KINDS:]:
-            told.append(f"{sum(count for _, count in rest):,} of {counted(len(rest), 'other kind')}")
-        shown = [report.examples.get(kind, []) for kind, _ in kinds]
-        names = [name for number in range(_EXAMPLES) for one in shown for name in one[number : number + 1]]
-        yield f"not read, as they are no documents: {', '.join(told)}; such as {', '.join(names[:_EXAMPLES])}"
-    if report.passed:
-        yield f"not read: {_each(report.passed)}"
-
-
-def _each(counts: Counter[str]) -> str:
-    """How many there are of each thing, the most frequent first: `2 listings of source code, 1 redirect`."""
-    found = ((count, what.partition(" ")) for what, count in counts.most_common())
-    return ", ".join(f"{counted(count, noun)}{space}{rest}" for count, (noun, space, rest) in found)
-
-
 def show_passages(passages: Iterable[Passage]) -> None:
     """Print passages with their headings and ids."""
-    console = _console()
+    console = open_console()
     for number, passage in enumerate(passages, 1):
         _show_passage(console, f"{number}.", passage, [])
 
@@ -437,12 +376,6 @@ def _keep_history(history: Path, new: int) -> None:
         readline.append_history_file(new, history)
     else:
         readline.write_history_file(history)
-
-
-def free_disk(folder: Path) -> str:
-    """The free disk space at a folder, which need not exist yet."""
-    home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    return megabytes(shutil.disk_usage(home).free)
 
 
 @contextmanager
@@ -549,7 +482,7 @@ def progress_bar(what: str, total: int | None, unit: str | None) -> Iterator[Adv
         TransferSpeedColumn,
     )
 
-    console = _console(stderr=True)
+    console = open_console(stderr=True)
     counted = (DownloadColumn(), TransferSpeedColumn()) if unit is None else (MofNCompleteColumn(), TextColumn(unit))
     columns = (TextColumn(what), BarColumn(), *counted, TextColumn("{task.fields[extra]}"), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:

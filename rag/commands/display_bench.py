@@ -5,9 +5,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from autoais.base.terminal import clean, how_many, new_console, new_table, p_value, say
+from rag.base.terminal import counted, note
 from rag.bench.benchmark import Benchmark, LabelSet
 from rag.bench.predictions import DID_NOT_FIT
-from rag.commands.display import counted, note
 
 if TYPE_CHECKING:
     from rag.bench.folder import BenchRun

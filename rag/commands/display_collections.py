@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from autoais.base.terminal import clean, how_many, new_console, new_table
+from rag.base.terminal import counted, note
 from rag.bench.collections.statistics import labelled_by
-from rag.commands.display import counted, note
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -92,7 +92,8 @@ def build(
     """
     from rag.api import add_recipe, build_index, build_shards, check_recipes
     from rag.base.errors import UserError
-    from rag.commands.display import build_progress, counted
+    from rag.base.terminal import counted
+    from rag.commands.display import build_progress
     from rag.retrieval.encoders import encoding_on
 
     if not sources and not recipe:
@@ -359,7 +360,8 @@ def fetch(
 
     A broken download continues where it stopped. Search the index with --recipe lucene.
     """
-    from rag.commands.display import megabytes, progress_bar
+    from rag.base.terminal import megabytes
+    from rag.commands.display import progress_bar
     from rag.index.download import fetch as fetch_index
     from rag.index.download import named, read_table
 

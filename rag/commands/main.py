@@ -30,7 +30,7 @@ from rag.commands.serve import mcp, serve
 
 if TYPE_CHECKING:
     from rag.answer.export import Link
-    from rag.answer.systems import System
+    from rag.answer.system import System
     from rag.index.index import Index
     from rag.retrieval import Retriever
 
@@ -158,7 +158,8 @@ def ask(
     turns = [] if history is None else read_history(history)
     chosen: System
     if server is not None:
-        from rag.retrieval.client import Client, ServedSystem
+        from rag.answer.served import ServedSystem
+        from rag.retrieval.client import Client
 
         _refuse(call, "index", "prompt", "context", "temperature", "seed", "revise")
         named = system if _is_given(call, "system") else None
@@ -498,7 +499,8 @@ def attribute(
     from rag.answer.answer_files import attribute_file
     from rag.answer.attribution.post_hoc import PostHoc
     from rag.answer.attribution.revise import open_reviser
-    from rag.commands.display import counted, run_progress
+    from rag.base.terminal import counted
+    from rag.commands.display import run_progress
     from rag.index.open import open_index
     from rag.retrieval import open_retriever
 

@@ -25,6 +25,6 @@ PriceOption = Annotated[
 
 def note(text: str) -> None:
     """Print a line to stderr."""
-    from rag.commands import display as terminal
+    from rag.base import terminal
 
     terminal.note(text)

@@ -1,12 +1,15 @@
 """What was read of a corpus, and what was not: for the progress of a build, its manifest and its log."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rag.base.errors import FormatError
+from rag.base.terminal import counted
 
 EXAMPLES = 3  # of files that are no documents, by kind
 _REASONS = 20
+MAX_KINDS = 12  # of files that are not read, the most frequent
 
 
 @dataclass(slots=True)
@@ -38,3 +41,32 @@ class ReadReport:
         self.unread[kind] += 1
         if self.unread[kind] <= EXAMPLES:
             self.examples.setdefault(kind, []).append(name)
+
+
+def describe_left_out(report: ReadReport) -> Iterator[str]:
+    """What the readers of documents left out, and why: a line each for parts, repeated files, links and other files."""
+    if report.dropped:
+        yield f"left out of documents: {_count_each(report.dropped)}"
+    if report.twins:
+        name, twin = next(iter(report.twins.items()))
+        repeats = "repeats" if len(report.twins) == 1 else "repeat"
+        yield f"left out {counted(len(report.twins), 'file')} that {repeats} another, such as {name} ({twin})"
+    if report.links:
+        leads = "leads" if report.links == 1 else "lead"
+        yield f"left out {counted(report.links, 'link')} that {leads} out of the folder: name the target as a source"
+    if report.unread:
+        kinds = report.unread.most_common()
+        told = [f"{count:,} {kind}" for kind, count in kinds[:MAX_KINDS]]
+        if rest := kinds[MAX_KINDS:]:
+            told.append(f"{sum(count for _, count in rest):,} of {counted(len(rest), 'other kind')}")
+        shown = [report.examples.get(kind, []) for kind, _ in kinds]
+        names = [name for number in range(EXAMPLES) for one in shown for name in one[number : number + 1]]
+        yield f"not read, as they are no documents: {', '.join(told)}; such as {', '.join(names[:EXAMPLES])}"
+    if report.passed:
+        yield f"not read: {_count_each(report.passed)}"
+
+
+def _count_each(counts: Counter[str]) -> str:
+    """How many there are of each thing, the most frequent first: `2 listings of source code, 1 redirect`."""
+    found = ((count, what.partition(" ")) for what, count in counts.most_common())
+    return ", ".join(f"{counted(count, noun)}{space}{rest}" for count, (noun, space, rest) in found)

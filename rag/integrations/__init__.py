@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rag.answer.systems import System
+from rag.answer.served import ServedSystem
+from rag.answer.system import System
 from rag.api import AnyIndex, open_retriever, open_system
 from rag.base.config import DEFAULT_SYSTEM
 from rag.base.errors import UsageError
@@ -19,7 +20,7 @@ from rag.base.types import Answer, Hit
 from rag.base.urls import is_url
 from rag.index.index import Index
 from rag.retrieval import Retriever
-from rag.retrieval.client import Client, ServedSystem
+from rag.retrieval.client import Client
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rag.answer.systems import System
+from rag.answer.system import System
 from rag.base.types import Answer
 from rag.integrations import Searcher, answer_metadata, cited_passages, needed, open_source, passage_metadata
 

@@ -34,7 +34,6 @@ from autoais.base.io.schema import (
     record,
 )
 from autoais.base.types import Judgement, Span, Support, Verdict
-from rag.answer.systems import System
 from rag.base.errors import (
     AuthenticationError,
     BusyError,
@@ -52,9 +51,9 @@ from rag.base.urls import normalized
 from rag.index.statistics import FIELDS, Statistics
 
 if TYPE_CHECKING:
-    from rag.answer.conversation import Turn
+    from rag.base.types import Turn
 
-__all__ = ["Client", "Found", "ServedSystem", "UnreachableError"]
+__all__ = ["Client", "Found", "UnreachableError"]
 
 _KEY = "RAG_REMOTE_KEY"
 _HTTP_HOSTS = "RAG_REMOTE_HTTP_HOSTS"  # that get the key over plain HTTP too
@@ -429,34 +428,6 @@ class Client:
             text = text.replace(self._key, "[key]")
         line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
-
-
-class ServedSystem(System):
-    """A system of a server, for code that takes a `System`.
-
-    The name holds the address of the server; the answers name the system itself.
-    """
-
-    def __init__(self, client: Client, system: str | None = None, **options: Unpack[AskOptions]) -> None:
-        self._client, self._system, self._options = client, system, options
-
-    @property
-    def name(self) -> str:
-        """The system as it was asked for, and the server."""
-        return f"{self._system or 'default'}@{self._client.url}"
-
-    @property
-    def streams(self) -> bool:
-        """Whether the answer can arrive in pieces."""
-        return True
-
-    def respond(self, question: Question) -> Answer:
-        """Ask the server."""
-        return self._client.ask(question, system=self._system, **self._options)
-
-    def stream(self, question: str | Question) -> Iterator[str | Answer]:
-        """Yield the text in pieces as the server writes it; then the answer."""
-        return self._client.stream(question, system=self._system, **self._options)
 
 
 def is_loopback(host: str) -> bool:

@@ -22,7 +22,8 @@ from rag.index.recipes import Recipe, read_recipe
 from rag.retrieval import RetrieverKind
 from rag.retrieval.databases import DATABASES, Database
 from rag.retrieval.dense import Dense, open_vectors, peak_memory
-from rag.retrieval.encoders import Encoder, open_encoder
+from rag.retrieval.encoders import open_encoder
+from rag.retrieval.encoders.kinds import Encoder
 from rag.retrieval.vectors import StoredVectors
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from rag.index.parts import Needs, Progress, adding, beginning, open_part
 from rag.index.passages import Store
 from rag.index.recipes import Recipe
 from rag.retrieval import Merged, RetrieverKind
-from rag.retrieval.encoders import BATCH, Encoder, open_encoder
+from rag.retrieval.encoders import open_encoder
+from rag.retrieval.encoders.kinds import BATCH, Encoder
 from rag.retrieval.vector_index import (
     KINDS,
     SMALL,

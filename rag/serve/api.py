@@ -12,9 +12,8 @@ from starlette.responses import Response
 import rag
 from autoais.base.answers import to_row
 from autoais.base.io.jsonl import dumps
-from rag.answer.conversation import Turn
 from rag.base.errors import UsageError, UserError
-from rag.base.types import Answer, Hit
+from rag.base.types import Answer, Hit, Turn
 from rag.retrieval.client import AskOptions
 from rag.serve.http import EventStream, base_of, error_body, event, json_response, last_of, told_of, until_gone
 from rag.serve.links import answer_urls, passage_url

@@ -24,7 +24,7 @@ from rag.answer.llms import Price
 from rag.api import open_index
 from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.base.errors import UsageError, UserError, check_type
-from rag.commands.display import counted
+from rag.base.terminal import counted
 from rag.index.index import Index
 from rag.serve import mcp, openai, pages
 from rag.serve.api import Api

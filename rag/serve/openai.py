@@ -32,8 +32,8 @@ from rag.answer.export.markdown import with_links
 from rag.answer.export.openai import chat_annotations, response_annotations
 from rag.answer.export.rendering import Rendered, with_markers
 from rag.answer.export.sources import NO_ANSWER, NOT_ANSWERED
-from rag.answer.generators.follow_up import Turn
 from rag.base.errors import UsageError, UserError
+from rag.base.types import Turn
 from rag.serve.http import EventStream, base_of, event, json_response, last_of, retry_of, told_of, until_gone
 from rag.serve.invalid import place_of, wrong_field
 from rag.serve.links import links_to

@@ -9,7 +9,7 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import ClientDisconnect, Request
@@ -26,11 +25,10 @@ from starlette.routing import Route
 
 from autoais.base.answers import to_row
 from autoais.base.io.jsonl import dumps
-from rag.answer.conversation import Turn
 from rag.answer.llms import Price, cost
 from rag.base.errors import NotFoundError, QuestionError, UsageError, UserError
-from rag.base.types import Answer, Passage
-from rag.commands.display import counted
+from rag.base.terminal import counted
+from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
 from rag.serve.checking import SentenceCheck, check_answer, check_text, read_sources
 from rag.serve.examples import example_questions
@@ -38,21 +36,15 @@ from rag.serve.http import EventStream, base_of, event, last_of, retry_of, told_
 from rag.serve.links import answer_urls, links_to, passage_url, read_marks
 from rag.serve.passages import Shown
 from rag.serve.service import Asked, Service
-from rag.serve.views import SIGNS, AnswerView, marks_of, view_answer
-from rag.web.pages import Pages, sentence
+from rag.serve.site import Site
+from rag.serve.uploads import MOST_BYTES, UploadPages
+from rag.serve.views import AnswerView, marks_of, view_answer
+from rag.web.pages import sentence
 
 _PLACE = re.compile(r"[a-z][a-z0-9]{0,11}")
 _KEPT = 256  # answers kept for exports
 _TURNS = 20  # of a thread, the last ones
-_TOLD = {
-    "supported": "what is cited says all of it",
-    "not_enough": "what is cited says only a part of it, or nothing is cited",
-    "contradicted": "what is cited says something else",
-    "undecided": "the judge cannot tell",
-    "no_claim": "a question or an instruction, which needs no source",
-}
 _EXPORTS = {"markdown": "Markdown", "html": "HTML", "json": "JSON", "bibtex": "BibTeX", "csl": "CSL-JSON"}
-_SESSIONS = {"rag-session", "__Host-rag-session"}  # cookies of `rag.serve.gate`
 _SOON = 0.5  # seconds that the first page waits for example questions
 
 
@@ -65,8 +57,6 @@ def routes(
     Links in exported files begin with `base_url`, by default the address of the request.
     Raises `UsageError` for an index that documents cannot be added to.
     """
-    from rag.serve.uploads import MOST_BYTES, UploadPages
-
     site = Site(service, uploads=bool(uploads))
     ask, other = AskPages(site, price, base_url), OtherPages(site)
     found = [
@@ -87,47 +77,6 @@ def routes(
             Route("/documents/{index}/progress", site.guarded(pages.progress)),
         ]
     return found
-
-
-class Site:
-    """What all pages share: the service, the templates, and how errors are shown."""
-
-    def __init__(self, service: Service, *, uploads: bool = False) -> None:
-        self.service = service
-        self.pages = Pages("rag.web", "rag.serve")
-        self._tabs = [("/", "Ask"), ("/check", "Check"), ("/compare", "Compare")]
-        if uploads:
-            self._tabs.append(("/documents", "Documents"))
-        self._signs = [(kind.value, *signs, _TOLD[kind.value]) for kind, signs in SIGNS.items()]
-
-    def page(self, request: Request, template: str, here: str, *, status: int = 200, **values: object) -> Response:
-        """Return a page; `here` is the name of its tab."""
-        shared = {
-            "tabs": self._tabs,
-            "here": here,
-            "signs": self._signs,
-            "judge": self.service.judge_name,
-            "signed_in": bool(request.cookies.keys() & _SESSIONS),
-        }
-        return self.pages.page(f"serve/{template}", shared | values, status=status)
-
-    def part(self, template: str, **values: object) -> Markup:
-        """Return a part of a page."""
-        return Markup(self.pages.render(f"serve/{template}", values))
-
-    def guarded(self, endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """Return the endpoint with its errors shown as pages."""
-
-        async def answer(request: Request) -> Response:
-            try:
-                return await endpoint(request)
-            except UserError as error:
-                status, _, message = told_of(error)
-                return self.pages.error(status, sentence(message), retry_of(status))
-            except HTTPException as error:
-                return self.pages.error(error.status_code, error.detail, error.headers)
-
-        return answer
 
 
 class Kept:

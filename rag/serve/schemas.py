@@ -8,8 +8,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from autoais.base.types import Verdict
-from rag.answer.conversation import Turn as ConversationTurn
 from rag.base.types import Passage
+from rag.base.types import Turn as ConversationTurn
 from rag.index.statistics import Statistics
 from rag.retrieval.client import AskOptions
 

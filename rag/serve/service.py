@@ -16,9 +16,10 @@ from typing import Unpack
 from autoais.base.types import Attribution, Judge, Judgement
 from autoais.judges import open_judge
 from rag.answer.attribution.post_hoc import PostHoc, given_pair
-from rag.answer.generators.follow_up import Turn, standalone
+from rag.answer.generators.follow_up import standalone
 from rag.answer.specs import SystemSpec
-from rag.answer.systems import RetrieveThenRead, System, open_system
+from rag.answer.system import RetrieveThenRead, System
+from rag.answer.systems import open_system
 from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.base.errors import (
     BusyError,
@@ -30,8 +31,8 @@ from rag.base.errors import (
     check_type,
 )
 from rag.base.resources import names
-from rag.base.types import Answer, Hit, Passage, Question
-from rag.commands.display import counted
+from rag.base.terminal import counted
+from rag.base.types import Answer, Hit, Passage, Question, Turn
 from rag.index.index import Index
 from rag.index.manifest import read_manifest
 from rag.index.open import open_index

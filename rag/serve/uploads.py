@@ -26,15 +26,15 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from autoais.base.io.provenance import sha256_file
 from rag.api import add_to_index, open_index, update_index
 from rag.base.errors import FormatError, IndexingError, NotFoundError, UsageError, UserError
-from rag.commands.display import counted
+from rag.base.terminal import counted
 from rag.documents import SUFFIXES, kind_of, load_document
 from rag.index.files import roots_of
 from rag.index.index import Index
 from rag.web.security import csrf_token, is_csrf_token
 
 if TYPE_CHECKING:
-    from rag.serve.pages import Site
     from rag.serve.service import Service
+    from rag.serve.site import Site
 
 MOST_BYTES = 64 << 20  # of all files of an upload
 _MOST_FILES = 100

@@ -31,8 +31,8 @@ from autoais.base.io.jsonl import dumps, read_objects, round_floats, write_atomi
 from autoais.base.io.provenance import provenance
 from autoais.base.text.folding import questions_key
 from autoais.formats.questions import read_questions
-from autoais.meta.evaluate import roc_auc
 from autoais.meta.logistic import fit_logistic
+from autoais.metrics.classification import roc_auc
 from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.short_answers import has_answer
 from autoais.training.prepare import held_out

@@ -25,7 +25,7 @@ from autoais.base.io.provenance import provenance
 from autoais.base.types import Attribution, Judge, Support
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.minilm import MiniLMJudge
-from autoais.meta.evaluate import roc_auc
+from autoais.metrics.classification import roc_auc
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]

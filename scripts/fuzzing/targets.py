@@ -255,10 +255,10 @@ def _read_reply(case: Case) -> None:
     from rag.answer.attribution.titles import Titles
     from rag.answer.generators.cited import Cited
     from rag.answer.generators.closed_book import ClosedBook
-    from rag.answer.generators.follow_up import Turn, standalone
+    from rag.answer.generators.follow_up import standalone
     from rag.answer.generators.llm_retriever import ModelAsRetriever
     from rag.answer.llms.prompts import Prompt
-    from rag.base.types import Question
+    from rag.base.types import Question, Turn
     from rag.retrieval import open_retriever
     from rag.testing import ScriptedModel
 
@@ -295,8 +295,9 @@ def _ask_question(case: Case) -> None:
     """Search and answer a question, also as a follow-up."""
     import rag
     from autoais.base.io.jsonl import dumps
-    from rag.answer.conversation import Conversation, Turn
+    from rag.answer.conversation import Conversation
     from rag.answer.generators.follow_up import standalone
+    from rag.base.types import Turn
 
     text = case.text[:100_000]
     standalone(text, [Turn(seeds.QUESTION, seeds.MILL), Turn(text[:500], "Nora Finch.")])

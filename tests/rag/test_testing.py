@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rag.answer.llms import Completion, Message
-from rag.answer.systems import System
+from rag.answer.system import System
 from rag.base.types import Answer, CitedSentence, Hit, Question
 from rag.index.open import open_index
 from rag.retrieval import Retriever

@@ -15,19 +15,9 @@ from autoais.base.errors import FormatError, UserError, check_type, json_kind, u
 from autoais.base.io.jsonl import field, parse_object
 from autoais.base.labels import Labelled
 from autoais.base.types import Attribution, Judge, Judgement, Verdict, nothing_to_judge
-from autoais.meta.evaluate import (
-    ESTIMATES,
-    Bools,
-    Floats,
-    Numbers,
-    balanced_accuracy,
-    calibration_error,
-    group_keys,
-    judged,
-    macro_f1,
-    one_class,
-)
+from autoais.meta.evaluate import ESTIMATES, Bools, Floats, Numbers, calibration_error, group_keys, judged
 from autoais.meta.logistic import fit_logistic
+from autoais.metrics.classification import balanced_accuracy, macro_f1, one_class
 from autoais.metrics.intervals import average as average_interval
 from autoais.metrics.intervals import difference, number_of, together
 

@@ -141,7 +141,7 @@ def _labels(rate: Rate) -> dict[str, Any]:
 def _agreement(pairs: Sequence[tuple[bool, bool | None]]) -> dict[str, Any]:
     import numpy as np
 
-    from autoais.meta.evaluate import cohen_kappa, macro_f1
+    from autoais.metrics.classification import cohen_kappa, macro_f1
 
     decided = [(truth, said) for truth, said in pairs if said is not None]
     result: dict[str, Any] = {"n": len(decided), "undecided": len(pairs) - len(decided)}

@@ -10,8 +10,8 @@ from autoais.base.errors import UserError
 from autoais.base.labels import Labelled
 from autoais.base.types import nothing_to_judge
 from autoais.judges.minilm import FEATURES, MiniLMJudge
-from autoais.meta.evaluate import macro_f1, roc_auc
 from autoais.meta.logistic import fit_logistic
+from autoais.metrics.classification import macro_f1, roc_auc
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -15,7 +15,7 @@ from autoais.base.markers.grammar import parse
 from autoais.base.text.claims import applicable
 from autoais.base.types import Judge
 from rag.answer.attribution.attributor import Attributor
-from rag.answer.systems import System
+from rag.answer.system import System
 from rag.base.errors import QuestionError, UsageError
 from rag.base.types import Answer, CitedSentence, Hit, Question
 from rag.retrieval import Retriever

@@ -3,7 +3,7 @@
 from rag.answer.generators.labelled import ask_about
 from rag.answer.llms import LanguageModel
 from rag.answer.llms.prompts import Prompt
-from rag.answer.systems import System
+from rag.answer.system import System
 from rag.base.types import Answer, Question
 
 _PROMPT = "closed-book.v1"

@@ -6,13 +6,13 @@ of the earlier turns.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoais.base.io.jsonl import field, read_objects
 from autoais.base.text.words import STOP_WORDS, content_stems, word_spans, words
 from rag.base.errors import FormatError
+from rag.base.types import Turn
 
 if TYPE_CHECKING:
     from rag.answer.llms import LanguageModel
@@ -54,14 +54,6 @@ _VERBS = frozenset(
 )
 # "there" that refers to no place: "is there a bridge", "there were".
 _EXISTENTIAL = re.compile(r"\b(?:is|are|was|were|be|been)\s+there\b|\bthere\s+(?:is|are|was|were|be)\b", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A question and its answer."""
-
-    question: str
-    answer: str
 
 
 def read_history(path: Path) -> list[Turn]:

@@ -10,7 +10,7 @@ from rag.answer.attribution.titles import Titles
 from rag.answer.generators.labelled import ask_about
 from rag.answer.llms import LanguageModel
 from rag.answer.llms.prompts import Prompt
-from rag.answer.systems import System
+from rag.answer.system import System
 from rag.base.errors import QuestionError
 from rag.base.types import Answer, Hit, Question, Unresolved
 from rag.retrieval import Retriever

@@ -22,7 +22,8 @@ from rag.answer.attribution.repair import Repaired
 from rag.answer.llms import cost
 from rag.answer.llms.prompts import Prompt
 from rag.answer.specs import SystemSpec, distinct
-from rag.answer.systems import DEFAULT_PROMPT, RetrieveThenRead, System, answer_or_abstain, in_order, open_system
+from rag.answer.system import RetrieveThenRead, System, answer_or_abstain, in_order
+from rag.answer.systems import DEFAULT_PROMPT, open_system
 from rag.base.errors import RagError, check_list, check_type
 from rag.base.journal import Journal, pending
 from rag.base.progress import Progress, no_progress

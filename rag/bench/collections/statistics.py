@@ -10,7 +10,7 @@ from autoais.base.text.folding import questions_key
 from autoais.base.types import Support
 from autoais.formats.human_ratings.ratings import SIMULATED_LABELS
 from autoais.metrics.rates import Rate
-from rag.commands.display import counted
+from rag.base.terminal import counted
 
 Part = Callable[[CitedAnswer], bool]
 

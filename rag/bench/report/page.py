@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from rag.base.terminal import counted
 from rag.bench.html import Image, csp_hash, percent_range, rendered, shown_figures
 from rag.bench.items import Item, ItemPassage
 from rag.bench.predictions import DID_NOT_FIT
 from rag.bench.report.figures import WAY_NAMES
 from rag.bench.report.tables import HEADLINE, MEANINGS, metric_of
 from rag.bench.results import Group
-from rag.commands.display import counted
 
 _SIGNS = dict(zip(WAY_NAMES, "✔◐▲✘○●?", strict=True))  # as in page.js
 _LIGHT = ("right_attributed", "wrong_unattributed", "refused_wrong")  # dark bars with light numbers

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from autoais.base.engines import Engine
 from rag.base.errors import RagError
-from rag.retrieval.encoders import BATCH, Encoder, open_here
+from rag.retrieval.encoders.kinds import BATCH, Encoder, open_here
 
 if TYPE_CHECKING:
     import numpy as np

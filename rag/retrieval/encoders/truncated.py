@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag.base.errors import RagError
-from rag.retrieval.encoders import open_here
+from rag.retrieval.encoders.kinds import open_here
 
 if TYPE_CHECKING:
     import numpy as np

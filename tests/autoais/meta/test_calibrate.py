@@ -30,8 +30,9 @@ from autoais.meta.calibrate import (
     fit,
     read_calibration,
 )
-from autoais.meta.evaluate import balanced_accuracy, evaluate, macro_f1
+from autoais.meta.evaluate import evaluate
 from autoais.meta.logistic import fit_logistic
+from autoais.metrics.classification import balanced_accuracy, macro_f1
 from tests.autoais.meta.test_meta import EVIDENCE, NO, YES, Told, told, write
 from tests.conftest import Command, one_line_error
 

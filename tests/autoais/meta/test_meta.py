@@ -24,20 +24,16 @@ from autoais.judges.options import parse_options
 from autoais.meta import correlation
 from autoais.meta.correlation import kendall_tau_b, pearson, spearman
 from autoais.meta.evaluate import (
-    balanced_accuracy,
     calibration_error,
-    cohen_kappa,
     estimates_of,
     evaluate,
     judged,
-    macro_f1,
     reliability,
-    roc_auc,
-    roc_curve,
     rows_by_set,
     without_texts,
 )
 from autoais.meta.plot import reliability_svg
+from autoais.metrics.classification import balanced_accuracy, cohen_kappa, macro_f1, roc_auc, roc_curve
 from autoais.metrics.intervals import clopper_pearson
 from tests.chat_server import running
 from tests.conftest import Command, one_line_error, present

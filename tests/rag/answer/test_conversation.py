@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from rag.answer.conversation import Conversation, Turn
+from rag.answer.conversation import Conversation
 from rag.answer.llms import LANGUAGE_MODELS, LanguageModel
-from rag.answer.systems import System
+from rag.answer.system import System
 from rag.base import config
 from rag.base.errors import QuestionError, RagError, UsageError, UserError
-from rag.base.types import Answer, CitedSentence, Question
+from rag.base.types import Answer, CitedSentence, Question, Turn
 from rag.commands.display import converse
 from rag.testing import ScriptedModel
 

@@ -20,7 +20,8 @@ from rag.answer.generators.cited import Cited
 from rag.answer.generators.extractive import Extractive
 from rag.answer.llms import ModelError
 from rag.answer.llms.prompts import Prompt
-from rag.answer.systems import Options, RetrieveThenRead, answer_each, in_order, open_system
+from rag.answer.system import RetrieveThenRead, answer_each, in_order
+from rag.answer.systems import Options, open_system
 from rag.base.errors import RagError
 from rag.base.journal import Journal
 from rag.base.types import Answer, Question

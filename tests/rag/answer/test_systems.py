@@ -8,7 +8,8 @@ from autoais.base.text.folding import normalize_answer
 from rag.answer.generators.first_passage import FirstPassage
 from rag.answer.generators.passage_reader import PassageReader
 from rag.answer.llms import LANGUAGE_MODELS
-from rag.answer.systems import SYSTEMS, System, answer_or_abstain, list_systems, open_system
+from rag.answer.system import System, answer_or_abstain
+from rag.answer.systems import SYSTEMS, list_systems, open_system
 from rag.base.errors import RagError, UsageError
 from rag.base.types import Answer, CitedSentence, Hit, Passage, Question
 from rag.index.open import open_index

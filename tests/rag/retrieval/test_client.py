@@ -14,7 +14,7 @@ import pytest
 import rag as library
 from autoais.base.answers import to_row
 from autoais.base.types import Judgement, Span, Verdict
-from rag.answer.conversation import Turn
+from rag.answer.served import ServedSystem
 from rag.base.errors import (
     AuthenticationError,
     BusyError,
@@ -24,8 +24,8 @@ from rag.base.errors import (
     TimeLimitError,
     UsageError,
 )
-from rag.base.types import Answer, Passage, Question
-from rag.retrieval.client import Client, ServedSystem
+from rag.base.types import Answer, Passage, Question, Turn
+from rag.retrieval.client import Client
 from tests.conftest import Command, one_line_error
 from tests.local_server import LocalServer, Quiet
 

@@ -27,7 +27,8 @@ from rag.index.recipes import Recipe, read_recipe
 from rag.index.update import update
 from rag.retrieval import carry_parts, dense
 from rag.retrieval import vector_index as engine
-from rag.retrieval.encoders import ENCODERS, open_encoder
+from rag.retrieval.encoders import open_encoder
+from rag.retrieval.encoders.kinds import ENCODERS
 from rag.retrieval.vector_index import KINDS, Searcher, choose_settings, estimate, pick
 from rag.retrieval.vectors import StoredVectors, write_file
 from rag.testing import check_encoder, check_retriever

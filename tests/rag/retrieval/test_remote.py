@@ -171,7 +171,7 @@ def test_options_and_turns(url: str, shelf: Path) -> None:
     far, near = client.ask(asked, recipe="bm25", k=2), library.ask(asked, shelf, recipe="bm25", k=2)
     assert (far.system, far.sentences, len(far.hits)) == (near.system, near.sentences, 2)
     assert client.ask(asked, min_confidence=1).abstained
-    from rag.answer.conversation import Turn
+    from rag.base.types import Turn
 
     followed = client.ask("When did she move to Paris?", history=[Turn(asked, "Marie Curie was born in Warsaw.")])
     assert "Curie" in followed.question.text

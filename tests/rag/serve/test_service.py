@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from autoais.base.types import Verdict
-from rag.answer.conversation import Turn
 from rag.answer.systems import Options, open_system
 from rag.api import add_to_index, open_index
 from rag.base.errors import BusyError, NotFoundError, QuestionError, RagError, TimeLimitError, UsageError
-from rag.base.types import Passage
+from rag.base.types import Passage, Turn
 from rag.commands.serve import named_systems
 from rag.index.index import Index
 from rag.serve import Asked, Limits, Service

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.answer.generators.follow_up import Turn, names, read_history, standalone
+from rag.answer.generators.follow_up import names, read_history, standalone
 from rag.answer.llms import ModelError
 from rag.base.errors import FormatError
+from rag.base.types import Turn
 from rag.testing import ScriptedModel
 from tests.conftest import Command, one_line_error
 

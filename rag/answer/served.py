@@ -1,0 +1,36 @@
+"""A system of a server as a `System` of this process."""
+
+from collections.abc import Iterator
+from typing import Unpack
+
+from rag.answer.system import System
+from rag.base.types import Answer, Question
+from rag.retrieval.client import AskOptions, Client
+
+
+class ServedSystem(System):
+    """A system of a server, for code that takes a `System`.
+
+    The name holds the address of the server; the answers name the system itself.
+    """
+
+    def __init__(self, client: Client, system: str | None = None, **options: Unpack[AskOptions]) -> None:
+        self._client, self._system, self._options = client, system, options
+
+    @property
+    def name(self) -> str:
+        """The system as it was asked for, and the server."""
+        return f"{self._system or 'default'}@{self._client.url}"
+
+    @property
+    def streams(self) -> bool:
+        """Whether the answer can arrive in pieces."""
+        return True
+
+    def respond(self, question: Question) -> Answer:
+        """Ask the server."""
+        return self._client.ask(question, system=self._system, **self._options)
+
+    def stream(self, question: str | Question) -> Iterator[str | Answer]:
+        """Yield the text in pieces as the server writes it; then the answer."""
+        return self._client.stream(question, system=self._system, **self._options)

@@ -1,0 +1,210 @@
+"""What a system is: it answers questions with citations, one or many, whole or while it writes."""
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
+from typing import Protocol, TypeVar, runtime_checkable
+
+from autoais.base.models.pace import Pace
+from rag.answer.generators import Generator, Growing, Streaming, changed_partials
+from rag.base.errors import QuestionError, check_list, check_type
+from rag.base.types import Answer, Hit, Question
+from rag.retrieval import Retriever
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+_AHEAD = 4  # items for each that is worked on, while the first of them is not done
+
+
+class System(ABC):
+    """Answers questions. A subclass defines `name` and `respond`; callers use `ask`, `answer` and `stream`."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Identifies everything that can change an answer."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether `stream` yields the text as it is written; if not, it yields the text whole."""
+        return False
+
+    @abstractmethod
+    def respond(self, question: Question) -> Answer:
+        """Answer one question; raises `QuestionError` if it cannot be searched."""
+
+    def ask(self, question: str | Question) -> Answer:
+        """Answer one question, which may be a plain string."""
+        return self.respond(_as_question(question, 1))
+
+    def answer(self, questions: Iterable[str | Question]) -> Iterator[Answer]:
+        """Answer questions lazily, in order; abstains where a question cannot be searched.
+
+        Raises `UsageError` for a string instead of a list.
+        """
+        check_list("questions", questions, "a list of strings or Questions")
+        asked = (_as_question(question, number) for number, question in enumerate(questions, 1))
+        return (answer_or_abstain(self, question) for question in asked)
+
+    def stream(self, question: str | Question) -> Iterator[str | Answer]:
+        """Yield the text in pieces as it is written, or whole if the system cannot stream; then the answer.
+
+        A piece may be empty: while a model is silent, a caller can so stop the work.
+        """
+        answer = self.ask(question)
+        yield from (str(answer), answer)
+
+    def partials(self, question: str | Question) -> Iterator[Answer]:
+        """Yield the answer so far while it is written, if the system can; last, the answer of `ask`.
+
+        An answer so far has the sentences that are complete, with their citations; they stay as they are. It is yielded
+        at each piece of text, the same object if it has not grown, so that a caller can stop the work.
+        """
+        yield self.ask(question)
+
+
+def _as_question(question: str | Question, number: int) -> Question:
+    if isinstance(question, Question):
+        return question
+    check_type("question", question, "a string or a Question (a system's method `answer` takes a list)", str)
+    return Question(f"q{number}", question)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieveThenRead(System):
+    """Searches with the question and reads the hits (retrieve-then-read, Bohnet et al. 2022)."""
+
+    retriever: Retriever
+    generator: Generator
+    k: int
+    _searching: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """Retriever, depth and generator."""
+        return f"{self.retriever.name}@{self.k}+{self.generator.name}"
+
+    @property
+    def streams(self) -> bool:
+        """Whether the generator streams."""
+        return isinstance(self.generator, Streaming)
+
+    def respond(self, question: Question) -> Answer:
+        """Search, then read."""
+        return replace(self.generator.generate(question, self._hits(question)), system=self.name)
+
+    def stream(self, question: str | Question) -> Iterator[str | Answer]:
+        """Yield the generator's text in pieces, or whole if it cannot stream; then the answer."""
+        asked = _as_question(question, 1)
+        hits = self._hits(asked)
+        if not isinstance(self.generator, Streaming):
+            answer = replace(self.generator.generate(asked, hits), system=self.name)
+            yield from (str(answer), answer)
+            return
+        for piece in self.generator.stream(asked, hits):
+            yield replace(piece, system=self.name) if isinstance(piece, Answer) else piece
+
+    def partials(self, question: str | Question) -> Iterator[Answer]:
+        """Yield the generator's answer so far, if it can show one; then the answer."""
+        asked = _as_question(question, 1)
+        if not isinstance(self.generator, Growing):
+            yield self.respond(asked)
+            return
+        partials = self.generator.partials(asked, self._hits(asked))
+        yield from changed_partials(partials, lambda answer: replace(answer, system=self.name))
+
+    def _hits(self, question: Question) -> list[Hit]:
+        with self._searching:  # not every engine is thread-safe
+            (hits,) = self.retriever.search([question.text], self.k)
+        return hits
+
+
+def answer_or_abstain(system: System, question: Question) -> Answer:
+    """The system's answer; for a question that cannot be searched, an abstention with the reason."""
+    try:
+        return system.respond(question)
+    except QuestionError as error:
+        return Answer(question, "", (), (), system.name, abstained=True, reason=str(error))
+
+
+@runtime_checkable
+class Several(Protocol):
+    """A system that answers several questions at once in its own way, such as on a cluster."""
+
+    def answer_each(self, questions: Iterable[Question]) -> Iterator[tuple[Answer, float]]:
+        """Yield the answer (`answer_or_abstain`) and the seconds it took for each question, in order."""
+        ...
+
+
+def answer_each(
+    system: System, questions: Iterable[Question], concurrency: int | str | Pace = 1
+) -> Iterator[tuple[Answer, float]]:
+    """Yield the answer (`answer_or_abstain`) and the seconds it took for each question, in order.
+
+    Several questions are answered at once as `in_order` does. A system that answers several at once (`Several`) does so
+    instead.
+    """
+    if isinstance(system, Several):
+        return system.answer_each(questions)
+    return in_order(timed(system), questions, concurrency)
+
+
+def timed(system: System) -> Callable[[Question], tuple[Answer, float]]:
+    """A function that returns the answer to a question (`answer_or_abstain`), and the seconds it took."""
+
+    def work(question: Question) -> tuple[Answer, float]:
+        started = time.perf_counter()
+        return answer_or_abstain(system, question), time.perf_counter() - started
+
+    return work
+
+
+def in_order(work: Callable[[In], Out], items: Iterable[In], concurrency: int | str | Pace = 1) -> Iterator[Out]:
+    """Yield the result of each item in order; up to `concurrency` are worked on at once, in threads.
+
+    `auto` lets the model server that the work asks decide (`Pace`); work that asks none is done one at a time. While
+    an item is slow, later ones are worked on, up to four times as many as at once; a run that is stopped loses those.
+    """
+    pace = concurrency if isinstance(concurrency, Pace) else Pace(concurrency)
+
+    def paced(item: In) -> Out:
+        with pace.here():
+            return work(item)
+
+    waiting: deque[Future[Out]] = deque()
+    finished: SimpleQueue[None] = SimpleQueue()
+    running = 0
+    for item in items:
+        if pace.at_once == 1 and not running:
+            yield paced(item)  # in this thread, which Ctrl-C ends
+            continue
+        waiting.append(_started(paced, item, finished))
+        running += 1
+        while running and (running >= pace.at_once or len(waiting) >= _AHEAD * pace.at_once):
+            finished.get()
+            running -= 1
+            while waiting and waiting[0].done():
+                yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _started(work: Callable[[In], Out], item: In, finished: "SimpleQueue[None]") -> "Future[Out]":
+    """Start the work in a daemon thread: at exit, Python would wait for the threads of a pool."""
+    future: Future[Out] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work(item))
+        except BaseException as error:  # noqa: BLE001  (raised by future.result())
+            future.set_exception(error)
+        finished.put(None)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future

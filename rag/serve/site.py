@@ -1,0 +1,64 @@
+"""What all pages share: the service, the templates, and how errors are shown."""
+
+from collections.abc import Awaitable, Callable
+
+from markupsafe import Markup
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rag.base.errors import UserError
+from rag.serve.http import retry_of, told_of
+from rag.serve.service import Service
+from rag.serve.views import SIGNS
+from rag.web.pages import Pages, sentence
+
+_TOLD = {
+    "supported": "what is cited says all of it",
+    "not_enough": "what is cited says only a part of it, or nothing is cited",
+    "contradicted": "what is cited says something else",
+    "undecided": "the judge cannot tell",
+    "no_claim": "a question or an instruction, which needs no source",
+}
+_SESSIONS = {"rag-session", "__Host-rag-session"}  # cookies of `rag.serve.gate`
+
+
+class Site:
+    """What all pages share: the service, the templates, and how errors are shown."""
+
+    def __init__(self, service: Service, *, uploads: bool = False) -> None:
+        self.service = service
+        self.pages = Pages("rag.web", "rag.serve")
+        self._tabs = [("/", "Ask"), ("/check", "Check"), ("/compare", "Compare")]
+        if uploads:
+            self._tabs.append(("/documents", "Documents"))
+        self._signs = [(kind.value, *signs, _TOLD[kind.value]) for kind, signs in SIGNS.items()]
+
+    def page(self, request: Request, template: str, here: str, *, status: int = 200, **values: object) -> Response:
+        """Return a page; `here` is the name of its tab."""
+        shared = {
+            "tabs": self._tabs,
+            "here": here,
+            "signs": self._signs,
+            "judge": self.service.judge_name,
+            "signed_in": bool(request.cookies.keys() & _SESSIONS),
+        }
+        return self.pages.page(f"serve/{template}", shared | values, status=status)
+
+    def part(self, template: str, **values: object) -> Markup:
+        """Return a part of a page."""
+        return Markup(self.pages.render(f"serve/{template}", values))
+
+    def guarded(self, endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """Return the endpoint with its errors shown as pages."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await endpoint(request)
+            except UserError as error:
+                status, _, message = told_of(error)
+                return self.pages.error(status, sentence(message), retry_of(status))
+            except HTTPException as error:
+                return self.pages.error(error.status_code, error.detail, error.headers)
+
+        return answer
