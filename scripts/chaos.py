@@ -1,4 +1,4 @@
-"""Injects faults into commands that write files, and checks that nothing is lost: `make chaos`.
+"""Injects faults into commands that write files, and checks that nothing is lost: `make long-tests`.
 
     python -m scripts.chaos [--sample N] [--seed N] [--only SCENARIO] [--jobs N] [--out REPORT]
 

@@ -1,4 +1,4 @@
-"""Feeds broken inputs to what reads files, questions and replies: `make fuzz`.
+"""Feeds broken inputs to what reads files, questions and replies: `make long-tests`.
 
     python -m scripts.fuzz [--cases N] [--seed N] [--only TARGET] [--case N] [--out REPORT]
 

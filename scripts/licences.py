@@ -1,6 +1,6 @@
 """Writes the table of packages and their licences into docs/licences.md, from what is installed.
 
-make licences
+    python -m scripts.licences
 """
 
 import re

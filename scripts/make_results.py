@@ -1,4 +1,4 @@
-"""Writes `docs/results.md`: all systems side by side, from benchmark runs (`make results`: hours), and what
+"""Writes `docs/results.md`: all systems side by side, from benchmark runs (`scripts/make_all_results.sh`: hours), and what
 `scripts/own_documents.py` measured over documents.
 
     python -m scripts.make_results references QUESTIONS --out FILE    # reference answers, as predictions

@@ -1,4 +1,4 @@
-"""A few of the faults of `make chaos`."""
+"""A few of the faults of `make long-tests`."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""A few of the cases of `make fuzz`, and that it notices what it looks for."""
+"""A few of the cases of `make long-tests`, and that it notices what it looks for."""
 
 import time
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Scorers for other evaluators, inside the real packages; `make integrations` installs them and runs these tests."""
+"""Scorers for other evaluators, inside the real packages; `make test-extras` installs them and runs these tests."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ NOT_SUPPORTED = "not supported by [2] c#1: 'Warsaw has nine opera houses.'"
 def needed(module: str, package: str) -> ModuleType:
     """Return the module, or skip if its package is not there; one that is there but does not start is a failure."""
     if find_spec(module.split(".")[0]) is None:
-        pytest.skip(f"needs {package}: make integrations")
+        pytest.skip(f"needs {package}: make test-extras")
     return import_module(module)
 
 

@@ -1,4 +1,4 @@
-"""Passages and answers inside the real LangChain, LlamaIndex and Haystack; `make integrations` installs them."""
+"""Passages and answers inside the real LangChain, LlamaIndex and Haystack; `make test-extras` installs them."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ UNANSWERED = "How tall is the lighthouse of Alexandria?"
 def needed(module: str, package: str) -> ModuleType:
     """Return the module, or skip if its package is not there; one that is there but does not start is a failure."""
     if find_spec(package) is None:
-        pytest.skip(f"needs {package}: make integrations")
+        pytest.skip(f"needs {package}: make test-extras")
     return import_module(module)
 
 
