@@ -1,6 +1,4 @@
-"""Writes the table of packages and their licences into docs/licences.md, from what is installed.
-
-    python -m scripts.licences
+"""Writes the table of packages and their licences into docs/licences.md, from what is installed: `make lock`.
 """
 
 import re

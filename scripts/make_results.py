@@ -1,5 +1,5 @@
-"""Writes `docs/results.md`: all systems side by side, from benchmark runs (`scripts/make_all_results.sh`: hours), and what
-`scripts/own_documents.py` measured over documents.
+"""Writes `docs/results.md`: all systems side by side, from benchmark runs (`scripts/make_all_results.sh`: hours), and
+what `scripts/own_documents.py` measured over documents.
 
     python -m scripts.make_results references QUESTIONS --out FILE    # reference answers, as predictions
     python -m scripts.make_results collect RUN... --out eval/results/systems/NAME.json

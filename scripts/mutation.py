@@ -1,4 +1,4 @@
-"""Changes the evaluator's figures in every small way and counts the changes that no test sees: `python -m scripts.mutation`.
+"""Changes the evaluator's figures in every small way and counts the changes that no test sees: hours.
 
     python -m scripts.mutation [--only MODULE] [--out REPORT]
 
