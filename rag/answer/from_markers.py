@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from autoais.base.markers.grammar import parse
-from rag.answer.attribution.attributor import nearest_sentence
+from rag.answer.word_overlap import nearest_sentence
 from rag.base.errors import check_list, check_type
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Question, Unresolved
 

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import Protocol, TypeVar, runtime_checkable
 
 from autoais.base.models.pace import Pace
-from rag.answer.generators import Generator, Growing, Streaming, changed_partials
+from rag.answer.generator import Generator, Growing, Streaming, changed_partials
 from rag.base.errors import QuestionError, check_list, check_type
 from rag.base.types import Answer, Hit, Question
 from rag.retrieval import Retriever

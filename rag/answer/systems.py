@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.base.errors import first_line
 from autoais.base.registry import Registry
-from rag.answer.generators import Generator
+from rag.answer.generator import Generator
 from rag.answer.system import RetrieveThenRead, System
 from rag.base.errors import RagError, UserError, check_type
 from rag.base.import_paths import import_object, is_import_path
@@ -122,7 +122,7 @@ def _cited_kind(kind: str, requires: str) -> SystemKind:
 
 
 def _closed_book(settings: Settings) -> System:
-    from rag.answer.generators.closed_book import ClosedBook
+    from rag.answer.closed_book import ClosedBook
 
     return ClosedBook(_model(settings, "closed-book"))
 
@@ -130,7 +130,7 @@ def _closed_book(settings: Settings) -> System:
 def _post_hoc(settings: Settings) -> System:
     from autoais.judges.minilm import shipped
     from rag.answer.attribution.post_hoc import AnswerThenAttribute, PostHoc
-    from rag.answer.generators.closed_book import ClosedBook
+    from rag.answer.closed_book import ClosedBook
 
     model = _model(settings, "post-hoc")
     return AnswerThenAttribute(ClosedBook(model), PostHoc(settings.retriever, shipped(), settings.k))
@@ -139,7 +139,7 @@ def _post_hoc(settings: Settings) -> System:
 def _llm_retriever(settings: Settings) -> System:
     from autoais.judges.minilm import shipped
     from rag.answer.attribution.titles import Titles
-    from rag.answer.generators.llm_retriever import ModelAsRetriever
+    from rag.answer.llm_retriever import ModelAsRetriever
 
     model, titles = _model(settings, "llm-retriever"), Titles(settings.index)
     return ModelAsRetriever(model, titles, settings.retriever, shipped(), settings.k)

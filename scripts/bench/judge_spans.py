@@ -35,7 +35,8 @@ from autoais.base.types import Attribution, Judge, Judgement
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.minilm import MiniLMJudge
 from autoais.metrics.intervals import Estimate, mean, ratio
-from rag.answer.attribution.attributor import Attributor, nearest_sentence
+from rag.answer.attribution.attributor import Attributor
+from rag.answer.word_overlap import nearest_sentence
 from rag.base.errors import QuestionError
 from rag.base.types import Passage
 from rag.index.index import Index

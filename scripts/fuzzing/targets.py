@@ -253,10 +253,10 @@ def _read_reply(case: Case) -> None:
     from rag.answer.attribution.attributor import Attributor
     from rag.answer.attribution.revise import ModelRewriter, Reviser
     from rag.answer.attribution.titles import Titles
+    from rag.answer.closed_book import ClosedBook
     from rag.answer.generators.cited import Cited
-    from rag.answer.generators.closed_book import ClosedBook
     from rag.answer.generators.follow_up import standalone
-    from rag.answer.generators.llm_retriever import ModelAsRetriever
+    from rag.answer.llm_retriever import ModelAsRetriever
     from rag.answer.llms.prompts import Prompt
     from rag.base.types import Question, Turn
     from rag.retrieval import open_retriever

@@ -4,12 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import lru_cache
 
 from autoais.base.text.sentences import sentence_spans
-from autoais.base.text.words import content_stems, idf
 from autoais.base.types import Attribution, Judge, Judgement, Span
 from autoais.metrics.short_answers import has_answer
+from rag.answer.word_overlap import shared_weight, word_weights
 from rag.base.types import Citation, Passage
 
 # Chosen on every eighth question of nq_pool_dev (open-nq-pool/post-hoc-constants.json): more pairs gain little.
@@ -66,8 +65,8 @@ class Attributor:
     def nearest(self, claim: str, passages: Sequence[Passage]) -> list[Passage]:
         """The candidates for the judge: the passages that share most of the claim's words, ties in the given order."""
         known = {passage.id: passage for passage in passages if passage.text.strip()}
-        weights = _weights(claim)
-        shares = {key: _share(weights, passage.contents) for key, passage in known.items()}
+        weights = word_weights(claim)
+        shares = {key: shared_weight(weights, passage.contents) for key, passage in known.items()}
         return [known[key] for key in sorted(known, key=lambda key: -shares[key])[: self._candidates]]
 
     def support(self, claim: str, passages: Sequence[Passage], question: str = "") -> SupportingSpan | None:
@@ -94,13 +93,13 @@ class Attributor:
         spans = sentence_spans(passage.text)
         if len(spans) < 2:
             return spans[0] if spans else (0, len(passage.text))
-        claimed, asked = _weights(claim), _weights(question)
+        claimed, asked = word_weights(claim), word_weights(question)
         texts = [passage.text[start:end] for start, end in spans]
         verbatim = [has_answer(text, [claim]) for text in texts]
 
         def promise(at: int) -> tuple[bool, bool, float, float]:
             read = _was_read(spans[at], passage, judgement.evidence)
-            return verbatim[at], read, _share(claimed, texts[at]), _share(asked, texts[at])
+            return verbatim[at], read, shared_weight(claimed, texts[at]), shared_weight(asked, texts[at])
 
         order = sorted(range(len(spans)), key=promise, reverse=True)[:_SENTENCES]  # stable: ties stay in order
         alone = zip(order, self._judged(claim, passage, [spans[at] for at in order], question), strict=True)
@@ -158,33 +157,3 @@ def _probability(judgement: Judgement) -> float:
 def _preference(judgement: Judgement, verbatim: bool) -> tuple[bool, bool, float]:
     """Sort key: attributable first, then spans that contain the claim verbatim, then the more probable ones."""
     return judgement.verdict.ais is not True, not verbatim, -_probability(judgement)
-
-
-def _weights(text: str) -> dict[str, float]:
-    return {stem: idf(stem) for stem in content_stems(text)}
-
-
-def _share(weights: dict[str, float], text: str) -> float:
-    """The share of the weighted words that occur in the text, 0 to 1."""
-    whole = sum(weights.values())
-    stems = set(content_stems(text)) if whole else set()
-    return sum(weight for stem, weight in weights.items() if stem in stems) / whole if whole else 0.0
-
-
-def nearest_sentence(text: str, claim: str) -> tuple[int, int] | None:
-    """The span of the sentence that shares most with a claim, or None if no sentence shares a content word.
-
-    Each shared stem counts once with its idf; ties go to the first sentence.
-    """
-    weights = _weights(claim)
-    best, most = None, 0.0
-    for start, end, stems in _stems(text):
-        shared = sum(sorted(weights[stem] for stem in stems & weights.keys()))  # sorted: float sums depend on order
-        if shared > most:
-            best, most = (start, end), shared
-    return best
-
-
-@lru_cache(256)
-def _stems(text: str) -> tuple[tuple[int, int, frozenset[str]], ...]:
-    return tuple((start, end, frozenset(content_stems(text[start:end]))) for start, end in sentence_spans(text))

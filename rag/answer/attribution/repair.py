@@ -8,7 +8,7 @@ from autoais.base.text.claims import applicable
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.types import Judge
 from rag.answer.attribution.attributor import Attributor
-from rag.answer.generators import Generator, Growing, Streaming, changed_partials
+from rag.answer.generator import Generator, Growing, Streaming, changed_partials
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
 _Judged = dict[CitedSentence, tuple[CitedSentence, Counter[str]]]

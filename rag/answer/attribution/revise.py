@@ -9,9 +9,9 @@ from autoais.base.text.claims import applicable
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.text.words import words
 from rag.answer.attribution.attributor import Attributor
-from rag.answer.generators import Generator, Growing, changed_partials
-from rag.answer.generators.labelled import ask, fields
+from rag.answer.generator import Generator, Growing, changed_partials
 from rag.answer.llms import LanguageModel, ModelError, open_model
+from rag.answer.llms.labelled_replies import ask, fields
 from rag.answer.llms.prompts import Prompt, plain
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 

@@ -9,7 +9,6 @@ from typing import Any
 from autoais.base.markers.grammar import StreamParser, parse
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.text.words import words
-from rag.answer.attribution.attributor import nearest_sentence
 from rag.answer.llms import (
     Completion,
     LanguageModel,
@@ -22,6 +21,7 @@ from rag.answer.llms import (
     without_thoughts,
 )
 from rag.answer.llms.prompts import STOP, Prompt
+from rag.answer.word_overlap import nearest_sentence
 from rag.base.errors import RagError
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Question, Unresolved
 

@@ -88,8 +88,8 @@ def standalone(question: str, history: Sequence[Turn], model: "LanguageModel | N
 
 def _by_model(question: str, turns: Sequence[Turn], model: "LanguageModel") -> str | None:
     """The model's question; None if it is empty, too long, or has a word of neither the history nor the question."""
-    from rag.answer.generators.labelled import ask, fields
     from rag.answer.llms import ModelError
+    from rag.answer.llms.labelled_replies import ask, fields
     from rag.answer.llms.prompts import Prompt, plain
 
     lines = ((f"Question: {plain(turn.question)}", f"Answer: {plain(turn.answer[:500])}") for turn in turns)

@@ -13,11 +13,11 @@ from rag.answer.attribution.post_hoc import AnswerThenAttribute, PostHoc
 from rag.answer.attribution.repair import Repaired
 from rag.answer.attribution.revise import ModelRewriter, Revised, Reviser, preserved
 from rag.answer.attribution.titles import Titles, title_similarity
+from rag.answer.closed_book import ClosedBook
 from rag.answer.generators.cited import Cited
-from rag.answer.generators.closed_book import ClosedBook
-from rag.answer.generators.labelled import fields
-from rag.answer.generators.llm_retriever import ModelAsRetriever
+from rag.answer.llm_retriever import ModelAsRetriever
 from rag.answer.llms import ModelError
+from rag.answer.llms.labelled_replies import fields
 from rag.answer.llms.prompts import Prompt
 from rag.answer.systems import open_system
 from rag.base.errors import RagError

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from autoais.base.answers import CitedAnswer
 from autoais.base.errors import first_line
 from autoais.metrics.extractive import extractive
-from rag.answer.attribution.attributor import nearest_sentence
+from rag.answer.word_overlap import nearest_sentence
 from rag.base.errors import RagError
 from rag.bench.collections.statistics import Statistics, whole_labels
 

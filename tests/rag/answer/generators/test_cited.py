@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.base.markers.grammar import parse
-from rag.answer.attribution.attributor import nearest_sentence
-from rag.answer.generators import Generator, Streaming
+from rag.answer.generator import Generator, Streaming
 from rag.answer.generators.cited import Cited
 from rag.answer.llms import LanguageModel, Message, ModelError
 from rag.answer.llms.prompts import Prompt
+from rag.answer.word_overlap import nearest_sentence
 from rag.base.errors import RagError
 from rag.base.types import Answer, Hit, Passage, Question
 from rag.testing import ScriptedModel

@@ -7,8 +7,8 @@ from autoais.base.text.claims import applicable
 from autoais.base.types import Judge
 from rag.answer.attribution.attributor import Attributor
 from rag.answer.attribution.titles import Titles
-from rag.answer.generators.labelled import ask_about
 from rag.answer.llms import LanguageModel
+from rag.answer.llms.labelled_replies import ask_about
 from rag.answer.llms.prompts import Prompt
 from rag.answer.system import System
 from rag.base.errors import QuestionError

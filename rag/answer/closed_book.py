@@ -1,7 +1,7 @@
 """A model that answers from memory: the baseline without attribution, and the first step of post-hoc attribution."""
 
-from rag.answer.generators.labelled import ask_about
 from rag.answer.llms import LanguageModel
+from rag.answer.llms.labelled_replies import ask_about
 from rag.answer.llms.prompts import Prompt
 from rag.answer.system import System
 from rag.base.types import Answer, Question
