@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-_LARGEST = 150_000  # bytes
+_MAX_BYTES = 150_000  # bytes
 
 
 @contextmanager
@@ -42,8 +42,8 @@ def chromium() -> Iterator["Browser"]:
     """Start Chromium, and end it."""
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
 
@@ -54,9 +54,9 @@ def save(page: "Page", target: Path, colours: int) -> None:
 
     target.parent.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=target)
-    with Image.open(target) as drawn:
-        few = drawn.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
-    few.save(target, optimize=True)
+    with Image.open(target) as image:
+        small_image = image.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+    small_image.save(target, optimize=True)
     size = target.stat().st_size
-    assert size < _LARGEST, f"{target} has {size:,} bytes"
+    assert size < _MAX_BYTES, f"{target} has {size:,} bytes"
     print(f"{target} {size:,} bytes")

@@ -36,8 +36,30 @@ from rag.answer.answer_files import answer_file
 from rag.bench.collections import build_collection, open_collection
 from rag.index.listing import files_of
 
-DURABLE = ("fsync", "fdatasync", "rename", "renameat", "renameat2", "ftruncate", "unlink", "unlinkat", "mkdir", "rmdir")
-WRITING = ("write", "pwrite64", "writev", "ftruncate", "fallocate", "mkdir", "rename", "renameat", "renameat2", "fsync")
+DURABLE_CALLS = (
+    "fsync",
+    "fdatasync",
+    "rename",
+    "renameat",
+    "renameat2",
+    "ftruncate",
+    "unlink",
+    "unlinkat",
+    "mkdir",
+    "rmdir",
+)
+WRITE_CALLS = (
+    "write",
+    "pwrite64",
+    "writev",
+    "ftruncate",
+    "fallocate",
+    "mkdir",
+    "rename",
+    "renameat",
+    "renameat2",
+    "fsync",
+)
 NOT_REACHED = ""
 SECONDS = 120
 STRACE = ("strace", "-f", "-qq", "--seccomp-bpf")  # with the filter, only the calls that are traced stop the command
@@ -101,7 +123,7 @@ def run_without_fault(scenario: Scenario, template: Path) -> tuple[str, dict[str
     with tempfile.TemporaryDirectory() as temporary:
         folder, log = Path(temporary) / "work", Path(temporary) / "log"
         shutil.copytree(template, folder)
-        calls = ",".join(sorted({*DURABLE, *WRITING}))
+        calls = ",".join(sorted({*DURABLE_CALLS, *WRITE_CALLS}))
         process = run(scenario.command, folder, *STRACE, "-e", f"trace={calls}", "-o", str(log))
         if process.returncode:
             raise SystemExit(f"error: {scenario.name} fails without a fault: {process.stderr.strip()[-300:]}")
@@ -117,9 +139,9 @@ def run_without_fault(scenario: Scenario, template: Path) -> tuple[str, dict[str
 
 def faults(counts: dict[str, int]) -> list[Fault]:
     """Every fault of a command that makes so many calls."""
-    calls = [*DURABLE, *(call for call in WRITING if call not in DURABLE)]
+    calls = [*DURABLE_CALLS, *(call for call in WRITE_CALLS if call not in DURABLE_CALLS)]
     kills = [Fault(call, nth, True) for call in calls for nth in range(1, counts.get(call, 0) + 1)]
-    full = [Fault(call, nth, False) for call in WRITING for nth in range(1, counts.get(call, 0) + 1)]
+    full = [Fault(call, nth, False) for call in WRITE_CALLS for nth in range(1, counts.get(call, 0) + 1)]
     return kills + full
 
 

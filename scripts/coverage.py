@@ -178,11 +178,11 @@ def judge(rng: np.random.Generator, n: int, *, figure: str, correlation: float, 
     return truth, intervals.interval(JUDGE[figure](*draw_judgements(rng, n, correlation=correlation)))
 
 
-def rare(rng: np.random.Generator, n: int, *, right: float, refused: float) -> Draw:
+def rare(rng: np.random.Generator, n: int, *, right: float, rejects: float) -> Draw:
     """Balanced accuracy where one claim in ten is a yes (at least three); a yes is found with `right`."""
     truth = np.arange(n) < max(3, n // 10)
-    verdicts = np.where(truth, rng.random(n) < right, rng.random(n) >= refused)
-    return (right + refused) / 2, intervals.interval(evaluate._balanced_accuracy(truth, verdicts, np.arange(n)))
+    verdicts = np.where(truth, rng.random(n) < right, rng.random(n) >= rejects)
+    return (right + rejects) / 2, intervals.interval(evaluate._balanced_accuracy(truth, verdicts, np.arange(n)))
 
 
 def small_set(rng: np.random.Generator, n: int, *, p: float) -> Draw:
@@ -217,9 +217,9 @@ def cases() -> Iterator[tuple[str, str, Callable[[np.random.Generator, int], Dra
         yield "difference of shares", f"only A {a}, only B {b}", partial(difference, a=a, b=b)
     for name in ("answer F1: 60 % 0, 20 % 1", "uniform", "reciprocal rank", "beta(.2, 5), skewness 3.3"):
         yield "difference of means", name, partial(mean_difference, name=name)
-    for right, refused in ((0.95, 0.5), (0.9, 0.8), (0.98, 0.7)):
-        sampler = partial(rare, right=right, refused=refused)
-        yield "balanced accuracy, one in ten yes", f"{right} of yes, {refused} of no", sampler
+    for right, rejects in ((0.95, 0.5), (0.9, 0.8), (0.98, 0.7)):
+        sampler = partial(rare, right=right, rejects=rejects)
+        yield "balanced accuracy, one in ten yes", f"{right} of yes, {rejects} of no", sampler
     for p in (0.5, 0.9, 0.95, 0.98):
         yield "average of a small set and 300", f"small set {p}", partial(small_set, p=p)
     for p, passes, rejects in ((0.5, 0.3, 0.2), (0.5, 0.05, 0.05), (0.9, 0.3, 0.2), (0.9, 0.05, 0.02)):

@@ -24,7 +24,7 @@ PACKAGE = "borgbackup-doc"
 PAGES = "usr/share/doc/borgbackup/html"
 
 
-def downloaded(to: Path) -> bool:
+def download(to: Path) -> bool:
     """Unpack the pages of Debian's package in the folder; returns False if it cannot be had."""
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         return False
@@ -56,11 +56,11 @@ def main(
 ) -> None:
     """Build what is missing, then serve until Ctrl-C."""
     indexes = {"handbook": rag.open_index()}
-    documents, built = work / "borg", work / "borg.index"
-    if not built.exists() and (documents.exists() or downloaded(documents)):
-        rag.build_index(documents, to=built, include=["**/*.html"])
-    if built.exists():
-        indexes["borg"] = rag.open_index(built)
+    documents, index = work / "borg", work / "borg.index"
+    if not index.exists() and (documents.exists() or download(documents)):
+        rag.build_index(documents, to=index, include=["**/*.html"])
+    if index.exists():
+        indexes["borg"] = rag.open_index(index)
     else:
         print(f"{PACKAGE} cannot be downloaded (apt-get); the page has the handbook only")
     if browser:

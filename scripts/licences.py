@@ -18,43 +18,43 @@ _SHORT = {
     "ISC License (ISCL)": "ISC",
     "The Unlicense (Unlicense)": "Unlicense",
 }
-_UNSAID = {"pgserver": "Apache-2.0"}  # of the licence file in the package, whose metadata name none
+_LICENCE_FILES = {"pgserver": "Apache-2.0"}  # of the licence file in the package, whose metadata name none
 
 
 def pins(name: str) -> dict[str, list[str]]:
     """The versions of each package in a lock file: several if they depend on the system."""
-    found: dict[str, list[str]] = {}
+    versions: dict[str, list[str]] = {}
     for package, version in _PIN.findall((ROOT / name).read_text("utf-8")):
-        found.setdefault(package, []).append(version)
-    return found
+        versions.setdefault(package, []).append(version)
+    return versions
 
 
 def licence_of(package: str) -> str:
     """The licence that a package names, "not installed here" if it is for another system."""
     try:
-        found = metadata(package)
+        package_metadata = metadata(package)
     except PackageNotFoundError:
         return "not installed here"
-    return _UNSAID.get(package) or _named(found)
+    return _LICENCE_FILES.get(package) or _licence_name(package_metadata)
 
 
-def _named(found: PackageMetadata) -> str:
-    said = found.json
-    classifiers = [c.rpartition(" :: ")[2] for c in said.get("classifier", ()) if c.startswith("License")]
-    known = [c for c in classifiers if c != "OSI Approved"]
-    first = str(said.get("license", "")).strip().splitlines()[:1]
-    own = str(said.get("license_expression", "")) or ", ".join(_SHORT.get(c, c) for c in known) or "".join(first)
-    return " ".join(own.split())[:80] or "not named"
+def _licence_name(package_metadata: PackageMetadata) -> str:
+    fields = package_metadata.json
+    classifiers = [c.rpartition(" :: ")[2] for c in fields.get("classifier", ()) if c.startswith("License")]
+    names = [c for c in classifiers if c != "OSI Approved"]
+    first = str(fields.get("license", "")).strip().splitlines()[:1]
+    name = str(fields.get("license_expression", "")) or ", ".join(_SHORT.get(c, c) for c in names) or "".join(first)
+    return " ".join(name.split())[:80] or "not named"
 
 
 def table() -> str:
     """A row per package of the lock files; those that `pip install .` needs are marked."""
-    needed, every = pins("requirements.lock"), pins("requirements-dev.lock")
+    core, dev = pins("requirements.lock"), pins("requirements-dev.lock")
     rows = ["| package | versions | licence | needed by |", "|---|---|---|---|"]
-    for package in sorted({*needed, *every}):
-        versions = ", ".join(sorted({*needed.get(package, ()), *every.get(package, ())}))
-        who = "`pip install .`" if package in needed else "an extra, or the tests"
-        rows.append(f"| {package} | {versions} | {licence_of(package)} | {who} |")
+    for package in sorted({*core, *dev}):
+        versions = ", ".join(sorted({*core.get(package, ()), *dev.get(package, ())}))
+        source = "`pip install .`" if package in core else "an extra, or the tests"
+        rows.append(f"| {package} | {versions} | {licence_of(package)} | {source} |")
     return "\n".join(rows) + "\n"
 
 

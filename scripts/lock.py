@@ -12,14 +12,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FILES = {"requirements.lock": (), "requirements-dev.lock": ("all", "dev", "docs")}
-LEFT_OUT = re.compile(r"(torch|triton|nvidia-|cuda-)")
+TORCH = re.compile(r"(torch|triton|nvidia-|cuda-)")
 
 
-def compiled(extras: tuple[str, ...]) -> str:
+def compile_requirements(extras: tuple[str, ...]) -> str:
     """Requirements with hashes, for every system and Python."""
-    chosen = [part for extra in extras for part in ("--extra", extra)]
+    options = [part for extra in extras for part in ("--extra", extra)]
     argv = [
-        sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", *chosen, "--universal", "--python-version",
+        sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", *options, "--universal", "--python-version",
         "3.11", "--generate-hashes", "--no-header", "--no-annotate", "--quiet",
     ]  # fmt: skip
     return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -28,10 +28,10 @@ def compiled(extras: tuple[str, ...]) -> str:
 def main() -> None:
     """Write both files."""
     for name, extras in FILES.items():
-        blocks = re.split(r"^(?=\S)", compiled(extras), flags=re.MULTILINE)
-        kept = [block for block in blocks if block and not LEFT_OUT.match(block)]
-        (ROOT / name).write_text("# Written by `make lock`.\n" + "".join(kept), "utf-8")
-        print(f"{name}: {len(kept)} packages")
+        blocks = re.split(r"^(?=\S)", compile_requirements(extras), flags=re.MULTILINE)
+        pins = [block for block in blocks if block and not TORCH.match(block)]
+        (ROOT / name).write_text("# Written by `make lock`.\n" + "".join(pins), "utf-8")
+        print(f"{name}: {len(pins)} packages")
 
 
 if __name__ == "__main__":

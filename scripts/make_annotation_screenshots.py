@@ -75,7 +75,7 @@ def shots(browser: Browser, address: str, study: Study) -> dict[str, Callable[[]
     links = {name: f"{address}/in/{study.invite(name)}" for name in ("ada", "bob", "eve", "kim")}
     boss = f"{address}/in/{study.invite('boss', 'admin')}"
 
-    def opened(link: str, scheme: str, viewport: dict[str, int]) -> Page:
+    def open_page(link: str, scheme: str, viewport: dict[str, int]) -> Page:
         context = browser.new_context(color_scheme=scheme, viewport=viewport, device_scale_factor=1)  # type: ignore[arg-type]
         page = context.new_page()
         page.goto(link)
@@ -83,13 +83,13 @@ def shots(browser: Browser, address: str, study: Study) -> dict[str, Callable[[]
         page.wait_for_load_state()
         return page
 
-    def second(page: Page) -> Page:
+    def answer_first(page: Page) -> Page:
         page.keyboard.press("y")
         page.locator(".sources").wait_for()
         return page
 
-    def chosen(page: Page) -> Page:
-        second(page)
+    def choose_evidence(page: Page) -> Page:
+        answer_first(page)
         for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):
             page.keyboard.press(key)
         return page
@@ -100,12 +100,12 @@ def shots(browser: Browser, address: str, study: Study) -> dict[str, Callable[[]
         return page
 
     return {
-        "annotate-admin": lambda: opened(boss, "light", {"width": 1200, "height": 800}),
-        "annotate-first": lambda: opened(links["ada"], "light", _DESK),
-        "annotate-second": lambda: chosen(opened(links["ada"], "light", _DESK)),
-        "annotate-second-dark": lambda: chosen(opened(links["bob"], "dark", _DESK)),
-        "annotate-phone": lambda: second(opened(links["eve"], "light", _PHONE)),
-        "annotate-guidelines": lambda: guide(opened(links["kim"], "light", _DESK)),
+        "annotate-admin": lambda: open_page(boss, "light", {"width": 1200, "height": 800}),
+        "annotate-first": lambda: open_page(links["ada"], "light", _DESK),
+        "annotate-second": lambda: choose_evidence(open_page(links["ada"], "light", _DESK)),
+        "annotate-second-dark": lambda: choose_evidence(open_page(links["bob"], "dark", _DESK)),
+        "annotate-phone": lambda: answer_first(open_page(links["eve"], "light", _PHONE)),
+        "annotate-guidelines": lambda: guide(open_page(links["kim"], "light", _DESK)),
     }
 
 
@@ -113,13 +113,13 @@ def main() -> None:
     """Make the study, open its pages and draw them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs/images", help="folder")
-    out: Path = parser.parse_args().out
+    images: Path = parser.parse_args().out
     with tempfile.TemporaryDirectory() as folder:
         make_study(Path(folder) / "study").close()
         study = open_study(Path(folder) / "study")
         with serving(create_app(open_study(study.folder))) as address, chromium() as browser:
             for name, reach in shots(browser, address, study).items():
-                save(reach(), out / f"{name}.png", _COLOURS)
+                save(reach(), images / f"{name}.png", _COLOURS)
 
 
 if __name__ == "__main__":

@@ -18,22 +18,24 @@ import zstandard
 from autoais.base.text.words import content_stems
 
 TARGET = Path(__file__).parents[1] / "eval/autoais/data/document-frequencies.tsv.gz"
-KEPT = 60_000  # the rarest one kept occurs in 19 passages: IDF 11.0, compared with 14.7 for stems outside the table
+MAX_STEMS = (
+    60_000  # the rarest one kept occurs in 19 passages: IDF 11.0, compared with 14.7 for stems outside the table
+)
 
 
 def main(corpus: Annotated[Path, typer.Argument(help="Corpus file (.jsonl.zst) in MIRACL's format.")]) -> None:
     """Count the passages that contain each stem, and write the most frequent stems."""
     frequencies: Counter[str] = Counter()
     passages = 0
-    with corpus.open("rb") as packed:
-        for line in io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(packed), encoding="utf-8"):
+    with corpus.open("rb") as file:
+        for line in io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(file), encoding="utf-8"):
             row = json.loads(line)
             frequencies.update(set(content_stems(f"{row['title']} {row['text']}")))
             passages += 1
-    kept = sorted(sorted(frequencies.items(), key=lambda item: (-item[1], item[0]))[:KEPT])
-    table = "\n".join([f"passages\t{passages}", *(f"{stem}\t{n}" for stem, n in kept)])
+    rows = sorted(sorted(frequencies.items(), key=lambda item: (-item[1], item[0]))[:MAX_STEMS])
+    table = "\n".join([f"passages\t{passages}", *(f"{stem}\t{n}" for stem, n in rows)])
     TARGET.write_bytes(gzip.compress(table.encode("utf-8"), 9, mtime=0))
-    print(f"{TARGET}: {len(kept)} stems of {passages} passages, {TARGET.stat().st_size:,} bytes")
+    print(f"{TARGET}: {len(rows)} stems of {passages} passages, {TARGET.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

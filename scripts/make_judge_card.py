@@ -30,7 +30,7 @@ LEXICAL = RESULTS.parent / "lexical"
 
 Sets = dict[str, Any]
 LABELS = ("attributable", "not attributable")
-UNSEEN = ("FEVER", "NLI/")  # sets that the rule for numbers was not written with
+OTHER_SETS = ("FEVER", "NLI/")  # sets that the rule for numbers was not written with
 ERRORS = ("false_positive_rate", "false_negative_rate")
 
 
@@ -58,16 +58,18 @@ def lines() -> Iterator[str]:
         if result["judge"].removesuffix("+three-way") != MiniLMJudge().name:
             judge_name = MiniLMJudge().name
             raise SystemExit(f"error: the results are for {result['judge']}, but {judge_name} ships; measure again")
-    words, shared = (json.loads((LEXICAL / f"{name}.json").read_text("utf-8")) for name in ("meta", "shared-words"))
+    words, word_counts = (
+        json.loads((LEXICAL / f"{name}.json").read_text("utf-8")) for name in ("meta", "shared-words")
+    )
     yield from head(record, bench, meta, words)
     yield from training_data(record)
-    yield from agreement(record, meta, words, shared)
+    yield from agreement(record, meta, words, word_counts)
     yield from minimal_pairs(bench["minimal_pairs"])
     yield from rules(rule_counts)
     yield from marks(spans)
     yield from partial_support(partial)
     yield from three_way(classes)
-    yield from attempts(bench["minimal_pairs"]["sentence"], record["left_out"], shared)
+    yield from attempts(bench["minimal_pairs"]["sentence"], record["left_out"], word_counts)
     yield from timing(bench)
     yield from files(record)
 
@@ -136,7 +138,7 @@ def training_data(record: Sets) -> Iterator[str]:
     )
 
 
-def agreement(record: Sets, meta: Sets, words: Sets, shared: Sets) -> Iterator[str]:
+def agreement(record: Sets, meta: Sets, words: Sets, word_counts: Sets) -> Iterator[str]:
     """The section on agreement; `words` and `shared` are figures of the judge `lexical`."""
     yield from ("", "## Agreement with human labels", "")
     yield from paragraph(
@@ -166,7 +168,7 @@ def agreement(record: Sets, meta: Sets, words: Sets, shared: Sets) -> Iterator[s
         by the reading of all texts together; no scores of single rows were kept, so there are no intervals for
         these. `lexical` learns nothing (`eval/results/lexical/shared-words.json`):"""
     )
-    yield from table({"sets": record["left_out"]}, shared)
+    yield from table({"sets": record["left_out"]}, word_counts)
     yield ""
     yield from paragraph(
         """In ROC-AUC the two are level on WiCE, and on Q2-WoW the figure of the judge lies within the interval of
@@ -183,15 +185,16 @@ def agreement(record: Sets, meta: Sets, words: Sets, shared: Sets) -> Iterator[s
 
 def minimal_pairs(pairs: Sets) -> Iterator[str]:
     """The paragraph on sentences with one fact changed."""
-    sentence, reworded = pairs["sentence"], pairs["reworded"]
+    sentence, rewording = pairs["sentence"], pairs["reworded"]
     yield ""
     yield from paragraph(
         f"""Minimal pairs: of {sentence["pairs"]} first sentences of Wikipedia passages, {pair_rate(sentence, "stay")}
         are
         judged attributable to their passage, nearly all by the rule for quotes; with one number, date, name or negation
-        changed, {pair_rate(sentence, "turn")} are judged not attributable. For {reworded["pairs"]} reworded sentences
+        changed, {pair_rate(sentence, "turn")} are judged not attributable. For {rewording["pairs"]} reworded sentences
         the
-        figures are {pair_rate(reworded, "stay")} and {pair_rate(reworded, "turn")}. All are simulated from passages of
+        figures are {pair_rate(rewording, "stay")} and {pair_rate(rewording, "turn")}. All are simulated from passages
+        of
         the training corpus that the calibration was not fitted to."""
     )
 
@@ -230,9 +233,9 @@ def three_way(classes: Sets) -> Iterator[str]:
         yield f"| {name} | {row['n']:,} | {contradictory['precision']['n']} | {' | '.join(cells)} |"
 
 
-def attempts(pairs: Sets, left_out: Sets, shared: Sets) -> Iterator[str]:
+def attempts(pairs: Sets, held_out: Sets, word_counts: Sets) -> Iterator[str]:
     """What the judge should reach and does not, and what was tried for it, whose figures were noted by hand."""
-    auc, lexical_auc = (mean(row["roc_auc"] for row in sets.values()) for sets in (left_out, shared["sets"]))
+    auc, lexical_auc = (mean(row["roc_auc"] for row in sets.values()) for sets in (held_out, word_counts["sets"]))
     yield from ("", "## Aims that it misses", "")
     yield from ("| aim | reached |", "|---|---|")
     yield (
@@ -281,7 +284,9 @@ def rules(counts: Sets) -> Iterator[str]:
     yield ""
     without_number, all_numbers = (
         {
-            label: sum(row[kind].get(label, 0) for name, row in counts["numbers"].items() if name.startswith(UNSEEN))
+            label: sum(
+                row[kind].get(label, 0) for name, row in counts["numbers"].items() if name.startswith(OTHER_SETS)
+            )
             for label in LABELS
         }
         for kind in ("lacking", "all")

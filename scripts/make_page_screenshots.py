@@ -33,7 +33,7 @@ _TIMES = 10  # pages opened to measure
 def shots(browser: Browser, address: str) -> dict[str, Callable[[], Page]]:
     """Return how to reach what each picture shows."""
 
-    def opened(path: str, scheme: str = "light", viewport: dict[str, int] = _DESK) -> Page:
+    def open_page(path: str, scheme: str = "light", viewport: dict[str, int] = _DESK) -> Page:
         context = browser.new_context(
             color_scheme=scheme,  # type: ignore[arg-type]
             viewport=viewport,  # type: ignore[arg-type]
@@ -44,19 +44,19 @@ def shots(browser: Browser, address: str) -> dict[str, Callable[[], Page]]:
         page.goto(address + path)
         return page
 
-    def answered(scheme: str = "light", viewport: dict[str, int] = _DESK) -> Page:
-        page = opened(f"/?{urlencode({'q': _QUESTION})}", scheme, viewport)
+    def open_answer(scheme: str = "light", viewport: dict[str, int] = _DESK) -> Page:
+        page = open_page(f"/?{urlencode({'q': _QUESTION})}", scheme, viewport)
         page.locator(".summary .verdict").first.wait_for()
         return page
 
     def phone() -> Page:
-        page = answered(viewport=_PHONE)
+        page = open_answer(viewport=_PHONE)
         page.locator("a.cite").first.click()
         page.locator(".passage.open").wait_for()
         return page
 
-    def checked() -> Page:
-        page = opened("/check")
+    def open_check() -> Page:
+        page = open_page("/check")
         page.locator("#text").fill(_TEXT)
         page.locator("input[value=sources]").check()
         page.locator("#sources").fill(_SOURCES)
@@ -64,42 +64,42 @@ def shots(browser: Browser, address: str) -> dict[str, Callable[[], Page]]:
         page.locator("#result .verdict").first.wait_for()
         return page
 
-    def compared() -> Page:
-        page = opened(f"/compare?{urlencode({'q': 'What is citation precision?'})}")
+    def open_comparison() -> Page:
+        page = open_page(f"/compare?{urlencode({'q': 'What is citation precision?'})}")
         page.locator(".turn:nth-child(2) .summary .verdict").first.wait_for()
         page.locator(".turn:nth-child(1) .summary .verdict").first.wait_for()
         return page
 
     return {
-        "page-start": lambda: opened("/"),
-        "page-answer": answered,
-        "page-answer-dark": lambda: answered("dark"),
+        "page-start": lambda: open_page("/"),
+        "page-answer": open_answer,
+        "page-answer-dark": lambda: open_answer("dark"),
         "page-phone": phone,
-        "page-check": checked,
-        "page-compare": compared,
+        "page-check": open_check,
+        "page-compare": open_comparison,
     }
 
 
 def measure(browser: Browser, address: str) -> Iterator[str]:
     """Yield the weight of the pages (bytes received, nothing cached) and the time to their first paint."""
     for path in ("/", f"/?{urlencode({'q': _QUESTION, 'whole': 1})}", "/check", "/compare"):
-        paints, weights = zip(*(_painted(browser, address + path) for _ in range(_TIMES)), strict=True)
-        told = f"first paint after {statistics.median(paints):.0f} ms (median of {_TIMES}, at most {max(paints):.0f})"
-        yield f"{path}: {max(weights):,} bytes, {told}"
+        paints, weights = zip(*(_measure_paint(browser, address + path) for _ in range(_TIMES)), strict=True)
+        paint = f"first paint after {statistics.median(paints):.0f} ms (median of {_TIMES}, at most {max(paints):.0f})"
+        yield f"{path}: {max(weights):,} bytes, {paint}"
 
 
-def _painted(browser: Browser, url: str) -> tuple[float, int]:
+def _measure_paint(browser: Browser, url: str) -> tuple[float, int]:
     """The milliseconds to the first paint of a page, and the bytes received."""
     page = browser.new_context().new_page()
-    received: list[Response] = []
+    replies: list[Response] = []
 
     def note(reply: Response) -> None:
-        received.append(reply)
+        replies.append(reply)
 
     page.on("response", note)
     page.goto(url, wait_until="networkidle")
     paint = float(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
-    weight = sum(len(reply.body()) for reply in received)
+    weight = sum(len(reply.body()) for reply in replies)
     page.context.close()
     return paint, weight
 
@@ -109,16 +109,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs/images", help="folder")
     parser.add_argument("--measure", action="store_true", help="print weight and first paint instead")
-    given = parser.parse_args()
+    options = parser.parse_args()
     service = Service({"handbook": rag.open_index()}, ["reader", "extractive"])
     service.warm()
     with serving(create_app(service)) as address, chromium() as browser:
-        if given.measure:
+        if options.measure:
             for line in measure(browser, address):
                 print(line)
         else:
             for name, reach in shots(browser, address).items():
-                save(reach(), given.out / f"{name}.png", _COLOURS)
+                save(reach(), options.out / f"{name}.png", _COLOURS)
 
 
 if __name__ == "__main__":

@@ -217,10 +217,10 @@ MODELS = {
 
 
 @app.command()
-def references(questions: Path, out: Annotated[Path, typer.Option()]) -> None:
+def references(questions: Path, output: Annotated[Path, typer.Option("--out")]) -> None:
     """Write the first reference of each question as an answer without sources."""
     write_atomic(
-        out,
+        output,
         write_answers(
             _reference(question.id, question.text, question.answers[0]) for question in read_questions(questions)
         ),
@@ -232,14 +232,14 @@ def _reference(identifier: str, question: str, answer: str) -> CitedAnswer:
 
 
 @app.command()
-def collect(runs: list[Path], out: Annotated[Path, typer.Option()]) -> None:
+def collect(runs: list[Path], output: Annotated[Path, typer.Option("--out")]) -> None:
     """Write metrics and letters of runs that compare, best system first, and draw the figure of the page."""
     run_data = [read_run(run) for run in runs]
     (group,) = grouped(run_data)
     best = sorted(
         group.systems, key=lambda system: (-system.metrics["ways"]["right_attributed"]["share"], system.label)
     )
-    report, ((ways, *_),) = summary(run_data, [replace(group, systems=tuple(best))], passages=False)
+    report, ((figure, *_),) = summary(run_data, [replace(group, systems=tuple(best))], passages=False)
     (record,) = report["groups"]
     del record["figures"], record["comparison"]["differences"]
     for metric in record["comparison"]["metrics"].values():
@@ -249,8 +249,8 @@ def collect(runs: list[Path], out: Annotated[Path, typer.Option()]) -> None:
     for system, row in zip(best, record["systems"], strict=True):
         typer.echo(f"scoring {system.label}", err=True)
         row["metrics"]["autoais_second"] = _by_second_judge(system)
-    write_atomic(out, [dumps(round_floats(report), indent=1)])
-    write_atomic(FIGURES / f"{out.stem}.svg", [ways.svg().removesuffix("\n")])
+    write_atomic(output, [dumps(round_floats(report), indent=1)])
+    write_atomic(FIGURES / f"{output.stem}.svg", [figure.svg().removesuffix("\n")])
 
 
 def _by_second_judge(system: SystemRun) -> dict[str, Any]:
@@ -320,7 +320,7 @@ def _document_tables() -> Iterator[str]:
             cells.append("" if result["fragments"] is None else f"{100 * result['fragments']:.1f}")
             yield f"| {BASELINES.get(system, f'`{system}`')} | {' | '.join(cells)} |"
         if earlier := _other_readers(result["system"] for result in report["systems"].values()):
-            yield from ("", _not_shipped(earlier))
+            yield from ("", _earlier_readers(earlier))
 
 
 def summary_table() -> Iterator[str]:
@@ -370,7 +370,7 @@ def _part(part: Part) -> Iterator[str]:
         f"versions are in `eval/results/systems/{part.name}.json`."
     )
     if earlier := _other_readers(system["system"] for system in group["systems"]):
-        yield from ("", _not_shipped(earlier))
+        yield from ("", _earlier_readers(earlier))
     if "second_judge" in group:
         yield from ("", *further_table(group))
     yield from ("", "| system | what it is |", "|---|---|")
@@ -383,7 +383,7 @@ def _other_readers(systems: Iterable[str]) -> list[str]:
     return sorted({name for system in systems for name in _READER.findall(system)} - {Reader().name})
 
 
-def _not_shipped(readers: Sequence[str]) -> str:
+def _earlier_readers(readers: Sequence[str]) -> str:
     return f"The reader of these runs is not the one that ships now, but an earlier one: `{'`, `'.join(readers)}`."
 
 

@@ -85,7 +85,7 @@ def reader_card() -> Iterator[str]:
         sentence-transformers/all-mpnet-base-v2 (110 million parameters, Apache-2.0)."""
     )
     topics = {file: part for file, part in record["questions"].items() if file.startswith("topics/")}
-    everyday, labelled = (record["questions"][f"{name}-questions.jsonl"] for name in ("everyday", "reader"))
+    everyday, with_labels = (record["questions"][f"{name}-questions.jsonl"] for name in ("everyday", "reader"))
     yield from ("", "## Training data", "", "| questions | file | dropped | groups |", "|---|---|---|---|")
     for file, part in record["questions"].items():
         yield f"| {part['questions']:,} | `{file}` | {part['dropped']} | {part['groups']:,} |"
@@ -108,7 +108,8 @@ def reader_card() -> Iterator[str]:
     )
     yield ""
     yield from paragraph(
-        f"""And they are {labelled["groups"]:,} groups of `reader-questions.jsonl`, for which a language model (Claude)
+        f"""And they are {with_labels["groups"]:,} groups of `reader-questions.jsonl`, for which a language model
+        (Claude)
         read sampled passages of documentation in Debian 12 and of Wikipedia, wrote questions of all kinds, and marked
         what answers them; a script checked every quote against its page. The collections, with licences and checksums,
         are `eval/recipes/reader-documents.toml`; none is one of the benchmark `own-documents`."""
@@ -142,8 +143,8 @@ def reader_card() -> Iterator[str]:
     yield from answers(name)
     yield from own_documents(name)
     yield from limits()
-    if all(name in found["retriever"] for found in _read(RESULTS / "best.json")["sets"].values()):
-        yield from measured(RESULTS, ["best"], name)
+    if all(name in result["retriever"] for result in _read(RESULTS / "best.json")["sets"].values()):
+        yield from retrieval_table(RESULTS, ["best"], name)
     else:
         yield from ("", "The recipe `best` was measured with the reader before this one only.")
     yield from ("", "## Speed", "")
@@ -172,13 +173,13 @@ def static_card() -> Iterator[str]:
     )
     yield from base(record, "rag train")
     yield from ("", "## Training data", "")
-    taught = record["taught"]
+    counts = record["taught"]
     yield from paragraph(
-        f"""{taught["sentences"]:,} sentences of the pool's passages, each paired with the rest of its passage (inverse
-        cloze task, Lee et al. 2019), and {taught["questions"]:,} of """
+        f"""{counts["sentences"]:,} sentences of the pool's passages, each paired with the rest of its passage (inverse
+        cloze task, Lee et al. 2019), and {counts["questions"]:,} of """
         + _DATA.format(more=", and of SQuAD (CC BY-SA 4.0)")
     )
-    yield from measured(RESULTS / "subpool", ["static", "bm25+static"], static.name)
+    yield from retrieval_table(RESULTS / "subpool", ["static", "bm25+static"], static.name)
     yield ""
     yield from paragraph(
         """The training sentences come from the same pool (the training questions do not occur in these sets), so
@@ -191,30 +192,30 @@ def static_card() -> Iterator[str]:
 def answers(name: str) -> Iterator[str]:
     """The results of the system `reader`."""
     (group,) = _read(ANSWERS)["groups"]
-    report = next(one for one in group["systems"] if one["label"] == "reader")
+    report = next(system for system in group["systems"] if system["label"] == "reader")
     if name not in report["system"]:
         raise SystemExit(f"error: {ANSWERS} was measured with {report['system']}, but {name} ships; measure again")
     yield from ("", "## Answers", "", f"`{report['system']}`, {group['name']}:", "")
     for measure in ("em", "f1", "answer_recall"):
-        found = report["metrics"][measure]
-        yield f"- {measure}: {_percent(found)}, n = {found['n']:,}"
+        figure = report["metrics"][measure]
+        yield f"- {measure}: {_percent(figure)}, n = {figure['n']:,}"
 
 
 def limits() -> Iterator[str]:
     """What the confidence is worth."""
     weights = _read(READER / "confidence.json")
-    fitted, held = weights["fitted_to"], weights["calibrated_on"]
-    found = _read(RESULTS.parent / "nomiracl" / "reader.json")
-    now = _read(CONFIDENCE)
+    fit, calibration = weights["fitted_to"], weights["calibrated_on"]
+    nomiracl = _read(RESULTS.parent / "nomiracl" / "reader.json")
+    confidence = _read(CONFIDENCE)
     yield ""
     yield from paragraph(
         f"""The reader estimates from three signals how likely its answer is right (the confidence), and how likely the
         passages answer the question (it abstains below a threshold). Both are logistic regressions, fitted half to 400
         of SQuAD's questions, which the teacher did not see, with and without the answer among the passages, half to the
         part `dev` of own-documents.
-        Their ROC-AUC there is {fitted["roc_auc"]["right"]["documents"]:.2f} and
-        {fitted["roc_auc"]["answerable"]["documents"]:.2f}; that of the second is {found["roc_auc"]:.2f} on NoMIRACL
-        and {held["roc_auc"]:.2f} on `eval/recipes/reader-validation.jsonl` (442 answerable
+        Their ROC-AUC there is {fit["roc_auc"]["right"]["documents"]:.2f} and
+        {fit["roc_auc"]["answerable"]["documents"]:.2f}; that of the second is {nomiracl["roc_auc"]:.2f} on NoMIRACL
+        and {calibration["roc_auc"]:.2f} on `eval/recipes/reader-validation.jsonl` (442 answerable
         questions and 72 others about eight collections, by a language model). No weight was fitted to these two, but
         how to weigh the cases, and the signals, were chosen with both in view."""
     )
@@ -222,16 +223,17 @@ def limits() -> Iterator[str]:
     yield from paragraph(
         f"""The threshold is that of split conformal prediction on the validation, over the recipe `hybrid`: at most
         {100 * REFUSAL_SHARE:.0f} % of answerable questions like those are refused, in expectation. It refuses
-        {_share(now["answerable_refused"])} of them and {_share(now["unanswerable_refused"])} of the others."""
+        {_share(confidence["answerable_refused"])} of them and {_share(confidence["unanswerable_refused"])} of the
+        others."""
     )
     yield ""
     yield from paragraph(
         f"""No weight of the confidence was fitted to the validation, though constants of the answer and of `hybrid`
         were chosen on it. Its ROC-AUC for right answers there (all of the quotes in 120 words) is
-        {now["roc_auc"]["right"]:.2f} (`{CONFIDENCE.relative_to(ROOT)}`). A fifth of the answers in each row:"""
+        {confidence["roc_auc"]["right"]:.2f} (`{CONFIDENCE.relative_to(ROOT)}`). A fifth of the answers in each row:"""
     )
     yield from ("", "| mean confidence | right | n |", "|---|---|---|")
-    for row in now["curve"]:  # the share is rounded in the file, and is a whole number of n
+    for row in confidence["curve"]:  # the share is rounded in the file, and is a whole number of n
         yield f"| {row['confidence']:.2f} | {100 * round(row['right'] * row['n']) / row['n']:.0f} % | {row['n']} |"
 
 
@@ -272,34 +274,34 @@ def _table(file: Path, name: str) -> Iterator[str]:
         raise SystemExit(f"error: {file} was not measured with {name}; measure again")
     yield from ("", "| system | right in 60 words | in 120 words | answerable refused | unanswerable refused |")
     yield "|---|---|---|---|---|"
-    for system, found in report["systems"].items():
+    for system, result in report["systems"].items():
         metrics = ("right@60", "right@120", "answerable_refused", "unanswerable_refused")
-        yield f"| {system} | {' | '.join(_share(found[metric]) for metric in metrics)} |"
+        yield f"| {system} | {' | '.join(_share(result[metric]) for metric in metrics)} |"
 
 
-def _share(one: Mapping[str, Any]) -> str:
+def _share(figure: Mapping[str, Any]) -> str:
     """A share with its interval and n, in per cent."""
-    low, high = one["interval95"]
-    return f"{100 * one['value']:.0f} % ({100 * low:.0f} to {100 * high:.0f}; n = {one['n']})"
+    low, high = figure["interval95"]
+    return f"{100 * figure['value']:.0f} % ({100 * low:.0f} to {100 * high:.0f}; n = {figure['n']})"
 
 
-def measured(results: Path, recipes: Sequence[str], name: str) -> Iterator[str]:
+def retrieval_table(results: Path, recipes: Sequence[str], name: str) -> Iterator[str]:
     """The retrieval results of the recipes and of BM25."""
-    reports = {one: _read(results / f"{one}.json") for one in ("bm25", *recipes)}
+    reports = {recipe_name: _read(results / f"{recipe_name}.json") for recipe_name in ("bm25", *recipes)}
     for recipe in recipes:
-        if not all(name in found["retriever"] for found in reports[recipe]["sets"].values()):
+        if not all(name in result["retriever"] for result in reports[recipe]["sets"].values()):
             raise SystemExit(f"error: the report of {recipe} was not measured with {name}; measure again")
     yield from ("", "## Retrieval", "")
     yield from paragraph(f"Intervals are 95 %. The collection is {reports['bm25']['closed_pool']}.")
     yield ""
     yield "| set | n | recipe | Success@1 | Success@5 | Success@20 | Success@100 | nDCG@10 |"
     yield "|---|---|---|---|---|---|---|---|"
-    for each in reports["bm25"]["sets"]:
-        for one, report in reports.items():
-            found = report["sets"][each]
+    for set_name in reports["bm25"]["sets"]:
+        for recipe_name, report in reports.items():
+            result = report["sets"][set_name]
             names = ("Success@1", "Success@5", "Success@20", "Success@100", "nDCG@10")
-            cells = " | ".join(_percent(found["metrics"][measure]) for measure in names)
-            yield f"| {each} | {found['questions']} | `{one}` | {cells} |"
+            cells = " | ".join(_percent(result["metrics"][measure]) for measure in names)
+            yield f"| {set_name} | {result['questions']} | `{recipe_name}` | {cells} |"
 
 
 def _percent(metric: Mapping[str, Any]) -> str:
@@ -309,8 +311,8 @@ def _percent(metric: Mapping[str, Any]) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return found
+    record: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return record
 
 
 if __name__ == "__main__":

@@ -26,14 +26,14 @@ SEED = 17
 
 def lines(path: Path) -> Iterator[tuple[str, str]]:
     """The (id, line) of each passage."""
-    with path.open("rb") as packed:
-        for line in io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(packed), encoding="utf-8"):
+    with path.open("rb") as file:
+        for line in io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(file), encoding="utf-8"):
             yield json.loads(line)["docid"], line.rstrip("\n")
 
 
-def drawn(data: Path, passages: int) -> set[str]:
+def draw_ids(data: Path, passages: int) -> set[str]:
     """The ids of the sub-pool."""
-    gold = {each for file in GOLD for question in read_questions(data / file) for each in question.gold}
+    gold = {identifier for file in GOLD for question in read_questions(data / file) for identifier in question.gold}
     ids = [identifier for identifier, _ in lines(data / "wiki/passages.jsonl.zst")]
     if missing := gold - set(ids):
         raise SystemExit(f"error: gold passages missing from the pool: {sorted(missing)[:3]}")
@@ -43,13 +43,13 @@ def drawn(data: Path, passages: int) -> set[str]:
 
 def main(
     data: Annotated[Path, typer.Argument(help="Data folder with wiki/, nq/, miracl/ and clapnq/.")],
-    out: Annotated[Path, typer.Argument(help="Output file (.jsonl, not committed).")],
+    output: Annotated[Path, typer.Argument(help="Output file (.jsonl, not committed).")],
     passages: Annotated[int, typer.Option(help="Number of sampled passages; gold passages are added.")] = 100_000,
 ) -> None:
     """Write the passages of the sub-pool in the order of the pool."""
-    wanted = drawn(data, passages)
-    write_atomic(out, (line for identifier, line in lines(data / "wiki/passages.jsonl.zst") if identifier in wanted))
-    print(f"{len(wanted):,} passages in {out}")
+    ids = draw_ids(data, passages)
+    write_atomic(output, (line for identifier, line in lines(data / "wiki/passages.jsonl.zst") if identifier in ids))
+    print(f"{len(ids):,} passages in {output}")
 
 
 if __name__ == "__main__":

@@ -74,24 +74,26 @@ def copy(work: Path) -> None:
             shutil.copy2(source, target)
 
 
-def tried(work: Path, module: str) -> dict[str, Any]:
+def mutate_module(work: Path, module: str) -> dict[str, Any]:
     """Mutate one module; returns counts, and the names of the survivors."""
     shutil.rmtree(work / "mutants", ignore_errors=True)
     settings = (ROOT / "pyproject.toml").read_text("utf-8")
     settings = settings.replace('pythonpath = [".", "eval"]', 'pythonpath = [".", "src"]')
-    others = sorted(one.name for one in work.iterdir() if one.name not in ("src", "tests", "mutants", "pyproject.toml"))
-    made = SETTINGS.format(
+    files = sorted(
+        path.name for path in work.iterdir() if path.name not in ("src", "tests", "mutants", "pyproject.toml")
+    )
+    table = SETTINGS.format(
         module=module,
         others_see=" and not ".join(PROCESSES),
-        others=", ".join(f'"{name}"' for name in others),
+        others=", ".join(f'"{name}"' for name in files),
         tests=", ".join(f'"{name}"' for name in MODULES[module]),
     )
-    (work / "pyproject.toml").write_text(settings + made, "utf-8")
+    (work / "pyproject.toml").write_text(settings + table, "utf-8")
     mutmut(work, "run", "--max-children", "1")
     mutmut(work, "export-cicd-stats")
     counts = json.loads((work / "mutants/mutmut-cicd-stats.json").read_text("utf-8"))
-    listed = [line.split(":") for line in mutmut(work, "results").splitlines() if ":" in line]
-    names = [name.strip() for name, status in listed if status.strip() != "timeout"]  # an endless loop is noticed
+    rows = [line.split(":") for line in mutmut(work, "results").splitlines() if ":" in line]
+    names = [name.strip() for name, status in rows if status.strip() != "timeout"]  # an endless loop is noticed
     survivors = {name: change(mutmut(work, "show", name)) for name in names}
     return {"killed": counts["killed"] + counts["timeout"], "total": counts["total"], "survivors": survivors}
 
@@ -100,10 +102,10 @@ def mutmut(work: Path, *arguments: str) -> str:
     """Run mutmut in the copy; returns what it prints."""
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": ""}
     command = [str(Path(sys.executable).with_name("mutmut")), *arguments]
-    ended = subprocess.run(command, cwd=work, env=environment, capture_output=True, check=False, text=True)
-    if ended.returncode:
-        raise SystemExit(f"mutmut {' '.join(arguments)}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}")
-    return ended.stdout
+    process = subprocess.run(command, cwd=work, env=environment, capture_output=True, check=False, text=True)
+    if process.returncode:
+        raise SystemExit(f"mutmut {' '.join(arguments)}: {process.stdout[-2000:]}{process.stderr[-2000:]}")
+    return process.stdout
 
 
 def change(diff: str) -> list[str]:
@@ -117,21 +119,23 @@ def main() -> None:
     parser.add_argument("--only", choices=list(MODULES), action="append", help="Module; repeatable (default: all).")
     parser.add_argument("--work", type=Path, help="Keep the copy in this folder.")
     parser.add_argument("--out", type=Path, help="Write the report (json); modules that are not tried stay in it.")
-    given = parser.parse_args()
+    options = parser.parse_args()
     os.nice(19)
     modules: dict[str, Any] = {}
-    if given.out is not None and given.out.exists():
-        modules = json.loads(given.out.read_text("utf-8"))["modules"]
+    if options.out is not None and options.out.exists():
+        modules = json.loads(options.out.read_text("utf-8"))["modules"]
     with tempfile.TemporaryDirectory() as folder:
-        work = given.work or Path(folder)
+        work = options.work or Path(folder)
         copy(work)
-        for module in given.only or MODULES:
-            modules[module] = tried(work, module)
-            found = modules[module]
-            print(f"{module}: {found.get('killed', 0)} of {found['total']} killed", flush=True)
-            if given.out is not None:
-                totals = {key: sum(one.get(key, 0) for one in modules.values()) for key in ("killed", "total")}
-                write_atomic(given.out, [dumps({**totals, "modules": modules, "provenance": provenance({})}, indent=2)])
+        for module in options.only or MODULES:
+            modules[module] = mutate_module(work, module)
+            counts = modules[module]
+            print(f"{module}: {counts.get('killed', 0)} of {counts['total']} killed", flush=True)
+            if options.out is not None:
+                totals = {key: sum(row.get(key, 0) for row in modules.values()) for key in ("killed", "total")}
+                write_atomic(
+                    options.out, [dumps({**totals, "modules": modules, "provenance": provenance({})}, indent=2)]
+                )
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ FIELD_FUNCTIONS = {
 SUPERLATIVES = frozenset(
     "deepest fewest highest largest least longest lowest most narrowest shortest smallest widest".split()
 )
-BANNED = PRONOUNS | PREPOSITIONS | VAGUE_NOUNS | PARTICIPLES_OF_PRESENT | VERBS_OF_PAST | {"read"}
+FORBIDDEN_WORDS = PRONOUNS | PREPOSITIONS | VAGUE_NOUNS | PARTICIPLES_OF_PRESENT | VERBS_OF_PAST | {"read"}
 
 
 @dataclass(frozen=True, order=True)
@@ -144,7 +144,7 @@ def is_banned(name: str) -> bool:
         return False
     if name.isupper() and plain.split("_")[0] in SUPERLATIVES:
         return True
-    return plain in BANNED or ("_" not in plain and is_participle(plain))
+    return plain in FORBIDDEN_WORDS or ("_" not in plain and is_participle(plain))
 
 
 def is_participle_function(name: str) -> bool:

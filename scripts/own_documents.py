@@ -75,7 +75,7 @@ _FIRST = (1, 5, READER_DEPTH)  # hits of which `hits` tells how often they hold 
 
 app = typer.Typer(add_completion=False)
 WorkOption = Annotated[Path, typer.Option(help="Folder for indexes; those of `measure` are used.")]
-OutOption = Annotated[Path | None, typer.Option(help="Report (json).")]
+OutOption = Annotated[Path | None, typer.Option("--out", help="Report (json).")]
 Answering = Callable[[Question], Answer]
 
 
@@ -252,7 +252,7 @@ def measure(
     questions: Annotated[Path, typer.Option(help="The benchmark's questions.")] = BENCHMARK / "questions.jsonl",
     work: Annotated[Path, typer.Option(help="Folder for indexes and answers.")] = Path("work/own-documents"),
     reuse: Annotated[bool, typer.Option("--reuse", help="Use the indexes that are in the folder.")] = False,
-    out: OutOption = None,
+    output: OutOption = None,
 ) -> None:
     """Build an index per collection, answer, and print what the answers contain."""
     items = [row for _, row in read_objects(questions) if part in ("all", row.get("part"))][::every]
@@ -284,8 +284,8 @@ def measure(
     write_atomic(work / f"answers-{part}.jsonl", (dumps(round_floats(row)) for row in texts))
     for name, record in result["systems"].items():
         print(name, dumps(round_floats(record, 3)))
-    if out is not None:
-        write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+    if output is not None:
+        write_atomic(output, [dumps(round_floats(result, 4), indent=2)])
 
 
 def _folders(data: Sequence[Path]) -> list[Path]:
@@ -306,7 +306,7 @@ def identifiers(
     data: Annotated[list[Path], typer.Argument(help="Folders that `fetch` filled.")],
     limit: Annotated[int, typer.Option(min=1, help="Names of a collection.")] = 12,
     work: WorkOption = Path("work/own-documents"),
-    out: OutOption = None,
+    output: OutOption = None,
 ) -> None:
     """Ask for names of options and functions that one passage has, and count where it is found and cited."""
     outcomes: dict[str, list[tuple[bool, ...]]] = {recipe: [] for recipe in ("bm25", "shortlist", "hybrid")}
@@ -340,14 +340,14 @@ def identifiers(
         },
         "provenance": provenance({name: COLLECTIONS.parents[2] / name for name in _TABLES}),
     }  # fmt: skip
-    tell(result, out)
+    tell(result, output)
 
 
 @app.command()
 def hits(
     data: Annotated[list[Path], typer.Argument(help="Folders that `fetch` filled.")],
     work: WorkOption = Path("work/own-documents"),
-    out: OutOption = None,
+    output: OutOption = None,
 ) -> None:
     """Count the questions whose first 1, 5 and 16 hits hold all that is needed, by recipe."""
     recipes, questions = ("bm25", "shortlist", "best", "hybrid", "hybrid-reranked"), dict[str, list[dict[str, Any]]]()
@@ -375,7 +375,7 @@ def hits(
         }
         for part, recipes in outcomes.items()
     } | {"provenance": provenance({"questions": BENCHMARK / "questions.jsonl", "validation": VALIDATION})}
-    tell(result, out)
+    tell(result, output)
 
 
 _TABLES = ("benchmarks/own-documents/collections.toml", "recipes/reader-validation.toml")

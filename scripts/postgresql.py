@@ -13,10 +13,10 @@ from pathlib import Path
 
 def postgresql_programs() -> Path | None:
     """The folder of the newest `initdb` and `pg_ctl`; Debian keeps them off the path. None if there are none."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda path: float(path.parts[-3]))
+    paths = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda path: float(path.parts[-3]))
     on_path = shutil.which("pg_ctl")
-    if found:
-        return found[-1].parent
+    if paths:
+        return paths[-1].parent
     return Path(on_path).resolve().parent if on_path else None
 
 
@@ -31,10 +31,10 @@ class Server:
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._programs / program), "-D", str(self._folder / "data"), *arguments]
         with (self._folder / "log").open("ab") as log:
-            done = subprocess.run(
+            process = subprocess.run(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", user=self._user, check=False
             )
-        if done.returncode:
+        if process.returncode:
             raise RuntimeError(f"{program} failed: {(self._folder / 'log').read_text('utf-8', 'replace')[-2000:]}")
 
     def create(self) -> None:
@@ -57,7 +57,7 @@ class Server:
         """The URL of a database."""
         return f"postgresql://rag@/{database}?host={self._folder}"
 
-    def emptied_database(self) -> str:
+    def empty_database(self) -> str:
         """The URL of the server's first database, without what was in it; quicker than a new one."""
         import psycopg
 

@@ -17,7 +17,7 @@ print(json.dumps([os.waitstatus_to_exitcode(status), seconds, used.ru_utime + us
 """
 
 
-class Used(NamedTuple):
+class Usage(NamedTuple):
     """What a command used: wall-clock and CPU seconds, and the peak of its resident memory in bytes."""
 
     seconds: float
@@ -25,13 +25,13 @@ class Used(NamedTuple):
     peak: int
 
 
-def measured(*command: str | Path, stderr: bool = False) -> Used:
+def measure_command(*command: str | Path, stderr: bool = False) -> Usage:
     """Run a command, which must succeed; its output is dropped, `stderr` only unless it is asked for."""
     argv = [sys.executable, "-S", "-c", _WATCH, *map(str, command)]
-    told = subprocess.run(
+    process = subprocess.run(
         argv, stdout=subprocess.PIPE, stderr=None if stderr else subprocess.DEVNULL, check=True, text=True
     )
-    code, seconds, cpu, peak = json.loads(told.stdout)
+    code, seconds, cpu, peak = json.loads(process.stdout)
     if code:
         raise SystemExit(f"error: {' '.join(map(str, command))} ended with {code}")
-    return Used(seconds, cpu, peak)
+    return Usage(seconds, cpu, peak)

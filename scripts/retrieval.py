@@ -74,7 +74,7 @@ def measure_set(name: str, folder: Path, path: Path) -> dict[str, Any]:
 
     for question in questions[:WARM_UP]:
         search(question)
-    ranked: dict[str, list[str]] = {}
+    rankings: dict[str, list[str]] = {}
     answer_ranks: dict[str, int] = {}
     seconds: list[float] = []
     processor = 0.0
@@ -84,7 +84,7 @@ def measure_set(name: str, folder: Path, path: Path) -> dict[str, Any]:
             hits = search(question)
             seconds.append(time.perf_counter() - start)
             processor += time.process_time() - cpu_start
-            ranked[question.id] = [hit.passage.id for hit in hits]
+            rankings[question.id] = [hit.passage.id for hit in hits]
             texts = enumerate((hit.passage.text for hit in hits[:20]), 1)
             first = next((rank for rank, text in texts if has_answer(text, question.answers)), None)
             if first is not None:
@@ -92,11 +92,11 @@ def measure_set(name: str, folder: Path, path: Path) -> dict[str, Any]:
             advance(number, "")
     peak, private = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, private_mib()
     qrels = {question.id: dict.fromkeys(question.gold, 1) for question in questions}
-    values = per_topic(measures, qrels, Run(retriever.name, ranked), answer_ranks)
+    values = per_topic(measures, qrels, Run(retriever.name, rankings), answer_ranks)
     return {
         "retriever": retriever.name,
         "questions": len(questions),
-        "nothing_found": sum(not ids for ids in ranked.values()),
+        "nothing_found": sum(not ids for ids in rankings.values()),
         "metrics": {measure: Mean.of(topic_values).record() for measure, topic_values in values.items()},
         "no_answer_hit": None if answers else "the questions have no short reference answers",
         "latency_ms": {"p50": 1e3 * _quantile(seconds, 0.5), "p95": 1e3 * _quantile(seconds, 0.95)},
@@ -139,8 +139,8 @@ def sizes(folder: Path, names: Iterable[str]) -> dict[str, int]:
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     build = folder / manifest["build"]
     parts = {name: part_of(build, name) for name in names}
-    added = {name: folder_size(part) for name, part in parts.items() if part.is_dir()}
-    return {"passages": (build / "passages.sqlite").stat().st_size, **added}
+    part_sizes = {name: folder_size(part) for name, part in parts.items() if part.is_dir()}
+    return {"passages": (build / "passages.sqlite").stat().st_size, **part_sizes}
 
 
 def run_apart(function: Callable[..., T], *arguments: object) -> T:
@@ -157,7 +157,7 @@ def retriever_name(name: str, folder: Path) -> str:
     return open_retriever(name, open_index(folder)).name
 
 
-def report(name: str, data: Path, folder: Path, out: Path) -> None:
+def report(name: str, data: Path, folder: Path, path: Path) -> None:
     """Measure the sets missing from the report, and write it after each set.
 
     A report for another recipe, index or depth is started over, a set measured with another model is measured again.
@@ -171,7 +171,7 @@ def report(name: str, data: Path, folder: Path, out: Path) -> None:
         "closed_pool": CLOSED_POOL.format(manifest["passages"]),
         "k": K,
     }
-    previous = json.loads(out.read_text("utf-8")) if out.exists() else {}
+    previous = json.loads(path.read_text("utf-8")) if path.exists() else {}
     is_same = all(previous.get(key) == value for key, value in json.loads(dumps(settings)).items())
     sets = previous.get("sets", {}) if is_same else {}
     if sets:
@@ -191,7 +191,7 @@ def report(name: str, data: Path, folder: Path, out: Path) -> None:
             "licence": "CC BY-SA 3.0 (Natural Questions, Wikipedia's text); Apache-2.0 (MIRACL, CLAPnq)",
             "provenance": {"command": command(), "versions": versions()},
         }
-        write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+        write_atomic(path, [dumps(round_floats(result, 4), indent=2)])
 
 
 def main(
@@ -205,12 +205,12 @@ def main(
     reports = []
     try:
         for name in recipes:
-            out = results / f"{Path(name).name.removesuffix('.toml')}.json"
+            path = results / f"{Path(name).name.removesuffix('.toml')}.json"
             if not markdown:
                 if data is None or index is None:
                     raise UserError("--data and --index are required, except with --markdown")
-                report(name, data, index, out)
-            reports.append(json.loads(out.read_text("utf-8")))
+                report(name, data, index, path)
+            reports.append(json.loads(path.read_text("utf-8")))
     except UserError as error:
         raise SystemExit(f"error: {error}") from None
     if markdown:
@@ -219,9 +219,9 @@ def main(
         show(reports)
 
 
-def as_markdown(reports: Sequence[dict[str, Any]], built: Path) -> Iterator[str]:
+def as_markdown(reports: Sequence[dict[str, Any]], parts_file: Path) -> Iterator[str]:
     """The lines of two Markdown tables: effectiveness and speed, and the size and build cost of the indexes."""
-    parts = json.loads(built.read_text("utf-8"))["parts"] if built.exists() else {}
+    parts = json.loads(parts_file.read_text("utf-8"))["parts"] if parts_file.exists() else {}
     names = (*MEASURES, *ANSWER_HITS)
     yield f"Over {reports[0]['closed_pool']}. Means in percent; times on {reports[0]['cores']} cores."
     yield ""

@@ -15,7 +15,7 @@ def test_each_recipe_searches_for_the_names_by_itself(tmp_path: Path) -> None:
     (folder / "named.md").write_text(f"# Mill\n\n{NAMING}\n", "utf-8")
     for number in range(4):
         (folder / f"other-{number}.md").write_text(f"# Depth {number}\n\n{PLAIN} {number}\n", "utf-8")
-    identifiers([tmp_path / "data"], work=tmp_path, out=tmp_path / "out.json")
+    identifiers([tmp_path / "data"], work=tmp_path, output=tmp_path / "out.json")
     result = json.loads((tmp_path / "out.json").read_text("utf-8"))
     assert result["names"] == 1
     assert [result["recipes"][recipe]["first"]["value"] for recipe in ("bm25", "hybrid")] == [0.0, 1.0]

@@ -120,7 +120,7 @@ def fit(
     dev, is_right, can_be_answered = arrays(answers(signals))
     counts[signals.name] = len(dev)
     right = logistic(squad, holds, dev, is_right)
-    answerable = logistic(squad, holds, dev, can_be_answered, balanced=True)
+    answerable = logistic(squad, holds, dev, can_be_answered, balance_classes=True)
     validation, _, is_answerable = arrays(answers(calibrate))
     probabilities = estimate_all(answerable, validation)
     threshold = conformal(probabilities[is_answerable], REFUSAL_SHARE)
@@ -160,7 +160,7 @@ def logistic(
 ) -> Estimate:
     """An estimate fitted to both kinds of cases, (cases, signals), with half of the weight each.
 
-    If `balanced`, both classes of the documents have equal weight.
+    If `balance_classes`, both classes of the documents have equal weight.
     """
     values, labels = np.vstack([simulation, documents]), np.concatenate([holds, truth])
     mean, spread = values.mean(axis=0), values.std(axis=0)
@@ -193,7 +193,7 @@ def arrays(rows: Iterable[tuple[list[float], bool, bool]]) -> tuple[Floats, Trut
 @app.command()
 def check(
     file: Annotated[Path, typer.Argument(help="Answers of scripts/own_documents.py (jsonl), made without refusals.")],
-    out: Annotated[Path, typer.Option(help="Output file (json).")],
+    output: Annotated[Path, typer.Option("--out", help="Output file (json).")],
 ) -> None:
     """Measure what the confidence that ships says of answers, by fifths, and what is refused."""
     confidence = Confidence.read(SHIPPED / "confidence.json")
@@ -207,7 +207,7 @@ def check(
         "curve": reliability(confidences, right),
         "provenance": provenance({"answers": file, "confidence": SHIPPED / "confidence.json"}),
     }
-    tell(result, out)
+    tell(result, output)
 
 
 def answers(file: Path) -> Iterator[tuple[list[float], bool, bool]]:
@@ -242,7 +242,7 @@ def conformal(confidence: Floats, refusal_share: float) -> float:
 def measure(
     data: Annotated[Path, typer.Argument(help="Data folder with miracl/nomiracl.jsonl.")],
     index: Annotated[Path, typer.Argument(help="Index of the whole pool.")],
-    out: Annotated[Path, typer.Option(help="Output folder for report and figure.")],
+    output: Annotated[Path, typer.Option("--out", help="Output folder for report and figure.")],
 ) -> None:
     """Measure the refusal rates of unanswerable and answerable questions on NoMIRACL."""
     file = data / "miracl/nomiracl.jsonl"
@@ -265,8 +265,8 @@ def measure(
         "published": "NoMIRACL, GPT-4 on the full 500: 57.6 % of the unanswerable refused, 5.2 % of the answerable",
         "provenance": provenance({"questions": file}),
     }
-    write_atomic(out / "reader.json", [dumps(round_floats(result, 4), indent=2)])
-    write_atomic(out / "reader.svg", figure(result))
+    write_atomic(output / "reader.json", [dumps(round_floats(result, 4), indent=2)])
+    write_atomic(output / "reader.svg", figure(result))
     print(dumps(round_floats({key: result[key] for key in ("roc_auc", "as_shipped", "points")}, 4), indent=2))
 
 

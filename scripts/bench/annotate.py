@@ -227,15 +227,15 @@ def compare(folder: Path, people: list[Person], label_count: int) -> dict[str, A
     study.close()
     rows = [json.loads(line) for line in (folder / "export" / "presses.jsonl").read_text("utf-8").splitlines()]
     ratings = [json.loads(line) for line in (folder / "export" / "ratings.jsonl").read_text("utf-8").splitlines()]
-    acknowledged = {press: value for person in people for press, value in person.acknowledged.items()}
+    values_by_press = {press: value for person in people for press, value in person.acknowledged.items()}
     rows_by_press = {row["press"]: row["value"] for row in rows}
     row_counts = Counter((row["annotator"], row["item"], row["question"]) for row in rows)
     return {
         "labels": label_count,
-        "acknowledged": len(acknowledged),
+        "acknowledged": len(values_by_press),
         "rows": len(rows),
         "exported": len(ratings),
-        "lost": sum(rows_by_press.get(press) != value for press, value in acknowledged.items()),
+        "lost": sum(rows_by_press.get(press) != value for press, value in values_by_press.items()),
         "doubled": sum(n - 1 for n in row_counts.values()) + len(rows) - len(rows_by_press),
         "items_with_five": progress.items.get(PER_ITEM, 0),
         "items": progress.total,
@@ -243,7 +243,7 @@ def compare(folder: Path, people: list[Person], label_count: int) -> dict[str, A
 
 
 def main(
-    out: Annotated[Path, typer.Option(help="Output file (json).")],
+    output: Annotated[Path, typer.Option("--out", help="Output file (json).")],
     annotators: Annotated[int, typer.Option(help="People at once.")] = 50,
     labels: Annotated[int, typer.Option(help="Labels in all.")] = 20_000,
     kills: Annotated[int, typer.Option(help="Times that the server is killed.")] = 3,
@@ -269,7 +269,7 @@ def main(
         "runs": runs,
         "provenance": provenance({}),
     }
-    write_atomic(out, [dumps(round_floats(result, 3), indent=2)])
+    write_atomic(output, [dumps(round_floats(result, 3), indent=2)])
     if any(run["lost"] or run["doubled"] or run["errors"] for run in runs.values()):
         raise SystemExit(1)
 

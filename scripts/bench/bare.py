@@ -26,11 +26,11 @@ def index(corpus: str, folder: str) -> None:
         builder.add_text_field(name, stored=True, tokenizer_name="english", index_option="freq")
     builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
     Path(folder).mkdir()
-    built = Index(builder.build(), path=folder)
-    built.register_tokenizer("english", analyzer())
-    writer = built.writer(256_000_000, 2)
-    with Path(corpus).open("rb") as packed:
-        for line in io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(packed), encoding="utf-8"):
+    bare_index = Index(builder.build(), path=folder)
+    bare_index.register_tokenizer("english", analyzer())
+    writer = bare_index.writer(256_000_000, 2)
+    with Path(corpus).open("rb") as file:
+        for line in io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(file), encoding="utf-8"):
             row = json.loads(line)
             writer.add_document(Document(id=row["docid"], title=row["title"], text=row["text"]))
     writer.commit()
@@ -39,10 +39,10 @@ def index(corpus: str, folder: str) -> None:
 
 def query(folder: str, text: str) -> None:
     """Open the index, search it and print the first passage."""
-    opened = Index.open(folder)
-    opened.register_tokenizer("english", analyzer())
-    searcher = opened.searcher()
-    parsed = opened.parse_query(" ".join(analyzer().analyze(text)), ["title", "text"])
+    bare_index = Index.open(folder)
+    bare_index.register_tokenizer("english", analyzer())
+    searcher = bare_index.searcher()
+    parsed = bare_index.parse_query(" ".join(analyzer().analyze(text)), ["title", "text"])
     hits = searcher.search(parsed, 10).hits
     print(searcher.doc(hits[0][1]).get_first("text"))
 

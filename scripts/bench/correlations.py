@@ -72,13 +72,13 @@ def coverage(name: str, samples: int) -> dict[str, Any]:
 
 def main(
     samples: Annotated[int, typer.Option(min=1, help="Samples of each population and size.")] = 150,
-    out: Annotated[Path | None, typer.Option(help="Report (json).")] = None,
+    output: Annotated[Path | None, typer.Option("--out", help="Report (json).")] = None,
 ) -> None:
     """Simulate, print, and write to --out."""
     results = {name: coverage(name, samples) for name in POPULATIONS}
-    if out is not None:
+    if output is not None:
         result = {"samples": samples, "populations": results, "provenance": provenance({})}
-        write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+        write_atomic(output, [dumps(round_floats(result, 4), indent=2)])
 
 
 if __name__ == "__main__":

@@ -26,18 +26,18 @@ from autoais.formats.questions import read_questions
 from rag.index.analysis import query_terms
 from rag.index.open import open_index
 from scripts.bench.bare import analyzer
-from scripts.process import measured
+from scripts.process import measure_command
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 QUESTION = "who got the first nobel prize in physics"
 
 Measurement = Callable[[int], tuple[float, float]]
 
 
-def timed(*command: str | Path) -> tuple[float, float]:
+def time_command(*command: str | Path) -> tuple[float, float]:
     """Wall seconds and peak resident memory (MB) of a command."""
-    used = measured(*command)
-    return used.seconds, used.peak / 1e6
+    usage = measure_command(*command)
+    return usage.seconds, usage.peak / 1e6
 
 
 def alternating(runs: int, a: Measurement, b: Measurement) -> dict[str, Any]:
@@ -60,9 +60,9 @@ def search_latency(index: Path, bare: Path, questions: Sequence[Question], k: in
     which are of no use to a caller yet.
     """
     bm25 = open_index(index).bm25
-    opened = tantivy.Index.open(str(bare))
-    opened.register_tokenizer("english", analyzer())
-    searcher = opened.searcher()
+    bare_index = tantivy.Index.open(str(bare))
+    bare_index.register_tokenizer("english", analyzer())
+    searcher = bare_index.searcher()
     seconds: dict[str, list[float]] = {"ours": [], "bare": [], "bare_addresses": []}
     for question in questions:
         terms = query_terms(question.text)
@@ -71,7 +71,7 @@ def search_latency(index: Path, bare: Path, questions: Sequence[Question], k: in
         times.append(time.perf_counter())
         query = Query.boolean_query(
             [
-                (Occur.Should, Query.term_query(opened.schema, field, term, index_option="freq"))
+                (Occur.Should, Query.term_query(bare_index.schema, field, term, index_option="freq"))
                 for term in terms
                 for field in ("title", "text")
             ]
@@ -95,52 +95,54 @@ def search_latency(index: Path, bare: Path, questions: Sequence[Question], k: in
 
 def main(
     data: Annotated[Path, typer.Argument(help="Data folder with wiki/ and nq/.")],
-    out: Annotated[Path | None, typer.Option(help="Also write the results as JSON.")] = None,
+    output: Annotated[Path | None, typer.Option("--out", help="Also write the results as JSON.")] = None,
     runs: Annotated[int, typer.Option(help="Number of index builds of each kind.")] = 3,
 ) -> None:
     """Measure and print; the exit code is 1 if a bar is missed."""
-    corpus, asked = data / "wiki/passages.jsonl.zst", data / "nq/nq_pool_dev.jsonl"
+    corpus, questions = data / "wiki/passages.jsonl.zst", data / "nq/nq_pool_dev.jsonl"
     rag = Path(sys.executable).with_name("rag")
     with tempfile.TemporaryDirectory(prefix="rag-bench-") as temporary:
         home = Path(temporary)
         index, bare = home / "ours.index", home / "bare"
-        built = alternating(
+        builds = alternating(
             runs,
-            lambda n: timed(rag, "index", "build", corpus, "--to", index),
-            lambda n: timed(sys.executable, HERE / "bare.py", "index", corpus, f"{bare}{n}"),
+            lambda n: time_command(rag, "index", "build", corpus, "--to", index),
+            lambda n: time_command(sys.executable, FOLDER / "bare.py", "index", corpus, f"{bare}{n}"),
         )
-        searched = search_latency(index, home / "bare0", list(read_questions(asked)), 100)
+        searches = search_latency(index, home / "bare0", list(read_questions(questions)), 100)
         cold = alternating(
             11,
-            lambda n: timed(rag, "ask", QUESTION, "--system", "extractive", "--index", index),
-            lambda n: timed(sys.executable, HERE / "bare.py", "query", f"{bare}0", QUESTION),
+            lambda n: time_command(rag, "ask", QUESTION, "--system", "extractive", "--index", index),
+            lambda n: time_command(sys.executable, FOLDER / "bare.py", "query", f"{bare}0", QUESTION),
         )
-    helped = alternating(
-        11, lambda n: timed(rag, "--help"), lambda n: timed(sys.executable, "-c", "import typer, rich.console")
+    helps = alternating(
+        11,
+        lambda n: time_command(rag, "--help"),
+        lambda n: time_command(sys.executable, "-c", "import typer, rich.console"),
     )
     bars = {
-        "index build <= 1.5 x bare loop": (built["ratio"], 1.5),
-        "index build peak <= 1024 MB": (built["peak_mb"], 1024),
-        "search p50 (k=100) <= 1.3 x bare query": (searched["p50_ratio"], 1.3),
-        "the same <= 1.3 x addresses only": (searched["p50_ratio_to_addresses"], 1.3),
+        "index build <= 1.5 x bare loop": (builds["ratio"], 1.5),
+        "index build peak <= 1024 MB": (builds["peak_mb"], 1024),
+        "search p50 (k=100) <= 1.3 x bare query": (searches["p50_ratio"], 1.3),
+        "the same <= 1.3 x addresses only": (searches["p50_ratio_to_addresses"], 1.3),
         "cold ask <= 0.8 s": (cold["seconds"], 0.8),
         "cold ask peak <= 250 MB": (cold["peak_mb"], 250),
-        "rag --help <= 0.4 s": (helped["seconds"], 0.4),
+        "rag --help <= 0.4 s": (helps["seconds"], 0.4),
     }
     for name, (value, bar) in bars.items():
         print(f"{'met   ' if value <= bar else 'MISSED'} {name:42} {value:8.3f}")
-    if out is not None:
+    if output is not None:
         result = {
             "bars": {name: {"value": round(value, 3), "bar": bar} for name, (value, bar) in bars.items()},
-            "index": built,
-            "search": searched,
+            "index": builds,
+            "search": searches,
             "cold_ask": cold,
-            "help": helped,
+            "help": helps,
             "cores": os.cpu_count(),
             "versions": versions(),
-            "provenance": provenance({"corpus": corpus, "questions": asked}),
+            "provenance": provenance({"corpus": corpus, "questions": questions}),
         }
-        write_atomic(out, [dumps(result, indent=2)])
+        write_atomic(output, [dumps(result, indent=2)])
     raise SystemExit(any(value > bar for value, bar in bars.values()))
 
 

@@ -101,7 +101,7 @@ def main(
     encoder: Annotated[str | None, typer.Option(help="Encoder by sentence-transformers, st:NAME.")] = None,
     pairs: Annotated[int, typer.Option(help="Pairs to judge.")] = 2000,
     passages: Annotated[int, typer.Option(help="Passages to encode.")] = 2000,
-    out: Annotated[Path | None, typer.Option(help="Output file (json).")] = None,
+    output: Annotated[Path | None, typer.Option("--out", help="Output file (json).")] = None,
     is_worker: Annotated[bool, typer.Option("--here", help="Measure in this process, and print.")] = False,
 ) -> None:
     """Measure, print, and write to --out."""
@@ -135,7 +135,7 @@ def main(
         "passages": passages,
         "provenance": provenance({}),
     }
-    tell(result, out, digits=6)
+    tell(result, output, digits=6)
 
 
 if __name__ == "__main__":

@@ -196,8 +196,8 @@ def minimal_pair_accuracy(judge: MiniLMJudge, pairs: list[Labelled]) -> dict[str
     """
     verdicts = [judgement.verdict.ais for judgement in judge.judge([pair.attribution for pair in pairs])]
     stay, turn = [ais is True for ais in verdicts[::2]], [ais is False for ais in verdicts[1::2]]
-    both = [s and t for s, t in zip(stay, turn, strict=True)]
-    shares = {"stay": statistics.mean(stay), "turn": statistics.mean(turn), "both": statistics.mean(both)}
+    stay_and_turn = [s and t for s, t in zip(stay, turn, strict=True)]
+    shares = {"stay": statistics.mean(stay), "turn": statistics.mean(turn), "both": statistics.mean(stay_and_turn)}
     return {"pairs": len(stay), **shares}
 
 

@@ -32,7 +32,7 @@ from rag.base.errors import FormatError
 from rag.documents import read_document
 
 _LABELS = ("attributionbench_dev", "attributionbench_test500", "attribution_train", "contrast_train", "nli_train")
-_EVERY, _FROM = 29, 14  # of the pool's passages; the rule was chosen on every 29th from the first on
+_EVERY, _OFFSET = 29, 14  # of the pool's passages; the rule was chosen on every 29th from the first on
 _PARAGRAPHS = 400  # of a language, drawn by seed
 _MIN_WORDS, _FIRST_WORDS = 12, 9  # words of a paragraph, and of its beginning
 
@@ -69,7 +69,7 @@ def count_foreign(texts: list[str]) -> dict[str, Any]:
 def main(
     data: Annotated[Path, typer.Argument(help="Folder with labels/ and wiki/.")],
     manuals: Annotated[Path, typer.Argument(help="Folder that `scripts.own_documents fetch` filled.")],
-    out: Annotated[Path, typer.Option(help="Report (json).")],
+    output: Annotated[Path, typer.Option("--out", help="Report (json).")],
 ) -> None:
     """Count, print and write."""
     inputs = {name: data / "labels" / f"{name}.jsonl" for name in _LABELS}
@@ -90,7 +90,7 @@ def main(
     passages = [
         row["text"]
         for number, (_, row) in enumerate(records(inputs["passages"]))
-        if number % _EVERY == _FROM and isinstance(row, dict)
+        if number % _EVERY == _OFFSET and isinstance(row, dict)
     ]
     manual_texts = {folder.name: paragraphs(folder) for folder in sorted((manuals / "documents").iterdir())}
     result: dict[str, Any] = {
@@ -108,7 +108,7 @@ def main(
         "provenance": provenance(inputs),
     }
     print(dumps(round_floats({key: result[key] for key in ("quoted", "numbers", "english", "others")}, 3)))
-    write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+    write_atomic(output, [dumps(round_floats(result, 4), indent=2)])
 
 
 if __name__ == "__main__":

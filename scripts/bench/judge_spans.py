@@ -242,7 +242,7 @@ def words(judge: Judge, data: Path) -> dict[str, Any]:
 def main(
     data: Annotated[Path, typer.Argument(help="Folder with labels/.")],
     pool: Annotated[Path, typer.Argument(help="Index of the pool.")],
-    out: Annotated[Path, typer.Option(help="Report (json).")],
+    output: Annotated[Path, typer.Option("--out", help="Report (json).")],
 ) -> None:
     """Measure, print, and write to --out."""
     index, judge = open_index(pool), MiniLMJudge()
@@ -256,7 +256,7 @@ def main(
         "provenance": provenance({name: data / "labels" / f"{name}.jsonl" for name in names}),
     }
     print(dumps(round_floats({key: result[key] for key in ("noise", "sentences", "words")}, 3), indent=1))
-    write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+    write_atomic(output, [dumps(round_floats(result, 4), indent=2)])
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ def _with_tokens(answer: CitedAnswer, trace: Mapping[str, Any]) -> CitedAnswer:
 
 def main(
     answers: Annotated[Path, typer.Argument(help="Answers of a language model, from `rag bench run` or `rag answer`.")],
-    out: Annotated[Path, typer.Option(help="Output file (json).")],
+    output: Annotated[Path, typer.Option("--out", help="Output file (json).")],
     as_parsed: Annotated[Path | None, typer.Option(help="Write the answers without repair (answers.jsonl).")] = None,
 ) -> None:
     """Measure and write the result."""
@@ -148,7 +148,7 @@ def main(
         "answer_command": answer_command,
         "provenance": provenance({"answers": answers}),
     }
-    write_atomic(out, [dumps(round_floats(result, 4), indent=2)])
+    write_atomic(output, [dumps(round_floats(result, 4), indent=2)])
 
 
 if __name__ == "__main__":

@@ -27,24 +27,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder with the recipe's files")
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
+    options = parser.parse_args()
     recipe = TrainingRecipe.read(RECIPE)
     sets = [name for fold in recipe.folds for name in fold]
     labels, inputs = [], {}
     for source in recipe.sources.values():
         if source.kind == "labels" and not set(source.datasets).isdisjoint(sets):
             for name in source.files:
-                inputs[Path(name).stem] = find(name, [given.data])
+                inputs[Path(name).stem] = find(name, [options.data])
                 examples = from_labels(inputs[Path(name).stem], sets, source.inverted)
                 labels += [
-                    Labelled(one.source.split("/")[0], "", Attribution(one.claim, one.evidence), bool(one.label))
-                    for one in examples
+                    Labelled(
+                        example.source.split("/")[0],
+                        "",
+                        Attribution(example.claim, example.evidence),
+                        bool(example.label),
+                    )
+                    for example in examples
                 ]
     judge = LexicalJudge()
     result = without_texts(evaluate(labels, judge)) | {"judge": judge.name, "provenance": provenance(inputs)}
-    for name, one in result["sets"].items():
-        print(f"{name}: n {one['n']}, ROC-AUC {one['roc_auc']:.3f}, macro-F1 {one['macro_f1']:.3f}")
-    write_atomic(given.out, [dumps(round_floats(result), indent=2)])
+    for name, figures in result["sets"].items():
+        print(f"{name}: n {figures['n']}, ROC-AUC {figures['roc_auc']:.3f}, macro-F1 {figures['macro_f1']:.3f}")
+    write_atomic(options.out, [dumps(round_floats(result), indent=2)])
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def measure(labels: Sequence[Verdict], verdicts: Sequence[Verdict]) -> dict[str,
 
 def main(
     data: Annotated[Path, typer.Argument(help="Data folder.")],
-    out: Annotated[Path, typer.Option(help="Output file (json).")],
+    output: Annotated[Path, typer.Option("--out", help="Output file (json).")],
 ) -> None:
     """Judge, print, and write to --out."""
     judge = MiniLMJudge(three_way=True)
@@ -90,7 +90,7 @@ def main(
             for name in names
         }
     result = {"judge": judge.name, "sets": results, "provenance": provenance(files)}
-    tell(result, out)
+    tell(result, output)
 
 
 if __name__ == "__main__":

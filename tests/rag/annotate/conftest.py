@@ -30,7 +30,7 @@ def new_database(request: pytest.FixtureRequest) -> Callable[[], str]:
     if request.param == "sqlite":
         return lambda: ""
     server: Server = request.getfixturevalue("postgresql")
-    return server.emptied_database
+    return server.empty_database
 
 
 @pytest.fixture
