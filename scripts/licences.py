@@ -1,5 +1,4 @@
-"""Writes the table of packages and their licences into docs/licences.md, from what is installed: `make lock`.
-"""
+"""Writes the table of packages and their licences into docs/licences.md, from what is installed: `make lock`."""
 
 import re
 from importlib.metadata import PackageMetadata, PackageNotFoundError, metadata
