@@ -35,6 +35,7 @@ check: .venv-test/done
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/ruff check .
 	.venv-test/bin/mypy
+	.venv-test/bin/lint-imports
 
 # The site, in site/. A link that leads nowhere is an error.
 docs: .venv-test/done
