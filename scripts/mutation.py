@@ -34,12 +34,12 @@ MODULES = {
     "metrics/trec": METRICS,
     "metrics/ppi": METRICS,
     "metrics/alce_answers": METRICS,
-    "scoring": (*METRICS, "tests/autoais/metrics/test_scoring.py", "tests/autoais/test_api.py"),
+    "metrics/scoring": (*METRICS, "tests/autoais/metrics/test_scoring.py", "tests/autoais/test_api.py"),
     "metrics/nuggets": METRICS,
     "metrics/extractive": ("tests/autoais/metrics/test_extractive.py", "tests/autoais/meta/test_ais_report.py"),
     "metrics/short_answers": METRICS,
     "metrics/attrscore": (*METRICS, *META),
-    "comparison": ("tests/autoais/metrics/test_comparison.py", "tests/autoais/metrics/test_runs.py"),
+    "metrics/comparison": ("tests/autoais/metrics/test_comparison.py", "tests/autoais/metrics/test_runs.py"),
     "meta/agreement": (
         "tests/autoais/metrics/test_comparison.py",
         "tests/autoais/meta/test_agreement.py",
@@ -49,7 +49,7 @@ MODULES = {
     "meta/ais_report": ("tests/autoais/meta/test_ais_report.py",),
     "meta/correlation": META,
     "meta/evaluate": META,
-    "meta/human": ("tests/autoais/meta/test_human.py", "tests/autoais/metrics/test_scoring.py"),
+    "metrics/human": ("tests/autoais/metrics/test_human.py", "tests/autoais/metrics/test_scoring.py"),
     "meta/logistic": ("tests/autoais/meta/test_calibrate.py",),
     "meta/calibrate": ("tests/autoais/meta/test_calibrate.py",),
 }

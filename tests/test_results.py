@@ -21,6 +21,7 @@ import typer
 from autoais.base.errors import FormatError
 from autoais.base.io.provenance import command
 from scripts.make_results import FIGURES, PAGE, PARTS, further_table, lines
+from scripts.mutation import MODULES
 
 ROOT = Path(__file__).parents[1]
 RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / "results").rglob("*.json"))
@@ -175,6 +176,12 @@ def test_every_script_that_a_page_names_is_there_or_has_its_revision() -> None:
             else:
                 assert (ROOT / path).is_file() or (ROOT / path[:-3]).is_dir(), (page, path)
     assert count > 30
+
+
+def test_modules_to_mutate_and_their_tests_are_there() -> None:
+    for module, tests in MODULES.items():
+        for path in (f"eval/autoais/{module}.py", *tests):
+            assert (ROOT / path).exists(), path
 
 
 def test_a_recorded_command_can_be_typed_by_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
