@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from autoais import formats
 from autoais.base.answers import read_answers, write_answers
 from autoais.base.io.jsonl import dumps, parse_object, round_floats, write_atomic
-from autoais.base.io.locks import unused
+from autoais.base.io.locks import lock_if_free
 from autoais.base.io.provenance import sha256_file
 from autoais.formats.human_ratings.consensus import consensus, cut, flagged_items, label_answers
 from autoais.formats.human_ratings.convert import convert_ratings
@@ -45,7 +45,7 @@ def export(study: StudyRecord, out: Path, *, without: Collection[str] = ()) -> d
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with unused(out) as free:
+        with lock_if_free(out) as free:
             if not free:
                 raise UserError(f"{out}: another process is writing it; wait for it, or name another folder")
             _check_folder(out)

@@ -9,7 +9,7 @@ from typing import Any
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import dumps, read_objects
-from autoais.base.io.schema import BOOLEAN, IDENTIFIER, STRING, TEXT_OR_NULL, Schema, faults, listed, record
+from autoais.base.io.schema import BOOLEAN, IDENTIFIER, STRING, TEXT_OR_NULL, Schema, faults, list_of, record
 from rag.annotate.schemes import FLAGS, KINDS, Kind, Scheme, Unit
 from rag.base.errors import FormatError, UsageError
 
@@ -103,16 +103,16 @@ SCHEMA = record(
         "sentence": _NUMBER,
         "citation": TEXT_OR_NULL,
         "kind": {"type": "string", "enum": [*KINDS]},
-        "turns": listed(record({"speaker": STRING, "text": STRING})),
+        "turns": list_of(record({"speaker": STRING, "text": STRING})),
         "query": STRING,
         "before": STRING,
         "after": STRING,
-        "sources": listed(
+        "sources": list_of(
             record({"id": STRING, "text": STRING}, {"title": STRING, "section": STRING, "number": _NUMBER})
         ),
         "table": {
             **record(
-                {"rows": {"type": "array", "items": listed(_CELL)}},
+                {"rows": {"type": "array", "items": list_of(_CELL)}},
                 {"title": STRING, "section": STRING, "text": STRING},
             ),
             "type": ["object", "null"],
@@ -120,7 +120,7 @@ SCHEMA = record(
         "expected": {"type": "object", "additionalProperties": STRING},
         "explanation": STRING,
         "system": STRING,
-        "flags": listed({"type": "string", "enum": [flag.value for flag in FLAGS]}),
+        "flags": list_of({"type": "string", "enum": [flag.value for flag in FLAGS]}),
         "group": {"type": ["string", "integer"]},
     },
 )

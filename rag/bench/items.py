@@ -19,7 +19,7 @@ from autoais.base.io.schema import (
     TEXT_OR_NULL,
     Schema,
     faults,
-    listed,
+    list_of,
     record,
 )
 from autoais.base.types import NOT_APPLICABLE, Verdict
@@ -139,7 +139,7 @@ _CITATION = record({"passage": STRING, "start": _OFFSET, "end": _OFFSET, "verdic
 _SENTENCE = record(
     {
         "text": STRING, "start": _OFFSET, "end": _OFFSET, "verdict": _VERDICT, "probability": NUMBER_OR_NULL,
-        "citations": listed(_CITATION), "unsupported": listed(listed({"type": "integer", "minimum": 0})),
+        "citations": list_of(_CITATION), "unsupported": list_of(list_of({"type": "integer", "minimum": 0})),
     },
     {"human": _TRUTH},
 )  # fmt: skip
@@ -148,10 +148,11 @@ _PASSAGE = record({"title": STRING, "section": STRING, "text": STRING, "url": TE
 ITEM: Schema = record(
     {
         "id": STRING | {"pattern": r"\S"}, "question": STRING, "kind": TEXT_OR_NULL, "collection": TEXT_OR_NULL,
-        "answerable": BOOLEAN, "references": listed(STRING), "gold": listed(STRING), "nuggets": listed(listed(STRING)),
+        "answerable": BOOLEAN, "references": list_of(STRING), "gold": list_of(STRING),
+        "nuggets": list_of(list_of(STRING)),
         "answer": STRING, "short_answer": TEXT_OR_NULL, "abstained": BOOLEAN, "failed": BOOLEAN, "missing": BOOLEAN,
-        "reason": TEXT_OR_NULL, "confidence": NUMBER_OR_NULL, "sentences": listed(_SENTENCE),
-        "passages": {"type": "object", "additionalProperties": _PASSAGE}, "ranking": listed(STRING), "right": _TRUTH,
+        "reason": TEXT_OR_NULL, "confidence": NUMBER_OR_NULL, "sentences": list_of(_SENTENCE),
+        "passages": {"type": "object", "additionalProperties": _PASSAGE}, "ranking": list_of(STRING), "right": _TRUTH,
         "attributed": _TRUTH, "way": {"type": "string", "enum": list(WAYS)}, "em": NUMBER_OR_NULL,
         "f1": NUMBER_OR_NULL, "answer_recall": _TRUTH, "nugget_recall": NUMBER_OR_NULL, "first_gold": _RANK,
         "answer_hit": _RANK, "seconds": NUMBER_OR_NULL, "tokens_read": _COUNT, "tokens_written": _COUNT,

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from autoais.base.io.jsonl import parse_object
-from autoais.base.io.locks import file_lock, unused
+from autoais.base.io.locks import file_lock, lock_if_free
 from rag.base.errors import FormatError, IndexingError
 from rag.index.manifest import BUILD, DATABASE_FOLDER, MANIFEST, WEB
 
@@ -40,7 +40,7 @@ def sweep(to: Path) -> None:
     """Remove what killed and replaced builds left, under the lock; what an open index still reads stays."""
     for path in _left(to):
         if path.is_dir():
-            with unused(path) as free:
+            with lock_if_free(path) as free:
                 if free:
                     shutil.rmtree(path, ignore_errors=True)
         else:

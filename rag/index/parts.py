@@ -154,7 +154,7 @@ def beginning(
 def _current(folder: Path, build: str) -> Iterator[None]:
     """Keep others from replacing a build; raises `IndexingError` if it is being replaced, or was."""
     busy = IndexingError(f"{folder} is being built or updated by another process; wait for it")
-    with file_lock(folder / LOCK, busy, shared=True):
+    with file_lock(folder / LOCK, busy, is_shared=True):
         if read_manifest(folder)["build"] != build:
             raise IndexingError(f"{folder} was updated since it was opened: run the command again")
         yield

@@ -30,7 +30,7 @@ from autoais.base.io.schema import (
     TEXT_OR_NULL,
     Schema,
     faults,
-    listed,
+    list_of,
     record,
 )
 from autoais.base.types import Judgement, Span, Support, Verdict
@@ -73,25 +73,25 @@ _FOUND = record(
         "index": STRING,
         "checksum": STRING,
         "retriever": STRING,
-        "results": listed(record({"hits": listed(_HIT)})),
+        "results": list_of(record({"hits": list_of(_HIT)})),
     }
 )
 _WEIGHED = record(
     {
-        "statistics": listed(
+        "statistics": list_of(
             record(
                 {
                     "passages": _OFFSET,
                     "untitled": _OFFSET,
                     "lengths": record({name: {"type": "number"} for name in FIELDS}),
-                    "frequencies": record({name: listed(_OFFSET) for name in FIELDS}),
+                    "frequencies": record({name: list_of(_OFFSET) for name in FIELDS}),
                 }
             )
         )
     }
 )
 _TRACE = record(
-    {}, {"shown": listed(STRING), "repair": record({}, dict.fromkeys(("moved", "attached", "removed"), INTEGER))}
+    {}, {"shown": list_of(STRING), "repair": record({}, dict.fromkeys(("moved", "attached", "removed"), INTEGER))}
 )
 # What `autoais.base.answers.SCHEMA` leaves open: the fields that `rag` itself writes.
 _ANSWER = record(
@@ -100,8 +100,8 @@ _ANSWER = record(
         "question": STRING,
         "answer": STRING,
         "system": STRING,
-        "sentences": listed(record({"text": STRING, "start": _OFFSET, "end": _OFFSET})),
-        "passages": listed(record({"id": STRING, "text": STRING, "rank": INTEGER}, {"page": _PAGE})),
+        "sentences": list_of(record({"text": STRING, "start": _OFFSET, "end": _OFFSET})),
+        "passages": list_of(record({"id": STRING, "text": STRING, "rank": INTEGER}, {"page": _PAGE})),
         "abstained": BOOLEAN,
     },
     {
@@ -116,8 +116,8 @@ _JUDGEMENT = record(
     {
         "probability": NUMBER_OR_NULL,
         "reason": TEXT_OR_NULL,
-        "evidence": listed(record({"evidence": _OFFSET, "start": _OFFSET, "end": _OFFSET})),
-        "unsupported": listed({"type": "array", "items": _OFFSET}),
+        "evidence": list_of(record({"evidence": _OFFSET, "start": _OFFSET, "end": _OFFSET})),
+        "unsupported": list_of({"type": "array", "items": _OFFSET}),
     },
 )
 _TEXT = record({"text": STRING})

@@ -13,7 +13,7 @@ from autoais.base.io.paths import user_path
 from autoais.base.io.provenance import sha256_files
 from autoais.base.models.onnx import cores, open_session, open_tokenizer
 from autoais.base.models.pairs import CLAIM, CLAIM_ONLY, EVIDENCE, SHARED, readable, typed
-from autoais.base.text.excerpt import matched, pieces, unmatched
+from autoais.base.text.excerpt import find_words_in, find_words_outside, pieces
 from autoais.base.text.words import content_stems
 from rag.base.errors import RagError
 from rag.base.types import Passage
@@ -71,9 +71,9 @@ class WindowEncoder:
         question, headings, text = readable(question), readable(passage.headings), readable(passage.text)
         asked = frozenset(content_stems(question))
         there = frozenset(content_stems(headings)) | frozenset(content_stems(text))
-        left = self._side(question, MAX_QUESTION, unmatched(question, there), CLAIM, CLAIM_ONLY)
-        above = self._side(headings, MAX_HEADINGS, matched(headings, asked), EVIDENCE, SHARED)
-        ids, types, offsets = self._side(text, None, matched(text, asked), EVIDENCE, SHARED)
+        left = self._side(question, MAX_QUESTION, find_words_outside(question, there), CLAIM, CLAIM_ONLY)
+        above = self._side(headings, MAX_HEADINGS, find_words_in(headings, asked), EVIDENCE, SHARED)
+        ids, types, offsets = self._side(text, None, find_words_in(text, asked), EVIDENCE, SHARED)
         before = [self._cls, *left[0], self._sep, *above[0], self._sep]
         before_types = [CLAIM, *left[1], CLAIM, *above[1], EVIDENCE]
         room = self.max_length - len(before) - 1

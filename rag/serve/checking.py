@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from autoais.base.markers.grammar import parse
-from autoais.base.text.excerpt import unmatched
+from autoais.base.text.excerpt import find_words_outside
 from autoais.base.text.quotes import is_quoted
 from autoais.base.text.words import stem, words
 from autoais.base.types import Judge, Judgement, Verdict
@@ -100,7 +100,7 @@ def _missing(sentence: str, evidence: Sequence[str], clashes: Iterable[tuple[int
     if not any(text.strip() for text in evidence):
         return []
     known = _stems(evidence)
-    return sorted({*unmatched(sentence, known), *clashes})
+    return sorted({*find_words_outside(sentence, known), *clashes})
 
 
 def _stems(evidence: Sequence[str]) -> frozenset[str]:

@@ -28,7 +28,7 @@ import typer
 
 from autoais.base.io.jsonl import dumps, read_objects, round_floats, write_atomic
 from autoais.base.io.provenance import provenance
-from autoais.base.text.excerpt import unmatched
+from autoais.base.text.excerpt import find_words_outside
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.text.words import content_stems
 from autoais.base.types import Attribution, Judge, Judgement
@@ -223,7 +223,7 @@ def words(judge: Judge, data: Path) -> dict[str, Any]:
         if judgement.verdict.ais is not False or not gold:
             continue
         stems = frozenset(content_stems("\n".join(evidence)))
-        for name, spans in zip(counts, (judgement.unsupported, unmatched(claim, stems)), strict=True):
+        for name, spans in zip(counts, (judgement.unsupported, find_words_outside(claim, stems)), strict=True):
             words_marked = words_in(claim, spans)
             counts[name].append((len(words_marked & gold), len(words_marked), len(gold)))
     return {

@@ -18,7 +18,7 @@ from autoais.base.io.schema import (
     TEXT_OR_NULL,
     Schema,
     faults,
-    listed,
+    list_of,
     record,
 )
 from autoais.base.markers.sentences import sentences as parse_sentences
@@ -116,7 +116,7 @@ SCHEMA = record(
         "answers": STRINGS_OR_NULL,
         "gold": STRINGS_OR_NULL,
         "nuggets": {"type": ["array", "null"], "items": {"type": "array", "items": STRING}},
-        "sentences": listed(
+        "sentences": list_of(
             record(
                 {"text": STRING},
                 {
@@ -124,7 +124,7 @@ SCHEMA = record(
                     "informative": _HUMAN,
                     "attributable": _HUMAN,
                     "worthy": _HUMAN,
-                    "citations": listed(
+                    "citations": list_of(
                         record(
                             {"passage": STRING},
                             {
@@ -139,7 +139,7 @@ SCHEMA = record(
                 },
             )
         ),
-        "passages": listed(
+        "passages": list_of(
             record(
                 {"id": STRING, "text": STRING},
                 {

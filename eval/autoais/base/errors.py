@@ -31,28 +31,28 @@ class UsageError(UserError, TypeError):
     """A call with an argument of the wrong kind."""
 
 
-def check_type(name: str, value: object, wanted: str, *types: type) -> None:
-    """Raise `UsageError` unless the value is of one of the types; a bool is not a number. `wanted` names the types."""
+def check_type(name: str, value: object, expected: str, *types: type) -> None:
+    """Raise `UsageError` unless the value is of one of the types; a bool is no number. `expected` names the types."""
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-        raise UsageError(f"{name} should be {wanted}, found {type(value).__name__}")
+        raise UsageError(f"{name} should be {expected}, found {type(value).__name__}")
 
 
-def check_list(name: str, value: object, wanted: str = "a list") -> None:
+def check_list(name: str, value: object, expected: str = "a list") -> None:
     """Raise `UsageError` for one string (or a path) in place of a list, and for what is no iterable."""
     if isinstance(value, str | PurePath):
-        raise UsageError(f"{name} should be {wanted}, found one string; write [{str(value)[:30]!r}]")
+        raise UsageError(f"{name} should be {expected}, found one string; write [{str(value)[:30]!r}]")
     if isinstance(value, bytes):  # an iterable of numbers
-        raise UsageError(f"{name} should be {wanted}, found bytes")
-    check_type(name, value, wanted, Iterable)
+        raise UsageError(f"{name} should be {expected}, found bytes")
+    check_type(name, value, expected, Iterable)
 
 
-def tuple_of(kind: type[T], name: str, value: Iterable[object], wanted: str) -> tuple[T, ...]:
+def tuple_of(kind: type[T], name: str, value: Iterable[object], expected: str) -> tuple[T, ...]:
     """Return the items of a list as a tuple; raises `UsageError` as `check_list`, and for an item of another type."""
-    check_list(name, value, wanted)
+    check_list(name, value, expected)
     items = tuple(value)
     for item in items:
         if not isinstance(item, kind):
-            raise UsageError(f"{name} should be {wanted}, found {type(item).__name__} in it")
+            raise UsageError(f"{name} should be {expected}, found {type(item).__name__} in it")
     return items  # type: ignore[return-value]  # each was checked
 
 
@@ -71,9 +71,9 @@ def unreadable(path: Path, error: OSError) -> UserError:
     return UserError(f"{path}: cannot be read: {error.strerror or error}{way_out}")
 
 
-def missing_extra(what: str, extra: str) -> UserError:
+def missing_extra(feature: str, extra: str) -> UserError:
     """Return the error for an optional package that is not installed."""
-    return UserError(f'{what} needs a package that is not installed: pip install "attributed-rag[{extra}]"')
+    return UserError(f'{feature} needs a package that is not installed: pip install "attributed-rag[{extra}]"')
 
 
 def json_kind(value: object) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def on_first_use(package: str, where: Mapping[str, str]) -> Callable[[str], object]:
-    """The `__getattr__` of a package; `where` maps each of its modules to the names that come from there."""
-    modules = {name: module for module, names in where.items() for name in names.split()}
+def on_first_use(package: str, sources: Mapping[str, str]) -> Callable[[str], object]:
+    """The `__getattr__` of a package; `sources` maps each of its modules to the names that come from there."""
+    modules = {name: module for module, names in sources.items() for name in names.split()}
 
     def get(name: str) -> object:
         if name in modules:

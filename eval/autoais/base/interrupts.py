@@ -12,8 +12,8 @@ from importlib import import_module
 from types import FrameType
 from typing import NoReturn
 
-INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
-_received = False
+EXIT_CODE = 130  # 128 and the number of the signal, as shells have it
+_is_interrupted = False
 
 
 def start(module: str) -> None:
@@ -24,14 +24,14 @@ def start(module: str) -> None:
     try:
         import_module(module).main()
     except SystemExit as end:
-        if end.code == INTERRUPTED:
+        if end.code == EXIT_CODE:
             _leave()
         raise
     except BaseException:
-        if not received():
+        if not is_interrupted():
             raise
         _leave()
-        raise SystemExit(INTERRUPTED) from None
+        raise SystemExit(EXIT_CODE) from None
 
 
 def _leave() -> None:
@@ -40,20 +40,20 @@ def _leave() -> None:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
-        os._exit(INTERRUPTED)
+        os._exit(EXIT_CODE)
 
 
-def received() -> bool:
+def is_interrupted() -> bool:
     """Whether Ctrl-C was pressed, so that errors are those of the interruption."""
-    return _received
+    return _is_interrupted
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    global _received
-    _received = True
+    global _is_interrupted
+    _is_interrupted = True
     raise KeyboardInterrupt
 
 
 def _unraisable(unraisable: "sys.UnraisableHookArgs") -> None:
-    if not (_received and unraisable.exc_type is KeyboardInterrupt):
+    if not (_is_interrupted and unraisable.exc_type is KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)

@@ -1,7 +1,7 @@
 """Registries that map names to retrievers, judges, formats and the like; each object is imported on first use.
 
 Every extensible kind has one in its package: `JUDGES` in `autoais.judges`, `FORMATS` in `autoais.formats`,
-`RETRIEVERS` in `rag.retrievers` and so on. A package adds to it with an entry point in the registry's group
+`RETRIEVERS` in `rag.retrieval` and so on. A package adds to it with an entry point in the registry's group
 (`[project.entry-points."autoais.judges"]`), a program with `register`.
 """
 
@@ -21,7 +21,7 @@ class Registry(Generic[T]):
     """The objects of one kind, by name.
 
     `built_in` maps names to objects or to import paths (`module:attribute`). `group` is the entry point group of
-    installed packages; it is read only for a name that is not built in, or to list all names. `what` names the kind
+    installed packages; it is read only for a name that is not built in, or to list all names. `label` names the kind
     in error messages; `error` is the class of the errors. `kind` is the type of the objects, in words and for
     `isinstance`, if `register` is to check it.
     """
@@ -29,12 +29,12 @@ class Registry(Generic[T]):
     def __init__(
         self,
         group: str,
-        what: str,
+        label: str,
         built_in: Mapping[str, T | str],
         error: type[UserError] = UserError,
         kind: tuple[str, type] | None = None,
     ) -> None:
-        self.group, self.what, self._kind = group, what, kind
+        self.group, self.label, self._kind = group, label, kind
         self._known: dict[str, T | str] = dict(built_in)
         self._error = error
         self._entries: dict[str, EntryPoint] | None = None
@@ -42,38 +42,38 @@ class Registry(Generic[T]):
     def register(self, name: str, value: T) -> None:
         """Add an object for this process; it replaces one of the same name. Raises `UsageError` for another kind."""
         if not isinstance(name, str) or not name.strip():
-            raise UsageError(f"the name of a {self.what} should be a string that is not empty, found {name!r:.60}")
+            raise UsageError(f"the name of a {self.label} should be a string that is not empty, found {name!r:.60}")
         if self._kind is not None:
-            check_type(f"{self.what} {name!r}", value, *self._kind)
+            check_type(f"{self.label} {name!r}", value, *self._kind)
         self._known[name] = value
 
     def __getitem__(self, name: str) -> T:
         """Return the object of that name; raises the registry's error, which lists the known names."""
         if name in self._known:
-            found = self._known[name]
-            if not isinstance(found, str):
-                return found
-            module, _, attribute = found.partition(":")
-            loaded: T = getattr(import_module(module), attribute)
-            self._known[name] = loaded
-            return loaded
-        entry = self._installed().get(name)
+            target = self._known[name]
+            if not isinstance(target, str):
+                return target
+            module, _, attribute = target.partition(":")
+            item: T = getattr(import_module(module), attribute)
+            self._known[name] = item
+            return item
+        entry = self._read_entry_points().get(name)
         if entry is None:
-            raise self._error(f"no {self.what} called {name!r}; there are: {', '.join(self)}")
+            raise self._error(f"no {self.label} called {name!r}; there are: {', '.join(self)}")
         try:
-            loaded = cast("T", entry.load())
+            item = cast("T", entry.load())
         except Exception as error:  # a third-party package may raise anything
             package = entry.dist.name if entry.dist else entry.value
-            raise self._error(f"{self.what} {name!r} of {package} cannot be loaded: {first_line(error)}") from error
-        self._known[name] = loaded
-        return loaded
+            raise self._error(f"{self.label} {name!r} of {package} cannot be loaded: {first_line(error)}") from error
+        self._known[name] = item
+        return item
 
     def __contains__(self, name: object) -> bool:
-        return name in self._known or name in self._installed()
+        return name in self._known or name in self._read_entry_points()
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over all names, the built-in ones first."""
-        return iter(dict.fromkeys([*self._known, *sorted(self._installed())]))
+        return iter(dict.fromkeys([*self._known, *sorted(self._read_entry_points())]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -82,7 +82,7 @@ class Registry(Generic[T]):
         """Iterate over all names and objects; imports every object."""
         return ((name, self[name]) for name in self)
 
-    def _installed(self) -> "dict[str, EntryPoint]":
+    def _read_entry_points(self) -> "dict[str, EntryPoint]":
         if self._entries is None:  # read once: it scans all installed packages
             from importlib.metadata import entry_points  # a slow import that `rag --help` does not need
 

@@ -35,7 +35,7 @@ class Question:
         references_as_tuples(self, "a question")
 
 
-def references_as_tuples(record: object, of: str, *names: str) -> None:
+def references_as_tuples(record: object, owner: str, *names: str) -> None:
     """Make tuples of the answers, gold passages, nuggets and the named fields of a frozen record.
 
     Raises `UsageError` unless they are lists of strings, and the nuggets lists of lists of strings.
@@ -43,12 +43,12 @@ def references_as_tuples(record: object, of: str, *names: str) -> None:
     for name in ("answers", "gold", *names):
         value = getattr(record, name)
         if type(value) is not tuple or value:
-            object.__setattr__(record, name, tuple_of(str, f"the {name} of {of}", value, "a list of strings"))
+            object.__setattr__(record, name, tuple_of(str, f"the {name} of {owner}", value, "a list of strings"))
     value = getattr(record, "nuggets")  # noqa: B009  (a field of any record)
     if type(value) is not tuple or value:
-        name, wanted = f"the nuggets of {of}", "a list of lists of strings"
-        check_list(name, value, wanted)
-        object.__setattr__(record, "nuggets", tuple(tuple_of(str, name, one, wanted) for one in value))
+        name, expected = f"the nuggets of {owner}", "a list of lists of strings"
+        check_list(name, value, expected)
+        object.__setattr__(record, "nuggets", tuple(tuple_of(str, name, nugget, expected) for nugget in value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +149,17 @@ class CitedSentence:
     @property
     def cites(self) -> tuple[str, ...]:
         """Ids of the cited passages, without duplicates, in order of mention."""
-        return tuple(dict.fromkeys(one.passage for one in self.citations))
+        return tuple(dict.fromkeys(citation.passage for citation in self.citations))
 
     @property
     def support(self) -> dict[str, Support]:
         """The human support label of each labelled passage; the better one of two labels."""
         best_first = list(Support)
         levels: dict[str, Support] = {}
-        for one in self.citations:
-            if one.support is not None:
-                levels[one.passage] = min(levels.get(one.passage, one.support), one.support, key=best_first.index)
+        for citation in self.citations:
+            if citation.support is not None:
+                labels = levels.get(citation.passage, citation.support), citation.support
+                levels[citation.passage] = min(labels, key=best_first.index)
         return levels
 
 
@@ -294,7 +295,7 @@ NOT_JUDGED = "no person judged it against this evidence"
 SPLIT = "people are split"
 CONTRADICT = "labels of people contradict each other"
 NOT_WORTHY = "people find nothing in it to verify"
-UNSETTLED = frozenset({NOT_JUDGED, SPLIT, CONTRADICT})
+UNSETTLED_REASONS = frozenset({NOT_JUDGED, SPLIT, CONTRADICT})
 """Reasons of undecided judgements by people. An answer with such a part has no outcome, even where another is a no.
 
 Else of the answers with such parts, only those that are wrong would be decided, and the rate would be too low.
@@ -338,15 +339,15 @@ class Judge(ABC):
     def judge(self, attributions: Iterable[Attribution]) -> list[Judgement]:
         """Return one judgement per attribution, in order; raises `UsageError` for what is no list of Attributions."""
         pairs = tuple_of(Attribution, "attributions", attributions, "a list of Attributions")
-        judgements = {one: found for one in pairs if (found := self.by_rule(one)) is not None}
-        asked = list(dict.fromkeys(one for one in pairs if one not in judgements))
-        if asked:
-            decided = self.decide(asked)
-            check_type(f"what judge {self.name!r} returned", decided, "a list of Judgements", list, tuple)
-            tuple_of(Judgement, f"what judge {self.name!r} returned", decided, "a list of Judgements")
-            if len(decided) != len(asked):
-                raise UserError(f"judge {self.name!r} returned {len(decided)} judgements for {len(asked)} pairs")
-            judgements.update(zip(asked, decided, strict=True))
+        judgements = {pair: judgement for pair in pairs if (judgement := self.by_rule(pair)) is not None}
+        open_pairs = list(dict.fromkeys(pair for pair in pairs if pair not in judgements))
+        if open_pairs:
+            decisions = self.decide(open_pairs)
+            check_type(f"what judge {self.name!r} returned", decisions, "a list of Judgements", list, tuple)
+            tuple_of(Judgement, f"what judge {self.name!r} returned", decisions, "a list of Judgements")
+            if len(decisions) != len(open_pairs):
+                raise UserError(f"judge {self.name!r} returned {len(decisions)} judgements for {len(open_pairs)} pairs")
+            judgements.update(zip(open_pairs, decisions, strict=True))
         return [judgements[attribution] for attribution in pairs]
 
     def of_answer(self, attribution: Attribution) -> Judgement | None:

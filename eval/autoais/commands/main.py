@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from autoais.base.errors import UserError
-from autoais.base.interrupts import INTERRUPTED, received
+from autoais.base.interrupts import EXIT_CODE, is_interrupted
 from autoais.base.terminal import how_many, new_console, say, show_ais, show_comparison, show_other_tables, show_report
 from autoais.judges import DEFAULT
 
@@ -569,8 +569,8 @@ def run(application: typer.Typer) -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    if received():  # a module that was interrupted while it loaded looks like one that is missing
-        raise SystemExit(INTERRUPTED)
+    if is_interrupted():  # a module that was interrupted while it loaded looks like one that is missing
+        raise SystemExit(EXIT_CODE)
     _say(f"error: {message}")
     raise SystemExit(2)
 

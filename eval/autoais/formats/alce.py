@@ -6,7 +6,7 @@ from typing import Any
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import dumps
-from autoais.base.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, listed, record
+from autoais.base.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, list_of, record
 from autoais.base.markers.sentences import Marked, sentence, sentences
 from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import Fault, Format, Notes, Row, passage_ids
@@ -95,13 +95,13 @@ ALCE = Format(
     schema=record(
         {
             "question": STRING,
-            "docs": listed(record({"text": STRING}, {"id": IDENTIFIER, "title": TEXT_OR_NULL, "sent": TEXT_OR_NULL})),
+            "docs": list_of(record({"text": STRING}, {"id": IDENTIFIER, "title": TEXT_OR_NULL, "sent": TEXT_OR_NULL})),
             "output": TEXT_OR_NULL,
         },
         {
             "sample_id": IDENTIFIER,
             "answers": {"type": ["array", "null"], "items": {"type": ["string", "array"], "items": STRING}},
-            "qa_pairs": {"type": ["array", "null"], "items": record({"short_answers": listed(STRING)})},
+            "qa_pairs": {"type": ["array", "null"], "items": record({"short_answers": list_of(STRING)})},
             "claims": STRINGS_OR_NULL,
             "annotations": {"type": ["array", "null"], "items": record({}, {"long_answer": TEXT_OR_NULL})},
         },

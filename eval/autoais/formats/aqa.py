@@ -149,7 +149,7 @@ def ais_lines(
     yield from csv_lines([AIS_COLUMNS])
     for answer, attributable in judged:
         passage = answer.passages.get(_first_cited(answer) or next(iter(answer.ranking), ""))
-        shown = "" if passage is None else wikipedia.shown(passage, compat=compat)
+        shown = "" if passage is None else wikipedia.format_display(passage, compat=compat)
         short = _short(answer)
         if compat:  # the script reads its input in text mode
             short = short.replace("\r\n", "\n").replace("\r", "\n")
@@ -191,7 +191,7 @@ AIS = Format(
 
 
 def _from_shown(passage: str) -> Passage:
-    return wikipedia.parse_shown(passage) or Passage("", text=passage)
+    return wikipedia.parse_display(passage) or Passage("", text=passage)
 
 
 def _with_id(answer: CitedAnswer, key: str, extra: Mapping[str, Any]) -> CitedAnswer:
@@ -231,7 +231,7 @@ def _ratings_rows(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tupl
         passage = answer.passages.get(cited)
         rating = "" if answer.attributable is None else "Y" if answer.attributable else "N"
         row = (system, answer.question, _short(answer), cited)
-        shown = "" if passage is None else wikipedia.shown(passage)
+        shown = "" if passage is None else wikipedia.format_display(passage)
         judged = (str(answer.extra.get("auto_ais", "")), str(answer.extra.get("nli_score", "")))
         yield (*row, shown, rating, *judged)
 

@@ -10,7 +10,7 @@ from autoais.base.answers import CitedAnswer
 from autoais.base.errors import FormatError, UserError
 from autoais.base.io.files import lines
 from autoais.base.io.jsonl import dumps, parse_object
-from autoais.base.io.schema import IDENTIFIER, LABEL, STRING, faults, listed, record
+from autoais.base.io.schema import IDENTIFIER, LABEL, STRING, faults, list_of, record
 from autoais.base.labels import Labelled, answer_attributable, answer_informative, clean_reference
 from autoais.base.markers.sentences import Marked, sentence, sentences
 from autoais.base.types import Attribution, Citation, CitedSentence, Passage, Unresolved
@@ -275,8 +275,8 @@ HAGRID = Format(
     schema=record(
         {
             "query": STRING,
-            "quotes": listed(record({"text": STRING}, {"idx": {"type": "integer"}, "docid": STRING})),
-            "answers": listed(
+            "quotes": list_of(record({"text": STRING}, {"idx": {"type": "integer"}, "docid": STRING})),
+            "answers": list_of(
                 record(
                     {"answer": STRING},
                     {

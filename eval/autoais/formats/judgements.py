@@ -1,6 +1,6 @@
 """The judgements of `autoais score --out`, a sentence a line; `autoais compare` reads them."""
 
-from autoais.base.io.schema import IDENTIFIER, INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, listed, record
+from autoais.base.io.schema import IDENTIFIER, INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, list_of, record
 from autoais.base.types import NOT_APPLICABLE, Verdict
 from autoais.formats.base import Format
 
@@ -14,16 +14,16 @@ JUDGEMENTS = Format(
             "id": IDENTIFIER,
             "sentence": {"type": ["integer", "null"], "minimum": 0},
             "text": STRING,
-            "cites": listed(STRING),
+            "cites": list_of(STRING),
             "verdict": _VERDICT,
             "judge": STRING,
         },
         {
             "probability": NUMBER_OR_NULL,
             "reason": TEXT_OR_NULL,
-            "alone": listed(STRING),
-            "evidence": listed(record({"passage": STRING, "start": INTEGER, "end": INTEGER})),
-            "unsupported": listed(listed(INTEGER)),
+            "alone": list_of(STRING),
+            "evidence": list_of(record({"passage": STRING, "start": INTEGER, "end": INTEGER})),
+            "unsupported": list_of(list_of(INTEGER)),
             "answer": _VERDICT,
             "scores": {"type": "object"},
         },

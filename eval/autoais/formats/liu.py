@@ -7,7 +7,7 @@ from typing import Any
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.files import place_of
 from autoais.base.io.jsonl import dumps
-from autoais.base.io.schema import BOOLEAN, STRING, TEXT_OR_NULL, Schema, faults, listed, record
+from autoais.base.io.schema import BOOLEAN, STRING, TEXT_OR_NULL, Schema, faults, list_of, record
 from autoais.base.labels import Labelled, clean_claim
 from autoais.base.types import Attribution, Citation, CitedSentence, Passage, Support
 from autoais.formats.base import Fault, Format, Notes, Row, unique_id
@@ -145,7 +145,7 @@ JUDGEMENTS = Format(
 # --- annotations: one whole response per line ----------------------------------------------------------------------
 
 
-_CITATIONS = listed(
+_CITATIONS = list_of(
     record(
         {
             "text": STRING,

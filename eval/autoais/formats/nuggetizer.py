@@ -15,7 +15,7 @@ from autoais.base.answers import CitedAnswer
 from autoais.base.errors import FormatError, UserError
 from autoais.base.io.files import records
 from autoais.base.io.jsonl import dumps
-from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, faults, listed, record
+from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, faults, list_of, record
 from autoais.base.labels import Labelled
 from autoais.base.types import Attribution, Judge, Question, Support
 from autoais.formats.base import Format, unique_key
@@ -131,7 +131,7 @@ NUGGETIZER = Format(
     name="nuggetizer",
     description="AutoNuggetizer's nuggets by topic (jsonl), and their assignments to answers or passages",
     schema=record(
-        {"qid": IDENTIFIER, "nuggets": listed(_NUGGET)},
+        {"qid": IDENTIFIER, "nuggets": list_of(_NUGGET)},
         {
             "query": STRING, "text": STRING, "answer_text": TEXT_OR_NULL, "candidate_text": TEXT_OR_NULL,
             "run_id": TEXT_OR_NULL, "docid": TEXT_OR_NULL,

@@ -5,7 +5,7 @@ from typing import Any
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import dumps
-from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
+from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, list_of, record
 from autoais.formats.base import Format, Notes, Row, unique_id
 from autoais.formats.contexts import (
     CONTEXT_FEATURES,
@@ -59,7 +59,7 @@ RAGCHECKER = Format(
             "query_id": IDENTIFIER,
             "query": STRING,
             "response": STRING,
-            "retrieved_context": listed(record({"text": STRING}, {"doc_id": {"type": ["string", "integer", "null"]}})),
+            "retrieved_context": list_of(record({"text": STRING}, {"doc_id": {"type": ["string", "integer", "null"]}})),
         },
         {"gt_answer": TEXT_OR_NULL},
     ),

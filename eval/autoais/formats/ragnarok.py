@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import dumps
-from autoais.base.io.schema import IDENTIFIER, INTEGER, STRING, listed, record
+from autoais.base.io.schema import IDENTIFIER, INTEGER, STRING, list_of, record
 from autoais.formats.base import Format, Notes, Row, unique_id
 from autoais.formats.trec import KEEPS, read_run, run_row
 
@@ -32,8 +32,8 @@ RAGNAROK = Format(
         {
             "topic_id": IDENTIFIER,
             "topic": STRING,
-            "references": listed(STRING),
-            "answer": listed(record({"text": STRING, "citations": listed(INTEGER)})),
+            "references": list_of(STRING),
+            "answer": list_of(record({"text": STRING, "citations": list_of(INTEGER)})),
         },
         {"response_length": INTEGER},
     ),

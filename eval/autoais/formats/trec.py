@@ -8,7 +8,7 @@ from typing import Any
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import dumps
-from autoais.base.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, listed, record
+from autoais.base.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, list_of, record
 from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, sound, unique_key
 
@@ -252,7 +252,7 @@ def fix(row: dict[str, Any], most: int) -> tuple[dict[str, Any], list[str]]:
 
 
 def _answer_schema(citation: dict[str, Any]) -> dict[str, Any]:
-    return listed(record({"text": STRING, "citations": listed(citation)}))
+    return list_of(record({"text": STRING, "citations": list_of(citation)}))
 
 
 TREC_24 = Format(
@@ -263,7 +263,7 @@ TREC_24 = Format(
             "run_id": STRING,
             "topic_id": IDENTIFIER,
             "topic": STRING,
-            "references": listed(STRING, maxItems=REFERENCES["trec-rag-24"], uniqueItems=True),
+            "references": list_of(STRING, maxItems=REFERENCES["trec-rag-24"], uniqueItems=True),
             "answer": _answer_schema(INTEGER),
         },
         {"response_length": INTEGER},
@@ -284,7 +284,7 @@ _FIELDS_25 = {
             "prompt": TEXT_OR_NULL,
         },
     ),
-    "references": listed(STRING, maxItems=REFERENCES["trec-rag-25"], uniqueItems=True),
+    "references": list_of(STRING, maxItems=REFERENCES["trec-rag-25"], uniqueItems=True),
     "answer": _answer_schema({"type": ["integer", "string"]}),
 }
 _DOCUMENT = record({"text": STRING}, {"id": STRING, "title": TEXT_OR_NULL, "url": TEXT_OR_NULL})

@@ -5,7 +5,7 @@ from typing import Any
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import dumps
-from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, listed, record
+from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, list_of, record
 from autoais.formats.base import Format, Notes, Row, refusals, unique_id
 from autoais.formats.contexts import CONTEXT_FEATURES, context_answer, context_output, passages_of, strings_in, texts
 
@@ -78,7 +78,7 @@ RECORDS = Format(
     description="TruLens's records (jsonl or a JSON list): main_input, main_output, calls; lists returned are contexts",
     schema=record(
         {"main_input": STRING, "main_output": TEXT_OR_NULL},
-        {"record_id": IDENTIFIER, "calls": listed(record({})) | {"type": ["array", "null"]}},
+        {"record_id": IDENTIFIER, "calls": list_of(record({})) | {"type": ["array", "null"]}},
     ),
     required_fields=("main_input", "main_output"),
     read=_records_read,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from autoais.base.errors import UserError
-from autoais.base.text.excerpt import Analysed, excerpt
+from autoais.base.text.excerpt import EvidenceTexts, excerpt
 from autoais.base.text.words import content_stems, idf
 from autoais.base.types import Attribution, Judge, Judgement, Verdict
 from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
@@ -42,7 +42,7 @@ class LexicalJudge(Judge):
         claim = dict.fromkeys(content_stems(hypothesis))
         if not claim:
             return Judgement(Verdict.UNDECIDED, None, "the claim has no content words")
-        evidence = Analysed(attribution.evidence)
+        evidence = EvidenceTexts(attribution.evidence)
         weights = {stem: idf(stem) for stem in claim}
         share = sum(weight for stem, weight in weights.items() if stem in evidence.stems) / sum(weights.values())
         verdict = Verdict.ATTRIBUTABLE if share >= self.threshold else Verdict.NOT_ATTRIBUTABLE

@@ -14,9 +14,9 @@ from autoais.base.errors import UserError, first_line
 from autoais.base.io.provenance import sha256_files
 from autoais.base.models.onnx import cores, open_session
 from autoais.base.models.pairs import CLAIM_ONLY, MAX_CLAIM, Encoded, PairEncoder
-from autoais.base.text.excerpt import Analysed, pieces, texts_of
+from autoais.base.text.excerpt import EvidenceTexts, pieces, texts_of
 from autoais.base.text.language import is_english
-from autoais.base.text.quotes import quoted_span
+from autoais.base.text.quotes import find_quote
 from autoais.base.text.words import STOP_WORDS, content_stems, idf, stem, word_spans, words
 from autoais.base.types import Attribution, Judge, Judgement, Span, Verdict
 from autoais.judges.alignment import Alignment, align, contradicts
@@ -168,7 +168,7 @@ class MiniLMJudge(Judge):
         self._ready()
 
         def read(attribution: Attribution) -> tuple[float, ...]:
-            return self._read(self._hypothesis(attribution), Analysed(attribution.evidence))[0]
+            return self._read(self._hypothesis(attribution), EvidenceTexts(attribution.evidence))[0]
 
         with ThreadPoolExecutor(self.threads) as pool:
             return list(pool.map(read, attributions))
@@ -223,12 +223,12 @@ class MiniLMJudge(Judge):
             return Judgement(Verdict.UNDECIDED, None, "the evidence is not in English")
         if claim == attribution.claim:  # a short answer needs its question too
             for number, text in enumerate(attribution.evidence):
-                if quote := quoted_span(claim, text):
+                if quote := find_quote(claim, text):
                     return Judgement(Verdict.ATTRIBUTABLE, QUOTED, None, (Span(number, *quote),))
         # Length of the question that the template may put before the claim; it also strips outer white space.
         before = len(claim.rstrip()) - len(attribution.claim.rstrip())
         parts = self._parts(claim)
-        evidence = Analysed(attribution.evidence)
+        evidence = EvidenceTexts(attribution.evidence)
         numbers = Numbers([*attribution.evidence, attribution.question])
         if len(parts) > MAX_PARTS:
             least = sorted(parts, key=lambda part: _share(claim[slice(*part)], evidence))[:MAX_PARTS]
@@ -268,7 +268,7 @@ class MiniLMJudge(Judge):
         yield from self._halved(claim, middle, end)
 
     def _part(
-        self, claim: str, evidence: Analysed, numbers: Numbers
+        self, claim: str, evidence: EvidenceTexts, numbers: Numbers
     ) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
         """The probability of a part of the claim, what was read, and what of it the evidence lacks."""
         lacking = numbers.lacking(claim)
@@ -277,7 +277,7 @@ class MiniLMJudge(Judge):
         probability, spans = self._probability(values, lacking), encoded.spans
         if len(evidence.texts) > 1:
             number = _closest_text(claim, evidence)
-            values, alone, aligned = self._read(claim, evidence.alone(number))
+            values, alone, aligned = self._read(claim, evidence.single(number))
             other = self._probability(values, lacking)
             if other > probability or math.isnan(other):
                 spans = tuple(replace(span, evidence=number) for span in alone.spans)
@@ -288,7 +288,7 @@ class MiniLMJudge(Judge):
         """The probability by these features; a number that the evidence lacks is a certain clash."""
         return self.calibration.probability((*values[:-1], 1.0) if lacking else values)
 
-    def _read(self, claim: str, evidence: Analysed) -> tuple[tuple[float, ...], Encoded, Alignment]:
+    def _read(self, claim: str, evidence: EvidenceTexts) -> tuple[tuple[float, ...], Encoded, Alignment]:
         """The features, and the encoded pair and the alignment that they come from."""
         encoded = self.encoder.encode(claim, evidence)
         pair, cosine, nearest = self._run(tuple(encoded.ids), tuple(encoded.types))
@@ -310,14 +310,14 @@ class MiniLMJudge(Judge):
         return run
 
 
-def _closest_text(claim: str, evidence: Analysed) -> int:
+def _closest_text(claim: str, evidence: EvidenceTexts) -> int:
     """The index of the text that has most of the claim's words, by IDF; ties go to the first."""
     weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
     shares = [_found(weights, there) for there in evidence.text_stems]
     return max(range(len(shares)), key=lambda number: shares[number])
 
 
-def _share(claim: str, evidence: Analysed) -> float:
+def _share(claim: str, evidence: EvidenceTexts) -> float:
     """The share of the claim's words that the evidence has, by IDF; 1 for a claim without content words."""
     weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
     return _found(weights, evidence.stems) / math.fsum(weights.values()) if weights else 1.0

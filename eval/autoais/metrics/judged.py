@@ -16,7 +16,7 @@ from autoais.base.types import (
     NOT_APPLICABLE,
     NOT_JUDGED,
     NOT_WORTHY,
-    UNSETTLED,
+    UNSETTLED_REASONS,
     Attribution,
     Judge,
     Judgement,
@@ -98,7 +98,7 @@ class JudgedAnswer:
 
         None if people did not settle every citation by itself: a no would depend on what they were asked.
         """
-        if any(one.reason in UNSETTLED for claim in self.judged for one in claim.alone):
+        if any(one.reason in UNSETTLED_REASONS for claim in self.judged for one in claim.alone):
             return None
         return all_yes(map(hagrid.attributable, self.judged))
 
@@ -203,7 +203,7 @@ def _whole(judge: Judge, answer: CitedAnswer, claims: Iterable[JudgedClaim | Non
     pair = whole_answer(answer)
     if (found := judge.of_place(Place(answer.id), pair) or judge.of_answer(pair)) is not None:
         return found
-    unsettled = any(claim is not None and claim.union.reason in UNSETTLED for claim in claims)
+    unsettled = any(claim is not None and claim.union.reason in UNSETTLED_REASONS for claim in claims)
     return Judgement(Verdict.UNDECIDED, None, NOT_JUDGED) if unsettled else None
 
 

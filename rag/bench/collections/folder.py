@@ -135,7 +135,7 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     busy = RagError(f"{folder}: another process is using it; wait for it, or name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with file_lock(folder / LOCK, busy, shared=shared):
+        with file_lock(folder / LOCK, busy, is_shared=shared):
             yield
     except OSError as error:
         raise RagError(f"{folder}: cannot be written: {error.strerror}") from error

@@ -37,7 +37,7 @@ def test_what_shrinks_much_but_is_small_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool) -> None:
-    monkeypatch.setattr(files, "_LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(files, "_MAX_LINE_BYTES", 1 << 20)
     data = b"first\n" + b"x" * (3 << 20)
     path = tmp_path / "long.jsonl"
     path.write_bytes(gzip.compress(data) if packed else data)

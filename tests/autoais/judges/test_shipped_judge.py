@@ -7,7 +7,7 @@ import pytest
 
 from autoais.base.errors import UserError
 from autoais.base.io.provenance import sha256_file
-from autoais.base.text.excerpt import Analysed
+from autoais.base.text.excerpt import EvidenceTexts
 from autoais.base.text.words import content_stems
 from autoais.base.types import Attribution, Span, Verdict
 from autoais.judges import DEFAULT, minilm, open_judge
@@ -64,7 +64,7 @@ def test_of_a_claim_of_very_many_sentences_those_are_read_that_the_evidence_lack
     judge, read = MiniLMJudge(threads=1), list[str]()
 
     def counted(
-        claim: str, evidence: Analysed, numbers: Numbers
+        claim: str, evidence: EvidenceTexts, numbers: Numbers
     ) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
         read.append(claim)
         return MiniLMJudge._part(judge, claim, evidence, numbers)

@@ -11,7 +11,7 @@ import pytest
 from autoais import read_answers
 from autoais.base.answers import CitedAnswer
 from autoais.base.errors import UserError
-from autoais.base.io.locks import unused
+from autoais.base.io.locks import lock_if_free
 from autoais.base.types import Attribution, Citation, CitedSentence, Judgement, Passage, Verdict
 from autoais.formats.human_ratings.read import read_ratings
 from autoais.meta.ais_report import read_release as ais_ratings
@@ -152,7 +152,7 @@ def test_a_folder_that_another_process_writes_is_left_alone(make_study: MakeStud
     study, out = make_study(2), tmp_path / "out"
     study.export(out)
     before = contents(out)
-    with unused(out), pytest.raises(UserError, match="another process is writing it"):
+    with lock_if_free(out), pytest.raises(UserError, match="another process is writing it"):
         study.export(out)
     assert contents(out) == before
     assert study.export(out)

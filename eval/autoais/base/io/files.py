@@ -21,9 +21,9 @@ from autoais.base.io.jsonl import cause, parse_object
 Record = tuple[str, dict[str, Any] | FormatError]
 
 _CHUNK = 1 << 17
-_LONGEST_LINE = 256 << 20
+_MAX_LINE_BYTES = 256 << 20
 _RATIO, _FREE = 1000, 16 << 20  # unpacked data may have so many times its size, or so many bytes
-_LONGEST_DOCUMENT = 1 << 30
+_MAX_DOCUMENT_BYTES = 1 << 30
 _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder(parse_int=len)  # only finds where values end; Python refuses integers of 4,301 digits
 _JSON = frozenset({".json", ".jsonl", ".ndjson"})  # suffixes
@@ -45,20 +45,20 @@ def lines(path: Path, progress: Callable[[int], None] = lambda _: None) -> Gener
     data that unpacks to more than a thousand times its size, and for a line of more than 256 MiB.
     """
     number, size = 0, 0
-    rest: list[bytes] = []  # the pieces of an unfinished line
+    fragments: list[bytes] = []  # the pieces of an unfinished line
     try:
         for chunk in _chunks(path, progress):
-            *whole, tail = chunk.split(b"\n")
-            if whole:
-                whole[0] = b"".join((*rest, whole[0]))
-                rest, size = [], 0
-            for line in whole:
+            *full_lines, tail = chunk.split(b"\n")
+            if full_lines:
+                full_lines[0] = b"".join((*fragments, full_lines[0]))
+                fragments, size = [], 0
+            for line in full_lines:
                 number += 1
                 yield line + b"\n"
-            rest.append(tail)
+            fragments.append(tail)
             size += len(tail)
-            if size > _LONGEST_LINE:
-                raise FormatError(f"{path}:{number + 1}: a line of more than {_LONGEST_LINE >> 20} MiB")
+            if size > _MAX_LINE_BYTES:
+                raise FormatError(f"{path}:{number + 1}: a line of more than {_MAX_LINE_BYTES >> 20} MiB")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FormatError(f"{path}:{number + 1}: the compressed file is broken or cut off: {error}") from error
     except _BombError as error:
@@ -66,7 +66,7 @@ def lines(path: Path, progress: Callable[[int], None] = lambda _: None) -> Gener
     except OSError as error:
         raise unreadable(path, error) from error
     if size:
-        yield b"".join(rest)
+        yield b"".join(fragments)
 
 
 class _BombError(Exception):
@@ -97,16 +97,16 @@ def _zstd(file: io.BufferedReader) -> Iterator[bytes]:
     import zstandard
 
     frame: zstandard.ZstdDecompressionObj | None = None
-    while packed := file.read(1 << 10):  # of which at most 32 MiB can be unpacked
-        while packed:
+    while block := file.read(1 << 10):  # of which at most 32 MiB can be unpacked
+        while block:
             frame = frame or zstandard.ZstdDecompressor().decompressobj()
             try:
-                found = frame.decompress(packed)
+                data = frame.decompress(block)
             except zstandard.ZstdError as error:
                 raise EOFError(str(error)) from error
-            for at in range(0, len(found), _CHUNK):
-                yield found[at : at + _CHUNK]
-            packed, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+            for offset in range(0, len(data), _CHUNK):
+                yield data[offset : offset + _CHUNK]
+            block, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
     if frame is not None:
         raise EOFError("end of file inside a zstd frame")
 
@@ -139,9 +139,9 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
             return _json_lines(path) if _is_value(path, first) else _table(path, columns)
 
 
-def place_of(where: str) -> str:
+def place_of(location: str) -> str:
     """Return what tells a record from others of its file: its line, or its name in a JSON document, such as `[2]`."""
-    return where.rpartition(":")[2].strip()
+    return location.rpartition(":")[2].strip()
 
 
 def header_of(path: Path) -> str | None:
@@ -176,17 +176,17 @@ def _opens_document(first: bytes) -> bool:
     if not isinstance(value, dict):
         return False
     lists = (value.get(name) for name in (*_LISTS, _ARTIFACTS))
-    return any(isinstance(one, list) and all(isinstance(item, dict) for item in one) for one in lists)
+    return any(isinstance(items, list) and all(isinstance(item, dict) for item in items) for items in lists)
 
 
 def _json_lines(path: Path) -> Iterator[Record]:
     for number, line in enumerate(lines(path), 1):
         if line.strip():
-            where = f"{path}:{number}"
+            location = f"{path}:{number}"
             try:
-                yield where, parse_object(line, where)
+                yield location, parse_object(line, location)
             except FormatError as error:
-                yield where, error
+                yield location, error
 
 
 def allow_long_cells(length: int) -> None:
@@ -195,49 +195,49 @@ def allow_long_cells(length: int) -> None:
 
 
 def _table(path: Path, columns: Sequence[str]) -> Iterator[Record]:
-    allow_long_cells(_LONGEST_LINE)
+    allow_long_cells(_MAX_LINE_BYTES)
     # Bytes that are not UTF-8 become lone surrogates, so that the error can name their row.
     text = (line.decode("utf-8", "surrogateescape") for line in _without_bom(lines(path)))
     _, opening = _opening(path)
     # Spreadsheets write semicolons where numbers have a decimal comma.
-    delimiter = next((one for one in (",", "\t", ";") if one.encode() in opening), ",")
+    delimiter = next((character for character in (",", "\t", ";") if character.encode() in opening), ",")
     reader = csv.reader(text, delimiter=delimiter, strict=True)
     header: list[str] | None = None
     while True:
-        where = f"{path}:{reader.line_num + 1}"
+        location = f"{path}:{reader.line_num + 1}"
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            yield where, FormatError(f"{where}: not CSV: {error}")
+            yield location, FormatError(f"{location}: not CSV: {error}")
             continue
         if len(row) <= 1 and not "".join(row).strip():
             continue
         if header is None:
             header = [name.strip() for name in row]
             if not all(map(_is_text, header)):
-                yield where, FormatError(f"{where}: {_NOT_TEXT}")
+                yield location, FormatError(f"{location}: {_NOT_TEXT}")
                 return
             if fault := _header_fault(header, columns):
-                yield where, FormatError(f"{where}: {fault}")
+                yield location, FormatError(f"{location}: {fault}")
                 return
         elif len(row) != len(header):
-            yield where, FormatError(f"{where}: {len(row)} columns, but the header has {len(header)}")
-        elif broken := [name for name, cell in zip(header, row, strict=True) if not _is_text(cell)]:
-            yield where, FormatError(f"{where}: field {broken[0]!r} is not UTF-8")
+            yield location, FormatError(f"{location}: {len(row)} columns, but the header has {len(header)}")
+        elif bad_columns := [name for name, cell in zip(header, row, strict=True) if not _is_text(cell)]:
+            yield location, FormatError(f"{location}: field {bad_columns[0]!r} is not UTF-8")
         else:
-            yield where, dict(zip(header, row, strict=True))
+            yield location, dict(zip(header, row, strict=True))
 
 
 def _header_fault(header: Sequence[str], columns: Sequence[str]) -> str | None:
     missing = [name for name in columns if name not in header]
     if missing:
-        found = "".join(c if c.isprintable() else "\ufffd" for c in ", ".join(header))
-        what = f"column {missing[0]} is" if len(missing) == 1 else f"columns {', '.join(missing)} are"
-        return f"{what} missing (found: {found[:200]})"
-    twice = [name for name in header if header.count(name) > 1]
-    return f"column {twice[0]!r} occurs twice" if twice else None
+        names = "".join(c if c.isprintable() else "\ufffd" for c in ", ".join(header))
+        subject = f"column {missing[0]} is" if len(missing) == 1 else f"columns {', '.join(missing)} are"
+        return f"{subject} missing (found: {names[:200]})"
+    duplicates = [name for name in header if header.count(name) > 1]
+    return f"column {duplicates[0]!r} occurs twice" if duplicates else None
 
 
 def _without_bom(stream: Iterable[bytes]) -> Iterator[bytes]:
@@ -255,36 +255,36 @@ def _is_text(cell: str) -> bool:
 
 def _document(path: Path) -> Iterator[Record]:
     """Yield the records of a JSON list, or of the lists in a JSON object, each with its first line and its name."""
-    whole = io.BytesIO()
+    content = io.BytesIO()
     for line in lines(path):
-        whole.write(line)
-        if whole.tell() > _LONGEST_DOCUMENT:
-            raise FormatError(f"{path}: a JSON document of more than {_LONGEST_DOCUMENT >> 20} MiB")
+        content.write(line)
+        if content.tell() > _MAX_DOCUMENT_BYTES:
+            raise FormatError(f"{path}: a JSON document of more than {_MAX_DOCUMENT_BYTES >> 20} MiB")
     try:
-        text = whole.getvalue().removeprefix(codecs.BOM_UTF8).decode("utf-8")
+        text = content.getvalue().removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
-        where = f"{path}:{whole.getvalue().count(10, 0, error.start) + 1}"
-        yield where, FormatError(f"{where}: not UTF-8 at byte {error.start}")
+        location = f"{path}:{content.getvalue().count(10, 0, error.start) + 1}"
+        yield location, FormatError(f"{location}: not UTF-8 at byte {error.start}")
         return
-    number, at = 1, 0
+    number, position = 1, 0
     try:
         for name, start, end in _items(text):
-            number, at = number + text.count("\n", at, start), start
-            where = f"{path}:{number}: {name}"
+            number, position = number + text.count("\n", position, start), start
+            location = f"{path}:{number}: {name}"
             try:
                 # Parsed again with the checks of all records, which reject NaN.
-                yield where, parse_object(text[start:end].encode(), where)
+                yield location, parse_object(text[start:end].encode(), location)
             except FormatError as error:
-                yield where, error
+                yield location, error
     except json.JSONDecodeError as error:
-        where = f"{path}:{error.lineno}"
+        location = f"{path}:{error.lineno}"
         breaks_off = "it breaks off: " if _breaks_off(error) else ""
-        yield where, FormatError(f"{where}: not JSON: {breaks_off}{cause(error)} at column {error.colno}")
+        yield location, FormatError(f"{location}: not JSON: {breaks_off}{cause(error)} at column {error.colno}")
     except RecursionError:  # where the record ends is not known
-        where = f"{path}:{number}"
+        location = f"{path}:{number}"
         yield (
-            where,
-            FormatError(f"{where}: a record from here on is nested too deeply; it and what follows are not read"),
+            location,
+            FormatError(f"{location}: a record from here on is nested too deeply; it and what follows are not read"),
         )
 
 
@@ -299,72 +299,76 @@ _Item = tuple[str, int, int]
 
 def _items(text: str) -> Generator[_Item]:
     """Yield each record of a list or object; raises `JSONDecodeError`."""
-    at = _skip(text, 0)
-    at = yield from (_list_items(text, at, "") if text[at : at + 1] == "[" else _object_items(text, at))
-    if text[_skip(text, at) :]:
-        raise json.JSONDecodeError("text after the end", text, _skip(text, at))
+    position = _skip(text, 0)
+    is_list = text[position : position + 1] == "["
+    position = yield from (_list_items(text, position, "") if is_list else _object_items(text, position))
+    if text[_skip(text, position) :]:
+        raise json.JSONDecodeError("text after the end", text, _skip(text, position))
 
 
-def _object_items(text: str, at: int, inside: str = "") -> Generator[_Item, None, int]:
-    """Yield the records in the lists of an object; `inside` an artifact, its name, also a record that stands alone."""
-    at = _skip(text, at + 1)
+def _object_items(text: str, position: int, artifact: str = "") -> Generator[_Item, None, int]:
+    """Yield the records in the lists of an object.
+
+    `artifact` is the name of the object if it is an artifact, which may also hold a record outside of lists.
+    """
+    position = _skip(text, position + 1)
     names: set[str] = set()
-    while text[at : at + 1] != "}":
-        start = at
-        name, at = _DECODER.raw_decode(text, at)
+    while text[position : position + 1] != "}":
+        start = position
+        name, position = _DECODER.raw_decode(text, position)
         if not isinstance(name, str) or name in names:
-            says = f"key {name[:60]!r} occurs twice" if isinstance(name, str) else "a key should be a string"
-            raise json.JSONDecodeError(says, text, start)
+            message = f"key {name[:60]!r} occurs twice" if isinstance(name, str) else "a key should be a string"
+            raise json.JSONDecodeError(message, text, start)
         names.add(name)
-        at = _expect(text, at, ":")
-        opens = text[at : at + 1]
-        if opens == "[" and name in (_IN_ARTIFACT if inside else _LISTS):
-            at = yield from _list_items(text, at, f"{inside}.{name}" if inside else name)
-        elif opens == "[" and name == _ARTIFACTS and not inside:
-            at, number = _skip(text, at + 1), 0
-            while text[at : at + 1] != "]":
-                if text[at : at + 1] == "{":
-                    at = yield from _object_items(text, at, f"{name}[{number}]")
+        position = _expect(text, position, ":")
+        opens = text[position : position + 1]
+        if opens == "[" and name in (_IN_ARTIFACT if artifact else _LISTS):
+            position = yield from _list_items(text, position, f"{artifact}.{name}" if artifact else name)
+        elif opens == "[" and name == _ARTIFACTS and not artifact:
+            position, number = _skip(text, position + 1), 0
+            while text[position : position + 1] != "]":
+                if text[position : position + 1] == "{":
+                    position = yield from _object_items(text, position, f"{name}[{number}]")
                 else:
-                    _, at = _DECODER.raw_decode(text, at)
-                at, number = _next(text, at, "]"), number + 1
-            at += 1
+                    _, position = _DECODER.raw_decode(text, position)
+                position, number = _next(text, position, "]"), number + 1
+            position += 1
         else:
-            begin = at
-            _, at = _DECODER.raw_decode(text, at)
-            if inside and opens == "{" and name in _IN_ARTIFACT:
-                yield f"{inside}.{name}", begin, at
-        at = _next(text, at, "}")
-    return at + 1
+            begin = position
+            _, position = _DECODER.raw_decode(text, position)
+            if artifact and opens == "{" and name in _IN_ARTIFACT:
+                yield f"{artifact}.{name}", begin, position
+        position = _next(text, position, "}")
+    return position + 1
 
 
-def _next(text: str, at: int, closing: str) -> int:
+def _next(text: str, position: int, closing: str) -> int:
     """Return the place of the next item, or of the closing bracket."""
-    at = _skip(text, at)
-    if text[at : at + 1] == closing:
-        return at
-    comma, at = at, _expect(text, at, ",")
-    if text[at : at + 1] == closing:
+    position = _skip(text, position)
+    if text[position : position + 1] == closing:
+        return position
+    comma, position = position, _expect(text, position, ",")
+    if text[position : position + 1] == closing:
         raise json.JSONDecodeError(f"a comma before {closing!r}", text, comma)
-    return at
+    return position
 
 
-def _list_items(text: str, at: int, name: str) -> Generator[_Item, None, int]:
-    at, number = _skip(text, at + 1), 0
-    while text[at : at + 1] != "]":
-        _, end = _DECODER.raw_decode(text, at)
-        yield f"{name}[{number}]", at, end
-        at, number = _next(text, end, "]"), number + 1
-    return at + 1
+def _list_items(text: str, position: int, name: str) -> Generator[_Item, None, int]:
+    position, number = _skip(text, position + 1), 0
+    while text[position : position + 1] != "]":
+        _, end = _DECODER.raw_decode(text, position)
+        yield f"{name}[{number}]", position, end
+        position, number = _next(text, end, "]"), number + 1
+    return position + 1
 
 
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
+def _skip(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
 
 
-def _expect(text: str, at: int, character: str) -> int:
-    at = _skip(text, at)
-    if text[at : at + 1] != character:
-        raise json.JSONDecodeError(f"{character!r} expected", text, at)
-    return _skip(text, at + 1)
+def _expect(text: str, position: int, character: str) -> int:
+    position = _skip(text, position)
+    if text[position : position + 1] != character:
+        raise json.JSONDecodeError(f"{character!r} expected", text, position)
+    return _skip(text, position + 1)

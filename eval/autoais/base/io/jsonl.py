@@ -44,12 +44,12 @@ def _int(text: str) -> int:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):  # readers differ on which of the values counts
+    members = dict(pairs)
+    if len(members) < len(pairs):  # readers differ on which of the values counts
         counts = Counter(name for name, _ in pairs)
-        twice = next(name for name in counts if counts[name] > 1)
-        raise ValueError(f"key {twice[:60]!r} occurs twice")
-    return found
+        duplicate = next(name for name in counts if counts[name] > 1)
+        raise ValueError(f"key {duplicate[:60]!r} occurs twice")
+    return members
 
 
 _DECODER = json.JSONDecoder(
@@ -66,11 +66,11 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     with file:
         for number, line in enumerate(file, 1):
             if line.strip():
-                where = f"{path}:{number}"
-                yield where, parse_object(line, where)
+                location = f"{path}:{number}"
+                yield location, parse_object(line, location)
 
 
-def parse_object(line: bytes, where: str) -> dict[str, Any]:
+def parse_object(line: bytes, location: str) -> dict[str, Any]:
     """Parse one JSON object in UTF-8; raises `FormatError`.
 
     Also for NaN, Infinity, numbers beyond a float, and a key that occurs twice.
@@ -78,24 +78,24 @@ def parse_object(line: bytes, where: str) -> dict[str, Any]:
     try:
         value = _DECODER.decode(line.removeprefix(codecs.BOM_UTF8).rstrip(b"\r\n").decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise FormatError(f"{where}: not UTF-8 at byte {error.start}") from error
+        raise FormatError(f"{location}: not UTF-8 at byte {error.start}") from error
     except RecursionError as error:
-        raise FormatError(f"{where}: nested too deeply") from error
+        raise FormatError(f"{location}: nested too deeply") from error
     except json.JSONDecodeError as error:
-        raise FormatError(f"{where}: not JSON: {_described(error)}") from error
+        raise FormatError(f"{location}: not JSON: {_describe_error(error)}") from error
     except ValueError as error:
-        raise FormatError(f"{where}: not JSON: {error}") from error
+        raise FormatError(f"{location}: not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise FormatError(f"{where}: expected a JSON object, found {json_kind(value)}")
+        raise FormatError(f"{location}: expected a JSON object, found {json_kind(value)}")
     return value
 
 
-def _described(error: json.JSONDecodeError) -> str:
+def _describe_error(error: json.JSONDecodeError) -> str:
     """Return what is wrong and where; on a single line the place is a character, as `where` names the line."""
     if error.pos >= len(error.doc.rstrip()):
         return f"it breaks off: {cause(error)}"
-    place = f"line {error.lineno}, column {error.colno}" if "\n" in error.doc else f"character {error.pos + 1}"
-    return f"{cause(error)} at {place}"
+    position = f"line {error.lineno}, column {error.colno}" if "\n" in error.doc else f"character {error.pos + 1}"
+    return f"{cause(error)} at {position}"
 
 
 def cause(error: json.JSONDecodeError) -> str:
@@ -103,35 +103,35 @@ def cause(error: json.JSONDecodeError) -> str:
     return error.msg.removesuffix(" at").removesuffix(" starting")
 
 
-def field(record: Mapping[str, Any], name: str, kind: type[T], where: str) -> T:
+def field(record: Mapping[str, Any], name: str, kind: type[T], location: str) -> T:
     """Return the field of that name and type; raises `FormatError` if it is missing or of another type."""
     if name not in record:
-        raise FormatError(f"{where}: field {name!r} is missing (found: {field_names(record)})")
+        raise FormatError(f"{location}: field {name!r} is missing (found: {field_names(record)})")
     value = record[name]
     # In Python bool is a subclass of int.
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-        raise FormatError(f"{where}: field {name!r} should be {_NAMES[kind]}, found {json_kind(value)}")
+        raise FormatError(f"{location}: field {name!r} should be {_NAMES[kind]}, found {json_kind(value)}")
     return value
 
 
-def identifier(record: Mapping[str, Any], name: str, where: str) -> str:
+def identifier(record: Mapping[str, Any], name: str, location: str) -> str:
     """Return an id: a non-empty string, or an integer as a string (some files number their rows)."""
     value = record.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    text = field(record, name, str, where)
+    text = field(record, name, str, location)
     if not text.strip():
-        raise FormatError(f"{where}: field {name!r} is empty")
+        raise FormatError(f"{location}: field {name!r} is empty")
     return text
 
 
-def strings(record: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
+def strings(record: Mapping[str, Any], name: str, location: str) -> tuple[str, ...]:
     """Return a field that is a list of strings; empty if missing or null."""
     value = record.get(name)
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise FormatError(f"{where}: field {name!r} should be a list of strings")
+        raise FormatError(f"{location}: field {name!r} should be a list of strings")
     return tuple(value)
 
 
@@ -146,27 +146,28 @@ def dumps(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401  (an
 
 
 def check_outputs(
-    inputs: Iterable[Path | None], outputs: Iterable[Path | None], appended: Iterable[Path | None] = ()
+    inputs: Iterable[Path | None], outputs: Iterable[Path | None], append_outputs: Iterable[Path | None] = ()
 ) -> None:
     """Raise `UserError` if an output would overwrite an input or another output, is a folder, or is not writable.
 
-    Outputs are replaced (`write_atomic`), so that their folders should be writable; `appended` ones stay in place.
+    Outputs are replaced (`write_atomic`), so that their folders should be writable; `append_outputs` ones stay in
+    place.
     """
-    taken = {path.resolve() for path in inputs if path is not None}
-    for path, replaced in [*((path, True) for path in outputs), *((path, False) for path in appended)]:
+    reserved_paths = {path.resolve() for path in inputs if path is not None}
+    for path, is_replaced in [*((path, True) for path in outputs), *((path, False) for path in append_outputs)]:
         if path is None:
             continue
-        if path.resolve() in taken:
+        if path.resolve() in reserved_paths:
             raise UserError(f"{path} would be overwritten; name another file for the output")
         if path.is_dir():
             raise UserError(f"{path} is a folder; name a file for the output")
-        _try_to_write(path, replaced=replaced and (path.is_file() or not path.exists()))
-        taken.add(path.resolve())
+        _try_to_write(path, is_replaced=is_replaced and (path.is_file() or not path.exists()))
+        reserved_paths.add(path.resolve())
 
 
-def _try_to_write(path: Path, *, replaced: bool) -> None:
+def _try_to_write(path: Path, *, is_replaced: bool) -> None:
     """Raise `UserError` if `path` cannot be written, or replaced: better before the work than after it."""
-    if not replaced and path.exists() and os.access(path, os.W_OK):
+    if not is_replaced and path.exists() and os.access(path, os.W_OK):
         return
     folder = next(folder for folder in path.resolve().parents if folder.exists())  # the others are created later
     try:
@@ -177,11 +178,11 @@ def _try_to_write(path: Path, *, replaced: bool) -> None:
 
 def check_distinct(paths: Iterable[Path]) -> None:
     """Raise `UserError` if a file is named twice: its records would count twice."""
-    seen: set[Path] = set()
+    unique_paths: set[Path] = set()
     for path in paths:
-        if path.resolve() in seen:
+        if path.resolve() in unique_paths:
             raise UserError(f"{path} is named twice; its records would count twice")
-        seen.add(path.resolve())
+        unique_paths.add(path.resolve())
 
 
 def write_atomic(path: Path, content: Iterable[str] | bytes) -> None:
@@ -196,7 +197,7 @@ def write_atomic(path: Path, content: Iterable[str] | bytes) -> None:
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
     try:
-        _write(temporary, content, packed=path.suffix == ".gz")
+        _write(temporary, content, compress=path.suffix == ".gz")
         if path.exists():
             temporary.chmod(path.stat().st_mode & 0o777)
         temporary.replace(path)
@@ -223,15 +224,15 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _write(path: Path, content: Iterable[str] | bytes, *, packed: bool = False) -> None:
+def _write(path: Path, content: Iterable[str] | bytes, *, compress: bool = False) -> None:
     try:
         with path.open("wb") as file:
             # No name and no time in the header: the same lines give the same bytes.
-            out = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if packed else file
+            stream = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if compress else file
             for piece in [content] if isinstance(content, bytes) else (f"{line}\n".encode() for line in content):
-                out.write(piece)
-            if packed:
-                out.close()
+                stream.write(piece)
+            if compress:
+                stream.close()
             file.flush()
             if path.is_file():
                 os.fsync(file.fileno())

@@ -10,14 +10,14 @@ from autoais.base.errors import UserError
 
 
 @contextmanager
-def file_lock(lock: Path, error: UserError, *, shared: bool = False) -> Iterator[None]:
-    """Hold a lock on a file, exclusive or `shared`; raises `error` if another process excludes it.
+def file_lock(lock: Path, error: UserError, *, is_shared: bool = False) -> Iterator[None]:
+    """Hold a lock on a file, exclusive or shared; raises `error` if another process excludes it.
 
     The system releases the lock of a killed process. Raises `OSError` if the file cannot be created.
     """
     with lock.open("a") as file:  # "w" would empty the target of a link
         try:
-            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            fcntl.flock(file, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             raise error from None
         yield
@@ -26,22 +26,22 @@ def file_lock(lock: Path, error: UserError, *, shared: bool = False) -> Iterator
 @contextmanager
 def shared_lock(folder: Path) -> Iterator[None]:
     """Hold a shared lock on a folder that is there; raises `BlockingIOError` if a process holds it exclusively."""
-    with _locked(folder, fcntl.LOCK_SH):
+    with _lock_folder(folder, fcntl.LOCK_SH):
         yield
 
 
 @contextmanager
-def unused(folder: Path) -> Iterator[bool]:
+def lock_if_free(folder: Path) -> Iterator[bool]:
     """Whether no process holds a `shared_lock` on a folder; until the end of the block, none can take one."""
     try:
-        with _locked(folder, fcntl.LOCK_EX):
+        with _lock_folder(folder, fcntl.LOCK_EX):
             yield True
     except BlockingIOError:
         yield False
 
 
 @contextmanager
-def _locked(folder: Path, kind: int) -> Iterator[None]:
+def _lock_folder(folder: Path, kind: int) -> Iterator[None]:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

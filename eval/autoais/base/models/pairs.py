@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from autoais.base.errors import UserError
 from autoais.base.models.onnx import open_tokenizer
-from autoais.base.text.excerpt import BUDGET, Analysed, excerpt, matched, shortened, text_of, unmatched
+from autoais.base.text.excerpt import (
+    BUDGET,
+    EvidenceTexts,
+    excerpt,
+    find_words_in,
+    find_words_outside,
+    shorten,
+    text_of,
+)
 from autoais.base.text.words import content_stems
 from autoais.base.types import Span
 
@@ -73,22 +81,22 @@ class PairEncoder:
             types += [mark] * (min(len(side), MAX_CLAIM - 2) + 2)
         return ids, types
 
-    def encode(self, claim: str, evidence: Sequence[str] | Analysed) -> Encoded:
+    def encode(self, claim: str, evidence: Sequence[str] | EvidenceTexts) -> Encoded:
         """The encoded pair. A claim longer than `MAX_CLAIM` pieces is truncated, so callers split it first."""
-        analysed = evidence if isinstance(evidence, Analysed) else Analysed(evidence)
-        spans = excerpt(claim, analysed, self.budget)
-        text = readable(text_of(spans, analysed.texts))
+        evidence_texts = evidence if isinstance(evidence, EvidenceTexts) else EvidenceTexts(evidence)
+        spans = excerpt(claim, evidence_texts, self.budget)
+        text = readable(text_of(spans, evidence_texts.texts))
         claim = readable(claim)
         left = self._tokenizer.encode(claim, add_special_tokens=False)
         right = self._tokenizer.encode(text, add_special_tokens=False)
         claim_ids, claim_offsets = left.ids[:MAX_CLAIM], left.offsets[:MAX_CLAIM]
         room = self.max_length - 4 - len(claim_ids)
         stems = frozenset(content_stems(claim))
-        claim_types = typed(claim_offsets, unmatched(claim, analysed.stems), CLAIM, CLAIM_ONLY)
+        claim_types = typed(claim_offsets, find_words_outside(claim, evidence_texts.stems), CLAIM, CLAIM_ONLY)
         right_offsets = right.offsets[:room]
         if len(right.ids) > room:  # scripts with many pieces per word
-            spans = shortened(spans, analysed.texts, right_offsets[-1][1] if right_offsets else 0)
-        right_types = typed(right_offsets, matched(text, stems), EVIDENCE, SHARED)
+            spans = shorten(spans, evidence_texts.texts, right_offsets[-1][1] if right_offsets else 0)
+        right_types = typed(right_offsets, find_words_in(text, stems), EVIDENCE, SHARED)
         return Encoded(
             [self._cls, *claim_ids, self._sep, self._cls, *right.ids[:room], self._sep],
             [CLAIM, *claim_types, CLAIM, EVIDENCE, *right_types, EVIDENCE],

@@ -2,12 +2,12 @@
 
 import re
 
-from autoais.base.text.kept import keep
+from autoais.base.text.memo import memoize
 from autoais.base.text.words import STOP_WORDS, words
 
 # Frequent short words of 19 other languages in Latin letters. Words that English has too ("die", "in", "man", "pour")
 # are left out; a text in English has far more of its own.
-_OTHERS = (
+_FOREIGN_WORDS = (
     frozenset(
         word
         for word in """
@@ -43,8 +43,8 @@ _OTHERS = (
 _LETTER = re.compile(r"[^\W\d_]")
 _LATIN = re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]")
 # A word in lower case, as names and titles are not, with a letter that English lacks. Precomposed letters only.
-_ACCENTED = re.compile(r"(?<![^\W\d_])(?=[a-z\u00df-\u024f\u1e00-\u1eff])[a-z]*[\u00df-\u024f\u1e00-\u1eff]")
-_LEAST = 3  # words of another language
+_ACCENTED_WORD = re.compile(r"(?<![^\W\d_])(?=[a-z\u00df-\u024f\u1e00-\u1eff])[a-z]*[\u00df-\u024f\u1e00-\u1eff]")
+_MIN_FOREIGN_WORDS = 3  # words of another language
 _SHARE = 0.1  # of all words
 
 
@@ -53,16 +53,18 @@ def is_english(*texts: str) -> bool:
 
     Text without function words (names, numbers, code) counts as English, and so may a short text in another language.
     """
-    letters, latin, found, others, known = (sum(counts) for counts in zip(*map(_counts, texts or ("",)), strict=True))
+    letters, latin, total, foreign, english = (
+        sum(counts) for counts in zip(*map(_counts, texts or ("",)), strict=True)
+    )
     if 2 * latin < letters:
         return False
-    return bool(others < max(_LEAST, _SHARE * found) or others <= 2 * known)
+    return bool(foreign < max(_MIN_FOREIGN_WORDS, _SHARE * total) or foreign <= 2 * english)
 
 
-@keep
+@memoize
 def _counts(text: str) -> tuple[int, int, int, int, int]:
     """Letters, Latin ones, words, those of other languages, and English function words."""
-    letters, found = _LETTER.findall(text), words(text)
+    letters, tokens = _LETTER.findall(text), words(text)
     latin = sum(1 for letter in letters if _LATIN.match(letter))
-    others = sum(word in _OTHERS for word in found) + len(_ACCENTED.findall(text))
-    return len(letters), latin, len(found), others, sum(word in STOP_WORDS for word in found)
+    foreign = sum(word in _FOREIGN_WORDS for word in tokens) + len(_ACCENTED_WORD.findall(text))
+    return len(letters), latin, len(tokens), foreign, sum(word in STOP_WORDS for word in tokens)

@@ -29,10 +29,10 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     begin = 0
     while begin < len(text):
         end = begin + _WINDOW
-        found = [(begin + left, begin + right) for left, right in _split(text[begin:end])]
+        sentences = [(begin + start, begin + stop) for start, stop in _split(text[begin:end])]
         # The last sentence of a window may continue after it.
-        begin = found.pop()[0] if end < len(text) and len(found) > 1 else end
-        spans += found
+        begin = sentences.pop()[0] if end < len(text) and len(sentences) > 1 else end
+        spans += sentences
     return spans
 
 
@@ -40,19 +40,20 @@ def boundaries(text: str) -> list[tuple[int, int]]:
     """Return `(start, end)` of each sentence as sentencex finds it, with the white space after it."""
     # sentencex needs UTF-8, which has no lone surrogates. Replacing single characters keeps the offsets.
     readable = _PANICS.sub(r"\1 ", _SURROGATE.sub("\ufffd", text))
-    return [(one["start_index"], one["end_index"]) for one in sentencex.get_sentence_boundaries("en", readable)]
+    spans = sentencex.get_sentence_boundaries("en", readable)
+    return [(span["start_index"], span["end_index"]) for span in spans]
 
 
 def _split(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for start, end in boundaries(text):
         piece = text[start:end]
-        if stripped := piece.strip():
-            start += piece.index(stripped[0])
+        if sentence := piece.strip():
+            start += piece.index(sentence[0])
             if spans and spans[-1][1] == start and _inside_name(text, *spans[-1]):
-                spans[-1] = (spans[-1][0], start + len(stripped))
+                spans[-1] = (spans[-1][0], start + len(sentence))
             else:
-                spans.append((start, start + len(stripped)))
+                spans.append((start, start + len(sentence)))
     return spans
 
 

@@ -1,7 +1,7 @@
 """The passage format of Attributed QA's Wikipedia, `« Title » « Title, Section » text`, and its display form.
 
-Both formatters follow the released script (Bohnet et al. 2022): `Passage.evidence` is the AutoAIS premise, `shown` the
-text for annotators and readers.
+Both formatters follow the released script (Bohnet et al. 2022): `Passage.evidence` is the AutoAIS premise,
+`format_display` the text for annotators and readers.
 """
 
 import re
@@ -9,7 +9,7 @@ import re
 from autoais.base.types import Passage
 
 _CONTENTS = re.compile(r"« ([^»]*) » « ([^»]*) » (.*)", re.DOTALL)
-_SHOWN = re.compile(r"Title: ([^\n]*)\n(?:Section: ([^\n]*)\n)?\n(.*)", re.DOTALL)
+_DISPLAY = re.compile(r"Title: ([^\n]*)\n(?:Section: ([^\n]*)\n)?\n(.*)", re.DOTALL)
 
 
 def parse(contents: str, id: str = "") -> Passage | None:  # noqa: A002  (named as the field)
@@ -27,7 +27,7 @@ def parse(contents: str, id: str = "") -> Passage | None:  # noqa: A002  (named 
     return Passage(id, title, text, section, headings)
 
 
-def shown(passage: Passage, *, compat: bool = False) -> str:
+def format_display(passage: Passage, *, compat: bool = False) -> str:
     """Return the passage for display: title line, section line (if any), empty line, text.
 
     A passage without headings is its text. As the released script does, `compat` (google-2023) stops at the text's
@@ -53,9 +53,9 @@ def _section_2023(title: str, headings: str) -> str | None:
     return headings[len(title) + 2 :] if len(headings) > len(title) else None
 
 
-def parse_shown(text: str) -> Passage | None:
-    """Return the passage of a text in the form of `shown`, or None if it has another form."""
-    match = _SHOWN.match(text)
+def parse_display(text: str) -> Passage | None:
+    """Return the passage of a text in the form of `format_display`, or None if it has another form."""
+    match = _DISPLAY.match(text)
     if match is None:
         return None
     title, section, body = match.groups()

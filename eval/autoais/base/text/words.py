@@ -32,20 +32,20 @@ _stemmer = Stemmer.Stemmer("english")
 def word_spans(text: str) -> list[tuple[int, int, str]]:
     """Return the words of a text, folded as in `words`, with their character offsets (end exclusive)."""
     return [
-        (match.start(), match.end(), folded[0]) for match in _WORD.finditer(text) if (folded := words(match.group()))
+        (match.start(), match.end(), tokens[0]) for match in _WORD.finditer(text) if (tokens := words(match.group()))
     ]
 
 
 def stem(word: str) -> str:
     """Return the Snowball English stem of a folded word."""
-    stemmed: str = _stemmer.stemWord(word)
-    return stemmed
+    root: str = _stemmer.stemWord(word)
+    return root
 
 
 def words(text: str) -> list[str]:
     """Return the words of a text, case-folded and NFKC-normalised, in order."""
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i").replace("’", "'")
-    return [word.removesuffix("'s") for word in _WORD.findall(folded)]
+    normalized = unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i").replace("’", "'")
+    return [word.removesuffix("'s") for word in _WORD.findall(normalized)]
 
 
 def content_stems(text: str) -> list[str]:
@@ -57,8 +57,8 @@ def content_stems(text: str) -> list[str]:
 @cache
 def _document_frequencies() -> tuple[int, dict[str, str]]:
     """Return the number of documents and the document frequency of each stem, which `idf` makes a number."""
-    with files("autoais").joinpath("data/document-frequencies.tsv.gz").open("rb") as packed:
-        header, _, rows = gzip.decompress(packed.read()).decode("utf-8").partition("\n")
+    with files("autoais").joinpath("data/document-frequencies.tsv.gz").open("rb") as file:
+        header, _, rows = gzip.decompress(file.read()).decode("utf-8").partition("\n")
     fields = rows.split()
     return int(header.split("\t")[1]), dict(zip(fields[::2], fields[1::2], strict=True))
 

@@ -11,7 +11,7 @@ from typing import Any
 from autoais.base.answers import CitedAnswer
 from autoais.base.errors import FormatError
 from autoais.base.io.jsonl import dumps
-from autoais.base.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, faults, listed, record
+from autoais.base.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, faults, list_of, record
 from autoais.base.types import Citation
 from autoais.formats.base import Notes
 from autoais.formats.human_ratings.consensus import unflagged
@@ -21,7 +21,7 @@ from autoais.formats.human_ratings.texts import answer_of, sources_of
 _LEVELS = {"Perfect": "full", "Mostly Good": "partial", "So-so": "partial", "Bad": "none"}
 _WORDS = {"full": "Perfect", "partial": "Mostly Good", "none": "Bad"}
 _NOT_RATED = "Not rated"
-_SPANS = listed(record({"start": INTEGER, "end": INTEGER}))
+_SPANS = list_of(record({"start": INTEGER, "end": INTEGER}))
 _SCHEMA = record(
     {
         "topic_id": IDENTIFIER,

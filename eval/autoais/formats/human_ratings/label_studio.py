@@ -12,7 +12,7 @@ from autoais.base.answers import CitedAnswer
 from autoais.base.errors import FormatError
 from autoais.base.io.files import place_of
 from autoais.base.io.jsonl import dumps
-from autoais.base.io.schema import STRING, faults, listed, record
+from autoais.base.io.schema import STRING, faults, list_of, record
 from autoais.formats.base import Notes
 from autoais.formats.human_ratings.ratings import FLAG, LIKERT, VALUES, Rating, from_row, to_row
 from autoais.formats.human_ratings.texts import answer_of, sources_of, text_of
@@ -23,8 +23,8 @@ _META = ("annotator", "phase", "seconds", "at", "evidence", "reason", "revised",
 _SCHEMA = record(
     {
         "data": {"type": "object"},
-        "annotations": listed(
-            record({"result": listed(record({}, {"from_name": STRING, "type": STRING, "value": {"type": "object"}}))})
+        "annotations": list_of(
+            record({"result": list_of(record({}, {"from_name": STRING, "type": STRING, "value": {"type": "object"}}))})
         ),
     }
 )

@@ -3,7 +3,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.base.text.excerpt import BUDGET, excerpt, matched, pieces, text_of, unmatched
+from autoais.base.text.excerpt import BUDGET, excerpt, find_words_in, find_words_outside, pieces, text_of
 from autoais.base.text.words import content_stems
 from autoais.base.types import Span
 
@@ -57,5 +57,5 @@ def test_spans_are_in_the_evidence_in_order_and_within_the_budget(claim: str, ev
 def test_words_that_the_sides_share_are_told_by_stem() -> None:
     claim = "The rivers of Poland flooded in 1997."
     stems = frozenset(content_stems("A river in Poland flooded."))
-    assert [claim[s:e] for s, e in unmatched(claim, stems)] == ["1997"]
-    assert [claim[s:e] for s, e in matched(claim, stems)] == ["rivers", "Poland", "flooded"]
+    assert [claim[s:e] for s, e in find_words_outside(claim, stems)] == ["1997"]
+    assert [claim[s:e] for s, e in find_words_in(claim, stems)] == ["rivers", "Poland", "flooded"]

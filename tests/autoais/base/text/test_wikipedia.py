@@ -3,7 +3,7 @@
 import pytest
 
 from autoais.base.answers import CitedAnswer
-from autoais.base.text.wikipedia import parse, parse_shown, shown
+from autoais.base.text.wikipedia import format_display, parse, parse_display
 from autoais.base.types import Passage
 from autoais.formats.attributed_qa import as_read_in_2023
 
@@ -42,29 +42,29 @@ def read(contents: str, *, compat: bool = False) -> Passage:
 def test_golden_rows(contents: str, premise: str, as_shown: str, compat: bool) -> None:
     passage = read(contents, compat=compat)
     assert passage.evidence == premise
-    assert shown(passage, compat=compat) == as_shown
+    assert format_display(passage, compat=compat) == as_shown
 
 
 def test_defects_only_under_compat() -> None:
     two_lines, prefix = "« A » « A » one\ntwo", "« Cat » « Cats, X » body"
     assert read(two_lines, compat=True).evidence == "A. one"
-    assert shown(read(two_lines), compat=True) == "Title: A\n\none"
+    assert format_display(read(two_lines), compat=True) == "Title: A\n\none"
     assert read(prefix, compat=True).evidence == "Cats, X. body"
-    assert shown(read(prefix), compat=True) == "Title: Cat\nSection:  X\n\nbody"
+    assert format_display(read(prefix), compat=True) == "Title: Cat\nSection:  X\n\nbody"
     assert read(two_lines).evidence == "A. one\ntwo"
-    assert shown(read(two_lines)) == "Title: A\n\none\ntwo"
-    assert shown(read(prefix)) == "Title: Cat\nSection: Cats, X\n\nbody"
+    assert format_display(read(two_lines)) == "Title: A\n\none\ntwo"
+    assert format_display(read(prefix)) == "Title: Cat\nSection: Cats, X\n\nbody"
 
 
 def test_what_has_no_marks_stays_whole_under_compat() -> None:
     passage = read("one\ntwo", compat=True)
-    assert passage.evidence == shown(passage, compat=True) == "one\ntwo"
+    assert passage.evidence == format_display(passage, compat=True) == "one\ntwo"
 
 
 @pytest.mark.parametrize("contents", [contents for contents, *_ in GOLDEN if contents != "no marks"])
 def test_what_people_see_can_be_read_back(contents: str) -> None:
     passage = read(contents)
-    again = parse_shown(shown(passage))
+    again = parse_display(format_display(passage))
     assert again is not None
     assert (again.title, again.section, again.text) == (passage.title, passage.section, passage.text)
-    assert parse_shown("no marks") is None
+    assert parse_display("no marks") is None

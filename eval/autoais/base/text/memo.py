@@ -4,17 +4,17 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import TypeVar
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 _TEXTS = 4096
-_LONGEST = 2_000  # characters; whole pages would take too much memory
+_MAX_CHARACTERS = 2_000  # characters; whole pages would take too much memory
 
 
-def keep(function: Callable[[str], _Found]) -> Callable[[str], _Found]:
+def memoize(function: Callable[[str], _Result]) -> Callable[[str], _Result]:
     """Return the function with its results of the latest texts kept, unless these are long."""
-    kept = lru_cache(maxsize=_TEXTS)(function)
+    cached = lru_cache(maxsize=_TEXTS)(function)
 
     @wraps(function)
-    def call(text: str) -> _Found:
-        return kept(text) if len(text) <= _LONGEST else function(text)
+    def call(text: str) -> _Result:
+        return cached(text) if len(text) <= _MAX_CHARACTERS else function(text)
 
     return call
