@@ -14,7 +14,7 @@ from autoais.base.io.schema import (
     TEXT_OR_NULL,
     Schema,
     faults,
-    listed,
+    list_of,
     record,
 )
 from autoais.base.types import Citation
@@ -108,7 +108,7 @@ SCHEMA = record(
         "at": TEXT_OR_NULL,
         "phase": {"type": "string", "enum": list(PHASES)},
         "system": TEXT_OR_NULL,
-        "evidence": listed(record({"passage": STRING}, {"start": _PLACE, "end": _PLACE})),
+        "evidence": list_of(record({"passage": STRING}, {"start": _PLACE, "end": _PLACE})),
         "reason": TEXT_OR_NULL,
         "revised": BOOLEAN,
         "audited": TEXT_OR_NULL,
