@@ -90,7 +90,7 @@ def joined(chunks: list[ChatCompletionChunk]) -> dict[str, Any]:
     """The completion that the chunks of a stream make up."""
     deltas = [choice.delta.to_dict() for chunk in chunks for choice in chunk.choices]
     content = "".join(str(delta.get("content") or "") for delta in deltas)
-    annotations = [one for delta in deltas for one in delta.get("annotations") or []]  # type: ignore[attr-defined]
+    annotations = [one for delta in deltas for one in delta.get("annotations") or []]
     told = [extra for chunk in chunks if (extra := chunk.to_dict().get("attributed_rag"))]
     finish = [choice.finish_reason for chunk in chunks for choice in chunk.choices if choice.finish_reason]
     message = {"role": deltas[0]["role"], "content": content, "annotations": annotations}
@@ -137,7 +137,7 @@ def test_a_streamed_completion_is_the_same(client: openai.OpenAI) -> None:
     for chunk in chunks:  # annotations come behind the text that they point into
         for delta in (choice.delta for choice in chunk.choices):
             told += delta.content or ""
-            for one in delta.to_dict().get("annotations") or []:  # type: ignore[attr-defined]
+            for one in delta.to_dict().get("annotations") or []:
                 assert one["url_citation"]["end_index"] <= len(told)
 
 

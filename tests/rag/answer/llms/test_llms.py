@@ -227,7 +227,7 @@ def save_tokenizer(folder: Path, template: str | None) -> int:
     every = [*MARKS.values(), *WORDS, "0", "1"]
     core = tokenizers.Tokenizer(tokenizers.models.WordLevel({word: i for i, word in enumerate(every)}, "<unk>"))
     core.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    fast: Any = transformers.PreTrainedTokenizerFast(tokenizer_object=core, **MARKS)  # type: ignore[no-untyped-call]
+    fast: Any = transformers.PreTrainedTokenizerFast(tokenizer_object=core, **MARKS)
     fast.chat_template = template
     fast.save_pretrained(folder)
     return len(every)
@@ -253,7 +253,7 @@ def save_t5(folder: Path) -> Path:
     import transformers
 
     torch.manual_seed(0)
-    config = transformers.T5Config(  # type: ignore[call-arg]
+    config = transformers.T5Config(
         vocab_size=save_tokenizer(folder, None), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2,
         decoder_start_token_id=0, eos_token_id=3, pad_token_id=0, initializer_factor=20.0,
     )  # fmt: skip
