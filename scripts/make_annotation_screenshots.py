@@ -59,7 +59,7 @@ def make_study(folder: Path) -> Study:
     for n in range(1, 6):
         name = f"example-{n}"
         study.invite(name)
-        while (work := study.next(name)) is not None and work.done < len(items) - 1:
+        while (work := study.next(name)) is not None and work.done_count < len(items) - 1:
             wrong = "gas" in work.item.text or "outside" in work.item.text
             yes = work.question.name == "interpretable" or wrong == (chance(n, work.item.text) < 0.1)
             seconds = 5 + 20 * chance(n, work.press)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rag.annotate.settings import Settings
     from rag.annotate.study import Study
 
-_WHERE = {
+_EXPORTS = {
     "rag.annotate.create": "create_study open_study",
     "rag.annotate.items": "Item items_of read_items",
     "rag.annotate.settings": "Settings",
@@ -28,4 +28,4 @@ _WHERE = {
 __all__ = ["Item", "Settings", "Study", "create_study", "items_of", "open_study", "read_items"]
 
 if not TYPE_CHECKING:  # so that type checkers see names that are not there
-    __getattr__ = on_first_use(__name__, _WHERE)
+    __getattr__ = on_first_use(__name__, _EXPORTS)

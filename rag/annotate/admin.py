@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from rag.annotate.site import Site, field, reason_of
-from rag.annotate.study import sent
+from rag.annotate.study import redact
 from rag.annotate.types import Role
 from rag.annotate.work import item_view
 from rag.base.errors import UsageError
@@ -30,9 +30,9 @@ class AdminPages:
     async def progress(self, request: Request) -> Response:
         """Show how far the study and its people are."""
         person = await self._site.admin(request)
-        found = await run_in_threadpool(self._study.progress)
+        progress = await run_in_threadpool(self._study.progress)
         ordinal = [question.name for question in self._study.scheme.questions if question.is_ordinal]
-        return self._site.page(request, "admin.html.j2", progress=found, ordinal=ordinal, me=person.id)
+        return self._site.page(request, "admin.html.j2", progress=progress, ordinal=ordinal, me=person.id)
 
     async def invite(self, request: Request) -> Response:
         """Show the link of a new person, or the new link of one; it is shown once."""
@@ -51,22 +51,22 @@ class AdminPages:
         """End the link of a person at once."""
         await self._site.admin(request)
         form = await self._site.form(request)
-        return await self._changed(self._study.revoke, field(form, "id"))
+        return await self._change_person(self._study.revoke, field(form, "id"))
 
     async def block(self, request: Request) -> Response:
         """Give a person no more items."""
         await self._site.admin(request)
         form = await self._site.form(request)
         reason = reason_of(form)[:500] or "an admin of the study has ended your part in it."
-        return await self._changed(self._study.block, field(form, "id"), reason)
+        return await self._change_person(self._study.block, field(form, "id"), reason)
 
     async def unblock(self, request: Request) -> Response:
         """Let a person go on."""
         await self._site.admin(request)
         form = await self._site.form(request)
-        return await self._changed(self._study.unblock, field(form, "id"))
+        return await self._change_person(self._study.unblock, field(form, "id"))
 
-    async def _changed(self, change: Callable[..., None], *values: str) -> Response:
+    async def _change_person(self, change: Callable[..., None], *values: str) -> Response:
         try:
             await run_in_threadpool(change, *values)
         except UsageError as error:
@@ -76,10 +76,10 @@ class AdminPages:
     async def audit(self, request: Request) -> Response:
         """Show a finished rating to audit, without the person's verdict: the admin answers the question anew."""
         person = await self._site.admin(request)
-        found = await run_in_threadpool(self._study.audit_sample, 1)
-        if not found:
+        audits = await run_in_threadpool(self._study.audit_sample, 1)
+        if not audits:
             return self._site.page(request, "nothing.html.j2", title="Audit", text="There is no rating left to audit.")
-        (one,) = found
+        (audit,) = audits
         return self._site.page(
             request,
             "judge.html.j2",
@@ -87,42 +87,42 @@ class AdminPages:
             title="Audit",
             lead="Answer for yourself; what the annotator said is not shown.",
             action="/admin/audit",
-            hidden={"item": one.item.id, "question": one.question.name},
+            hidden={"item": audit.item.id, "question": audit.question.name},
             press=secrets.token_urlsafe(16),
             votes=(),
-            **item_view(self._study, sent(one.item, one.item.id, one.question), one.question),
+            **item_view(self._study, redact(audit.item, audit.item.id, audit.question), audit.question),
         )
 
     async def record_audit(self, request: Request) -> Response:
         """Record what the admin answered."""
-        return await self._recorded(request, self._study.record_audit, "/admin/audit")
+        return await self._record_verdict(request, self._study.record_audit, "/admin/audit")
 
     async def ties(self, request: Request) -> Response:
         """Show a tie, with the reasons of both sides, without names."""
         person = await self._site.admin(request)
-        found = await run_in_threadpool(self._study.ties)
-        if not found:
+        ties = await run_in_threadpool(self._study.ties)
+        if not ties:
             return self._site.page(request, "nothing.html.j2", title="Ties", text="There is no tie to decide.")
-        tie = found[0]
+        tie = ties[0]
         labels = {option.value: option.label_for(tie.item.kind) for option in tie.question.options}
         return self._site.page(
             request,
             "judge.html.j2",
             me=person.id,
-            title=f"Ties: {len(found)} left",
+            title=f"Ties: {len(ties)} left",
             lead="People disagree about this item. Your verdict decides.",
             action="/admin/ties",
             hidden={"item": tie.item.id, "question": tie.question.name},
             press=secrets.token_urlsafe(16),
             votes=[(labels.get(value, value), count, tie.reasons.get(value, ())) for value, count in tie.votes.items()],
-            **item_view(self._study, sent(tie.item, tie.item.id, tie.question), tie.question),
+            **item_view(self._study, redact(tie.item, tie.item.id, tie.question), tie.question),
         )
 
     async def adjudicate(self, request: Request) -> Response:
         """Record the admin's decision of a tie."""
-        return await self._recorded(request, self._study.adjudicate, "/admin/ties")
+        return await self._record_verdict(request, self._study.adjudicate, "/admin/ties")
 
-    async def _recorded(self, request: Request, record: Callable[..., None], page: str) -> Response:
+    async def _record_verdict(self, request: Request, record: Callable[..., None], page: str) -> Response:
         """Record what the admin answered, and go on with the next one."""
         person, form = await self._site.admin(request), await self._site.form(request)
         await run_in_threadpool(

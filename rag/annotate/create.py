@@ -16,9 +16,9 @@ from rag.annotate.items import (
     Item,
     attention_checks,
     check_items,
-    in_order,
     item_of,
     items_of,
+    order_items,
     read_items,
     to_row,
     topic_of,
@@ -27,10 +27,10 @@ from rag.annotate.items import (
 from rag.annotate.links import Links, make_key, read_key, study_id
 from rag.annotate.schemes import Kind, Scheme, scheme_of
 from rag.annotate.settings import Settings, read_settings, write_settings
-from rag.annotate.store import BUSY_SECONDS, MADE_OF, MAKING, Database, about, pairs
+from rag.annotate.store import BUSY_SECONDS, IN_CREATION, SOURCE_FILE, Database, pairs, study_facts
 from rag.annotate.store import items as item_table
 from rag.annotate.study import Study
-from rag.annotate.triage import Triaged, triage, write_triage
+from rag.annotate.triage import TriageDecision, triage, write_triage
 from rag.base.errors import FormatError, StudyError, UsageError, UserError
 
 _FORMAT = "1"
@@ -53,7 +53,7 @@ def create_study(
     attention: int = 0,
     judge: "str | Judge | None" = None,
     confident: float = 0.9,
-    sampled: float = 0.2,
+    sample_share: float = 0.2,
     clock: Callable[[], float] = time.time,
 ) -> Study:
     """Make a study in a new folder, and open it.
@@ -63,7 +63,7 @@ def create_study(
     `gold` are items with expected verdicts. `attention` turns so many items into gold items that have the source of
     another item; nobody judges the items themselves, as nobody should see a text with two sources. With a `judge`,
     people get the items that it is not sure of first (its probability, or one minus it, is below `confident`), and of
-    the others a sample of the share `sampled`.
+    the others a sample of the share `sample_share`.
 
     Raises `FormatError` for an item with missing parts (with `flag_incomplete` it is kept, flagged, and nobody is asked
     about it), `UserError` if the folder is not empty or the database holds a study.
@@ -83,9 +83,9 @@ def create_study(
         pools = _pools(
             building, scheme, items, answers, kind, training, gold, flag_incomplete, attention, settings.seed
         )
-        triaged = _triaged(building, pools["study"], judge, confident, sampled, settings.seed)
+        decisions = _triage_items(building, pools["study"], judge, confident, sample_share, settings.seed)
         _write_files(building, settings, pools)
-        _fill(building, settings, pools, triaged)
+        _fill_database(building, settings, pools, decisions)
         if folder.exists():
             folder.rmdir()
         building.rename(folder)
@@ -111,33 +111,35 @@ def _pools(
 ) -> dict[str, list[Item]]:
     """Return the items of the study, of its training and gold; copies the answers."""
     if answers is not None:
-        found, name = _answer_items(building, answers, scheme, kind, flag_incomplete), "answers"
+        study_items, name = _answer_items(building, answers, scheme, kind, flag_incomplete), "answers"
     else:
         assert items is not None
-        found, name = _given(items, flag_incomplete=flag_incomplete), "items"
-    pools: dict[str, list[Item]] = {"study": list(check_items(found, scheme, name)), "check": []}
-    for pool, given in (("training", training), ("gold", gold)):
-        pools[pool] = list(check_items(_given(given), scheme, pool, expected=True))
+        study_items, name = _open_items(items, flag_incomplete=flag_incomplete), "items"
+    pools: dict[str, list[Item]] = {"study": list(check_items(study_items, scheme, name)), "check": []}
+    for pool, pool_items in (("training", training), ("gold", gold)):
+        pools[pool] = list(check_items(_open_items(pool_items), scheme, pool, expected=True))
     if attention:
         question = scheme.questions_of(pools["study"][0].unit)[-1] if pools["study"] else scheme.questions[-1]
-        refused = {"yes": "no", "full": "none", "5": "1"}[question.options[0].value]
-        able = [one for one in pools["study"] if scheme.questions_of(one.unit)[-1] is question]
-        checks = attention_checks(able, attention, question.name, refused, seed)
+        wrong_value = {"yes": "no", "full": "none", "5": "1"}[question.options[0].value]
+        candidates = [item for item in pools["study"] if scheme.questions_of(item.unit)[-1] is question]
+        checks = attention_checks(candidates, attention, question.name, wrong_value, seed)
         pools["gold"] += checks.values()
-        pools["check"] = [one for one in pools["study"] if one.id in checks]
-        pools["study"] = [one for one in pools["study"] if one.id not in checks]
+        pools["check"] = [item for item in pools["study"] if item.id in checks]
+        pools["study"] = [item for item in pools["study"] if item.id not in checks]
     if not any(not item.flags for item in pools["study"]):
         raise UserError("there is no item to judge (answers that abstain have none)")
-    seen: dict[str, str] = {}
+    pools_by_id: dict[str, str] = {}
     for pool, found_items in pools.items():
         for item in found_items:
-            if item.id in seen:
-                raise FormatError(f"item {item.id[:60]!r} of {pool} is also one of {seen[item.id]}; rename one of them")
-            seen[item.id] = pool
+            if item.id in pools_by_id:
+                raise FormatError(
+                    f"item {item.id[:60]!r} of {pool} is also one of {pools_by_id[item.id]}; rename one of them"
+                )
+            pools_by_id[item.id] = pool
     return pools
 
 
-def _given(items: str | Path | Iterable[Item], *, flag_incomplete: bool = False) -> Iterable[Item]:
+def _open_items(items: str | Path | Iterable[Item], *, flag_incomplete: bool = False) -> Iterable[Item]:
     if isinstance(items, str | Path):
         return read_items(items, flag_incomplete=flag_incomplete)
     # Checked as the rows of a file are: the study reads them as such, one by one.
@@ -156,70 +158,80 @@ def _answer_items(
     copy = building / ANSWERS
     write_atomic(copy, write_answers(formats.read(Path(answers)) if isinstance(answers, str | Path) else answers))
     if not any(answer.sentences or answer.abstained for answer in read_answers(copy)):
-        where = answers if isinstance(answers, str | Path) else "answers"
-        raise UserError(f"{where}: no record has an answer with sentences; are they questions alone?")
+        source = answers if isinstance(answers, str | Path) else "answers"
+        raise UserError(f"{source}: no record has an answer with sentences; are they questions alone?")
     return items_of(read_answers(copy), scheme, kind=kind, flag_incomplete=flag_incomplete)
 
 
-def _triaged(
-    building: Path, items: Sequence[Item], judge: "str | Judge | None", confident: float, sampled: float, seed: int
-) -> dict[str, Triaged]:
+def _triage_items(
+    building: Path, items: Sequence[Item], judge: "str | Judge | None", confident: float, sample_share: float, seed: int
+) -> dict[str, TriageDecision]:
     if judge is None:
         return {}
-    rows = triage(items, judge, confident=confident, sampled=sampled, seed=seed)
+    rows = triage(items, judge, confident=confident, sample_share=sample_share, seed=seed)
     write_atomic(building / TRIAGE, write_triage(rows))
     return {row.item: row for row in rows}
 
 
 def _write_files(building: Path, settings: Settings, pools: dict[str, list[Item]]) -> None:
     write_settings(building / SETTINGS, settings)
-    for name, found in ((ITEMS, pools["study"] + pools["check"]), (TRAINING, pools["training"]), (GOLD, pools["gold"])):
-        if found:
-            write_atomic(building / name, write_items(found))
+    for name, pool_items in (
+        (ITEMS, pools["study"] + pools["check"]),
+        (TRAINING, pools["training"]),
+        (GOLD, pools["gold"]),
+    ):
+        if pool_items:
+            write_atomic(building / name, write_items(pool_items))
     make_key(building / KEY)
 
 
-def _fill(building: Path, settings: Settings, pools: dict[str, list[Item]], triaged: dict[str, Triaged]) -> None:
+def _fill_database(
+    building: Path, settings: Settings, pools: dict[str, list[Item]], decisions: dict[str, TriageDecision]
+) -> None:
     database = _database(building, settings, create=True)
     try:
         with database.create() as connection:
             facts = {
                 "format": _FORMAT,
                 "id": study_id(read_key(building / KEY)),
-                MAKING: "until the study is opened",
+                IN_CREATION: "until the study is opened",
                 "scheme": settings.scheme,
                 "annotators": str(settings.annotators),
-                MADE_OF: ANSWERS if (building / ANSWERS).exists() else ITEMS,
+                SOURCE_FILE: ANSWERS if (building / ANSWERS).exists() else ITEMS,
             }
-            connection.execute(sa.insert(about), [{"name": name, "value": value} for name, value in facts.items()])
-            rows = list(_rows(settings, pools, triaged))
-            for at in range(0, len(rows), _AT_ONCE):
-                connection.execute(sa.insert(item_table), rows[at : at + _AT_ONCE])
+            connection.execute(
+                sa.insert(study_facts), [{"name": name, "value": value} for name, value in facts.items()]
+            )
+            rows = list(_rows(settings, pools, decisions))
+            for start in range(0, len(rows), _AT_ONCE):
+                connection.execute(sa.insert(item_table), rows[start : start + _AT_ONCE])
     finally:
         database.close()
 
 
-def _rows(settings: Settings, pools: dict[str, list[Item]], triaged: dict[str, Triaged]) -> Iterable[dict[str, Any]]:
-    study = in_order(pools["study"], settings.seed)
-    study.sort(key=lambda item: item.id in triaged and triaged[item.id].confident)  # a stable sort
-    place = 0
-    for pool, found in (("study", study), *((name, pools[name]) for name in ("training", "gold", "check"))):
-        for item in found:
-            where = pool
+def _rows(
+    settings: Settings, pools: dict[str, list[Item]], decisions: dict[str, TriageDecision]
+) -> Iterable[dict[str, Any]]:
+    study = order_items(pools["study"], settings.seed)
+    study.sort(key=lambda item: item.id in decisions and decisions[item.id].confident)  # a stable sort
+    position = 0
+    for pool, pool_items in (("study", study), *((name, pools[name]) for name in ("training", "gold", "check"))):
+        for item in pool_items:
+            item_pool = pool
             if pool == "study" and item.flags:
-                where = "flagged"
-            elif item.id in triaged and not triaged[item.id].chosen:
-                where = "judged"
+                item_pool = "flagged"
+            elif item.id in decisions and not decisions[item.id].chosen:
+                item_pool = "judged"
             yield {
                 "id": item.id,
-                "place": place,
-                "pool": where,
+                "place": position,
+                "pool": item_pool,
                 "answer": item.answer or item.id,
                 "topic": topic_of(item),
                 "open": True,
                 "row": dumps(to_row(item)),
             }
-            place += 1
+            position += 1
 
 
 def _database(
@@ -246,11 +258,11 @@ def open_study(
         facts = _facts(database)
         if facts["scheme"] != settings.scheme:
             raise UserError(f"{folder / SETTINGS}: the scheme of a study is fixed: {facts['scheme']!r}")
-        if MAKING in facts:  # opened for the first time: the folder is there too now
+        if IN_CREATION in facts:  # opened for the first time: the folder is there too now
             if facts["id"] != study_id(key):
                 raise StudyError(f"{database.name}: holds another study; name another database, and make this one anew")
             with database.write() as connection:
-                connection.execute(sa.delete(about).where(about.c.name == MAKING))
+                connection.execute(sa.delete(study_facts).where(study_facts.c.name == IN_CREATION))
         study = Study(folder, settings, database, Links(key, facts["id"]), clock=clock)
         if facts["annotators"] != str(settings.annotators) or not study.is_settled():
             study.reconsider_all()
@@ -262,9 +274,9 @@ def open_study(
 
 def _facts(database: Database) -> dict[str, str]:
     with database.read() as connection:
-        if not sa.inspect(connection).has_table(about.name):
+        if not sa.inspect(connection).has_table(study_facts.name):
             raise StudyError(f"{database.name}: holds no study; restore it from a backup")
-        facts: dict[str, str] = pairs(connection, sa.select(about.c.name, about.c.value))
+        facts: dict[str, str] = pairs(connection, sa.select(study_facts.c.name, study_facts.c.value))
     if facts.get("format") != _FORMAT:
         raise StudyError(f"{database.name}: made by another version of rag (format {facts.get('format')!r:.20})")
     return facts

@@ -19,7 +19,7 @@ def item_is_right(item: Item, verdicts: Mapping[str, str], scheme: Scheme) -> bo
     if flag is not None or "flag" in verdicts:
         return verdicts.get("flag") == flag
     # An honest "I do not understand it", of which nothing is expected, is no mistake: what follows is not asked then.
-    asked_if = {one.name: one.asked_if for one in scheme.questions_of(item.unit)}
+    asked_if = {question.name: question.asked_if for question in scheme.questions_of(item.unit)}
     return all(
         is_right(verdicts.get(question), value)
         for question, value in item.expected.items()

@@ -18,50 +18,50 @@ from autoais.base.io.provenance import sha256_file
 from autoais.formats.human_ratings.consensus import consensus, cut, flagged_items, label_answers
 from autoais.formats.human_ratings.convert import convert_ratings
 from autoais.formats.human_ratings.ratings import Rating, write_ratings
-from rag.annotate.guidelines import note_guidelines, noted_guidelines
+from rag.annotate.guidelines import guideline_versions, record_guidelines
 from rag.annotate.queries import UNDO, VERDICT
-from rag.annotate.ratings import standing, utc
+from rag.annotate.ratings import current_ratings, utc
 from rag.annotate.record import StudyRecord
 from rag.annotate.review import count_ties, progress_in
-from rag.annotate.store import MADE_OF, fact, items, pairs, people, presses
+from rag.annotate.store import SOURCE_FILE, fact, items, pairs, people, presses
 from rag.annotate.triage import estimate, read_triage
 from rag.base.errors import UserError
 
-_WRITTEN = ("ratings.jsonl", "presses.jsonl", "items.jsonl", "answers.jsonl", "hagrid.jsonl", "ais.csv", "triage.json")
+_FILES = ("ratings.jsonl", "presses.jsonl", "items.jsonl", "answers.jsonl", "hagrid.jsonl", "ais.csv", "triage.json")
 MANIFEST = "manifest.json"
 _ANSWERS = "answers.jsonl"
 _FORMAT = "rag annotate export 1"
 
 
-def export(study: StudyRecord, out: Path, *, without: Collection[str] = ()) -> dict[str, Any]:
+def export(study: StudyRecord, folder: Path, *, exclude: Collection[str] = ()) -> dict[str, Any]:
     """Write the export to a folder, the manifest last; return the manifest.
 
     `ratings.jsonl` has the verdicts that stand (`autoais.formats.human_ratings`), `presses.jsonl` all that was pressed,
     `items.jsonl` the items, `answers.jsonl` the answers with the consensus as human labels. That is also in
     `hagrid.jsonl` where sentences were judged, in `ais.csv` (Rashkin et al. 2023) where answers were. `triage.json` has
-    the estimate over all items, if a judge chose them. What the people in `without` said is in `presses.jsonl` only,
+    the estimate over all items, if a judge chose them. What the people in `exclude` said is in `presses.jsonl` only,
     and counts for nothing. Raises `UserError` if the folder cannot be written, another process writes it, a person is
     unknown, or the answers that the study was made of are gone.
     """
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        with lock_if_free(out) as free:
+        folder.mkdir(parents=True, exist_ok=True)
+        with lock_if_free(folder) as free:
             if not free:
-                raise UserError(f"{out}: another process is writing it; wait for it, or name another folder")
-            _check_folder(out)
-            return _export(study, out, without)
+                raise UserError(f"{folder}: another process is writing it; wait for it, or name another folder")
+            _check_folder(folder)
+            return _export(study, folder, exclude)
     except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror or error}") from error
+        raise UserError(f"{folder}: cannot be written: {error.strerror or error}") from error
 
 
-def _check_folder(out: Path) -> None:
+def _check_folder(folder: Path) -> None:
     """Raise `UserError` for a folder that holds something else than an export, also one that was killed."""
-    there = {path.name for path in out.iterdir() if not path.name.startswith(".")}
-    foreign = there - {MANIFEST, *_WRITTEN}
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    foreign = names - {MANIFEST, *_FILES}
     # An export that was killed has no manifest; its ratings are written first and removed last.
-    is_ours = _format_of(out / MANIFEST) == _FORMAT if MANIFEST in there else _WRITTEN[0] in there
-    if there and (foreign or not is_ours):
-        raise UserError(f"{out} is not an export (it holds {min(foreign or there)}); name an empty folder")
+    is_ours = _format_of(folder / MANIFEST) == _FORMAT if MANIFEST in names else _FILES[0] in names
+    if names and (foreign or not is_ours):
+        raise UserError(f"{folder} is not an export (it holds {min(foreign or names)}); name an empty folder")
 
 
 def _format_of(path: Path) -> object:
@@ -71,27 +71,29 @@ def _format_of(path: Path) -> object:
         return None
 
 
-def _export(study: StudyRecord, out: Path, without: Collection[str]) -> dict[str, Any]:
+def _export(study: StudyRecord, folder: Path, exclude: Collection[str]) -> dict[str, Any]:
     phases: Counter[str] = Counter()
-    note_guidelines(study)
+    record_guidelines(study)
     with study.database.read(snapshot=True) as connection:
-        _check_people(connection, without)
-        if fact(connection, MADE_OF) == _ANSWERS and not (study.folder / _ANSWERS).exists():
+        _check_people(connection, exclude)
+        if fact(connection, SOURCE_FILE) == _ANSWERS and not (study.folder / _ANSWERS).exists():
             raise UserError(f"{study.folder / _ANSWERS} is missing, the answers of the study; restore it from a backup")
-        for name in (MANIFEST, *reversed(_WRITTEN)):
-            (out / name).unlink(missing_ok=True)
-        write_atomic(out / "ratings.jsonl", write_ratings(_counted(ratings(study, connection, without), phases)))
-        write_atomic(out / "presses.jsonl", _presses(study, connection))
-        write_atomic(out / "items.jsonl", _items(connection))
+        for name in (MANIFEST, *reversed(_FILES)):
+            (folder / name).unlink(missing_ok=True)
+        write_atomic(
+            folder / "ratings.jsonl", write_ratings(_count_phases(ratings(study, connection, exclude), phases))
+        )
+        write_atomic(folder / "presses.jsonl", _presses(study, connection))
+        write_atomic(folder / "items.jsonl", _items(connection))
         notes = formats.Notes()
-        _write_answers(study, connection, out, without, notes)
+        _write_answers(study, connection, folder, exclude, notes)
         notes.pop("ties, without a label", None)  # told below, with those of unfinished items
         if (study.folder / "triage.jsonl").exists():
-            found = estimate(read_triage(study.folder / "triage.jsonl"), _labels(study, connection, without))
-            write_atomic(out / "triage.json", [dumps(found, indent=2)])
-        manifest = _manifest(study, connection, without) | {
+            triage_estimate = estimate(read_triage(study.folder / "triage.jsonl"), _labels(study, connection, exclude))
+            write_atomic(folder / "triage.json", [dumps(triage_estimate, indent=2)])
+        manifest = _manifest(study, connection, exclude) | {
             "ratings": dict(sorted(phases.items())),
-            "notes": [f"{what}: {n}" for what, n in sorted(notes.by_text().items())],
+            "notes": [f"{text}: {n}" for text, n in sorted(notes.by_text().items())],
         }
         total = manifest["items"].get("study", 0)
         if open_items := total - manifest["finished"]:
@@ -101,42 +103,42 @@ def _export(study: StudyRecord, out: Path, without: Collection[str]) -> dict[str
                 f"ties, without a label until an admin or more people decide them: {manifest['ties']}"
             )
         if len(manifest["guidelines"]) > 1:
-            parts = " and ".join(str(one["presses"]) for one in manifest["guidelines"])
+            parts = " and ".join(str(entry["presses"]) for entry in manifest["guidelines"])
             manifest["notes"].append(f"the guidelines changed during the study; presses under each version: {parts}")
     manifest["files"] = {
-        name: {"sha256": sha256_file(out / name), "bytes": (out / name).stat().st_size}
-        for name in _WRITTEN
-        if (out / name).exists()
+        name: {"sha256": sha256_file(folder / name), "bytes": (folder / name).stat().st_size}
+        for name in _FILES
+        if (folder / name).exists()
     }
-    write_atomic(out / MANIFEST, [dumps(manifest, indent=2)])
+    write_atomic(folder / MANIFEST, [dumps(manifest, indent=2)])
     return manifest
 
 
-def ratings(study: StudyRecord, connection: "sa.Connection", without: Collection[str] = ()) -> Iterator[Rating]:
+def ratings(study: StudyRecord, connection: "sa.Connection", exclude: Collection[str] = ()) -> Iterator[Rating]:
     """Stream the standing verdicts, as `autoais.formats.human_ratings` has them."""
-    for key, _, verdicts in standing(connection, study.scheme, without):
+    for key, _, verdicts in current_ratings(connection, study.scheme, exclude):
         item = study.item(key)
-        for one in verdicts:
+        for rating in verdicts:
             yield replace(
-                one,
+                rating,
                 answer=item.answer or None,
                 sentence=item.sentence,
                 citation=item.citation,
                 system=item.system,
-                source_seen=one.source_seen and item.has_source,
+                source_seen=rating.source_seen and item.has_source,
             )
 
 
-def _counted(found: Iterator[Rating], phases: "Counter[str]") -> Iterator[Rating]:
-    for one in found:
-        phases[one.phase] += 1
-        yield one
+def _count_phases(verdicts: Iterator[Rating], phases: "Counter[str]") -> Iterator[Rating]:
+    for verdict in verdicts:
+        phases[verdict.phase] += 1
+        yield verdict
 
 
 def _check_people(connection: "sa.Connection", names: Collection[str]) -> None:
-    known = {str(one) for one in connection.execute(sa.select(people.c.id)).scalars()}
-    if unknown := sorted(set(names) - known):
-        raise UserError(f"no person called {unknown[0]!r:.60}; there are: {', '.join(sorted(known))[:200]}")
+    person_ids = {str(person_id) for person_id in connection.execute(sa.select(people.c.id)).scalars()}
+    if unknown := sorted(set(names) - person_ids):
+        raise UserError(f"no person called {unknown[0]!r:.60}; there are: {', '.join(sorted(person_ids))[:200]}")
 
 
 def _presses(study: StudyRecord, connection: "sa.Connection") -> Iterator[str]:
@@ -144,19 +146,19 @@ def _presses(study: StudyRecord, connection: "sa.Connection") -> Iterator[str]:
 
     `source_seen` is as in `Rating`.
     """
-    undone = presses.alias("undone")
+    undone_press = presses.alias("undone")
     revealing = study.scheme.revealing
-    hidden = {question for question, _ in revealing}
-    seen: set[tuple[str, str, int]] = set()  # who saw the source of which item, and went back
+    hidden_questions = {question for question, _ in revealing}
+    source_viewers: set[tuple[str, str, int]] = set()  # who saw the source of which item, and went back
     query = (
-        sa.select(presses, undone.c.press.label("undone"), undone.c.value.label("taken_back"))
-        .outerjoin(undone, undone.c.id == presses.c.undoes)
+        sa.select(presses, undone_press.c.press.label("undone"), undone_press.c.value.label("taken_back"))
+        .outerjoin(undone_press, undone_press.c.id == presses.c.undoes)
         .order_by(presses.c.id)
     )
     for row in connection.execution_options(yield_per=1000).execute(query):
         turn = row.annotator, row.item, row.attempt
         if row.kind == UNDO and (row.question, row.taken_back) in revealing and study.item(row.item).has_source:
-            seen.add(turn)
+            source_viewers.add(turn)
         yield dumps(
             {
                 "press": row.press,
@@ -172,46 +174,46 @@ def _presses(study: StudyRecord, connection: "sa.Connection") -> Iterator[str]:
                 "seconds": None if row.seconds is None else round(row.seconds, 3),
                 "at": utc(row.at),
                 "undoes": row.undone,
-                "source_seen": row.kind == VERDICT and row.question in hidden and turn in seen,
+                "source_seen": row.kind == VERDICT and row.question in hidden_questions and turn in source_viewers,
             }
         )
 
 
 def _items(connection: "sa.Connection") -> Iterator[str]:
-    found = (
+    query = (
         sa.select(items.c.row).where(items.c.pool.in_(("study", "flagged", "judged", "check"))).order_by(items.c.place)
     )
-    yield from connection.execution_options(yield_per=1000).execute(found).scalars()
+    yield from connection.execution_options(yield_per=1000).execute(query).scalars()
 
 
 def _write_answers(
-    study: StudyRecord, connection: "sa.Connection", out: Path, without: Collection[str], notes: "formats.Notes"
+    study: StudyRecord, connection: "sa.Connection", folder: Path, exclude: Collection[str], notes: "formats.Notes"
 ) -> None:
     source = study.folder / _ANSWERS
     if not source.exists():
         return
-    given = list(ratings(study, connection, without))
-    write_atomic(out / "answers.jsonl", write_answers(label_answers(read_answers(source), given, notes=notes)))
+    verdicts = list(ratings(study, connection, exclude))
+    write_atomic(folder / "answers.jsonl", write_answers(label_answers(read_answers(source), verdicts, notes=notes)))
     if "sentence" in study.scheme.units:
-        write_atomic(out / "hagrid.jsonl", formats.write(read_answers(out / "answers.jsonl"), "hagrid", notes))
+        write_atomic(folder / "hagrid.jsonl", formats.write(read_answers(folder / "answers.jsonl"), "hagrid", notes))
     if study.scheme.units == ("answer",):
-        rows = convert_ratings(given, "ais-csv", answers=source, notes=notes)
-        write_atomic(out / "ais.csv", rows)
+        rows = convert_ratings(verdicts, "ais-csv", answers=source, notes=notes)
+        write_atomic(folder / "ais.csv", rows)
 
 
-def _labels(study: StudyRecord, connection: "sa.Connection", without: Collection[str]) -> dict[str, bool]:
+def _labels(study: StudyRecord, connection: "sa.Connection", exclude: Collection[str]) -> dict[str, bool]:
     """The consensus by item: attributable (or supported, or fully supporting), and interpretable if that is asked.
 
     A rated item without a source is not attributable. A flagged item has no label, nor has a tie.
     """
-    found: dict[str, dict[str, str | None]] = {}
-    given = list(ratings(study, connection, without))
-    flagged = flagged_items(given)
-    for one in consensus(cut(given)):
-        if one.adjudicated or one.item not in flagged:
-            found.setdefault(one.item, {})[one.question] = one.value
+    values_by_item: dict[str, dict[str, str | None]] = {}
+    verdicts = list(ratings(study, connection, exclude))
+    items_with_flags = flagged_items(verdicts)
+    for outcome in consensus(cut(verdicts)):
+        if outcome.adjudicated or outcome.item not in items_with_flags:
+            values_by_item.setdefault(outcome.item, {})[outcome.question] = outcome.value
     labels = {}
-    for item, values in found.items():
+    for item, values in values_by_item.items():
         decisive = next((values[name] for name in ("attributable", "supported", "support") if name in values), None)
         if values.get("interpretable") == "no":
             labels[item] = False
@@ -224,26 +226,32 @@ def _labels(study: StudyRecord, connection: "sa.Connection", without: Collection
     return labels
 
 
-def _manifest(study: StudyRecord, connection: "sa.Connection", without: Collection[str]) -> dict[str, Any]:
+def _manifest(study: StudyRecord, connection: "sa.Connection", exclude: Collection[str]) -> dict[str, Any]:
     settings = asdict(study.settings)
     del settings["database"]  # where the study was kept is no part of it
     kinds = sa.select(presses.c.kind, sa.func.count()).group_by(presses.c.kind)
     pools = sa.select(items.c.pool, sa.func.count()).group_by(items.c.pool)
-    done = progress_in(study, connection, without)
-    found: dict[str, Any] = {
+    study_progress = progress_in(study, connection, exclude)
+    manifest: dict[str, Any] = {
         "format": _FORMAT,
         "version": version("attributed-rag"),
         "settings": settings,
-        "guidelines": noted_guidelines(connection),
+        "guidelines": guideline_versions(connection),
         "items": dict(sorted(pairs(connection, pools).items())),
-        "finished": done.finished,
+        "finished": study_progress.finished,
         "presses": dict(sorted(pairs(connection, kinds).items())),
-        "flags": dict(done.flags),
-        "ties": count_ties(study, connection, without),
-        "alpha": round_floats(dict(done.alpha)),
+        "flags": dict(study_progress.flags),
+        "ties": count_ties(study, connection, exclude),
+        "alpha": round_floats(dict(study_progress.alpha)),
         "people": [
-            {"id": one.id, "role": one.role, "done": one.done, "flagged": one.flagged, "blocked": one.blocked}
-            for one in done.people
+            {
+                "id": person.id,
+                "role": person.role,
+                "done": person.done,
+                "flagged": person.flagged,
+                "blocked": person.blocked,
+            }
+            for person in study_progress.people
         ],
     }
-    return found | {"without": sorted(without)} if without else found
+    return manifest | {"without": sorted(exclude)} if exclude else manifest

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from rag.annotate.record import StudyRecord
 from rag.annotate.schemes import KINDS, Kind, Scheme
-from rag.annotate.store import GUIDELINES, about, fact, presses
+from rag.annotate.store import GUIDELINES, fact, presses, study_facts
 from rag.answer.export.escaping import visible
 from rag.base.errors import StudyError
 
@@ -47,40 +47,40 @@ def _text(study: StudyRecord, kinds: Sequence[Kind]) -> str:
         raise StudyError(f"{path}: the guidelines cannot be read: {error}") from error
 
 
-def note_guidelines(study: StudyRecord) -> None:
+def record_guidelines(study: StudyRecord) -> None:
     """Record the checksum of the guidelines that annotators read now, and the presses before it, if they changed.
 
     Raises `StudyError` if the study's file cannot be read.
     """
     digest = hashlib.sha256(_text(study, KINDS).encode()).hexdigest()
     with study.database.read() as connection:
-        known = _noted(connection)
-    if known and known[-1]["sha256"] == digest:
+        versions = _read_versions(connection)
+    if versions and versions[-1]["sha256"] == digest:
         return
     with study.database.write() as connection:
-        known = _noted(connection)
-        if known and known[-1]["sha256"] == digest:  # another process was faster
+        versions = _read_versions(connection)
+        if versions and versions[-1]["sha256"] == digest:  # another process was faster
             return
         last = connection.execute(sa.select(sa.func.coalesce(sa.func.max(presses.c.id), 0))).scalar_one()
-        known.append({"sha256": digest, "after": int(last) if known else 0})
-        connection.execute(sa.delete(about).where(about.c.name == GUIDELINES))
-        connection.execute(sa.insert(about).values(name=GUIDELINES, value=json.dumps(known)))
+        versions.append({"sha256": digest, "after": int(last) if versions else 0})
+        connection.execute(sa.delete(study_facts).where(study_facts.c.name == GUIDELINES))
+        connection.execute(sa.insert(study_facts).values(name=GUIDELINES, value=json.dumps(versions)))
 
 
-def noted_guidelines(connection: sa.Connection) -> list[dict[str, Any]]:
+def guideline_versions(connection: sa.Connection) -> list[dict[str, Any]]:
     """Return the checksums of the guidelines in their order, each with the number of presses made under it."""
     ids = connection.execute(sa.select(presses.c.id)).scalars().all()
-    known = _noted(connection)
-    ends = [one["after"] for one in known[1:]] + [math.inf]
+    versions = _read_versions(connection)
+    ends = [version["after"] for version in versions[1:]] + [math.inf]
     return [
-        {"sha256": one["sha256"], "presses": sum(one["after"] < press <= end for press in ids)}
-        for one, end in zip(known, ends, strict=True)
+        {"sha256": version["sha256"], "presses": sum(version["after"] < press <= end for press in ids)}
+        for version, end in zip(versions, ends, strict=True)
     ]
 
 
-def _noted(connection: sa.Connection) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(fact(connection, GUIDELINES) or "[]")
-    return found
+def _read_versions(connection: sa.Connection) -> list[dict[str, Any]]:
+    versions: list[dict[str, Any]] = json.loads(fact(connection, GUIDELINES) or "[]")
+    return versions
 
 
 @functools.lru_cache(maxsize=16)

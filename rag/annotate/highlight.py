@@ -9,10 +9,10 @@ from autoais.base.text.words import STOP_WORDS, stem, word_spans
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text; `shared` if it is a content word of what is judged."""
+    """A stretch of text; `is_shared` if it is a content word of what is judged."""
 
     text: str
-    shared: bool = False
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Segment:
 
     start: int
     end: int
-    sentence: bool
+    is_sentence: bool
     pieces: tuple[Piece, ...]
 
 
@@ -30,27 +30,27 @@ def segments(text: str, words: frozenset[str] = frozenset()) -> tuple[Segment, .
 
     `words` are the stems to mark (`content_words`).
     """
-    found: list[Segment] = []
-    at = 0
+    parts: list[Segment] = []
+    position = 0
     for start, end in (*sentence_spans(text), (len(text), len(text))):
-        for one, other, sentence in ((at, start, False), (start, end, True)):
-            if one < other:
-                found.append(Segment(one, other, sentence, tuple(pieces(text[one:other], words))))
-        at = max(at, end)
-    return tuple(found)
+        for first, last, sentence in ((position, start, False), (start, end, True)):
+            if first < last:
+                parts.append(Segment(first, last, sentence, tuple(pieces(text[first:last], words))))
+        position = max(position, end)
+    return tuple(parts)
 
 
 def pieces(text: str, words: frozenset[str]) -> Iterator[Piece]:
     """Cut a text into words to mark and the rest."""
-    at = 0
+    position = 0
     for start, end, word in word_spans(text) if words else ():
         if stem(word) in words:
-            if at < start:
-                yield Piece(text[at:start])
+            if position < start:
+                yield Piece(text[position:start])
             yield Piece(text[start:end], True)
-            at = end
-    if at < len(text):
-        yield Piece(text[at:])
+            position = end
+    if position < len(text):
+        yield Piece(text[position:])
 
 
 def content_words(text: str) -> frozenset[str]:

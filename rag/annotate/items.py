@@ -38,8 +38,8 @@ class Cell:
     """A cell of a table."""
 
     text: str
-    header: bool = False
-    highlighted: bool = False
+    is_header: bool = False
+    is_highlighted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Item:
         return self.table is not None or bool(self.sources)
 
 
-_LONGEST_ID = 600  # PostgreSQL's indexes hold at most 2,704 bytes
+_MAX_ID_LENGTH = 600  # PostgreSQL's indexes hold at most 2,704 bytes
 _NUMBER: Schema = {"type": ["integer", "null"], "minimum": 0}
 _CELL = record({"text": STRING}, {"header": BOOLEAN, "highlighted": BOOLEAN})
 SCHEMA = record(
@@ -132,25 +132,25 @@ def read_items(path: str | Path, *, flag_incomplete: bool = False) -> Iterator[I
 
     With `flag_incomplete`, an item with missing parts is kept with the flag `missing`.
     """
-    seen: set[str] = set()
-    for where, row in read_objects(Path(path)):
-        item = item_of(row, where, flag_incomplete=flag_incomplete)
-        if item.id in seen:
-            raise FormatError(f"{where}: id {item.id[:60]!r} occurs twice")
-        seen.add(item.id)
+    ids: set[str] = set()
+    for location, row in read_objects(Path(path)):
+        item = item_of(row, location, flag_incomplete=flag_incomplete)
+        if item.id in ids:
+            raise FormatError(f"{location}: id {item.id[:60]!r} occurs twice")
+        ids.add(item.id)
         yield item
 
 
-def item_of(row: Mapping[str, Any], where: str, *, flag_incomplete: bool = False) -> Item:
+def item_of(row: Mapping[str, Any], location: str, *, flag_incomplete: bool = False) -> Item:
     """Return the item of a row of `items.jsonl`; raises `FormatError`."""
     for fault in faults(dict(row), SCHEMA):
-        raise FormatError(f"{where}: {fault}")
+        raise FormatError(f"{location}: {fault}")
     for path, text in _texts(row):
         if wrong := unstorable(text):
-            raise FormatError(f"{where}: field {path!r} holds {wrong}")
+            raise FormatError(f"{location}: field {path!r} holds {wrong}")
     for name in ("id", "answer"):
-        if len(str(row.get(name, ""))) > _LONGEST_ID:
-            raise FormatError(f"{where}: field {name!r} has more than {_LONGEST_ID} characters")
+        if len(str(row.get(name, ""))) > _MAX_ID_LENGTH:
+            raise FormatError(f"{location}: field {name!r} has more than {_MAX_ID_LENGTH} characters")
     table = row.get("table")
     item = Item(
         id=str(row["id"]),
@@ -159,11 +159,11 @@ def item_of(row: Mapping[str, Any], where: str, *, flag_incomplete: bool = False
         sentence=row.get("sentence"),
         citation=row.get("citation"),
         kind=row.get("kind", "qa"),
-        turns=tuple(Turn(one["speaker"], one["text"]) for one in row.get("turns", ())),
+        turns=tuple(Turn(turn["speaker"], turn["text"]) for turn in row.get("turns", ())),
         query=row.get("query", ""),
         before=row.get("before", ""),
         after=row.get("after", ""),
-        sources=tuple(_source(one) for one in row.get("sources", ())),
+        sources=tuple(_source(source) for source in row.get("sources", ())),
         table=None if table is None else _table(table),
         expected=dict(row.get("expected", {})),
         explanation=row.get("explanation", ""),
@@ -173,7 +173,7 @@ def item_of(row: Mapping[str, Any], where: str, *, flag_incomplete: bool = False
     )
     if missing := next(_missing(item, row), None):
         if not flag_incomplete:
-            raise FormatError(f"{where}: {missing}; complete it, or flag such items (--flag-incomplete)")
+            raise FormatError(f"{location}: {missing}; complete it, or flag such items (--flag-incomplete)")
         item = replace(item, flags=tuple(dict.fromkeys((*item.flags, "missing"))))
     return item
 
@@ -228,7 +228,7 @@ def _source(row: Mapping[str, Any]) -> Source:
 
 def _table(row: Mapping[str, Any]) -> Table:
     rows = tuple(
-        tuple(Cell(one["text"], one.get("header", False), one.get("highlighted", False)) for one in cells)
+        tuple(Cell(cell["text"], cell.get("header", False), cell.get("highlighted", False)) for cell in cells)
         for cells in row["rows"]
     )
     return Table(rows, row.get("title", ""), row.get("section", ""), row.get("text", ""))
@@ -243,14 +243,20 @@ def to_row(item: Item) -> dict[str, Any]:
         "sentence": item.sentence,
         "citation": item.citation,
         "kind": item.kind,
-        "turns": [{"speaker": one.speaker, "text": one.text} for one in item.turns],
+        "turns": [{"speaker": turn.speaker, "text": turn.text} for turn in item.turns],
         "query": item.query,
         "text": item.text,
         "before": item.before,
         "after": item.after,
         "sources": [
-            {"id": one.id, "title": one.title, "section": one.section, "text": one.text, "number": one.number}
-            for one in item.sources
+            {
+                "id": source.id,
+                "title": source.title,
+                "section": source.section,
+                "text": source.text,
+                "number": source.number,
+            }
+            for source in item.sources
         ],
         "table": None
         if table is None
@@ -259,7 +265,7 @@ def to_row(item: Item) -> dict[str, Any]:
             "section": table.section,
             "text": table.text,
             "rows": [
-                [{"text": one.text, "header": one.header, "highlighted": one.highlighted} for one in cells]
+                [{"text": cell.text, "header": cell.is_header, "highlighted": cell.is_highlighted} for cell in cells]
                 for cells in table.rows
             ],
         },
@@ -306,36 +312,36 @@ def _rows(answer: CitedAnswer, scheme: Scheme, kind: Kind) -> Iterator[dict[str,
         "group": group if isinstance(group, str | int) else answer.question,
     }
     if "answer" in scheme.units:
-        cited = dict.fromkeys(cited for sentence in answer.sentences for cited in sentence.cites)
-        yield common | {"id": answer.id, "text": answer.output or answer.plain, "sources": _source_rows(answer, cited)}
+        ids = dict.fromkeys(passage for sentence in answer.sentences for passage in sentence.cites)
+        yield common | {"id": answer.id, "text": answer.output or answer.plain, "sources": _source_rows(answer, ids)}
     # As written, with markers: "The reference is [1]." makes no sense without them.
-    written = [sentence.output or sentence.text for sentence in answer.sentences]
+    texts = [sentence.output or sentence.text for sentence in answer.sentences]
     for number, sentence in enumerate(answer.sentences):
-        here: dict[str, Any] = common | {
+        row: dict[str, Any] = common | {
             "sentence": number,
-            "text": written[number],
-            "before": " ".join(written[:number]),
-            "after": " ".join(written[number + 1 :]),
+            "text": texts[number],
+            "before": " ".join(texts[:number]),
+            "after": " ".join(texts[number + 1 :]),
         }
         key = f"{answer.id}#{number}"
         if not sentence.text.strip():
             continue
         if "sentence" in scheme.units:
-            yield here | {"id": key, "sources": _source_rows(answer, sentence.cites)}
+            yield row | {"id": key, "sources": _source_rows(answer, sentence.cites)}
         for passage in sentence.cites if "citation" in scheme.units else ():
-            yield here | {"id": f"{key}@{passage}", "citation": passage, "sources": _source_rows(answer, [passage])}
+            yield row | {"id": f"{key}@{passage}", "citation": passage, "sources": _source_rows(answer, [passage])}
 
 
-def _source_rows(answer: CitedAnswer, cited: Iterable[str]) -> list[dict[str, Any]]:
+def _source_rows(answer: CitedAnswer, passage_ids: Iterable[str]) -> list[dict[str, Any]]:
     numbers = {key: number for number, key in enumerate(answer.passages, 1)}
-    passages = ((numbers[key], answer.passages[key]) for key in cited)
+    passages = ((numbers[key], answer.passages[key]) for key in passage_ids)
     return [
-        {"id": one.id, "title": one.title, "section": one.section, "text": one.text, "number": number}
-        for number, one in passages
+        {"id": passage.id, "title": passage.title, "section": passage.section, "text": passage.text, "number": number}
+        for number, passage in passages
     ]
 
 
-_WAYS: Mapping[Unit, str] = {
+_UNIT_HINTS: Mapping[Unit, str] = {
     "answer": "leave 'sentence' and 'citation' out",
     "sentence": "add 'sentence', such as 0, and no 'citation'",
     "citation": "add 'citation', the id of its source",
@@ -345,30 +351,32 @@ _WAYS: Mapping[Unit, str] = {
 def check_items(items: Iterable[Item], scheme: Scheme, name: str, *, expected: bool = False) -> Iterator[Item]:
     """Pass on items that fit a scheme, with `expected` verdicts if wanted; raises `FormatError` for others."""
     for item in items:
-        where = f"{name}: item {item.id[:60]!r}"
+        location = f"{name}: item {item.id[:60]!r}"
         if item.unit not in scheme.units:
             units = " or ".join(scheme.units)
-            way = " or ".join(_WAYS[unit] for unit in scheme.units)
-            raise FormatError(f"{where} is about one {item.unit}; scheme {scheme.name!r} asks about one {units}: {way}")
+            hint = " or ".join(_UNIT_HINTS[unit] for unit in scheme.units)
+            raise FormatError(
+                f"{location} is about one {item.unit}; scheme {scheme.name!r} asks about one {units}: {hint}"
+            )
         if expected and not item.expected:
-            raise FormatError(f"{where}: field 'expected' is missing; it holds the right verdict of each question")
+            raise FormatError(f"{location}: field 'expected' is missing; it holds the right verdict of each question")
         for question, value in item.expected.items() if expected else ():
-            _check_expected(where, item, scheme, question, value)
+            _check_expected_verdict(location, item, scheme, question, value)
         yield item
 
 
-def _check_expected(where: str, item: Item, scheme: Scheme, question: str, value: str) -> None:
+def _check_expected_verdict(location: str, item: Item, scheme: Scheme, question: str, value: str) -> None:
     if question == "flag":
-        allowed: tuple[str, ...] = tuple(flag.value for flag in FLAGS if item.kind in flag.kinds)
+        values: tuple[str, ...] = tuple(flag.value for flag in FLAGS if item.kind in flag.kinds)
     else:
-        found = [one for one in scheme.questions_of(item.unit) if one.name == question]
-        if not found:
-            names = ", ".join(one.name for one in scheme.questions_of(item.unit))
-            raise FormatError(f"{where}: field 'expected' has {question[:60]!r}; the questions are: {names}, flag")
-        allowed = found[0].values
-    if value not in allowed:
-        names = ", ".join(allowed)
-        raise FormatError(f"{where}: field 'expected.{question}' should be one of {names}, found {value!r:.60}")
+        questions = [candidate for candidate in scheme.questions_of(item.unit) if candidate.name == question]
+        if not questions:
+            names = ", ".join(candidate.name for candidate in scheme.questions_of(item.unit))
+            raise FormatError(f"{location}: field 'expected' has {question[:60]!r}; the questions are: {names}, flag")
+        values = questions[0].values
+    if value not in values:
+        names = ", ".join(values)
+        raise FormatError(f"{location}: field 'expected.{question}' should be one of {names}, found {value!r:.60}")
 
 
 def topic_of(item: Item) -> str:
@@ -376,7 +384,7 @@ def topic_of(item: Item) -> str:
     return item.group or item.query or item.answer or item.id
 
 
-def in_order(items: Sequence[Item], seed: int) -> list[Item]:
+def order_items(items: Sequence[Item], seed: int) -> list[Item]:
     """Return the items in the order in which they are given out: shuffled, answers to one question apart.
 
     The items of one answer stay together, as they share what must be read. The answers of a question with m answers
@@ -386,15 +394,15 @@ def in_order(items: Sequence[Item], seed: int) -> list[Item]:
     for item in items:
         answers.setdefault(item.answer or item.id, []).append(item)
     groups: dict[str, list[str]] = {}
-    for key, found in answers.items():
-        groups.setdefault(topic_of(found[0]), []).append(key)
+    for key, answer_items in answers.items():
+        groups.setdefault(topic_of(answer_items[0]), []).append(key)
     chance = random.Random(seed)
-    places: list[tuple[float, str]] = []
+    positions: list[tuple[float, str]] = []
     for _, keys in sorted(groups.items()):
         keys.sort()
         chance.shuffle(keys)
-        places += [((number + chance.random()) / len(keys), key) for number, key in enumerate(keys)]
-    return [item for _, key in sorted(places) for item in answers[key]]
+        positions += [((number + chance.random()) / len(keys), key) for number, key in enumerate(keys)]
+    return [item for _, key in sorted(positions) for item in answers[key]]
 
 
 def attention_checks(items: Sequence[Item], n: int, question: str, value: str, seed: int = 0) -> dict[str, Item]:
@@ -406,42 +414,46 @@ def attention_checks(items: Sequence[Item], n: int, question: str, value: str, s
     there are too few items.
     """
     chance = random.Random(f"attention checks {seed}")
-    able = [item for item in items if item.has_source and not item.flags]
-    made: dict[str, Item] = {}
-    for item in chance.sample(able, len(able)):
-        if len(made) == n:
+    candidates = [item for item in items if item.has_source and not item.flags]
+    checks: dict[str, Item] = {}
+    for item in chance.sample(candidates, len(candidates)):
+        if len(checks) == n:
             break
-        other = next((one for one in chance.sample(able, len(able)) if _is_foreign(item, one)), None)
+        other = next(
+            (candidate for candidate in chance.sample(candidates, len(candidates)) if _is_foreign(item, candidate)),
+            None,
+        )
         if other is None:
             continue
         sources = tuple(
-            replace(theirs, number=own.number) for theirs, own in zip(other.sources, item.sources, strict=True)
+            replace(other_source, number=source.number)
+            for other_source, source in zip(other.sources, item.sources, strict=True)
         )
-        cited = next((place for place, own in enumerate(item.sources) if own.id == item.citation), None)
-        made[item.id] = replace(
+        cited_index = next((index for index, source in enumerate(item.sources) if source.id == item.citation), None)
+        checks[item.id] = replace(
             item,
             id=_pair_id(item.id, other.id),
-            citation=item.citation if cited is None else sources[cited].id,
+            citation=item.citation if cited_index is None else sources[cited_index].id,
             sources=sources,
             table=other.table,
             expected={question: value},
             explanation="The source is that of another item.",
         )
-    if len(made) < n:
+    if len(checks) < n:
         raise UsageError(
-            f"{n} attention checks need more items than the {len(able)} with sources"
-            f" ({len(made)} of these have another item with as many sources)"
+            f"{n} attention checks need more items than the {len(candidates)} with sources"
+            f" ({len(checks)} of these have another item with as many sources)"
         )
-    return made
+    return checks
 
 
-def _pair_id(one: str, other: str) -> str:
+def _pair_id(first_id: str, second_id: str) -> str:
     """The id of an attention check of two items; a checksum takes the place of what would make it too long."""
-    whole = f"{one}~{other}"
-    if len(whole) <= _LONGEST_ID:
-        return whole
-    checksum = hashlib.sha256(whole.encode()).hexdigest()
-    return f"{one[: _LONGEST_ID - len(checksum) - 1]}~{checksum}"
+    pair_id = f"{first_id}~{second_id}"
+    if len(pair_id) <= _MAX_ID_LENGTH:
+        return pair_id
+    checksum = hashlib.sha256(pair_id.encode()).hexdigest()
+    return f"{first_id[: _MAX_ID_LENGTH - len(checksum) - 1]}~{checksum}"
 
 
 def _is_foreign(item: Item, other: Item) -> bool:
@@ -451,5 +463,5 @@ def _is_foreign(item: Item, other: Item) -> bool:
         and (other.kind, other.unit, len(other.sources)) == (item.kind, item.unit, len(item.sources))
         and (other.table is None) == (item.table is None)
         and (item.table is None or other.table != item.table)
-        and not {one.text for one in other.sources} & {one.text for one in item.sources}
+        and not {source.text for source in other.sources} & {source.text for source in item.sources}
     )

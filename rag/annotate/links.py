@@ -13,7 +13,7 @@ try:
 except ImportError:
     raise missing_extra("rag annotate", "annotate") from None
 
-_LONGEST = 1000
+_MAX_TOKEN_LENGTH = 1000
 
 
 def make_key(path: Path) -> None:
@@ -57,7 +57,7 @@ class Links:
     def person(self, token: str) -> str:
         """Return whose token it is; raises `LinkError`. Whether it is still valid, the database knows."""
         try:
-            if len(token) > _LONGEST:
+            if len(token) > _MAX_TOKEN_LENGTH:
                 raise LinkError
             person, _ = self._signer.loads(token)
         except (BadData, UnicodeError, TypeError, ValueError):
@@ -73,8 +73,8 @@ class Links:
 
     def handle(self, person: str, item: str, attempt: int) -> str:
         """Return the item's id for this person, from which neither the item nor its pool can be told."""
-        told = f"{attempt}\0{person}\0{item}".encode()
-        return hmac.new(self._key, told, hashlib.sha256).hexdigest()[:24]
+        message = f"{attempt}\0{person}\0{item}".encode()
+        return hmac.new(self._key, message, hashlib.sha256).hexdigest()[:24]
 
 
 def check_person(person: str) -> None:

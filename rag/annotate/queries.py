@@ -15,30 +15,30 @@ _stands = ~sa.select(_undo.c.id).where(_undo.c.undoes == presses.c.id).exists()
 _count = sa.func.count
 _person: sa.BindParameter[str] = bindparam("person")
 _item: sa.BindParameter[str] = bindparam("item")
-_mine = assignments.c.annotator == _person
-_lives = (assignments.c.state == "leased") & assignments.c.leased.between(bindparam("low"), bindparam("high"))
+_of_person = assignments.c.annotator == _person
+_is_live = (assignments.c.state == "leased") & assignments.c.leased.between(bindparam("low"), bindparam("high"))
 
 
-def _taken(item: "sa.ColumnElement[Any]") -> "sa.ScalarSelect[int]":
+def _count_others(item: "sa.ColumnElement[Any]") -> "sa.ScalarSelect[int]":
     """Others who finished an item, or hold it now."""
-    others = (assignments.c.item == item) & (assignments.c.annotator != _person)
-    return sa.select(_count()).where(others & ((assignments.c.state == "done") | _lives)).scalar_subquery()
+    other_assignments = (assignments.c.item == item) & (assignments.c.annotator != _person)
+    return sa.select(_count()).where(other_assignments & ((assignments.c.state == "done") | _is_live)).scalar_subquery()
 
 
 PERSON = sa.select(people).where(people.c.id == _person)
 ITEM = sa.select(items.c.row).where(items.c.id == _item)
 POOLS = sa.select(items.c.pool, _count()).group_by(items.c.pool)
 
-ASSIGNMENT = sa.select(assignments).where(_mine & (assignments.c.handle == bindparam("handle")))
+ASSIGNMENT = sa.select(assignments).where(_of_person & (assignments.c.handle == bindparam("handle")))
 ASSIGNMENT_OF = sa.select(assignments).where(
-    _mine & (assignments.c.item == _item) & (assignments.c.attempt == bindparam("attempt"))
+    _of_person & (assignments.c.item == _item) & (assignments.c.attempt == bindparam("attempt"))
 )
-LEASED = sa.select(assignments).where(_mine & (assignments.c.state == "leased")).order_by(assignments.c.turn)
+LEASES = sa.select(assignments).where(_of_person & (assignments.c.state == "leased")).order_by(assignments.c.turn)
 """What a person holds or held too long; the first is the one to do."""
-FINISHED = (
+FINISHED_ASSIGNMENTS = (
     sa.select(assignments)
     .where(
-        _mine
+        _of_person
         & (assignments.c.phase == bindparam("phase"))
         & (assignments.c.attempt == bindparam("attempt"))
         & (assignments.c.state != "leased")
@@ -46,34 +46,34 @@ FINISHED = (
     .order_by(assignments.c.turn)
 )
 LAST_TURN = sa.select(sa.func.coalesce(sa.func.max(assignments.c.turn), 0)).where(
-    _mine & (assignments.c.attempt == bindparam("attempt"))
+    _of_person & (assignments.c.attempt == bindparam("attempt"))
 )
-TAKEN = sa.select(_taken(_item))
+OTHER_RATERS = sa.select(_count_others(_item))
 LAST_ITEM = (
     sa.select(items.c.answer, items.c.topic)
     .join(assignments, assignments.c.item == items.c.id)
-    .where(_mine & (assignments.c.phase == "study"))
+    .where(_of_person & (assignments.c.phase == "study"))
     .order_by(assignments.c.turn.desc())
     .limit(1)
 )
 
-_was_given = sa.select(assignments.c.handle).where(_mine & (assignments.c.item == items.c.id)).exists()
-_free = (items.c.pool == "study") & items.c.open & ~_was_given & (_taken(items.c.id) < bindparam("wanted"))
+_was_given = sa.select(assignments.c.handle).where(_of_person & (assignments.c.item == items.c.id)).exists()
+_free = (items.c.pool == "study") & items.c.open & ~_was_given & (_count_others(items.c.id) < bindparam("wanted"))
 
 
-def _first(which: "sa.ColumnElement[bool]") -> "sa.Select[Any]":
-    return sa.select(items.c.id).where(_free & which).order_by(items.c.place).limit(1)
+def _first(condition: "sa.ColumnElement[bool]") -> "sa.Select[Any]":
+    return sa.select(items.c.id).where(_free & condition).order_by(items.c.place).limit(1)
 
 
 NEXT_OF_ANSWER = _first(items.c.answer == bindparam("answer"))
 NEXT_OF_OTHER_TOPIC = _first(items.c.topic != bindparam("topic"))
 NEXT = _first(sa.true())
-UNSEEN = (
+NEW_ITEMS = (
     sa.select(items.c.id)
     .where(
         (items.c.pool == bindparam("pool"))
         & ~sa.select(assignments.c.handle)
-        .where(_mine & (assignments.c.item == items.c.id) & (assignments.c.attempt == bindparam("attempt")))
+        .where(_of_person & (assignments.c.item == items.c.id) & (assignments.c.attempt == bindparam("attempt")))
         .exists()
     )
     .order_by(items.c.place)
@@ -82,7 +82,7 @@ OPEN_ITEMS = sa.select(_count()).where((items.c.pool == "study") & items.c.open)
 STATES = (
     sa.select(assignments.c.phase, assignments.c.state, _count(), _count().filter(items.c.open))
     .join(items, items.c.id == assignments.c.item)
-    .where(_mine & (assignments.c.attempt == bindparam("attempt")))
+    .where(_of_person & (assignments.c.attempt == bindparam("attempt")))
     .group_by(assignments.c.phase, assignments.c.state)
 )
 """How many items a person has by phase and state, and how many of these need more people."""
@@ -90,18 +90,18 @@ STATES = (
 RENEW = sa.update(assignments).where(assignments.c.handle == bindparam("key")).values(leased=bindparam("now"))
 END = sa.update(assignments).where(assignments.c.handle == bindparam("key")).values(state=bindparam("ended"))
 REOPEN = RENEW.values(state="leased")
-RELEASE = sa.update(assignments).where(_mine & (assignments.c.state == "leased")).values(leased=0.0)
+RELEASE = sa.update(assignments).where(_of_person & (assignments.c.state == "leased")).values(leased=0.0)
 
 
 def _states(state: str) -> "sa.ScalarSelect[int]":
-    found = (assignments.c.item == items.c.id) & (assignments.c.state == state)
-    return sa.select(_count()).where(found).scalar_subquery()
+    in_state = (assignments.c.item == items.c.id) & (assignments.c.state == state)
+    return sa.select(_count()).where(in_state).scalar_subquery()
 
 
 _needs_more = (_states("done") < bindparam("wanted")) & (_states("flagged") < bindparam("wanted"))
 RECONSIDER_ALL = sa.update(items).where(items.c.pool == "study").values(open=_needs_more)
 """An item needs more people until so many finished it, or so many flagged it."""
-UNSETTLED = sa.select(items.c.id).where((items.c.pool == "study") & (items.c.open != _needs_more)).limit(1)
+STALE_ITEM = sa.select(items.c.id).where((items.c.pool == "study") & (items.c.open != _needs_more)).limit(1)
 """An item that is open or closed, and should not be."""
 RECONSIDER = RECONSIDER_ALL.where(items.c.id == _item)
 
@@ -133,7 +133,7 @@ LAST_PRESS = (
 """The last press that can be taken back."""
 
 _audit = presses.alias("audit")
-UNAUDITED = (
+VERDICTS_TO_AUDIT = (
     sa.select(presses.c.item, presses.c.question, presses.c.annotator, presses.c.value, presses.c.reason)
     .join(
         assignments,

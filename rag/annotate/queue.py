@@ -21,78 +21,80 @@ class Queue:
 
     # --- leases ----------------------------------------------------------------------------------------------------
 
-    def _leased(self, connection: Connection, person: Row) -> list[Row]:
+    def _leases(self, connection: Connection, person: Row) -> list[Row]:
         """What the person holds, or held too long, of this attempt at the training round or of the study."""
-        found = connection.execute(queries.LEASED, {"person": person.id}).all()
-        return [one for one in found if one.attempt == (0 if person.passed else person.attempt)]
+        rows = connection.execute(queries.LEASES, {"person": person.id}).all()
+        return [row for row in rows if row.attempt == (0 if person.passed else person.attempt)]
 
-    def held(self, connection: Connection, person: Row) -> Row | None:
+    def current_assignment(self, connection: Connection, person: Row) -> Row | None:
         """Return what the person is to do now, if they hold something."""
-        return self._live(self._leased(connection, person))
+        return self._live(self._leases(connection, person))
 
-    def _live(self, leased: Sequence[Row]) -> Row | None:
-        return next((one for one in leased if one.phase == "training" or self._is_live(one, self._lease)), None)
+    def _live(self, leases: Sequence[Row]) -> Row | None:
+        return next((row for row in leases if row.phase == "training" or self._is_live(row, self._lease)), None)
 
-    def _is_live(self, leased: Row, seconds: float) -> bool:
+    def _is_live(self, assignment: Row, seconds: float) -> bool:
         """A lease lasts so long before and after its time, so that one from a clock that was ahead ends too."""
-        return bool(abs(self._clock() - leased.leased) <= seconds)
+        return bool(abs(self._clock() - assignment.leased) <= seconds)
 
-    def is_fresh(self, held: Row) -> bool:
+    def is_fresh(self, assignment: Row) -> bool:
         """Whether at least half of the lease is left, and it need not be renewed."""
-        return held.phase == "training" or self._is_live(held, self._lease / 2)
+        return assignment.phase == "training" or self._is_live(assignment, self._lease / 2)
 
     def _places(self, person: Row) -> dict[str, object]:
         """The parameters of queries for places."""
         now = self._clock()
-        wanted = self._settings.annotators
-        return {"person": person.id, "low": now - self._lease, "high": now + self._lease, "wanted": wanted}
+        annotators = self._settings.annotators
+        return {"person": person.id, "low": now - self._lease, "high": now + self._lease, "wanted": annotators}
 
     def _has_place(self, connection: Connection, item: str, person: Row) -> bool:
-        taken = connection.execute(queries.TAKEN, {"item": item, **self._places(person)}).scalar_one()
-        return bool(taken < self._settings.annotators)
+        rater_count = connection.execute(queries.OTHER_RATERS, {"item": item, **self._places(person)}).scalar_one()
+        return bool(rater_count < self._settings.annotators)
 
-    def hold(self, connection: Connection, held: Row) -> None:
+    def start_lease(self, connection: Connection, assignment: Row) -> None:
         """Begin a lease anew."""
-        connection.execute(queries.RENEW, {"key": held.handle, "now": self._clock()})
+        connection.execute(queries.RENEW, {"key": assignment.handle, "now": self._clock()})
 
-    def renew(self, connection: Connection, person: Row, held: Row) -> None:
+    def renew(self, connection: Connection, person: Row, assignment: Row) -> None:
         """Begin a lease anew; not if it has expired and others have taken all places."""
-        if not self.is_fresh(held) and (held.phase == "gold" or self._has_place(connection, held.item, person)):
-            self.hold(connection, held)
+        if self.is_fresh(assignment):
+            return
+        if assignment.phase == "gold" or self._has_place(connection, assignment.item, person):
+            self.start_lease(connection, assignment)
 
     # --- the next item ---------------------------------------------------------------------------------------------
 
-    def give(self, connection: Connection, person: Row) -> None:
+    def lease_next(self, connection: Connection, person: Row) -> None:
         """Lease an item to a person who holds none, if there is one; first those whose lease has expired."""
-        leased = self._leased(connection, person)
-        if self._live(leased) is not None:
+        assignments = self._leases(connection, person)
+        if self._live(assignments) is not None:
             return
         if not person.passed:
             self._give_training(connection, person)
             return
-        for expired in leased:
-            if expired.phase == "gold" or self._has_place(connection, expired.item, person):
-                self.hold(connection, expired)
+        for expired_lease in assignments:
+            if expired_lease.phase == "gold" or self._has_place(connection, expired_lease.item, person):
+                self.start_lease(connection, expired_lease)
                 return
-        found, goes_on = self._next_item(connection, person)
+        item, same_answer = self._next_item(connection, person)
         turn = connection.execute(queries.LAST_TURN, {"person": person.id, "attempt": 0}).scalar_one() + 1
         # Not between two items of one answer, where anything else stands out; owed gold comes after the answer.
-        if not goes_on and self._owes_gold(connection, person.id, turn if found is not None else turn - 1):
-            unseen = {"person": person.id, "attempt": 0, "pool": "gold"}
-            if keys := connection.execute(queries.UNSEEN, unseen).scalars().all():
+        if not same_answer and self._owes_gold(connection, person.id, turn if item is not None else turn - 1):
+            parameters = {"person": person.id, "attempt": 0, "pool": "gold"}
+            if keys := connection.execute(queries.NEW_ITEMS, parameters).scalars().all():
                 # Not the same gold item at the same time for everybody: people talk.
-                chosen = random.Random(f"{self._settings.seed} gold {person.id} {turn}").choice(keys)
-                self._assign(connection, person, chosen, "gold", turn)
+                gold_item = random.Random(f"{self._settings.seed} gold {person.id} {turn}").choice(keys)
+                self._assign(connection, person, gold_item, "gold", turn)
                 return
-        if found is not None:
-            self._assign(connection, person, found, "study", turn)
+        if item is not None:
+            self._assign(connection, person, item, "study", turn)
 
     def _give_training(self, connection: Connection, person: Row) -> None:
-        mine = {"person": person.id, "attempt": person.attempt}
-        found = connection.execute(queries.UNSEEN, mine | {"pool": "training"}).scalars().first()
-        if found is not None:
-            turn = connection.execute(queries.LAST_TURN, mine).scalar_one() + 1
-            self._assign(connection, person, found, "training", turn)
+        parameters = {"person": person.id, "attempt": person.attempt}
+        item = connection.execute(queries.NEW_ITEMS, parameters | {"pool": "training"}).scalars().first()
+        if item is not None:
+            turn = connection.execute(queries.LAST_TURN, parameters).scalar_one() + 1
+            self._assign(connection, person, item, "training", turn)
 
     def _assign(self, connection: Connection, person: Row, item: str, phase: Phase, turn: int) -> None:
         attempt, now = person.attempt if phase == "training" else 0, self._clock()
@@ -106,44 +108,44 @@ class Queue:
         free = self._places(person)
         last = connection.execute(queries.LAST_ITEM, {"person": person.id}).first()
         if last is not None:
-            for query, values, goes_on in (
+            for query, values, same_answer in (
                 (queries.NEXT_OF_ANSWER, {"answer": last.answer}, True),
                 (queries.NEXT_OF_OTHER_TOPIC, {"topic": last.topic}, False),
             ):
-                if (found := connection.execute(query, free | values).scalar()) is not None:
-                    return str(found), goes_on
-        found = connection.execute(queries.NEXT, free).scalar()
-        return None if found is None else str(found), False
+                if (item := connection.execute(query, free | values).scalar()) is not None:
+                    return str(item), same_answer
+        item = connection.execute(queries.NEXT, free).scalar()
+        return None if item is None else str(item), False
 
     def _owes_gold(self, connection: Connection, person: str, turns: int) -> bool:
         """Whether a person has had fewer gold items than are drawn for so many turns."""
         if not self._pools.get("gold"):
             return False
         chance = random.Random(f"{self._settings.seed} {person}")
-        drawn = sum(chance.random() < self._settings.gold_share for _ in range(turns))
+        gold_count = sum(chance.random() < self._settings.gold_share for _ in range(turns))
         states = connection.execute(queries.STATES, {"person": person, "attempt": 0})
-        return bool(drawn > sum(n for phase, _, n, _ in states if phase == "gold"))
+        return bool(gold_count > sum(n for phase, _, n, _ in states if phase == "gold"))
 
     def counts(self, connection: Connection, person: Row) -> tuple[int, int]:
         """Items that the person has finished, and that are left, in such a way that no gold item stands out."""
         attempt = 0 if person.passed else person.attempt
-        done = turns = gold = held = counted = 0
+        done_count = turns = gold = lease_count = open_count = 0
         for phase, state, n, n_open in connection.execute(queries.STATES, {"person": person.id, "attempt": attempt}):
             turns += n
-            done += n if state != "leased" else 0
-            held += n if state == "leased" else 0
+            done_count += n if state != "leased" else 0
+            lease_count += n if state == "leased" else 0
             gold += n if phase == "gold" else 0
-            counted += n_open if phase == "study" else 0
+            open_count += n_open if phase == "study" else 0
         if not person.passed:
-            return done, self._pools["training"] - done
-        study = connection.execute(queries.OPEN_ITEMS).scalar_one() - counted
-        left = held + study
+            return done_count, self._pools["training"] - done_count
+        study = connection.execute(queries.OPEN_ITEMS).scalar_one() - open_count
+        remaining = lease_count + study
         # All gold that is drawn until the study ends, also where an answer that goes on has put it off.
-        study, owed, unseen = study + turns - gold, -gold, self._pools.get("gold", 0)
+        study, owed_gold, new_gold = study + turns - gold, -gold, self._pools.get("gold", 0)
         chance = random.Random(f"{self._settings.seed} {person.id}")
-        while study > 0 and unseen > 0:
+        while study > 0 and new_gold > 0:
             if chance.random() < self._settings.gold_share:
-                owed, unseen = owed + 1, unseen - 1
+                owed_gold, new_gold = owed_gold + 1, new_gold - 1
             else:
                 study -= 1
-        return done, left + max(owed, 0)
+        return done_count, remaining + max(owed_gold, 0)

@@ -16,13 +16,13 @@ from rag.annotate.store import items, presses
 _PHASES = ("study", "gold", "training", "audit", "adjudication")
 
 
-def standing(
-    connection: "sa.Connection", scheme: Scheme, without: Collection[str] = ()
+def current_ratings(
+    connection: "sa.Connection", scheme: Scheme, exclude: Collection[str] = ()
 ) -> Iterator[tuple[str, bool, list[Rating]]]:
     """Stream (item id, whether it needs more people, its ratings), in the order of the study.
 
     A rating is what was not taken back; `Rating.answer`, its place in it and the system are not filled in. Of the
-    training round, the last attempt counts; of audits and adjudications, the last one. All that the people in `without`
+    training round, the last attempt counts; of audits and adjudications, the last one. All that the people in `exclude`
     said is left out.
     """
     undo = presses.alias("undo")
@@ -30,14 +30,14 @@ def standing(
         sa.select(presses, undo.c.id.is_not(None).label("undone"), items.c.open)
         .join(items, items.c.id == presses.c.item)
         .outerjoin(undo, undo.c.undoes == presses.c.id)
-        .where((presses.c.kind != "undo") & presses.c.annotator.not_in(list(without)))
+        .where((presses.c.kind != "undo") & presses.c.annotator.not_in(list(exclude)))
         .order_by(items.c.place, presses.c.id)
     )
     revealing = scheme.revealing
     rows = connection.execution_options(yield_per=1000).execute(query)
     for item, group in groupby(rows, lambda row: str(row.item)):
-        found = list(group)
-        yield item, bool(found[0].open), _standing(found, revealing)
+        item_rows = list(group)
+        yield item, bool(item_rows[0].open), _standing(item_rows, revealing)
 
 
 def _standing(rows: "list[sa.Row[Any]]", revealing: frozenset[tuple[str, str]]) -> list[Rating]:
@@ -45,20 +45,20 @@ def _standing(rows: "list[sa.Row[Any]]", revealing: frozenset[tuple[str, str]]) 
     for row in rows:
         if row.phase == "training":
             attempts[row.annotator] = max(row.attempt, attempts.get(row.annotator, 0))
-    hidden = {question for question, _ in revealing}
-    kept: dict[tuple[str, str, str], Rating] = {}
-    undone: set[tuple[str, str, str]] = set()
-    seen: set[tuple[str, str]] = set()  # who saw the source, and went back
+    hidden_questions = {question for question, _ in revealing}
+    current: dict[tuple[str, str, str], Rating] = {}
+    undone_keys: set[tuple[str, str, str]] = set()
+    source_viewers: set[tuple[str, str]] = set()  # who saw the source, and went back
     for row in rows:
         if row.phase == "training" and row.attempt < attempts[row.annotator]:
             continue
         key = ("" if row.phase == "adjudication" else row.annotator, row.phase, row.question)
         if row.undone:
-            undone.add(key)
+            undone_keys.add(key)
             if (row.question, row.value) in revealing:
-                seen.add((row.annotator, row.phase))
+                source_viewers.add((row.annotator, row.phase))
             continue
-        kept[key] = Rating(
+        current[key] = Rating(
             item=row.item,
             annotator=row.annotator,
             question=row.question,
@@ -68,11 +68,11 @@ def _standing(rows: "list[sa.Row[Any]]", revealing: frozenset[tuple[str, str]]) 
             at=utc(row.at),
             evidence=tuple(Citation(span["passage"], span["start"], span["end"]) for span in json.loads(row.evidence)),
             reason=row.reason,
-            revised=key in undone,
-            source_seen=row.question in hidden and (row.annotator, row.phase) in seen,
+            revised=key in undone_keys,
+            source_seen=row.question in hidden_questions and (row.annotator, row.phase) in source_viewers,
         )
     # Not the order of the presses, which two people's clicks decide, nor that of a database's language.
-    return sorted(kept.values(), key=lambda one: (_PHASES.index(one.phase), one.annotator, one.question))
+    return sorted(current.values(), key=lambda rating: (_PHASES.index(rating.phase), rating.annotator, rating.question))
 
 
 def utc(seconds: float) -> str:

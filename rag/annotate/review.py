@@ -12,7 +12,7 @@ from autoais.formats.human_ratings.consensus import consensus, cut, unflagged
 from autoais.formats.human_ratings.ratings import FLAG, Rating
 from rag.annotate import queries
 from rag.annotate.expected import item_is_right
-from rag.annotate.ratings import standing
+from rag.annotate.ratings import current_ratings
 from rag.annotate.record import StudyRecord
 from rag.annotate.schemes import Question
 from rag.annotate.store import assignments, items, people
@@ -25,8 +25,8 @@ def progress(study: StudyRecord) -> Progress:
         return progress_in(study, connection)
 
 
-def progress_in(study: StudyRecord, connection: "sa.Connection", without: Collection[str] = ()) -> Progress:
-    """Return how far a study and its people are, as a transaction sees it; what some said can be left `without`."""
+def progress_in(study: StudyRecord, connection: "sa.Connection", exclude: Collection[str] = ()) -> Progress:
+    """Return how far a study and its people are, as a transaction sees it; people in `exclude` do not count."""
     tally = _Tally()
     rows = sorted(connection.execute(sa.select(people)).all(), key=lambda row: str(row.id))
     states = sa.select(assignments.c.annotator, assignments.c.state, sa.func.count()).where(
@@ -34,7 +34,7 @@ def progress_in(study: StudyRecord, connection: "sa.Connection", without: Collec
     )
     for person, state, n in connection.execute(states.group_by(assignments.c.annotator, assignments.c.state)):
         tally.states[person][state] = n
-    finished = (
+    rating_counts = (
         sa.select(items.c.id, items.c.open, sa.func.count(assignments.c.handle))
         .outerjoin(assignments, (assignments.c.item == items.c.id) & (assignments.c.state == "done"))
         .where(items.c.pool == "study")
@@ -42,14 +42,14 @@ def progress_in(study: StudyRecord, connection: "sa.Connection", without: Collec
     )
     sizes: Counter[int] = Counter()
     still_open = 0
-    for _, is_open, n in connection.execute(finished):
+    for _, is_open, n in connection.execute(rating_counts):
         sizes[n] += 1
         still_open += is_open
-    ended = sa.select(assignments.c.item, assignments.c.annotator).where(
+    gold_query = sa.select(assignments.c.item, assignments.c.annotator).where(
         (assignments.c.phase == "gold") & (assignments.c.state != "leased")
     )
-    gold = {(item, person) for item, person in connection.execute(ended)}
-    for item, is_open, verdicts in standing(connection, study.scheme, without):
+    gold = {(item, person) for item, person in connection.execute(gold_query)}
+    for item, is_open, verdicts in current_ratings(connection, study.scheme, exclude):
         tally.add(study, item, is_open, verdicts, gold)
     return Progress(
         total=sum(sizes.values()),
@@ -80,29 +80,29 @@ class _Tally:
         self, study: StudyRecord, item: str, is_open: bool, verdicts: list[Rating], gold: Set[tuple[str, str]]
     ) -> None:
         """Count the verdicts on an item; `gold` are the (item, person) of gold items that are finished."""
-        self._add_gold(study, item, [one for one in verdicts if (item, one.annotator) in gold])
+        self._add_gold(study, item, [rating for rating in verdicts if (item, rating.annotator) in gold])
         self._add_work(verdicts)
         self._add_pairs(verdicts)
         self._add_audits(verdicts)
-        self.ties += 0 if is_open else sum(1 for _ in _tied(study, item, verdicts))
+        self.ties += 0 if is_open else sum(1 for _ in _find_ties(study, item, verdicts))
 
     def _add_gold(self, study: StudyRecord, item: str, verdicts: Iterable[Rating]) -> None:
         by_person: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        for one in verdicts:
-            if one.phase == "gold":
-                by_person[one.annotator][one.question] = one.value
-        for person, given in by_person.items():
-            self._gold[person].append(item_is_right(study.item(item), given, study.scheme))
+        for rating in verdicts:
+            if rating.phase == "gold":
+                by_person[rating.annotator][rating.question] = rating.value
+        for person, values in by_person.items():
+            self._gold[person].append(item_is_right(study.item(item), values, study.scheme))
 
     def _add_work(self, verdicts: Iterable[Rating]) -> None:
         """Count ratings and flags, and the seconds that each person took."""
         seconds: defaultdict[str, float] = defaultdict(float)
-        for one in verdicts:
-            if one.phase in ("study", "gold") and one.seconds is not None:
-                seconds[one.annotator] += one.seconds
-            if one.phase == "study" and one.question == FLAG:
-                self.flags[one.value] += 1
-            elif one.phase == "study":
+        for rating in verdicts:
+            if rating.phase in ("study", "gold") and rating.seconds is not None:
+                seconds[rating.annotator] += rating.seconds
+            if rating.phase == "study" and rating.question == FLAG:
+                self.flags[rating.value] += 1
+            elif rating.phase == "study":
                 self.ratings += 1
         for person, total in seconds.items():
             self._seconds[person].append(total)
@@ -110,22 +110,22 @@ class _Tally:
     def _add_pairs(self, verdicts: Iterable[Rating]) -> None:
         """Count the values of each question, and whether each two people agree."""
         questions: defaultdict[str, list[Rating]] = defaultdict(list)
-        for one in _counted(verdicts):
-            questions[one.question].append(one)
-        for question, rated in questions.items():
-            self._counts[question].append(Counter(one.value for one in rated))
-            for one, other in combinations(rated, 2):
-                self._pairs[one.annotator].append(one.value == other.value)
-                self._pairs[other.annotator].append(one.value == other.value)
+        for rating in _study_verdicts(verdicts):
+            questions[rating.question].append(rating)
+        for question, ratings in questions.items():
+            self._counts[question].append(Counter(rating.value for rating in ratings))
+            for first, second in combinations(ratings, 2):
+                self._pairs[first.annotator].append(first.value == second.value)
+                self._pairs[second.annotator].append(first.value == second.value)
 
     def _add_audits(self, verdicts: Sequence[Rating]) -> None:
         """Count the tasks that were audited; as in `autoais agreement`, one is right if all that was audited is."""
-        checks = [one for one in cut(verdicts) if one.phase == "audit"]
+        checks = [rating for rating in cut(verdicts) if rating.phase == "audit"]
         right: dict[str, bool] = {}
-        for one in cut(_counted(verdicts)):
+        for rating in cut(_study_verdicts(verdicts)):
             for check in checks:
-                if check.question == one.question:
-                    right[one.annotator] = right.get(one.annotator, True) and one.value == check.value
+                if check.question == rating.question:
+                    right[rating.annotator] = right.get(rating.annotator, True) and rating.value == check.value
         for name, was_right in right.items():
             self._audits[name].append(was_right)
 
@@ -155,7 +155,7 @@ class _Tally:
         counts = self._counts[question.name]
         if not counts:
             return None
-        table = [[one[value] for value in sorted(question.values)] for one in counts]
+        table = [[count[value] for value in sorted(question.values)] for count in counts]
         return krippendorff_alpha(table, ordinal=question.is_ordinal).value
 
 
@@ -163,52 +163,52 @@ def _share(outcomes: list[bool]) -> float | None:
     return sum(outcomes) / len(outcomes) if outcomes else None
 
 
-def _counted(verdicts: Iterable[Rating]) -> list[Rating]:
+def _study_verdicts(verdicts: Iterable[Rating]) -> list[Rating]:
     """The verdicts of the study, without those of people who flagged the item."""
-    return [one for one in unflagged(verdicts) if one.phase == "study"]
+    return [rating for rating in unflagged(verdicts) if rating.phase == "study"]
 
 
-def _tied(study: StudyRecord, item: str, verdicts: Sequence[Rating]) -> Iterator[tuple[str, Counter[str]]]:
+def _find_ties(study: StudyRecord, item: str, verdicts: Sequence[Rating]) -> Iterator[tuple[str, Counter[str]]]:
     """Yield (question, votes) where two values are most frequent, and nobody has decided.
 
     Not a question that the consensus on an earlier one leaves out. Values from 1 to 5 are a yes or a no, as in the
     consensus.
     """
-    agreed = {one.question: one.value for one in consensus(cut(verdicts))}
+    consensus_values = {outcome.question: outcome.value for outcome in consensus(cut(verdicts))}
     for question in study.scheme.questions_of(study.item(item).unit):
         name = question.name
-        asked = all(agreed.get(earlier) in values for earlier, values in question.asked_if.items())
-        if asked and agreed.get(name, "") is None:
-            yield name, Counter(one.value for one in _counted(verdicts) if one.question == name)
+        is_asked = all(consensus_values.get(earlier) in values for earlier, values in question.asked_if.items())
+        if is_asked and consensus_values.get(name, "") is None:
+            yield name, Counter(rating.value for rating in _study_verdicts(verdicts) if rating.question == name)
 
 
-def count_ties(study: StudyRecord, connection: "sa.Connection", without: Collection[str] = ()) -> int:
-    """Return the number of ties over all ratings that stand, also of unfinished items; `without` as in `progress_in`.
+def count_ties(study: StudyRecord, connection: "sa.Connection", exclude: Collection[str] = ()) -> int:
+    """Return the number of ties over all ratings that stand, also of unfinished items; `exclude` as in `progress_in`.
 
     These are the labels that an export leaves undecided.
     """
-    found = standing(connection, study.scheme, without)
-    return sum(1 for item, _, verdicts in found for _ in _tied(study, item, verdicts))
+    ratings_by_item = current_ratings(connection, study.scheme, exclude)
+    return sum(1 for item, _, verdicts in ratings_by_item for _ in _find_ties(study, item, verdicts))
 
 
 def ties(study: StudyRecord) -> list[Tie]:
     """Return the ties of finished items that nobody has adjudicated, in the order of the study."""
-    found = []
+    ties = []
     with study.database.read(snapshot=True) as connection:
-        for item, is_open, verdicts in standing(connection, study.scheme):
-            for question, votes in () if is_open else _tied(study, item, verdicts):
-                whole = study.item(item)
+        for item, is_open, verdicts in current_ratings(connection, study.scheme):
+            for question, votes in () if is_open else _find_ties(study, item, verdicts):
+                full_item = study.item(item)
                 reasons = {
                     value: tuple(
-                        one.reason
-                        for one in verdicts
-                        if (one.phase, one.question, one.value) == ("study", question, value) and one.reason
+                        rating.reason
+                        for rating in verdicts
+                        if (rating.phase, rating.question, rating.value) == ("study", question, value) and rating.reason
                     )
                     for value in votes
                 }
-                asked = study.scheme.question_of(whole.unit, question)
-                found.append(Tie(whole, asked, dict(sorted(votes.items())), reasons))
-    return found
+                scheme_question = study.scheme.question_of(full_item.unit, question)
+                ties.append(Tie(full_item, scheme_question, dict(sorted(votes.items())), reasons))
+    return ties
 
 
 def audit_sample(study: StudyRecord, n: int) -> list[Audit]:
@@ -217,16 +217,16 @@ def audit_sample(study: StudyRecord, n: int) -> list[Audit]:
     They come in an order by chance that does not change as others come in, and no question about an item twice: one
     answer of the admin audits all who were asked.
     """
-    chosen: dict[tuple[str, str], Audit] = {}
+    audits: dict[tuple[str, str], Audit] = {}
     with (
         study.database.read(snapshot=True) as connection,
-        connection.execution_options(yield_per=100).execute(queries.UNAUDITED) as rows,
+        connection.execution_options(yield_per=100).execute(queries.VERDICTS_TO_AUDIT) as rows,
     ):
         for row in rows:
-            if len(chosen) == n:
+            if len(audits) == n:
                 break
-            if (key := (row.item, row.question)) not in chosen:
-                whole = study.item(row.item)
-                asked = study.scheme.question_of(whole.unit, row.question)
-                chosen[key] = Audit(whole, asked, row.annotator, row.value, row.reason)
-    return list(chosen.values())
+            if (key := (row.item, row.question)) not in audits:
+                item = study.item(row.item)
+                question = study.scheme.question_of(item.unit, row.question)
+                audits[key] = Audit(item, question, row.annotator, row.value, row.reason)
+    return list(audits.values())

@@ -35,8 +35,8 @@ class Settings:
     database: str = ""
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            _check(one.name, getattr(self, one.name))
+        for setting in fields(self):
+            _check(setting.name, getattr(self, setting.name))
         scheme_of(self.scheme)
         if self.database and not self.database.startswith(("postgresql://", "postgres://")):
             raise UsageError(f"database should be empty or a URL such as {_URL}, found {self.database!r:.60}")
@@ -75,8 +75,8 @@ _COMMENTS = {
 
 def _check(name: str, value: object) -> None:
     if name in _RANGES or name == "seed":
-        whole = name in _INTEGERS
-        check_type(name, value, "an integer" if whole else "a number", *((int,) if whole else (int, float)))
+        is_integer = name in _INTEGERS
+        check_type(name, value, "an integer" if is_integer else "a number", *((int,) if is_integer else (int, float)))
         low, high = _RANGES.get(name, (-math.inf, math.inf))
         if not low <= cast("float", value) <= high:  # also NaN
             raise UsageError(f"{name} should be from {low} to {high}, found {value}")
@@ -93,9 +93,9 @@ def _check(name: str, value: object) -> None:
 
 def settings_of(values: dict[str, Any]) -> Settings:
     """Return settings from keys and values; raises `UsageError` for an unknown key or a value that does not fit."""
-    known = [one.name for one in fields(Settings)]
-    if unknown := sorted(values.keys() - set(known)):
-        raise UsageError(f"unknown key {unknown[0][:60]!r}; there are: {', '.join(known)}")
+    names = [setting.name for setting in fields(Settings)]
+    if unknown := sorted(values.keys() - set(names)):
+        raise UsageError(f"unknown key {unknown[0][:60]!r}; there are: {', '.join(names)}")
     return Settings(**values)
 
 
@@ -114,7 +114,7 @@ def read_settings(path: Path) -> Settings:
 def write_settings(path: Path, settings: Settings) -> None:
     """Write `study.toml`, with a comment for each key."""
     lines = []
-    for one in fields(settings):
+    for setting in fields(settings):
         # A JSON string, number or boolean is also one of TOML.
-        lines += [f"# {_COMMENTS[one.name]}", f"{one.name} = {dumps(getattr(settings, one.name))}", ""]
+        lines += [f"# {_COMMENTS[setting.name]}", f"{setting.name} = {dumps(getattr(settings, setting.name))}", ""]
     write_atomic(path, lines[:-1])

@@ -9,10 +9,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from rag.annotate.guidelines import guidelines_html, note_guidelines
+from rag.annotate.guidelines import guidelines_html, record_guidelines
 from rag.annotate.schemes import KINDS
 from rag.annotate.study import Study
-from rag.annotate.types import MOST_EVIDENCE, Annotator
+from rag.annotate.types import MAX_EVIDENCE, Annotator
 from rag.answer.export.escaping import visible
 from rag.base.errors import LinkError
 from rag.web.pages import Pages, sentence
@@ -47,9 +47,9 @@ class Site:
         session = self.session(request)
         if not session:
             raise HTTPException(401, "You are not signed in: open your personal link.")
-        return await self._signed_in(request, session)
+        return await self._find_person(request, session)
 
-    async def _signed_in(self, request: Request, token: str) -> Annotator:
+    async def _find_person(self, request: Request, token: str) -> Annotator:
         try:
             return await run_in_threadpool(self.study.sign_in, token)
         except LinkError:
@@ -58,17 +58,17 @@ class Site:
 
     async def admin(self, request: Request) -> Annotator:
         """Return the admin who asks; raises `HTTPException` 403 for others."""
-        found = await self.person(request)
-        if found.role != "admin":
+        person = await self.person(request)
+        if person.role != "admin":
             raise HTTPException(403, "This page is for admins of the study.")
-        return found
+        return person
 
     async def form(self, request: Request) -> FormData:
         """Return the form of a request, once its token shows that a page of this session sent it."""
-        found = await request.form(max_files=0, max_fields=MOST_EVIDENCE + 50)
-        if not is_csrf_token(self.session(request), field(found, "csrf")):
+        form = await request.form(max_files=0, max_fields=MAX_EVIDENCE + 50)
+        if not is_csrf_token(self.session(request), field(form, "csrf")):
             raise HTTPException(403, "The form is not from a page of this session: reload the page and try again.")
-        return found
+        return form
 
     def link(self, request: Request, token: str) -> str:
         """Return the personal link with that token."""
@@ -77,8 +77,8 @@ class Site:
     def page(self, request: Request, template: str, *, status: int = 200, **values: object) -> Response:
         """Return a page with what all pages of the study have."""
         session = self.session(request)
-        shared = {"settings": self.study.settings, "csrf": csrf_token(session) if session else "", "me": ""}
-        return self.pages.page(f"annotate/{template}", shared | values, status=status)
+        common = {"settings": self.study.settings, "csrf": csrf_token(session) if session else "", "me": ""}
+        return self.pages.page(f"annotate/{template}", common | values, status=status)
 
     # --- signing in and out -----------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Site:
         client = client_of(request)
         if wait := self._guesses.wait(client):
             raise HTTPException(429, f"Too many wrong links: try again in {wait} seconds.", {"Retry-After": str(wait)})
-        await self._signed_in(request, token)
+        await self._find_person(request, token)
         # Not a redirect: a browser that comes from another site's link would not send a strict cookie along with it.
         response = self.page(request, "welcome.html.j2")
         response.headers["Refresh"] = "0; url=/"
@@ -112,7 +112,7 @@ class Site:
         await self.person(request)
         kinds = [kind for kind in KINDS if kind == request.query_params.get("kind")] or KINDS
         text = await run_in_threadpool(guidelines_html, self.study, kinds)
-        await run_in_threadpool(note_guidelines, self.study)
+        await run_in_threadpool(record_guidelines, self.study)
         return self.page(request, "guidelines.html.j2", text=text)
 
     async def health(self, request: Request) -> Response:
@@ -154,8 +154,8 @@ class Site:
 
 def field(form: FormData, name: str) -> str:
     """Return a text of a form, empty if it is not there."""
-    found = form.get(name, "")
-    return found if isinstance(found, str) else ""
+    value = form.get(name, "")
+    return value if isinstance(value, str) else ""
 
 
 def reason_of(form: FormData) -> str:

@@ -25,19 +25,19 @@ _IDLE_SECONDS = 1.0
 BUSY_SECONDS = 10.0
 """How long a transaction waits for others before it gives up."""
 
-MAKING = "making"
+IN_CREATION = "making"
 """The fact of a study that is being made; its first opening removes it."""
 
-MADE_OF = "made of"
+SOURCE_FILE = "made of"
 """The fact of a study that names the file of its folder that it was made of; studies of earlier versions lack it."""
 
 GUIDELINES = "guidelines"
-"""The fact of a study with the checksums of its guidelines (`rag.annotate.guidelines.note_guidelines`)."""
+"""The fact of a study with the checksums of its guidelines (`rag.annotate.guidelines.record_guidelines`)."""
 
 metadata = sa.MetaData()
 _COUNT = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
-about = sa.Table(  # the study: id, format, scheme, annotators, ...
+study_facts = sa.Table(  # the study: id, format, scheme, annotators, ...
     "study",
     metadata,
     sa.Column("name", sa.Text, primary_key=True),
@@ -212,13 +212,13 @@ class Database:
         if self._file is None:
             return
         try:
-            found = self._file.stat()
+            status = self._file.stat()
         except OSError:
             self._forget()
             if self._inode is not None:
                 raise StudyError(f"{self.name}: the database is gone; put it back; nothing was recorded") from None
             return
-        inode = found.st_dev, found.st_ino
+        inode = status.st_dev, status.st_ino
         if self._inode not in (None, inode):
             self._forget()
         self._inode = inode
@@ -230,17 +230,17 @@ class Database:
     def create(self) -> Iterator["sa.Connection"]:
         """A transaction that begins with empty tables; raises `UserError` if the database holds a study.
 
-        A study that was never opened (`MAKING`) is replaced: who made it was killed before its folder was in place.
+        A study that was never opened (`IN_CREATION`) is replaced: its creation was killed before the folder was there.
         """
         with self.write() as connection:
-            if not sa.inspect(connection).has_table(about.name):
+            if not sa.inspect(connection).has_table(study_facts.name):
                 metadata.create_all(connection)
                 for statement in _APPEND_ONLY[connection.dialect.name]:
                     connection.exec_driver_sql(statement)
-            elif connection.execute(sa.select(about.c.value).where(about.c.name == MAKING)).first() is None:
+            elif fact(connection, IN_CREATION) is None:
                 raise UserError(f"{self.name} holds a study already; name another database")
             else:
-                for table in (about, items):
+                for table in (study_facts, items):
                     connection.execute(sa.delete(table))
             yield connection
 
@@ -251,8 +251,8 @@ class Database:
 
 def fact(connection: "sa.Connection", name: str) -> str | None:
     """Return a fact of the study; None if it is not recorded."""
-    found = connection.execute(sa.select(about.c.value).where(about.c.name == name)).scalar()
-    return None if found is None else str(found)
+    value = connection.execute(sa.select(study_facts.c.value).where(study_facts.c.name == name)).scalar()
+    return None if value is None else str(value)
 
 
 def pairs(connection: "sa.Connection", query: "sa.Select[Any]") -> dict[str, Any]:

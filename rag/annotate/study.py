@@ -22,9 +22,9 @@ from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
 from rag.annotate.queue import Queue
 from rag.annotate.schemes import Question, flags_for, scheme_of
 from rag.annotate.settings import Settings
-from rag.annotate.store import Database, about, pairs, people, presses
+from rag.annotate.store import Database, pairs, people, presses, study_facts
 from rag.annotate.types import (
-    MOST_EVIDENCE,
+    MAX_EVIDENCE,
     Annotator,
     Audit,
     Evidence,
@@ -37,7 +37,7 @@ from rag.annotate.types import (
 )
 from rag.base.errors import LinkError, PressError, UsageError, check_type
 
-_LONGEST_REASON, _LONGEST_PRESS, _LONGEST_PAUSE = 10_000, 100, 24 * 3600.0
+_MAX_REASON_LENGTH, _MAX_PRESS_LENGTH, _MAX_PAUSE_SECONDS = 10_000, 100, 24 * 3600.0
 _CACHED_ITEMS = 2000
 
 
@@ -103,10 +103,10 @@ class Study:
         if role is not None:
             link["role"] = role
         with self.database.write() as connection:
-            known = _known(connection, id)
-            if known is None:
-                passed = not self.pools.get("training")
-                first = {"id": id, "role": "annotator", "passed": passed, "attempt": 1, "exempt": False}
+            row = _find_person(connection, id)
+            if row is None:
+                has_passed = not self.pools.get("training")
+                first = {"id": id, "role": "annotator", "passed": has_passed, "attempt": 1, "exempt": False}
                 connection.execute(sa.insert(people).values(first | link))
             elif new:
                 raise UsageError(f"there is a person called {id!r:.60} already; use New link in their row")
@@ -127,7 +127,7 @@ class Study:
     def unblock(self, id: str) -> None:  # noqa: A002
         """Let a person go on, whatever their gold items say; who failed the training round gets its attempts again."""
         with self.database.write() as connection:
-            row = _known(connection, id)
+            row = _find_person(connection, id)
             if row is None:
                 raise _unknown(id)
             if row.blocked is not None:
@@ -136,13 +136,13 @@ class Study:
 
     def _change(self, id: str, **values: object) -> None:  # noqa: A002
         with self.database.write() as connection:
-            if _known(connection, id) is None:
+            if _find_person(connection, id) is None:
                 raise _unknown(id)
             connection.execute(sa.update(people).where(people.c.id == id).values(values))
             connection.execute(queries.RELEASE, {"person": id})
 
     def _person(self, connection: Connection, person: str) -> Row:
-        row = _known(connection, person)
+        row = _find_person(connection, person)
         if row is None or row.token_hash is None or (row.expires is not None and row.expires <= self._clock()):
             raise LinkError
         return row
@@ -159,44 +159,46 @@ class Study:
             person = self._person(connection, annotator)
             if person.blocked is not None:
                 return None
-            held = self._queue.held(connection, person)
-            if held is not None and self._queue.is_fresh(held) and (work := self._work(connection, person, held)):
-                return work
+            assignment = self._queue.current_assignment(connection, person)
+            if assignment is not None and self._queue.is_fresh(assignment):
+                work = self._work(connection, person, assignment)
+                if work is not None:
+                    return work
         with self.database.write() as connection:
             person = self._person(connection, annotator)
             if person.blocked is not None:
                 return None
-            held = self._queue.held(connection, person)
-            if held is not None:
-                self._queue.hold(connection, held)
+            assignment = self._queue.current_assignment(connection, person)
+            if assignment is not None:
+                self._queue.start_lease(connection, assignment)
             else:
-                self._queue.give(connection, person)
-                held = self._queue.held(connection, person)
-            return None if held is None else self._work(connection, person, held)
+                self._queue.lease_next(connection, person)
+                assignment = self._queue.current_assignment(connection, person)
+            return None if assignment is None else self._work(connection, person, assignment)
 
-    def _work(self, connection: Connection, person: Row, held: Row) -> Work | None:
-        """Return what to send; None if another tab finished the item since `held` was read."""
-        item, verdicts = self.item(held.item), _verdicts(connection, held)
-        question = self._question(item, verdicts, held.phase)
+    def _work(self, connection: Connection, person: Row, assignment: Row) -> Work | None:
+        """Return what to send; None if another tab finished the item since `assignment` was read."""
+        item, verdicts = self.item(assignment.item), _verdicts(connection, assignment)
+        question = self._question(item, verdicts, assignment.phase)
         if question is None:
             return None
-        done, left = self._queue.counts(connection, person)
+        done_count, left_count = self._queue.counts(connection, person)
         return Work(
-            item=sent(item, held.handle, question),
+            item=redact(item, assignment.handle, question),
             question=question,
             verdicts=verdicts,
-            phase="training" if held.phase == "training" else "study",
-            done=done,
-            left=left,
+            phase="training" if assignment.phase == "training" else "study",
+            done_count=done_count,
+            left_count=left_count,
             press=uuid.uuid4().hex,
             can_undo=_last_press(connection, person.id) is not None,
-            attempt=held.attempt,
+            attempt=assignment.attempt,
         )
 
     def _question(self, item: Item, verdicts: Mapping[str, str], phase: str) -> Question | None:
         if phase == "training":  # it ends when all that can be told has been
-            told = item.expected.keys() - {"flag"}
-            if told and told <= verdicts.keys():
+            questions = item.expected.keys() - {"flag"}
+            if questions and questions <= verdicts.keys():
                 return None
         return self.scheme.next_question(item.unit, verdicts, has_source=item.has_source)
 
@@ -231,25 +233,32 @@ class Study:
         reason = _storable("reason", reason, PressError)
         with self.database.write() as connection:
             person = self._person(connection, annotator)
-            held = self._assignment(connection, person, item)
-            given = {"kind": VERDICT, "annotator": person.id, "item": held.item, "question": question, "value": value}
-            whole = self.item(held.item)
-            if self._is_repeated(connection, press, given):
-                return self._feedback(whole, held, question, value)
-            _refuse_blocked(person)
-            verdicts = _verdicts(connection, held)
-            asked = self._asked(held, whole, verdicts, question)
-            if value not in asked.values:
-                raise PressError(f"the answers to {question!r} are {', '.join(asked.values)}, found {value!r:.60}")
-            spans = self._spans(whole, asked, value, evidence)
+            assignment = self._assignment(connection, person, item)
+            content = {
+                "kind": VERDICT,
+                "annotator": person.id,
+                "item": assignment.item,
+                "question": question,
+                "value": value,
+            }
+            full_item = self.item(assignment.item)
+            if self._is_repeated(connection, press, content):
+                return self._feedback(full_item, assignment, question, value)
+            _check_access(person)
+            verdicts = _verdicts(connection, assignment)
+            scheme_question = self._check_question(assignment, full_item, verdicts, question)
+            if value not in scheme_question.values:
+                values = ", ".join(scheme_question.values)
+                raise PressError(f"the answers to {question!r} are {values}, found {value!r:.60}")
+            spans = self._spans(full_item, scheme_question, value, evidence)
             if self.settings.reasons == "required" and not reason.strip():
                 raise PressError("a reason is missing; write why")
-            self._record(connection, held, press, given, spans=spans, reason=reason, seconds=seconds)
-            if self._question(whole, verdicts | {question: value}, held.phase) is None:
-                self._finish(connection, person, held, "done")
+            self._record(connection, assignment, press, content, spans=spans, reason=reason, seconds=seconds)
+            if self._question(full_item, verdicts | {question: value}, assignment.phase) is None:
+                self._finish(connection, person, assignment, "done")
             else:
-                self._queue.renew(connection, person, held)
-            return self._feedback(whole, held, question, value)
+                self._queue.renew(connection, person, assignment)
+            return self._feedback(full_item, assignment, question, value)
 
     def flag(self, annotator: str, item: str, reason: str, *, press: str) -> None:
         """Take an item out of this person's queue, with a reason of `flags_for(item.kind)`; others still rate it.
@@ -258,18 +267,24 @@ class Study:
         """
         with self.database.write() as connection:
             person = self._person(connection, annotator)
-            held = self._assignment(connection, person, item)
-            given = {"kind": FLAG, "annotator": person.id, "item": held.item, "question": "flag", "value": reason}
-            if self._is_repeated(connection, press, given):
+            assignment = self._assignment(connection, person, item)
+            content = {
+                "kind": FLAG,
+                "annotator": person.id,
+                "item": assignment.item,
+                "question": "flag",
+                "value": reason,
+            }
+            if self._is_repeated(connection, press, content):
                 return
-            _refuse_blocked(person)
-            reasons = [one.value for one in flags_for(self.item(held.item).kind)]
+            _check_access(person)
+            reasons = [flag.value for flag in flags_for(self.item(assignment.item).kind)]
             if reason not in reasons:
                 raise PressError(f"the reasons for a flag are {', '.join(reasons)}, found {reason!r:.60}")
-            if held.state != "leased":
+            if assignment.state != "leased":
                 raise PressError("this item is finished already, perhaps in another tab")
-            self._record(connection, held, press, given)
-            self._finish(connection, person, held, "flagged")
+            self._record(connection, assignment, press, content)
+            self._finish(connection, person, assignment, "flagged")
 
     def undo(self, annotator: str, *, press: str) -> None:
         """Take back this person's last press; it stays in the log.
@@ -284,16 +299,16 @@ class Study:
             last = _last_press(connection, person.id)
             if last is None:
                 raise PressError("there is nothing to take back")
-            _refuse_blocked(person)
-            mine = {"person": person.id, "item": last.item, "attempt": last.attempt}
-            held = connection.execute(queries.ASSIGNMENT_OF, mine).one()
-            given = {"kind": UNDO, "annotator": person.id, "item": last.item, "question": last.question, "value": ""}
-            self._record(connection, held, press, given, undoes=last.id)
-            if held.state == "leased":
-                self._queue.renew(connection, person, held)
+            _check_access(person)
+            parameters = {"person": person.id, "item": last.item, "attempt": last.attempt}
+            assignment = connection.execute(queries.ASSIGNMENT_OF, parameters).one()
+            content = {"kind": UNDO, "annotator": person.id, "item": last.item, "question": last.question, "value": ""}
+            self._record(connection, assignment, press, content, undoes=last.id)
+            if assignment.state == "leased":
+                self._queue.renew(connection, person, assignment)
             else:
-                connection.execute(queries.REOPEN, {"key": held.handle, "now": self._clock()})
-                self._reconsider(connection, held.item)
+                connection.execute(queries.REOPEN, {"key": assignment.handle, "now": self._clock()})
+                self._reconsider(connection, assignment.item)
 
     def can_undo(self, annotator: str) -> bool:
         """Whether there is a press to take back, also when nothing is left to do."""
@@ -301,52 +316,52 @@ class Study:
             return _last_press(connection, self._person(connection, annotator).id) is not None
 
     def _assignment(self, connection: Connection, person: Row, handle: str) -> Row:
-        mine = {"person": person.id, "handle": handle}
-        found = None if unstorable(handle) else connection.execute(queries.ASSIGNMENT, mine).first()
-        if found is None:
+        parameters = {"person": person.id, "handle": handle}
+        assignment = None if unstorable(handle) else connection.execute(queries.ASSIGNMENT, parameters).first()
+        if assignment is None:
             raise PressError("this item was not given to you")
-        return found
+        return assignment
 
-    def _is_repeated(self, connection: Connection, press: str, given: Mapping[str, str]) -> bool:
+    def _is_repeated(self, connection: Connection, press: str, content: Mapping[str, str]) -> bool:
         """Whether the press is recorded already; raises `PressError` if it was for something else."""
-        if not isinstance(press, str) or not 1 <= len(press) <= _LONGEST_PRESS or not press.isprintable():
-            raise PressError(f"the id of a press should be 1 to {_LONGEST_PRESS} printable characters")
-        found = connection.execute(queries.PRESS, {"press": press}).first()
-        if found is None:
+        if not isinstance(press, str) or not 1 <= len(press) <= _MAX_PRESS_LENGTH or not press.isprintable():
+            raise PressError(f"the id of a press should be 1 to {_MAX_PRESS_LENGTH} printable characters")
+        row = connection.execute(queries.PRESS, {"press": press}).first()
+        if row is None:
             return False
-        if any(getattr(found, name) != value for name, value in given.items()):
+        if any(getattr(row, name) != value for name, value in content.items()):
             raise PressError("this press was used before, for something else; load the page again")
         return True
 
-    def _asked(self, held: Row, item: Item, verdicts: Mapping[str, str], question: str) -> Question:
-        if held.state != "leased":
+    def _check_question(self, assignment: Row, item: Item, verdicts: Mapping[str, str], question: str) -> Question:
+        if assignment.state != "leased":
             raise PressError("this item is finished already, perhaps in another tab")
-        asked = self._question(item, verdicts, held.phase)
-        if asked is None or asked.name != question:
+        current = self._question(item, verdicts, assignment.phase)
+        if current is None or current.name != question:
             raise PressError(f"question {question!r:.60} is not the one asked now, perhaps because of another tab")
-        return asked
+        return current
 
     def _spans(self, item: Item, question: Question, value: str, evidence: Sequence[Evidence]) -> str:
         """Return the evidence as JSON; raises `PressError` for what is not in the sources, or is missing."""
         lengths = {source.id: len(source.text) for source in item.sources}
         if evidence and self.settings.evidence == "off":
             raise PressError("this study takes no evidence")
-        if len(evidence) > MOST_EVIDENCE:
-            raise PressError(f"there should be at most {MOST_EVIDENCE} pieces of evidence, found {len(evidence)}")
-        for one in evidence:
-            if one.passage not in lengths or not 0 <= one.start < one.end <= lengths[one.passage]:
-                raise PressError(f"the evidence {one.start} to {one.end} is not in the sources of the item")
+        if len(evidence) > MAX_EVIDENCE:
+            raise PressError(f"there should be at most {MAX_EVIDENCE} pieces of evidence, found {len(evidence)}")
+        for span in evidence:
+            if span.passage not in lengths or not 0 <= span.start < span.end <= lengths[span.passage]:
+                raise PressError(f"the evidence {span.start} to {span.end} is not in the sources of the item")
         # The evidence of a table is its highlighted cells: there is no text to select.
         if self.settings.evidence == "required" and value in question.evidence_for and lengths and not evidence:
             raise PressError("the evidence is missing; select what supports the text in the source")
-        return dumps([{"passage": one.passage, "start": one.start, "end": one.end} for one in evidence])
+        return dumps([{"passage": span.passage, "start": span.start, "end": span.end} for span in evidence])
 
     def _record(
         self,
         connection: Connection,
-        held: Row,
+        assignment: Row,
         press: str,
-        given: Mapping[str, str],
+        content: Mapping[str, str],
         *,
         spans: str = "[]",
         reason: str = "",
@@ -354,35 +369,36 @@ class Study:
         undoes: int | None = None,
     ) -> None:
         now = self._clock()
-        if seconds is None and given["kind"] != UNDO:
-            last = connection.execute(queries.LAST_TIME, {"person": held.annotator}).scalar()
-            seconds = now - max(held.opened, 0.0 if last is None else last)
-        known = seconds is not None and 0 <= seconds <= _LONGEST_PAUSE  # else a clock was set, or it is no number
+        if seconds is None and content["kind"] != UNDO:
+            last = connection.execute(queries.LAST_TIME, {"person": assignment.annotator}).scalar()
+            seconds = now - max(assignment.opened, 0.0 if last is None else last)
+        # Not if a clock was set back or forward, nor for NaN.
+        is_plausible = seconds is not None and 0 <= seconds <= _MAX_PAUSE_SECONDS
         values = {
             "press": press,
-            "attempt": held.attempt,
-            "phase": held.phase,
+            "attempt": assignment.attempt,
+            "phase": assignment.phase,
             "evidence": spans,
             "reason": reason,
-            "seconds": seconds if known else None,
+            "seconds": seconds if is_plausible else None,
             "at": now,
             "undoes": undoes,
         }
-        connection.execute(queries.ADD_PRESS, dict(given) | values)
+        connection.execute(queries.ADD_PRESS, dict(content) | values)
 
-    def _finish(self, connection: Connection, person: Row, held: Row, state: str) -> None:
-        connection.execute(queries.END, {"key": held.handle, "ended": state})
-        if held.phase == "study":
-            self._reconsider(connection, held.item)
+    def _finish(self, connection: Connection, person: Row, assignment: Row, state: str) -> None:
+        connection.execute(queries.END, {"key": assignment.handle, "ended": state})
+        if assignment.phase == "study":
+            self._reconsider(connection, assignment.item)
         else:
-            if held.phase == "training":
+            if assignment.phase == "training":
                 self._end_training(connection, person)
             else:
                 self._check_gold(connection, person)
             person = self._person(connection, person.id)
         # The next item in the same commit: the page that follows only reads.
         if person.blocked is None:
-            self._queue.give(connection, person)
+            self._queue.lease_next(connection, person)
 
     def _reconsider(self, connection: Connection, item: str) -> None:
         connection.execute(queries.RECONSIDER, {"item": item, "wanted": self.settings.annotators})
@@ -393,18 +409,18 @@ class Study:
         A process that began before `annotators` was changed decides by the number from before.
         """
         with self.database.read() as connection:
-            return connection.execute(queries.UNSETTLED, {"wanted": self.settings.annotators}).first() is None
+            return connection.execute(queries.STALE_ITEM, {"wanted": self.settings.annotators}).first() is None
 
     def reconsider_all(self) -> None:
         """Decide again which items need more people, after `annotators` has changed."""
         with self.database.write() as connection:
             connection.execute(queries.RECONSIDER_ALL, {"wanted": self.settings.annotators})
-            number = sa.update(about).where(about.c.name == "annotators")
+            number = sa.update(study_facts).where(study_facts.c.name == "annotators")
             connection.execute(number.values(value=str(self.settings.annotators)))
 
-    def _feedback(self, item: Item, held: Row, question: str, value: str) -> Feedback | None:
+    def _feedback(self, item: Item, assignment: Row, question: str, value: str) -> Feedback | None:
         expected = item.expected.get(question)
-        if held.phase != "training" or expected is None:
+        if assignment.phase != "training" or expected is None:
             return None
         return Feedback(is_right(value, expected), expected, item.explanation)
 
@@ -438,10 +454,10 @@ class Study:
 
     def _outcomes(self, connection: Connection, person: Row, phase: Phase, attempt: int) -> list[bool]:
         """Whether each finished training or gold item of a person is right."""
-        finished = {"person": person.id, "phase": phase, "attempt": attempt}
+        parameters = {"person": person.id, "phase": phase, "attempt": attempt}
         return [
-            item_is_right(self.item(one.item), _verdicts(connection, one), self.scheme)
-            for one in connection.execute(queries.FINISHED, finished).all()
+            item_is_right(self.item(assignment.item), _verdicts(connection, assignment), self.scheme)
+            for assignment in connection.execute(queries.FINISHED_ASSIGNMENTS, parameters).all()
         ]
 
     # --- admin -----------------------------------------------------------------------------------------------------
@@ -466,13 +482,13 @@ class Study:
         self._review(AUDIT, admin, item, question, value, press, reason)
 
     def adjudicate(
-        self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "", again: bool = False
+        self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "", overwrite: bool = False
     ) -> None:
         """Decide a question about an item (by its own id) in the place of the consensus.
 
-        `again` replaces an earlier decision. Raises `PressError`, also for a question that is decided, without `again`.
+        `overwrite` replaces an earlier decision; without it, a question that is decided raises `PressError`.
         """
-        self._review(ADJUDICATION, admin, item, question, value, press, reason, again=again)
+        self._review(ADJUDICATION, admin, item, question, value, press, reason, overwrite=overwrite)
 
     def _review(
         self,
@@ -484,29 +500,30 @@ class Study:
         press: str,
         reason: str,
         *,
-        again: bool = True,
+        overwrite: bool = True,
     ) -> None:
         reason = _storable("reason", reason, PressError)
-        given = {"kind": kind, "annotator": admin, "item": item, "question": question, "value": value}
-        for name, text in given.items():
+        content = {"kind": kind, "annotator": admin, "item": item, "question": question, "value": value}
+        for name, text in content.items():
             _storable(name, text, PressError)
         try:
-            whole = self.item(item)
+            full_item = self.item(item)
         except UsageError as error:
             raise PressError(str(error)) from error
-        asked = [one for one in self.scheme.questions_of(whole.unit) if one.name == question]
-        if not asked or value not in asked[0].values:
+        questions = [candidate for candidate in self.scheme.questions_of(full_item.unit) if candidate.name == question]
+        if not questions or value not in questions[0].values:
             raise PressError(f"{value!r:.60} is no answer to a question {question!r:.60} of this item")
         with self.database.write() as connection:
             if self._person(connection, admin).role != "admin":
                 raise PressError("only an admin can do this")
-            if self._is_repeated(connection, press, given):
+            if self._is_repeated(connection, press, content):
                 return
-            if not again:
-                decided = sa.select(presses.c.annotator, presses.c.value).where(
+            if not overwrite:
+                decisions = sa.select(presses.c.annotator, presses.c.value).where(
                     presses.c.kind == kind, presses.c.item == item, presses.c.question == question
                 )
-                if (earlier := connection.execute(decided.order_by(presses.c.id.desc()).limit(1)).first()) is not None:
+                earlier = connection.execute(decisions.order_by(presses.c.id.desc()).limit(1)).first()
+                if earlier is not None:
                     raise PressError(f"{earlier.annotator} has decided this: {earlier.value}; load the page again")
             values = {
                 "press": press,
@@ -516,16 +533,16 @@ class Study:
                 "reason": reason,
                 "at": self._clock(),
             }
-            connection.execute(queries.ADD_PRESS, given | values)
+            connection.execute(queries.ADD_PRESS, content | values)
 
-    def export(self, out: str | Path, *, without: Collection[str] = ()) -> Mapping[str, Any]:
+    def export(self, folder: str | Path, *, exclude: Collection[str] = ()) -> Mapping[str, Any]:
         """Write ratings, answers with consensus and the manifest to a folder; return the manifest.
 
-        What the people in `without` said counts for nothing. Raises `UserError` for an unknown person, and for a folder
+        What the people in `exclude` said counts for nothing. Raises `UserError` for an unknown person, and for a folder
         that cannot be written or that another process writes.
         """
-        check_type("without", without, "a list of names", list, tuple, set, frozenset)
-        return export_study(self, Path(out), without=without)
+        check_type("exclude", exclude, "a list of names", list, tuple, set, frozenset)
+        return export_study(self, Path(folder), exclude=exclude)
 
     def ready(self) -> None:
         """Raise `StudyError` if the database cannot be reached."""
@@ -537,21 +554,21 @@ class Study:
         self.database.close()
 
 
-def sent(item: Item, handle: str, question: Question) -> Item:
+def redact(item: Item, handle: str, question: Question) -> Item:
     """Return what may be sent of an item while the question is asked."""
-    shown = replace(item, id=handle, answer="", group="", system="", expected={}, explanation="", flags=())
+    visible_item = replace(item, id=handle, answer="", group="", system="", expected={}, explanation="", flags=())
     if question.source == "hidden":
-        shown = replace(shown, sources=(), table=None)
+        visible_item = replace(visible_item, sources=(), table=None)
         if item.kind != "qa":  # a summary or caption stands by itself
-            shown = replace(shown, query="", turns=())
-    return shown
+            visible_item = replace(visible_item, query="", turns=())
+    return visible_item
 
 
 def _annotator(row: Row) -> Annotator:
     return Annotator(row.id, row.role, row.passed, row.blocked)
 
 
-def _refuse_blocked(person: Row) -> None:
+def _check_access(person: Row) -> None:
     if person.blocked is not None:
         raise PressError("your part in this study has ended; nothing more is recorded")
 
@@ -560,14 +577,14 @@ def _unknown(person: str) -> UsageError:
     return UsageError(f"no person called {person!r:.60}; rag annotate progress lists them")
 
 
-def _known(connection: Connection, person: str) -> Row | None:
+def _find_person(connection: Connection, person: str) -> Row | None:
     return None if unstorable(person) else connection.execute(queries.PERSON, {"person": person}).first()
 
 
-def _verdicts(connection: Connection, held: Row) -> dict[str, str]:
+def _verdicts(connection: Connection, assignment: Row) -> dict[str, str]:
     """Return a person's verdicts on an item by question, and the flag, without those that were taken back."""
-    mine = {"person": held.annotator, "item": held.item, "attempt": held.attempt}
-    return {question: value for question, value in connection.execute(queries.STANDING, mine)}  # noqa: C416
+    parameters = {"person": assignment.annotator, "item": assignment.item, "attempt": assignment.attempt}
+    return {question: value for question, value in connection.execute(queries.STANDING, parameters)}  # noqa: C416
 
 
 def _last_press(connection: Connection, person: str) -> Row | None:
@@ -580,6 +597,6 @@ def _storable(name: str, text: str, error: type[UsageError] | type[PressError]) 
         raise error(f"the {name} should be a string, found {type(text).__name__}")
     if wrong := unstorable(text):
         raise error(f"the {name} holds {wrong}")
-    if len(text) > _LONGEST_REASON:
-        raise error(f"the {name} has {len(text):,} characters; at most {_LONGEST_REASON:,} are kept")
+    if len(text) > _MAX_REASON_LENGTH:
+        raise error(f"the {name} has {len(text):,} characters; at most {_MAX_REASON_LENGTH:,} are kept")
     return text

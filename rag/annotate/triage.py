@@ -19,7 +19,7 @@ from rag.base.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Triaged:
+class TriageDecision:
     """What the judge says of an item, and whether people are asked: `chosen`, with probability `sampling`.
 
     `attributable` is the judge's verdict, undecided as no.
@@ -35,28 +35,28 @@ class Triaged:
 
 
 def triage(
-    items: Sequence[Item], judge: "str | Judge", *, confident: float = 0.9, sampled: float = 0.2, seed: int = 0
-) -> list[Triaged]:
-    """Judge the items; choose all that the judge is not sure of, and each other with probability `sampled`.
+    items: Sequence[Item], judge: "str | Judge", *, confident: float = 0.9, sample_share: float = 0.2, seed: int = 0
+) -> list[TriageDecision]:
+    """Judge the items; choose all that the judge is not sure of, and each other with probability `sample_share`.
 
     It is sure if its probability of attributable, or one minus that, is at least `confident`; a judge without
     probabilities is never sure. Raises `UsageError` for numbers out of range.
     """
-    if not 0.5 < confident <= 1 or not 0 < sampled <= 1:
+    if not 0.5 < confident <= 1 or not 0 < sample_share <= 1:
         raise UsageError(
-            f"confident should be above 0.5 to 1 and sampled above 0 to 1, found {confident} and {sampled}"
+            f"confident should be above 0.5 to 1 and sampled above 0 to 1, found {confident} and {sample_share}"
         )
-    asked = [item for item in items if not item.flags]
+    complete_items = [item for item in items if not item.flags]
     chosen_judge = open_judge(judge) if isinstance(judge, str) else judge
-    judgements = chosen_judge.judge([Attribution(one.text, _evidence(one), one.query) for one in asked])
+    judgements = chosen_judge.judge([Attribution(item.text, _evidence(item), item.query) for item in complete_items])
     rows = []
-    for item, judgement in zip(asked, judgements, strict=True):
+    for item, judgement in zip(complete_items, judgements, strict=True):
         chance = random.Random(f"{seed} triage {item.id}").random()
         p = judgement.probability
         sure = judgement.verdict is not Verdict.UNDECIDED and p is not None and max(p, 1 - p) >= confident
-        sampling = sampled if sure else 1.0
+        sampling = sample_share if sure else 1.0
         rows.append(
-            Triaged(
+            TriageDecision(
                 item.id, chosen_judge.name, bool(judgement.verdict.ais), p, sure, float(sampling), chance < sampling
             )
         )
@@ -67,30 +67,30 @@ def _evidence(item: Item) -> tuple[str, ...]:
     if item.table is not None:
         cells = (" | ".join(cell.text for cell in row) for row in item.table.rows)
         return ("\n".join((item.table.title, item.table.section, *cells, item.table.text)),)
-    return tuple(Passage(one.id, one.title, one.text, one.section).evidence for one in item.sources)
+    return tuple(Passage(source.id, source.title, source.text, source.section).evidence for source in item.sources)
 
 
-def write_triage(rows: Iterable[Triaged]) -> Iterator[str]:
+def write_triage(rows: Iterable[TriageDecision]) -> Iterator[str]:
     """Yield the lines of `triage.jsonl`."""
     return (dumps(asdict(row)) for row in rows)
 
 
-def read_triage(path: Path) -> Iterator[Triaged]:
+def read_triage(path: Path) -> Iterator[TriageDecision]:
     """Stream `triage.jsonl`; raises `FormatError`."""
-    for where, row in read_objects(path):
-        known = row.get("probability") is not None
-        yield Triaged(
-            field(row, "item", str, where),
-            field(row, "judge", str, where),
-            field(row, "attributable", bool, where),
-            field(row, "probability", float, where) if known else None,
-            field(row, "confident", bool, where),
-            field(row, "sampling", float, where),
-            field(row, "chosen", bool, where),
+    for location, row in read_objects(path):
+        has_probability = row.get("probability") is not None
+        yield TriageDecision(
+            field(row, "item", str, location),
+            field(row, "judge", str, location),
+            field(row, "attributable", bool, location),
+            field(row, "probability", float, location) if has_probability else None,
+            field(row, "confident", bool, location),
+            field(row, "sampling", float, location),
+            field(row, "chosen", bool, location),
         )
 
 
-def estimate(rows: Iterable[Triaged], labels: Mapping[str, bool]) -> dict[str, Any]:
+def estimate(rows: Iterable[TriageDecision], labels: Mapping[str, bool]) -> dict[str, Any]:
     """Return the share of attributable items among all, with a 95 % interval: the judge's, corrected by the labels.
 
     `labels` holds the people's consensus by item. The items that the judge is sure of and the others are corrected each
@@ -100,29 +100,30 @@ def estimate(rows: Iterable[Triaged], labels: Mapping[str, bool]) -> dict[str, A
     reason, while a part has fewer than two labels.
     """
     rows = list(rows)
-    parts: dict[str, list[Triaged]] = {"unsure": [], "confident": []}
+    parts: dict[str, list[TriageDecision]] = {"unsure": [], "confident": []}
     for row in rows:
         parts["confident" if row.confident else "unsure"].append(row)
     strata: dict[str, Any] = {}
     for name, part in parts.items():
-        human = {place: labels[row.item] for place, row in enumerate(part) if row.chosen and row.item in labels}
+        human = {index: labels[row.item] for index, row in enumerate(part) if row.chosen and row.item in labels}
         if part and len(human) < 2:
             reason = f"{len(human)} labels of the {len(part)} {name} items: at least 2 are needed"
             return {"value": None, "reason": reason, "n": len(rows), "labelled": len(labels)}
         if part:
             strata[name] = corrected([row.attributable for row in part], human) | {"sampling": part[0].sampling}
-    shares = {name: one["n"] / len(rows) for name, one in strata.items()}
-    value = sum(shares[name] * one["value"] for name, one in strata.items())
-    below, above = (
-        sum((shares[name] * (one["interval95"][end] - one["value"])) ** 2 for name, one in strata.items()) ** 0.5
+    shares = {name: stratum["n"] / len(rows) for name, stratum in strata.items()}
+    value = sum(shares[name] * stratum["value"] for name, stratum in strata.items())
+    lower_error, upper_error = (
+        sum((shares[name] * (stratum["interval95"][end] - stratum["value"])) ** 2 for name, stratum in strata.items())
+        ** 0.5
         for end in (0, 1)
     )
-    said = sum(row.attributable for row in rows) / len(rows)
+    judge_share = sum(row.attributable for row in rows) / len(rows)
     return {
         "value": value,
-        "interval95": [max(0.0, value - below), min(1.0, value + above)],
+        "interval95": [max(0.0, value - lower_error), min(1.0, value + upper_error)],
         "n": len(rows),
-        "labelled": sum(one["labelled"] for one in strata.values()),
-        "judge": {"name": rows[0].judge, "share": said},
+        "labelled": sum(stratum["labelled"] for stratum in strata.values()),
+        "judge": {"name": rows[0].judge, "share": judge_share},
         "strata": strata,
     }

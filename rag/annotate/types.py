@@ -10,7 +10,7 @@ from rag.annotate.schemes import Question
 Role = Literal["annotator", "admin"]
 Phase = Literal["training", "study", "gold"]
 
-MOST_EVIDENCE = 100
+MAX_EVIDENCE = 100
 """Pieces of evidence that one verdict can have."""
 
 
@@ -25,12 +25,15 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Annotator:
-    """A person: `passed` the training round (or there is none); `blocked` gives the reason if they are."""
+    """A person. `has_passed` is true after the training round, or if there is none.
+
+    `block_reason` says why the person gets no more items; None if they do.
+    """
 
     id: str
     role: Role
-    passed: bool
-    blocked: str | None
+    has_passed: bool
+    block_reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +43,16 @@ class Work:
     `item` has an id of its own for this person, by which neither gold items nor the system can be told. Its sources and
     table are empty while the question hides them; the expected verdicts, the explanation, the system and the id of the
     answer always are. `phase` is `training` or `study`; gold items say `study`. `verdicts` are this person's earlier
-    verdicts on the item. `done` and `left` count this person's items (in training, of this attempt). `press` is a fresh
-    id, which the form sends back: the same press twice is recorded once.
+    verdicts on the item. `done_count` and `left_count` count this person's items (in training, of this attempt).
+    `press` is a fresh id, which the form sends back: the same press twice is recorded once.
     """
 
     item: Item
     question: Question
     verdicts: Mapping[str, str]
     phase: Literal["training", "study"]
-    done: int
-    left: int
+    done_count: int
+    left_count: int
     press: str
     can_undo: bool
     attempt: int = 0

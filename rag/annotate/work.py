@@ -35,13 +35,13 @@ class WorkPages:
         return await self._now(request, person)
 
     async def _now(self, request: Request, person: Annotator, *, notice: str = "", status: int = 200) -> Response:
-        if person.blocked is not None:
-            return self._site.page(request, "blocked.html.j2", status=status, reason=person.blocked)
+        if person.block_reason is not None:
+            return self._site.page(request, "blocked.html.j2", status=status, reason=person.block_reason)
         work = await run_in_threadpool(self._study.next, person.id)
         if work is None:
             now = await run_in_threadpool(self._study.annotator, person.id)  # the last item may have blocked them
-            if now.blocked is not None:
-                return self._site.page(request, "blocked.html.j2", status=status, reason=now.blocked)
+            if now.block_reason is not None:
+                return self._site.page(request, "blocked.html.j2", status=status, reason=now.block_reason)
             undo = await run_in_threadpool(self._study.can_undo, person.id)
             press = secrets.token_urlsafe(16)
             return self._site.page(
@@ -53,7 +53,7 @@ class WorkPages:
             status=status,
             notice=notice,
             me=person.id,
-            served=served_at(self._site.session(request), work.item.id, work.question.name),
+            served=sign_serving_time(self._site.session(request), work.item.id, work.question.name),
             **work_view(self._study, work),
         )
 
@@ -61,7 +61,9 @@ class WorkPages:
         """Record a verdict; answer with what comes next, in training with feedback."""
         person, form = await self._site.person(request), await self._site.form(request)
         item, question = field(form, "item"), field(form, "question")
-        seconds = bounded(field(form, "seconds"), field(form, "served"), self._site.session(request), item, question)
+        seconds = limit_seconds(
+            field(form, "seconds"), field(form, "served"), self._site.session(request), item, question
+        )
         before = await run_in_threadpool(self._study.next, person.id) if field(form, "phase") == "training" else None
         feedback = await run_in_threadpool(
             self._study.verdict,
@@ -127,38 +129,40 @@ class WorkPages:
 
 def evidence_of(form: FormData) -> tuple[Evidence, ...]:
     """Return the spans `start:end:passage` of a form, each once, in order. Raises `PressError`."""
-    found = []
+    spans = []
     for value in map(str, form.getlist("evidence")):
-        start, _, rest = value.partition(":")
-        end, _, passage = rest.partition(":")
+        start, _, remainder = value.partition(":")
+        end, _, passage = remainder.partition(":")
         if not (start.isdecimal() and end.isdecimal() and len(value) < 1_000 and start.isascii() and end.isascii()):
             raise PressError("the evidence is not a span of a source; choose it again")
-        found.append(Evidence(passage, int(start), int(end)))
-    return tuple(sorted(dict.fromkeys(found), key=lambda one: (one.passage, one.start, one.end)))
+        spans.append(Evidence(passage, int(start), int(end)))
+    return tuple(sorted(dict.fromkeys(spans), key=lambda span: (span.passage, span.start, span.end)))
 
 
-def served_at(session: str, item: str, question: str, now: float | None = None) -> str:
+def sign_serving_time(session: str, item: str, question: str, now: float | None = None) -> str:
     """Return when a question was served, signed, for the form to send back."""
-    at = str(round(1000 * (time.time() if now is None else now)))
-    return f"{at}.{signature(session, 'served', item, question, at)}"
+    milliseconds = str(round(1000 * (time.time() if now is None else now)))
+    return f"{milliseconds}.{signature(session, 'served', item, question, milliseconds)}"
 
 
-def bounded(
-    seconds: str, served: str, session: str, item: str, question: str, now: float | None = None
+def limit_seconds(
+    seconds: str, served_time: str, session: str, item: str, question: str, now: float | None = None
 ) -> float | None:
     """Return the seconds that a browser measured, at most those since the question was served; None if unknown."""
-    at, _, signed = served.partition(".")
+    milliseconds, _, time_signature = served_time.partition(".")
     try:
-        measured = float(seconds) if seconds else None
-        known = secrets.compare_digest(signed.encode(), signature(session, "served", item, question, at).encode())
-        passed = (time.time() if now is None else now) - int(at) / 1000 if known else None
+        browser_seconds = float(seconds) if seconds else None
+        is_valid = secrets.compare_digest(
+            time_signature.encode(), signature(session, "served", item, question, milliseconds).encode()
+        )
+        age = (time.time() if now is None else now) - int(milliseconds) / 1000 if is_valid else None
     except ValueError:
         return None
-    if passed is None or passed < 0:  # not ours, or the clock was set back
+    if age is None or age < 0:  # not ours, or the clock was set back
         return None
-    if measured is None:
-        return passed
-    return min(measured, passed) if measured >= 0 else None  # a NaN is not >= 0
+    if browser_seconds is None:
+        return age
+    return min(browser_seconds, age) if browser_seconds >= 0 else None  # a NaN is not >= 0
 
 
 def work_view(study: Study, work: Work) -> dict[str, Any]:
@@ -183,7 +187,7 @@ def item_view(study: Study, item: Item, question: Question, *, choosable: bool =
             for option in question.options
         ],
         "sources": [(source, segments(source.text, words)) for source in item.sources],
-        "cell": lambda text: tuple(pieces(text, words)),
+        "mark_words": lambda text: tuple(pieces(text, words)),
         "choosable": choosable,
         "flags": flags_for(item.kind, question.source),
         "heading": _heading(item),

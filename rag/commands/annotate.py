@@ -90,7 +90,7 @@ def init(
         attention=attention_checks,
         judge=triage,
         confident=confident,
-        sampled=sample,
+        sample_share=sample,
     )
     made.close()
     for pool, n in sorted(made.pools.items()):
@@ -156,7 +156,7 @@ def serve(
     """Serve the pages of a study until Ctrl-C."""
     from rag.annotate.app import create_app
     from rag.annotate.create import open_study
-    from rag.annotate.guidelines import note_guidelines
+    from rag.annotate.guidelines import record_guidelines
     from rag.base.errors import UsageError
     from rag.base.terminal import counted
     from rag.retrieval.client import is_loopback
@@ -168,7 +168,7 @@ def serve(
         raise UsageError(f"--host {host} needs --base-url too, the address that people type, such as {example}")
     opened = open_study(study)
     try:
-        note_guidelines(opened)  # a missing file is told here, not to annotators
+        record_guidelines(opened)  # a missing file is told here, not to annotators
         typer.echo(
             f"{opened.settings.title}: {counted(opened.pools.get('study', 0), 'item')}, scheme {opened.scheme.name}"
         )
@@ -247,7 +247,7 @@ def export(
 
     opened = open_study(study)
     try:
-        manifest = opened.export(out, without=without or ())
+        manifest = opened.export(out, exclude=without or ())
     finally:
         opened.close()
     for name, file in manifest["files"].items():

@@ -312,13 +312,15 @@ def _ask_question(case: Case) -> None:
 
 
 def _read_items(case: Case) -> None:
-    from rag.annotate.items import in_order, item_of, read_items, write_items
+    from rag.annotate.items import item_of, order_items, read_items, write_items
 
     items = list(read_items(case.file, flag_incomplete=case.rng.random() < 0.5))
     rows = [json.loads(line) for line in write_items(items)]
     copies = [item_of(row, "copy", flag_incomplete=True) for row in rows]
     _check(copies == items, "an item changes when it is written and read")
-    _check(sorted(item.id for item in in_order(items, 1)) == sorted(item.id for item in items), "the order loses items")
+    _check(
+        sorted(item.id for item in order_items(items, 1)) == sorted(item.id for item in items), "the order loses items"
+    )
 
 
 TARGETS = (

@@ -22,8 +22,8 @@ from rag.annotate.app import create_app
 from rag.annotate.items import Cell, Item, Source, Table, Turn
 from rag.annotate.schemes import COMMAND_KEYS, KINDS, SCHEMES, Kind, Scheme, flags_for
 from rag.annotate.study import Study
-from rag.annotate.types import MOST_EVIDENCE
-from rag.annotate.work import bounded, served_at
+from rag.annotate.types import MAX_EVIDENCE
+from rag.annotate.work import limit_seconds, sign_serving_time
 from rag.base.errors import LinkError, StudyError, UserError
 from rag.web.pages import sentence
 from tests.conftest import present
@@ -396,10 +396,10 @@ def test_a_verdict_has_so_much_evidence_and_no_more(study: Study, tmp_path: Path
     ada = Person(study)
     ada.press("yes")
     spans = [f"{n}:{n + 1}:p:2" for n in range(len(FERRY))] + [f"{n}:{n + 1}:p1" for n in range(len(BRIDGE))]
-    found = ada.press("yes", evidence=spans[: MOST_EVIDENCE + 1])
+    found = ada.press("yes", evidence=spans[: MAX_EVIDENCE + 1])
     assert found.status_code == 409
     assert "at most 100 pieces of evidence, found 101." in text_of(HTMLParser(found.text), "[role=alert]")
-    assert ada.press("yes", evidence=spans[:MOST_EVIDENCE]).status_code == 303
+    assert ada.press("yes", evidence=spans[:MAX_EVIDENCE]).status_code == 303
 
 
 def test_a_message_ends_with_one_full_stop() -> None:
@@ -459,16 +459,16 @@ def test_a_page_of_no_javascript_has_all_that_is_needed(study: Study) -> None:
     ],
 )
 def test_seconds_of_a_browser_are_bounded_by_the_servers(seconds: str, after: float, expected: float | None) -> None:
-    served = served_at("session", "item", "question", now=1000)
-    assert bounded(seconds, served, "session", "item", "question", now=1000 + after) == expected
+    served = sign_serving_time("session", "item", "question", now=1000)
+    assert limit_seconds(seconds, served, "session", "item", "question", now=1000 + after) == expected
 
 
 def test_seconds_need_a_time_that_the_server_signed() -> None:
-    served = served_at("session", "item", "question", now=1000)
+    served = sign_serving_time("session", "item", "question", now=1000)
     for given in ("", "1", "1.x", "x.y", served.replace("1", "2", 1), "\ud800.x"):
-        assert bounded("3", given, "session", "item", "question", now=1010) is None
-    assert bounded("3", served, "other", "item", "question", now=1010) is None
-    assert bounded("3", served, "session", "item 2", "question", now=1010) is None
+        assert limit_seconds("3", given, "session", "item", "question", now=1010) is None
+    assert limit_seconds("3", served, "other", "item", "question", now=1010) is None
+    assert limit_seconds("3", served, "session", "item 2", "question", now=1010) is None
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -561,7 +561,7 @@ def evil_item(kind: str) -> Item:
         before=f"before {EVIL}",
         after=f"after {EVIL}",
         sources=(Source(f"id {EVIL}", f"source {EVIL}", f"title {EVIL}", f"section {EVIL}"),),
-        table=Table(((Cell(f"cell {EVIL}", highlighted=True), Cell(EVIL, header=True)),), EVIL, EVIL, EVIL)
+        table=Table(((Cell(f"cell {EVIL}", is_highlighted=True), Cell(EVIL, is_header=True)),), EVIL, EVIL, EVIL)
         if kind == "table"
         else None,
     )

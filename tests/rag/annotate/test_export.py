@@ -16,7 +16,7 @@ from autoais.base.types import Attribution, Citation, CitedSentence, Judgement, 
 from autoais.formats.human_ratings.read import read_ratings
 from autoais.meta.ais_report import read_release as ais_ratings
 from rag.annotate.create import create_study
-from rag.annotate.guidelines import note_guidelines
+from rag.annotate.guidelines import record_guidelines
 from rag.annotate.settings import Settings
 from rag.annotate.study import Study
 from rag.annotate.triage import estimate, read_triage, triage
@@ -138,14 +138,14 @@ def test_who_is_left_out_counts_for_nothing(make_study: MakeStudy, tmp_path: Pat
     assert "without" not in manifest
     (labelled,) = read_answers(tmp_path / "all" / "answers.jsonl")
     assert labelled.sentences[0].attributable is False
-    manifest = study.export(tmp_path / "out", without=["cem", "ada"])
+    manifest = study.export(tmp_path / "out", exclude=["cem", "ada"])
     assert (manifest["without"], manifest["ratings"]) == (["ada", "cem"], {"study": 2})
     (labelled,) = read_answers(tmp_path / "out" / "answers.jsonl")
     assert labelled.sentences[0].attributable is True
     assert {one.annotator for one in read_ratings(tmp_path / "out" / "ratings.jsonl")} == {"bob"}
     assert (tmp_path / "out" / "presses.jsonl").read_bytes() == (tmp_path / "all" / "presses.jsonl").read_bytes()
     with pytest.raises(UserError, match="no person called 'eve'; there are: ada, bob, cem"):
-        study.export(tmp_path / "out", without=["eve"])
+        study.export(tmp_path / "out", exclude=["eve"])
 
 
 def test_a_folder_that_another_process_writes_is_left_alone(make_study: MakeStudy, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ class Sure(OneByOne):
 def test_people_get_what_the_judge_is_not_sure_of_first_and_a_sample_of_the_rest(
     make_study: MakeStudy, tmp_path: Path
 ) -> None:
-    study = make_study(90, annotators=1, judge=Sure(), sampled=0.5)
+    study = make_study(90, annotators=1, judge=Sure(), sample_share=0.5)
     rows = {row.item: row for row in read_triage(study.folder / "triage.jsonl")}
     assert len(rows) == 90
     chosen = [row for row in rows.values() if row.chosen]
@@ -228,7 +228,7 @@ def test_people_get_what_the_judge_is_not_sure_of_first_and_a_sample_of_the_rest
 
 def test_a_rated_item_without_a_source_counts_as_not_attributable(make_study: MakeStudy, tmp_path: Path) -> None:
     items = [replace(item, sources=()) if number == 0 else item for number, item in enumerate(make_items(3))]
-    study = make_study(items=items, annotators=1, judge=Sure(), sampled=1.0)
+    study = make_study(items=items, annotators=1, judge=Sure(), sample_share=1.0)
     study.invite("ada")
     while finish(study, "ada", "yes", "yes"):
         pass
@@ -237,7 +237,7 @@ def test_a_rated_item_without_a_source_counts_as_not_attributable(make_study: Ma
 
 
 def test_an_item_that_most_flagged_gives_the_estimate_no_label(make_study: MakeStudy, tmp_path: Path) -> None:
-    study = make_study(4, annotators=3, judge=Sure(), sampled=1.0)
+    study = make_study(4, annotators=3, judge=Sure(), sample_share=1.0)
     for person in ("ada", "bob", "eve"):
         study.invite(person)
         while (work := study.next(person)) is not None:
@@ -254,7 +254,7 @@ def test_the_estimate_corrects_a_judge_that_is_wrong() -> None:
     blind = OneByOne()
     blind.says = Judgement(Verdict.ATTRIBUTABLE, 0.99)
     items = make_items(400)
-    rows = triage(items, blind, sampled=0.5)
+    rows = triage(items, blind, sample_share=0.5)
     truth = {item.id: number % 4 != 0 for number, item in enumerate(items)}
     found = estimate(rows, {row.item: truth[row.item] for row in rows if row.chosen})
     low, high = found["interval95"]
@@ -269,7 +269,7 @@ def test_too_few_labels_give_no_estimate() -> None:
     assert "at least 2 are needed" in estimate(rows, {})["reason"]
 
 
-@pytest.mark.parametrize("numbers", [{"confident": 0.5}, {"confident": 1.1}, {"sampled": 0.0}])
+@pytest.mark.parametrize("numbers", [{"confident": 0.5}, {"confident": 1.1}, {"sample_share": 0.0}])
 def test_numbers_out_of_range(numbers: dict[str, float]) -> None:
     call: Callable[..., object] = triage
     with pytest.raises(UsageError, match="confident should be above"):
@@ -329,7 +329,7 @@ def test_the_manifest_says_under_which_guidelines_people_worked(make_study: Make
     study.invite("ada")
     for text, presses in (("Judge.", 2), ("Judge well.", 1)):
         (study.folder / "mine.md").write_text(text, "utf-8")
-        note_guidelines(study)
+        record_guidelines(study)
         finish(study, "ada", *(("yes", "yes") if presses == 2 else ("no",)))
     found = study.export(tmp_path / "out")
     assert [(one["sha256"], one["presses"]) for one in found["guidelines"]] == [

@@ -16,7 +16,7 @@ def test_segments_are_the_text(text: str, marked: bool) -> None:
 
 def test_sentences_can_be_chosen_and_the_space_between_cannot() -> None:
     text = "A 😀 bridge opened.  It is old."
-    assert [(text[one.start : one.end], one.sentence) for one in segments(text)] == [
+    assert [(text[one.start : one.end], one.is_sentence) for one in segments(text)] == [
         ("A 😀 bridge opened.", True),
         ("  ", False),
         ("It is old.", True),
@@ -26,5 +26,5 @@ def test_sentences_can_be_chosen_and_the_space_between_cannot() -> None:
 def test_words_that_the_answer_shares_are_marked_by_their_stems() -> None:
     words = content_words("The bridges were opened in 1931.")
     found = list(pieces("It was an opening: the bridge, of 1931.", words))
-    assert [one.text for one in found if one.shared] == ["opening", "bridge", "1931"]
-    assert not any(one.shared for one in pieces("the bridge", frozenset()))
+    assert [one.text for one in found if one.is_shared] == ["opening", "bridge", "1931"]
+    assert not any(one.is_shared for one in pieces("the bridge", frozenset()))

@@ -20,9 +20,9 @@ from rag.annotate.items import (
     Turn,
     attention_checks,
     check_items,
-    in_order,
     item_of,
     items_of,
+    order_items,
     read_items,
     to_row,
     write_items,
@@ -192,9 +192,9 @@ def test_the_order_is_a_permutation_that_keeps_answers_whole(groups: list[int], 
         for n, group in enumerate(groups)
         for s in (0, 1)
     ]
-    ordered = in_order(made, seed)
+    ordered = order_items(made, seed)
     assert sorted(item.id for item in ordered) == sorted(item.id for item in made)
-    assert in_order(made, seed) == ordered
+    assert order_items(made, seed) == ordered
     assert all(a.answer == b.answer for a, b in zip(ordered[::2], ordered[1::2], strict=True))
 
 

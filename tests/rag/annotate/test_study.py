@@ -16,7 +16,7 @@ from rag.annotate.items import Cell, Item, Source, Table
 from rag.annotate.settings import Settings
 from rag.annotate.store import presses
 from rag.annotate.study import Study
-from rag.annotate.types import MOST_EVIDENCE, Evidence
+from rag.annotate.types import MAX_EVIDENCE, Evidence
 from rag.base.errors import LinkError, PressError, StudyError, UsageError, UserError
 from tests.conftest import present
 from tests.rag.annotate.conftest import MakeStudy
@@ -53,11 +53,11 @@ def test_a_no_to_the_first_question_ends_the_item(make_study: MakeStudy) -> None
     answer(study, "ada", work, "no")
     after = given(study, "ada")
     assert after.item.id != work.item.id
-    assert (after.done, after.left) == (1, 5)
+    assert (after.done_count, after.left_count) == (1, 5)
 
 
 def test_a_table_and_its_title_are_not_sent_before_the_first_verdict(make_study: MakeStudy) -> None:
-    table = Table(((Cell("Year", header=True), Cell("1998", highlighted=True)),), "Albums", "Solo", "Two albums.")
+    table = Table(((Cell("Year", is_header=True), Cell("1998", is_highlighted=True)),), "Albums", "Solo", "Two albums.")
     item = Item("t", "The album came out in 1998.", kind="table", query="Albums", table=table)
     study = make_study(items=[item], people=["ada"])
     work = given(study, "ada")
@@ -229,7 +229,7 @@ def test_evidence_must_lie_in_the_sources(make_study: MakeStudy) -> None:
     for wrong in (("x", 0, 3), (source.id, 0, end + 1), (source.id, 3, 3), (source.id, -1, 3)):
         with pytest.raises(PressError, match="not in the sources"):
             study.verdict("ada", work.item.id, "attributable", "yes", press=work.press, evidence=[Evidence(*wrong)])
-    many = [Evidence(source.id, 0, 1)] * (MOST_EVIDENCE + 1)
+    many = [Evidence(source.id, 0, 1)] * (MAX_EVIDENCE + 1)
     with pytest.raises(PressError, match="at most 100 pieces of evidence, found 101"):
         study.verdict("ada", work.item.id, "attributable", "yes", press=work.press, evidence=many)
     with pytest.raises(PressError, match="evidence is missing"):
@@ -341,7 +341,7 @@ def test_undo_reaches_back_over_finished_items(make_study: MakeStudy) -> None:
     with pytest.raises(PressError, match="nothing to take back"):
         study.undo("ada", press=press())
     work = given(study, "ada")
-    assert (work.item.id, work.done, work.left) == (first.item.id, 0, 3)
+    assert (work.item.id, work.done_count, work.left_count) == (first.item.id, 0, 3)
     assert {finish(study, "ada") for _ in range(3)} == {f"The q {n} is blue." for n in range(3)}
     assert study.next("ada") is None
     assert study.can_undo("ada")
@@ -519,26 +519,33 @@ def training(n: int = 2) -> list[Item]:
 
 def test_a_training_round_with_feedback_retries_and_an_end(make_study: MakeStudy, tmp_path: Path) -> None:
     study = make_study(2, training=training(), training_attempts=2, pass_mark=1.0, people=["ada"])
-    assert not study.sign_in(study.invite("ada")).passed
+    assert not study.sign_in(study.invite("ada")).has_passed
     for attempt in (1, 2):
         for number in range(2):
             work = given(study, "ada")
-            assert (work.phase, work.done, work.left, work.attempt) == ("training", number, 2 - number, attempt)
+            assert (work.phase, work.done_count, work.left_count, work.attempt) == (
+                "training",
+                number,
+                2 - number,
+                attempt,
+            )
             assert not work.can_undo
             told = present(study.verdict("ada", work.item.id, "interpretable", "yes", press=work.press))
             assert told.right
             told = present(study.verdict("ada", work.item.id, "attributable", "yes", press=press()))
             assert (told.right, told.expected, told.explanation) == (False, "no", "Read again.")
     assert study.next("ada") is None
-    assert study.annotator("ada").blocked == ("did not pass the training round: 0 of 2 right, the pass mark is 100%")
+    assert study.annotator("ada").block_reason == (
+        "did not pass the training round: 0 of 2 right, the pass mark is 100%"
+    )
     with pytest.raises(PressError, match="nothing to take back"):
         study.undo("ada", press=press())
     study.unblock("ada")
     for _ in range(2):
         finish(study, "ada", "yes", "no")
-    assert study.annotator("ada").passed
+    assert study.annotator("ada").has_passed
     work = given(study, "ada")
-    assert (work.phase, work.done, work.left) == ("study", 0, 2)
+    assert (work.phase, work.done_count, work.left_count) == ("study", 0, 2)
     finish(study, "ada")
     assert Counter(row["phase"] for row in exported(study, tmp_path)) == {"training": 4, "study": 2}
 
@@ -550,7 +557,7 @@ def test_gold_items_come_at_the_set_share_and_cannot_be_told(make_study: MakeStu
         assert work.phase == "study"
         assert (work.item.expected, work.item.explanation, work.attempt) == ({}, "", 0)
         if previous is not None:  # the counts do not tell either
-            assert (work.done, work.left) == (previous.done + 1, previous.left - 1)
+            assert (work.done_count, work.left_count) == (previous.done_count + 1, previous.left_count - 1)
         previous = work
         gold.append(work.item.text.startswith("The t"))
         finish(study, "ada", "yes", "no")
@@ -586,7 +593,7 @@ def test_gold_does_not_come_between_two_sentences_of_an_answer(make_study: MakeS
     study = make_study(items=items, gold=gold, gold_share=0.2, scheme="ais-sentences", people=["ada"])
     seen, left = [], []
     while (work := study.next("ada")) is not None:
-        left.append(work.left)
+        left.append(work.left_count)
         seen.append(work.item.text.split()[0])
         finish(study, "ada")
     changes = [a for a, b in pairwise([*seen, ""]) if a != b]
@@ -602,14 +609,14 @@ def test_who_misses_gold_items_is_blocked_if_that_is_set(
     study = make_study(30, gold=training(10), gold_share=0.5, block_after=3, block_below=mark, people=["ada", "bob"])
     while finish(study, "ada", "yes", "yes"):
         pass
-    reason = study.annotator("ada").blocked
+    reason = study.annotator("ada").block_reason
     assert reason == ("0 of 3 gold items right, the mark is 60%" if is_blocked else None)
     if is_blocked:
         before = study.progress().ratings
         study.unblock("ada")
         while finish(study, "ada", "yes", "yes"):
             pass
-        assert study.annotator("ada").blocked is None
+        assert study.annotator("ada").block_reason is None
         assert study.progress().ratings > before
 
 
@@ -672,7 +679,7 @@ def test_ties_are_adjudicated_by_an_admin(make_study: MakeStudy, tmp_path: Path)
     study.adjudicate("boss", "q0/0", "attributable", "yes", press="a1")
     with pytest.raises(PressError, match="boss has decided this: yes; load the page again"):
         study.adjudicate("boss", "q0/0", "attributable", "no", press="a2")
-    study.adjudicate("boss", "q0/0", "attributable", "no", press="a2", again=True)
+    study.adjudicate("boss", "q0/0", "attributable", "no", press="a2", overwrite=True)
     assert study.ties() == []
     found = exported(study, tmp_path)
     assert [(row["annotator"], row["value"]) for row in found if row["phase"] == "adjudication"] == [("boss", "no")]
@@ -685,7 +692,7 @@ def test_an_export_counts_the_ties_that_leave_its_labels_undecided(make_study: M
     manifest = study.export(tmp_path / "out")
     assert manifest["ties"] == 1
     assert "ties, without a label until an admin or more people decide them: 1" in manifest["notes"]
-    assert study.export(tmp_path / "out", without=["bob"])["ties"] == 0
+    assert study.export(tmp_path / "out", exclude=["bob"])["ties"] == 0
 
 
 def test_two_people_tie_and_an_admin_decides(make_study: MakeStudy, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ CITATION = replace(SENTENCE, id="q1#1@p1", citation="p1", sources=ANSWER.sources
 SUMMARY = replace(ANSWER, id="s1", answer="s1", kind="summarization", query="", turns=())
 ROWS = (("place", "runner", "seconds"), ("1", "Ida Brandt", "61"), ("2", "Eva Lund", "63"))
 TABLE = Table(
-    tuple(tuple(Cell(text, header=n == 0, highlighted=n == 1) for text in row) for n, row in enumerate(ROWS)),
+    tuple(tuple(Cell(text, is_header=n == 0, is_highlighted=n == 1) for text in row) for n, row in enumerate(ROWS)),
     "Aller Games",
     "400 metres",
     "The games were held in June.",
