@@ -180,7 +180,7 @@ def count_names(folder: Path, room: str = "") -> tuple[Count, Count]:
     names, definitions = Count(), Count()
     for path in sorted(folder.rglob("*.py")):
         module = ".".join(path.relative_to(folder.parent).with_suffix("").parts)
-        if room and not f"{module}.".startswith(room.rstrip(".") + "."):
+if room and not f"{module}.".startswith(room.replace("/", ".").strip(".") + "."):
             continue
         tree = ast.parse(path.read_bytes(), str(path))
         file = str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
@@ -228,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the two shares, and who breaks the rules."""
     parser = argparse.ArgumentParser(prog="python -m scripts.names", description=__doc__.partition("\n")[0])
     parser.add_argument("folders", nargs="*", default=PACKAGES, help="packages to read (rag and eval/autoais)")
-    parser.add_argument("--room", default="", help="only modules that begin so, as rag.index")
+    parser.add_argument("--room", default="", help="only modules below this one, such as rag.index")
     parser.add_argument("--top", type=int, default=40, help="how many offenders to print")
     parser.add_argument("--list", action="store_true", dest="with_lines", help="print file:line of each offender")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
