@@ -180,7 +180,7 @@ def count_names(folder: Path, room: str = "") -> tuple[Count, Count]:
     names, definitions = Count(), Count()
     for path in sorted(folder.rglob("*.py")):
         module = ".".join(path.relative_to(folder.parent).with_suffix("").parts)
-if room and not f"{module}.".startswith(room.replace("/", ".").strip(".") + "."):
+        if room and not f"{module}.".startswith(room.replace("/", ".").strip(".") + "."):
             continue
         tree = ast.parse(path.read_bytes(), str(path))
         file = str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
