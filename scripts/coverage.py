@@ -29,7 +29,7 @@ from autoais.meta import evaluate
 from autoais.metrics import intervals
 from autoais.metrics.comparison import compare
 from autoais.metrics.intervals import Interval, clopper_pearson
-from autoais.metrics.ppi import corrected
+from autoais.metrics.ppi import correct_rate
 from autoais.metrics.rates import Mean
 
 Floats = NDArray[np.float64]
@@ -196,7 +196,7 @@ def by_labels(rng: np.random.Generator, n: int, *, p: float, passes: float, reje
     truth = rng.random(5 * n) < p
     wrong = rng.random(5 * n) < np.where(truth, rejects, passes)
     human = dict(enumerate(truth[:n].tolist()))
-    low, high = corrected((truth != wrong).tolist(), human)["interval95"]
+    low, high = correct_rate((truth != wrong).tolist(), human)["interval95"]
     return p, (low, high)
 
 

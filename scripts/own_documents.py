@@ -55,7 +55,7 @@ import rag
 from autoais.base.io.jsonl import dumps, read_objects, round_floats, write_atomic
 from autoais.base.io.provenance import provenance, sha256_file
 from autoais.metrics.intervals import clopper_pearson
-from autoais.metrics.nuggets import first_words, nuggets_found
+from autoais.metrics.nuggets import find_nuggets, first_words
 from autoais.metrics.short_answers import exact_match, has_answer
 from rag.answer.specs import SystemSpec
 from rag.answer.systems import open_system
@@ -127,7 +127,7 @@ def _answerable(question: dict[str, Any]) -> bool:
 def _match_nuggets(question: dict[str, Any], text: str) -> list[bool]:
     """Which nuggets, or quotes, a text holds."""
     if "nuggets" in question:
-        return nuggets_found(text, question["nuggets"])
+        return find_nuggets(text, question["nuggets"])
     return [find_quote(text, Fingerprint(**quote)) is not None for quote in question["quotes"]]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autoais.base.io.jsonl import read_objects
-from autoais.metrics.nuggets import nuggets_found
+from autoais.metrics.nuggets import find_nuggets
 from rag.documents.corpus import Corpus
 from rag.training.labelled import find_quote, fingerprint
 
@@ -37,7 +37,7 @@ def test_what_answers_a_question_is_in_a_passage_of_its_document(collection: str
         everywhere = [text for each in texts.values() for text in each]
         assert any(find_quote(text, quote) for text in texts[row["where"]] for quote in quotes), row["id"]
         assert all(any(find_quote(text, quote) for text in everywhere) for quote in quotes), row["id"]
-        assert all(nuggets_found("\n".join(everywhere), row["nuggets"])), row["id"]
+        assert all(find_nuggets("\n".join(everywhere), row["nuggets"])), row["id"]
         assert row["short"] is None or any(row["short"].casefold() in q.casefold() for q in row["evidence"]), row["id"]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from autoais.base.io.jsonl import read_objects
-from autoais.metrics.nuggets import nuggets_found
+from autoais.metrics.nuggets import find_nuggets
 from rag.base.resources import folder
 
 ROOT = Path(__file__).parents[1]
@@ -35,7 +35,7 @@ def test_there_are_40_questions_with_ids_and_words_of_their_own() -> None:
 def test_the_page_of_a_question_still_holds_its_nuggets(row: dict[str, Any]) -> None:
     assert row["nuggets"]
     assert row["page"] in PAGES
-    found = nuggets_found(PAGES[row["page"]], row["nuggets"])
+    found = find_nuggets(PAGES[row["page"]], row["nuggets"])
     lost = [nugget for nugget, there in zip(row["nuggets"], found, strict=True) if not there]
     assert not lost, f"{row['page']} no longer says any of these: change the nuggets of {row['id']}, or the page"
 
@@ -44,7 +44,7 @@ def test_the_page_of_a_question_still_holds_its_nuggets(row: dict[str, Any]) -> 
 def test_no_page_has_the_words_of_an_unanswerable_question(row: dict[str, Any]) -> None:
     assert not row["nuggets"]
     assert any(word.casefold() in row["question"].casefold() for word in row["absent"])
-    found = {name for name, text in PAGES.items() if any(nuggets_found(text, [row["absent"]]))}
+    found = {name for name, text in PAGES.items() if any(find_nuggets(text, [row["absent"]]))}
     assert not found, f"the handbook may answer {row['id']} now: replace the question"
 
 

@@ -346,7 +346,7 @@ def evaluate_run(
         {"run": ranked},
         judged,
         open_measures([str(measure) for measure in measures]),
-        answered=None if answers is None else {"run": answers},
+        hit_ranks=None if answers is None else {"run": answers},
     )
     (one,) = result["runs"]
     found = {name: Metric.of(value) for name, value in one["measures"].items()}
@@ -663,7 +663,7 @@ def _ratings(ratings: Ratings) -> list[Rating]:
 
 
 def _asked(answer: CitedAnswer) -> str:
-    return JudgedAnswer(Question(answer.id, answer.question), answer, ()).asked
+    return JudgedAnswer(Question(answer.id, answer.question), answer, ()).question_key
 
 
 def _answers(answers: str | Path | Iterable[object]) -> Iterator[CitedAnswer]:

@@ -13,7 +13,7 @@ from typing import Any
 from autoais.base.io.jsonl import dumps, field, read_objects
 from autoais.base.types import Attribution, Judge, Passage, Verdict
 from autoais.judges import open_judge
-from autoais.metrics.ppi import corrected
+from autoais.metrics.ppi import correct_rate
 from rag.annotate.items import Item
 from rag.base.errors import UsageError
 
@@ -96,7 +96,7 @@ def estimate(rows: Iterable[TriageDecision], labels: Mapping[str, bool]) -> dict
     `labels` holds the people's consensus by item. The items that the judge is sure of and the others are corrected each
     by itself, as they were sampled each by itself, and averaged by their numbers; the interval adds the squares of the
     distances to the limits of both (Zou and Donner 2008). JSON: value, interval95, n, labelled, judge (the name and its
-    uncorrected share), and `strata` with the records of `autoais.metrics.ppi.corrected`. `value` is None, with a
+    uncorrected share), and `strata` with the records of `autoais.metrics.ppi.correct_rate`. `value` is None, with a
     reason, while a part has fewer than two labels.
     """
     rows = list(rows)
@@ -110,7 +110,7 @@ def estimate(rows: Iterable[TriageDecision], labels: Mapping[str, bool]) -> dict
             reason = f"{len(human)} labels of the {len(part)} {name} items: at least 2 are needed"
             return {"value": None, "reason": reason, "n": len(rows), "labelled": len(labels)}
         if part:
-            strata[name] = corrected([row.attributable for row in part], human) | {"sampling": part[0].sampling}
+            strata[name] = correct_rate([row.attributable for row in part], human) | {"sampling": part[0].sampling}
     shares = {name: stratum["n"] / len(rows) for name, stratum in strata.items()}
     value = sum(shares[name] * stratum["value"] for name, stratum in strata.items())
     lower_error, upper_error = (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from autoais.metrics.ppi import corrected
+from autoais.metrics.ppi import correct_rate
 from autoais.metrics.rates import Rate
 from rag.answer.llms import Price, cost
 from rag.base.types import Question
@@ -77,7 +77,7 @@ def corrected_autoais(items: Sequence[Item], human: HumanLabels) -> tuple[dict[s
     labels = {place: label for place, label in labels.items() if items[place].sentences}
     if len(labels) < 2:
         return {"value": None, "reason": f"{len(labels)} of the answers have human labels; 2 are needed"}, record
-    return corrected(judged, labels, sum(not item.sentences for item in items)), record
+    return correct_rate(judged, labels, sum(not item.sentences for item in items)), record
 
 
 def latency(items: Sequence[Item]) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import round_floats
 from autoais.base.types import NOT_APPLICABLE, Citation, Question, Verdict
 from autoais.metrics.claims import all_yes
-from autoais.metrics.nuggets import first_words, nuggets_found
+from autoais.metrics.nuggets import find_nuggets, first_words
 from autoais.metrics.short_answers import exact_match, f1, has_answer
 from rag.bench.items import Item, ItemCitation, ItemPassage, ItemSentence
 from rag.bench.question_files import BenchQuestion
@@ -41,7 +41,7 @@ def make_item(
     tokens = tokens if isinstance(tokens, Mapping) else {}
     references = question.answers
     cited_text = " ".join(sentence.text for sentence in said.sentences if sentence.cites)
-    found = nuggets_found(said.plain, question.nuggets)
+    found = find_nuggets(said.plain, question.nuggets)
     texts = {key: passage.text for key, passage in said.passages.items()}
     return Item(
         id=question.id,
@@ -111,7 +111,7 @@ def is_right(asked: BenchQuestion, answer: CitedAnswer, rule: str | None) -> boo
 
 def holds_nuggets(text: str, question: Question, words: int) -> bool | None:
     """Whether the first words of a text hold all nuggets of a question; None if it has none."""
-    found = nuggets_found(first_words(text, words), question.nuggets)
+    found = find_nuggets(first_words(text, words), question.nuggets)
     return all(found) if found else None
 
 

@@ -69,7 +69,7 @@ def evaluate_files(
     if page_level:
         judged, read = qrels_of_pages(judged), {name: run_of_pages(run) for name, run in read.items()}
     first_name = None if baseline is None else str(baseline)
-    result = evaluate(read, judged, wanted, baseline=first_name, answered=answered)
+    result = evaluate(read, judged, wanted, baseline=first_name, hit_ranks=answered)
     result["notes"] += notes
     made_of = {} if opened is None else {"index": {"name": opened.name, "checksum": opened.manifest["checksum"]}}
     return {"level": "pages" if page_level else "passages", **made_of, **result}
@@ -95,7 +95,7 @@ def _answered(
     answers = {q.id: q.answers for q in read_questions(source) if q.answers and q.id in judged}
     if not answers:
         raise UserError(f"{source}: has no reference answers for the judged topics")
-    sought = {i for run in runs for topic in answers for i in run.ranked.get(topic, ())[:depth]}
+    sought = {i for run in runs for topic in answers for i in run.rankings.get(topic, ())[:depth]}
     first, seen = answer_ranks(runs, answers, _passages(sought, texts), depth)
     where = ", ".join(map(str, texts)) if isinstance(texts, Sequence) else f"index {texts.name}"
     if sought and not seen:

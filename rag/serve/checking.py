@@ -12,7 +12,7 @@ from autoais.base.text.words import stem, words
 from autoais.base.types import Judge, Judgement, Verdict
 from autoais.judges.alignment import align, contradicts
 from autoais.metrics.claims import judge_claims
-from autoais.metrics.judged import cited_claims
+from autoais.metrics.judged import claims_to_judge
 from rag.answer.attribution.attributor import Attributor
 from rag.base.errors import UsageError
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
@@ -61,9 +61,9 @@ def check_answer(answer: Answer, judge: Judge, *, nearest: bool = False) -> list
     """
     texts = {hit.passage.id: hit.passage.text for hit in answer.hits}
     quoted = [any(is_quoted(one.text, texts[key]) for key in one.cites) for one in answer.sentences]
-    claims = cited_claims(answer.to_cited())
+    claims = claims_to_judge(answer.to_cited())
     asked = [claim for claim, copied in zip(claims, quoted, strict=True) if claim is not None and not copied]
-    judged = iter(judge_claims(judge, asked, each=False))
+    judged = iter(judge_claims(judge, asked, per_citation=False))
     checks = []
     for sentence, claim, copied in zip(answer.sentences, claims, quoted, strict=True):
         if claim is None:
@@ -72,7 +72,7 @@ def check_answer(answer: Answer, judge: Judge, *, nearest: bool = False) -> list
         if copied:
             checks.append(SentenceCheck(SentenceVerdict.SUPPORTED, None, QUOTED))
             continue
-        check = _checked(sentence.text, claim.cited, next(judged).union)
+        check = _checked(sentence.text, claim.evidence, next(judged).union)
         if nearest and check.verdict is not SentenceVerdict.SUPPORTED:
             check = _with_nearest(check, sentence, answer, Attributor(judge))
         checks.append(check)

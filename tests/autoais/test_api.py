@@ -395,7 +395,7 @@ def test_what_score_takes_run_of_answers_takes() -> None:
         def to_cited(self) -> CitedAnswer:
             return CitedAnswer("q2", "?", passages={"b#1": WARSAW}, ranking=("b#1",))
 
-    assert run_of_answers([ROW, Own()]).ranked == {"1": ("b#1",), "q2": ("b#1",)}
+    assert run_of_answers([ROW, Own()]).rankings == {"1": ("b#1",), "q2": ("b#1",)}
 
 
 def test_a_calibration_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from autoais.formats.human_ratings.consensus import label_answers
 from autoais.formats.human_ratings.ratings import RELAXED, STRICT, TIES
 from autoais.formats.human_ratings.read import read_ratings
 from autoais.metrics.claims import CitedClaim, PlacedPair
-from autoais.metrics.judged import cited_claims, whole_answer
+from autoais.metrics.judged import claims_to_judge, whole_answer
 
 _LEVELS = {
     Support.FULL: Verdict.ATTRIBUTABLE,
@@ -200,7 +200,7 @@ def _add_answers(labels: _Labels, labelled: Sequence[CitedAnswer]) -> None:
                 labels.unworthy.add(sentence)
             split = [cited for sentence, cited in places if sentence == number]
             if None in split or ((None, None) in places and len(answer.sentences) == 1):
-                _split(labels, claim.pair(range(len(claim.cited))))
+                _split(labels, claim.pair(range(len(claim.evidence))))
             for place, cited in enumerate(answer.sentences[number].cites):
                 if cited in split:
                     _split(labels, claim.pair((place,)))
@@ -219,7 +219,7 @@ def _pairs(answers: Iterable[CitedAnswer]) -> Iterator[tuple[PlacedPair, Verdict
             if label is None and len(answer.sentences) == 1:
                 label = answer.attributable
             if label is not None:
-                yield claim.pair(range(len(claim.cited))), _verdict(label)
+                yield claim.pair(range(len(claim.evidence))), _verdict(label)
             for place, cited in enumerate(sentence.cites):
                 if (level := sentence.support.get(cited)) is not None:
                     yield claim.pair((place,)), _LEVELS[level]
@@ -242,7 +242,7 @@ def _ties(answer: CitedAnswer) -> list[tuple[object, object]]:
 
 def _claims(answer: CitedAnswer) -> Iterator[tuple[int, CitedClaim]]:
     """The claims of an answer with the numbers of their sentences."""
-    return ((number, claim) for number, claim in enumerate(cited_claims(answer)) if claim is not None)
+    return ((number, claim) for number, claim in enumerate(claims_to_judge(answer)) if claim is not None)
 
 
 def _of_label(label: Labelled) -> Verdict:

@@ -8,7 +8,7 @@ from autoais.base.errors import UserError
 from autoais.base.io.provenance import sha256_file
 from autoais.base.types import CONTRADICT, Attribution, Judge, Judgement, Verdict
 from autoais.formats.aqa import RATINGS
-from autoais.metrics.judged import cited_claims
+from autoais.metrics.judged import claims_to_judge
 
 _THRESHOLD = 0.5  # of the entailment score, in the release
 _UNKNOWN = Judgement(Verdict.UNDECIDED, None, "the file has no verdict on this pair")
@@ -32,8 +32,8 @@ class ReleasedJudge(Judge):
         for answer in formats.read(file, RATINGS.name):
             if (judgement := _judgement(answer.extra, answer.id)) is None:
                 continue
-            for claim in filter(None, cited_claims(answer)):
-                pair = claim.pair(range(len(claim.cited)))[0]
+            for claim in filter(None, claims_to_judge(answer)):
+                pair = claim.pair(range(len(claim.evidence)))[0]
                 if self._known.setdefault(pair, judgement).verdict is not judgement.verdict:
                     self._known[pair] = Judgement(Verdict.UNDECIDED, None, CONTRADICT)
         if not self._known:

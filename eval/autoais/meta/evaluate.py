@@ -25,7 +25,7 @@ from autoais.metrics.classification import (
     roc_auc,
     roc_curve,
 )
-from autoais.metrics.intervals import Estimate, by_question, combined, number_of, ratio, together
+from autoais.metrics.intervals import Estimate, by_question, combine, connected_groups, number_of, ratio
 
 _BATCH = 512
 _BINS = 10
@@ -195,7 +195,7 @@ class _Tally:
         truth, verdict, label, level = (np.array(column, np.int8) for column in columns)
         system = np.array([place[number] for number in self._system], np.int32)
         probability = np.array(self._probability) if self._has_probabilities else np.full(len(truth), np.nan)
-        question = together(np.array(self._claim, np.int64), np.array(self._evidence, np.int64))
+        question = connected_groups(np.array(self._claim, np.int64), np.array(self._evidence, np.int64))
         order = np.lexsort((question, system, level, label, verdict, truth, probability))
         verdict = verdict[order]
         return Rows(
@@ -273,14 +273,14 @@ def _macro_f1(truth: Bools, said: Bools, questions: Numbers) -> Estimate | None:
     f1s = [_share(2 * (a & b), a.astype(np.int64) + b, questions) for a, b in sides]
     known = [one for one in f1s if one is not None]
     share = 1 / max(1, len(known))
-    return combined(share * sum(one.value for one in known), *((share, one) for one in known)) if known else None
+    return combine(share * sum(one.value for one in known), *((share, one) for one in known)) if known else None
 
 
 def _balanced_accuracy(truth: Bools, said: Bools, questions: Numbers) -> Estimate | None:
     yes, no = _share(truth & said, truth, questions), _share(~truth & ~said, ~truth, questions)
     if yes is None or no is None:
         return None
-    return combined((yes.value + no.value) / 2, (0.5, yes), (0.5, no))
+    return combine((yes.value + no.value) / 2, (0.5, yes), (0.5, no))
 
 
 ESTIMATES = {"macro_f1": _macro_f1, "balanced_accuracy": _balanced_accuracy}
@@ -311,7 +311,7 @@ def _cohen_kappa(truth: Bools, said: Bools, questions: Numbers) -> Estimate | No
     left = 1 - (yes.value * called.value + (1 - yes.value) * (1 - called.value))  # not expected by chance
     slope = -(1 - same.value) / left**2
     terms = ((1 / left, same), (slope * (2 * called.value - 1), yes), (slope * (2 * yes.value - 1), called))
-    return combined(kappa, *terms, low=-1.0, high=1.0)
+    return combine(kappa, *terms, low=-1.0, high=1.0)
 
 
 def _calibration_error(truth: Bools, probability: Floats, questions: Numbers) -> Estimate | None:

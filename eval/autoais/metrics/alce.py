@@ -8,18 +8,18 @@ from autoais.metrics.rates import Ratio
 from autoais.metrics.scores import CitationScores
 
 
-def citations(judged: JudgedClaim) -> Iterator[bool | None]:
+def citations(claim: JudgedClaim) -> Iterator[bool | None]:
     """Yield whether each citation counts: all support the claim together, and it does alone or the rest do not.
 
     None if that depends on an undecided judgement.
     """
-    whole = judged.union.verdict.ais
-    for alone, rest in zip(judged.alone, judged.without, strict=True):
-        if whole is not True or alone.verdict.ais is True:
-            yield whole
+    union = claim.union.verdict.ais
+    for citation, remainder in zip(claim.per_citation, claim.leave_one_out, strict=True):
+        if union is not True or citation.verdict.ais is True:
+            yield union
             continue
-        others = None if rest is None else rest.verdict.ais
-        yield alone.verdict.ais if others is True else None if others is None else True
+        remainder_outcome = None if remainder is None else remainder.verdict.ais
+        yield citation.verdict.ais if remainder_outcome is True else None if remainder_outcome is None else True
 
 
 def add(
@@ -27,12 +27,12 @@ def add(
 ) -> None:
     """Add one answer, normalised: unresolved markers, of a claim or of the answer, are wrong citations.
 
-    Read the result with `scores.averaged(empty=0.0)`: an answer without sentences or citations scores 0.
+    Read the result with `scores.macro_average(empty=0.0)`: an answer without sentences or citations scores 0.
     """
     claims = list(answer)
-    wrong = unresolved + sum(judged.claim.unresolved for judged in claims)
-    counted = [outcome for judged in claims for outcome in citations(judged)]
-    scores.add([judged.union.verdict.ais for judged in claims], counted + [False] * wrong, question)
+    wrong = unresolved + sum(claim.claim.unresolved for claim in claims)
+    outcomes = [outcome for claim in claims for outcome in citations(claim)]
+    scores.add([claim.union.verdict.ais for claim in claims], outcomes + [False] * wrong, question)
 
 
 def strict_claims(sentences: Iterable[StrictSentence], documents: Sequence[str]) -> list[CitedClaim]:
@@ -42,12 +42,12 @@ def strict_claims(sentences: Iterable[StrictSentence], documents: Sequence[str])
     check; -1 is the last document. The hypothesis is the bare sentence, whatever the judge's template does with a
     question. Without documents the script fails at `[0]`; here `[0]` cites nothing.
     """
-    return [CitedClaim(sentence.text, _strict_cited(sentence.documents, documents)) for sentence in sentences]
+    return [CitedClaim(sentence.text, _strict_evidence(sentence.documents, documents)) for sentence in sentences]
 
 
-def _strict_cited(refs: tuple[int, ...], documents: Sequence[str]) -> tuple[str, ...]:
-    judged = judged_documents(refs, len(documents)) if documents else None
-    return tuple(documents[ref] for ref in judged or ())
+def _strict_evidence(refs: tuple[int, ...], documents: Sequence[str]) -> tuple[str, ...]:
+    indices = judged_documents(refs, len(documents)) if documents else None
+    return tuple(documents[ref] for ref in indices or ())
 
 
 class StrictScores:
@@ -71,28 +71,28 @@ class StrictScores:
         if not claims:
             self.left_out += 1
             return False
-        undecided = sum(judged.union.verdict.ais is None for judged in claims)
+        undecided = sum(claim.union.verdict.ais is None for claim in claims)
         self.undecided += undecided
-        self.decided += sum(bool(judged.claim.cited) for judged in claims) - undecided
-        outcomes = [bool(outcome) for judged in claims for outcome in _strict_citations(judged)]
+        self.decided += sum(bool(claim.claim.evidence) for claim in claims) - undecided
+        outcomes = [bool(outcome) for claim in claims for outcome in _strict_citations(claim)]
         # One wrong citation gives an answer without citations precision 0.
-        self.scores.add([judged.union.verdict.ais is True for judged in claims], outcomes or [False], question)
+        self.scores.add([claim.union.verdict.ais is True for claim in claims], outcomes or [False], question)
         return True
 
-    def averaged(self) -> dict[str, Ratio]:
+    def macro_average(self) -> dict[str, Ratio]:
         """Return recall, precision and F1, means over the answers that were not left out."""
-        return self.scores.averaged()
+        return self.scores.macro_average()
 
     def records(self) -> dict[str, dict[str, object]]:
         """Return recall, precision and F1 as JSON, each with the counts of undecided sentences and answers left out."""
         counts: dict[str, object] = {"undecided_as_no": self.undecided, "left_out": self.left_out}
         if self.undecided and not self.decided:
             counts |= {"value": None, "interval95": None, "reason": "nothing was decided"}
-        return {name: ratio.record() | counts for name, ratio in self.averaged().items()}
+        return {name: ratio.record() | counts for name, ratio in self.macro_average().items()}
 
 
-def _strict_citations(judged: JudgedClaim) -> Iterator[bool]:
-    whole = judged.union.verdict.ais is True
-    for alone, rest in zip(judged.alone, judged.without, strict=True):
-        needed = rest is not None and rest.verdict.ais is not True
-        yield whole and (alone.verdict.ais is True or needed)
+def _strict_citations(claim: JudgedClaim) -> Iterator[bool]:
+    is_supported = claim.union.verdict.ais is True
+    for citation, remainder in zip(claim.per_citation, claim.leave_one_out, strict=True):
+        is_needed = remainder is not None and remainder.verdict.ais is not True
+        yield is_supported and (citation.verdict.ais is True or is_needed)

@@ -23,7 +23,7 @@ Rouge = Callable[[str, str], float]
 _MAUVE_WORDS = 100
 
 
-def scored_text(answer: "CitedAnswer") -> str:
+def text_to_score(answer: "CitedAnswer") -> str:
     """Return the text that ALCE scores: the output's first line, without citations."""
     return remove_citations(first_line(answer.plain if answer.output is None else answer.output))
 
@@ -34,7 +34,7 @@ def string_match(text: str, questions: Sequence[Sequence[str]]) -> float:
     A short answer may be inside a word, as in ALCE. `questions` has the short answers of each; it must not be empty.
     """
     context = normalize_answer(text)
-    return sum(any(normalize_answer(one) in context for one in short) for short in questions) / len(questions)
+    return sum(any(normalize_answer(alias) in context for alias in short) for short in questions) / len(questions)
 
 
 def qampari(text: str, answers: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -43,12 +43,12 @@ def qampari(text: str, answers: Sequence[Sequence[str]]) -> dict[str, float]:
     Recall-5 is full with five answers found. Without answers the recalls are 0; the script fails.
     """
     items = [item for item in map(normalize_answer, list_items(text)) if item]
-    aliases = [{normalize_answer(alias) for alias in one} for one in answers]
-    known = set().union(*aliases)
-    found = sum(not one.isdisjoint(items) for one in aliases)
-    precision = sum(item in known for item in items) / len(items) if items else 0.0
-    recall = found / len(answers) if answers else 0.0
-    top = min(5, found) / min(5, len(answers)) if answers else 0.0
+    aliases = [{normalize_answer(alias) for alias in aliases_of_answer} for aliases_of_answer in answers]
+    all_aliases = set().union(*aliases)
+    matches = sum(not aliases_of_answer.isdisjoint(items) for aliases_of_answer in aliases)
+    precision = sum(item in all_aliases for item in items) / len(items) if items else 0.0
+    recall = matches / len(answers) if answers else 0.0
+    top = min(5, matches) / min(5, len(answers)) if answers else 0.0
     return {
         "qampari_prec": precision,
         "qampari_rec": recall,
@@ -75,7 +75,7 @@ def rouge_lsum(text: str, references: Sequence[str], splitter: Splitter | None =
     ALCE prints the median of bootstrap means over answers, which changes from run to run; here it is their mean.
     """
     split = (splitter or open_splitter()).split
-    lines = ["\n".join(split(one.lower())) for one in (text, *references)]
+    lines = ["\n".join(split(document.lower())) for document in (text, *references)]
     return max(_rouge()(reference, lines[0]) for reference in lines[1:])
 
 
@@ -88,7 +88,7 @@ def mauve(pairs: Sequence[tuple[str, str]], model: Path) -> float:
     import mauve as package
 
     human, machine = ([_first_words(text) for text in texts] for texts in zip(*pairs, strict=True))
-    found = package.compute_mauve(
+    result = package.compute_mauve(
         p_text=human,
         q_text=machine,
         device_id=0,
@@ -97,7 +97,7 @@ def mauve(pairs: Sequence[tuple[str, str]], model: Path) -> float:
         batch_size=8,
         featurize_model_name=str(model),
     )
-    return float(found.mauve)
+    return float(result.mauve)
 
 
 def check_mauve(model: Path) -> None:
@@ -143,7 +143,7 @@ class AlceAnswers:
 
     def _values(self, answer: "CitedAnswer", claims_held: Sequence[bool | None]) -> dict[str, float]:
         values: dict[str, float] = {}
-        text = scored_text(answer)
+        text = text_to_score(answer)
         if short := short_answers(answer):
             match = string_match(text, short)
             values |= {"str_em": match, "str_hit": float(match == 1)}
@@ -159,28 +159,28 @@ class AlceAnswers:
                 values["rougeLsum"] = rouge_lsum(text, references, open_splitter(self._splitter))
             except UserError as error:
                 self._absent["rougeLsum"] = str(error)
-        written = answer.extra.get("answer")
-        if self._mauve is not None and isinstance(written, str):
-            human, machine = (f"{answer.question} {one.strip()}" for one in (written, text))
+        reference = answer.extra.get("answer")
+        if self._mauve is not None and isinstance(reference, str):
+            human, machine = (f"{answer.question} {body.strip()}" for body in (reference, text))
             self._texts.append((human, machine))
         return values
 
     def records(self) -> dict[str, dict[str, Any]]:
         """Return the measures by ALCE's names, as JSON; those whose package is missing are null with the reason."""
-        found: dict[str, dict[str, Any]] = {name: tally.mean().record() for name, tally in self._tallies.items()}
-        if "claims_nli" in found:
-            found["claims_nli"]["undecided_as_no"] = self._claims_undecided
-        if "rougeLsum" in found:
-            found["rougeLsum"]["splitter"] = open_splitter(self._splitter).name
-        found |= {name: {"value": None, "reason": reason} for name, reason in self._absent.items()}
+        records: dict[str, dict[str, Any]] = {name: tally.mean().record() for name, tally in self._tallies.items()}
+        if "claims_nli" in records:
+            records["claims_nli"]["undecided_as_no"] = self._claims_undecided
+        if "rougeLsum" in records:
+            records["rougeLsum"]["splitter"] = open_splitter(self._splitter).name
+        records |= {name: {"value": None, "reason": reason} for name, reason in self._absent.items()}
         if self._mauve is not None and self._texts:
-            found["mauve"] = {
+            records["mauve"] = {
                 "value": mauve(self._texts, self._mauve),
                 "n": len(self._texts),
                 "interval95": None,
                 "model": self._mauve.name,
             }
-        return found
+        return records
 
 
 def short_answers(answer: "CitedAnswer") -> list[list[str]] | None:
@@ -188,26 +188,26 @@ def short_answers(answer: "CitedAnswer") -> list[list[str]] | None:
     pairs = answer.extra.get("qa_pairs")
     if not isinstance(pairs, list) or not pairs:
         return None
-    listed: list[list[str]] = []
+    answers: list[list[str]] = []
     for pair in pairs:
         short = pair.get("short_answers") if isinstance(pair, dict) else None
-        if not isinstance(short, list) or not all(isinstance(one, str) for one in short):
+        if not isinstance(short, list) or not all(isinstance(alias, str) for alias in short):
             return None
-        listed.append(short)
-    return listed
+        answers.append(short)
+    return answers
 
 
 def long_answers(answer: "CitedAnswer") -> list[str]:
     """Return the reference answers for ROUGE: the first two annotations of ASQA, else the answer."""
     notes = answer.extra.get("annotations")
     if isinstance(notes, list) and notes:
-        found = [note.get("long_answer") if isinstance(note, dict) else None for note in notes[:2]]
+        references = [note.get("long_answer") if isinstance(note, dict) else None for note in notes[:2]]
     else:
-        found = [answer.extra.get("answer")]
-    return [one for one in found if isinstance(one, str)]
+        references = [answer.extra.get("answer")]
+    return [reference for reference in references if isinstance(reference, str)]
 
 
 def claims(answer: "CitedAnswer") -> list[str]:
     """Return the claims of ELI5 that an answer should support."""
-    found = answer.extra.get("claims")
-    return found if isinstance(found, list) and all(isinstance(one, str) for one in found) else []
+    texts = answer.extra.get("claims")
+    return texts if isinstance(texts, list) and all(isinstance(text, str) for text in texts) else []

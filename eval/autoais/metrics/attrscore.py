@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 CLASSES = (Verdict.ATTRIBUTABLE, Verdict.CONTRADICTORY, Verdict.EXTRAPOLATORY)  # the paper's order
 
 
-def evaluate(truth: Sequence[Verdict], said: Sequence[Verdict], questions: "ArrayLike | None" = None) -> dict[str, Any]:
+def evaluate(
+    truth: Sequence[Verdict], verdicts: Sequence[Verdict], questions: "ArrayLike | None" = None
+) -> dict[str, Any]:
     """Compare verdicts with labels of the three classes; fractions, each with a 95 % interval over questions.
 
     `questions` numbers the question of each claim; without it, each claim is of another question. `confusion` has
@@ -32,25 +34,25 @@ def evaluate(truth: Sequence[Verdict], said: Sequence[Verdict], questions: "Arra
     occur among labels or verdicts; a class whose claims are all undecided has 0. Raises `ValueError` for a label
     outside the three classes.
     """
-    undecided = sum(verdict is Verdict.UNDECIDED for verdict in said)
-    two_way = sum(verdict not in CLASSES for verdict in said) - undecided
+    undecided = sum(verdict is Verdict.UNDECIDED for verdict in verdicts)
+    two_way = sum(verdict not in CLASSES for verdict in verdicts) - undecided
     wrong = [
         label is Verdict.ATTRIBUTABLE and verdict not in (*CLASSES, Verdict.UNDECIDED)
-        for label, verdict in zip(truth, said, strict=True)
+        for label, verdict in zip(truth, verdicts, strict=True)
     ]
-    return {"undecided": undecided, "two_way": two_way, **_compare(truth, said, CLASSES, questions, wrong)}
+    return {"undecided": undecided, "two_way": two_way, **_compare(truth, verdicts, CLASSES, questions, wrong)}
 
 
 def evaluate_levels(
-    truth: Sequence[Support], said: Sequence[Support | None], questions: "ArrayLike | None" = None
+    truth: Sequence[Support], levels: Sequence[Support | None], questions: "ArrayLike | None" = None
 ) -> dict[str, Any]:
     """Compare the levels of support of a judge with those of people; as `evaluate`, with None for undecided."""
-    return {"undecided": sum(level is None for level in said), **_compare(truth, said, tuple(Support), questions)}
+    return {"undecided": sum(level is None for level in levels), **_compare(truth, levels, tuple(Support), questions)}
 
 
 def _compare(
     truth: Sequence[StrEnum],
-    said: Sequence[StrEnum | None],
+    verdicts: Sequence[StrEnum | None],
     classes: Sequence[StrEnum],
     questions: "ArrayLike | None",
     wrong: Sequence[bool] = (),
@@ -60,30 +62,34 @@ def _compare(
 
     if not set(truth) <= set(classes):
         raise ValueError(f"labels must be among {', '.join(classes)}")
-    counts = Counter(zip(truth, said, strict=True))
+    counts = Counter(zip(truth, verdicts, strict=True))
     cells = [[counts[label, verdict] for verdict in classes] for label in classes]
-    missed = Counter(label for label, is_wrong in zip(truth, wrong, strict=False) if is_wrong)
-    rows = [sum(row) + missed[label] for row, label in zip(cells, classes, strict=True)]  # decided claims of each label
+    wrong_counts = Counter(label for label, is_wrong in zip(truth, wrong, strict=False) if is_wrong)
+    rows = [
+        sum(row) + wrong_counts[label] for row, label in zip(cells, classes, strict=True)
+    ]  # decided claims of each label
     columns = [sum(row[i] for row in cells) for i in range(3)]
-    placed, right = sum(rows), sum(cells[i][i] for i in range(3))
+    n_decided, right = sum(rows), sum(cells[i][i] for i in range(3))
     kinds: dict[tuple[StrEnum, StrEnum | None], int]
     kinds = {(label, verdict): 4 * i + j for i, label in enumerate(classes) for j, verdict in enumerate(classes)}
-    kind = np.array([kinds.get(pair, 12) for pair in zip(truth, said, strict=True)], dtype=np.int64)
-    for place, is_wrong in enumerate(wrong):
+    kind = np.array([kinds.get(pair, 12) for pair in zip(truth, verdicts, strict=True)], dtype=np.int64)
+    for index, is_wrong in enumerate(wrong):
         if is_wrong:
-            kind[place] = 4 * classes.index(truth[place]) + 3
-    each = np.eye(13)[:, :12][kind]  # claims x cells, with a fourth column of verdicts that are wrong
+            kind[index] = 4 * classes.index(truth[index]) + 3
+    one_hot = np.eye(13)[:, :12][kind]  # claims x cells, with a fourth column of verdicts that are wrong
     numbers = np.arange(len(kind)) if questions is None else questions
-    per = np.stack(intervals.by_question(numbers, *each.T), axis=1).reshape(-1, 3, 4)  # questions x cells
+    per = np.stack(intervals.by_question(numbers, *one_hot.T), axis=1).reshape(-1, 3, 4)  # questions x cells
     f1s = [intervals.ratio(2 * per[:, i, i], per[:, i].sum(axis=1) + per[:, :, i].sum(axis=1)) for i in range(3)]
-    occurring = [one for one, label in zip(f1s, classes, strict=True) if one is not None or label in truth]
+    occurring = [
+        estimate for estimate, label in zip(f1s, classes, strict=True) if estimate is not None or label in truth
+    ]
     return {
-        "classes": [one.value for one in classes],
-        "n": placed,
-        "overall": _rate(right, placed, len(truth) - placed, _accuracy(per), "nothing was decided"),
-        "macro": _figure(placed, _mean(occurring), "nothing was decided" if truth else "no class occurs"),
+        "classes": [label.value for label in classes],
+        "n": n_decided,
+        "overall": _rate(right, n_decided, len(truth) - n_decided, _accuracy(per), "nothing was decided"),
+        "macro": _figure(n_decided, _mean(occurring), "nothing was decided" if truth else "no class occurs"),
         "per_class": {
-            one.value: {
+            label.value: {
                 "precision": _rate(
                     cells[i][i],
                     columns[i],
@@ -94,13 +100,13 @@ def _compare(
                 "recall": _rate(
                     cells[i][i],
                     rows[i],
-                    truth.count(one) - rows[i],
+                    truth.count(label) - rows[i],
                     intervals.ratio(per[:, i, i], per[:, i].sum(axis=1)),
                     "no verdict on a label of this class",
                 ),
-                "f1": _figure(placed, f1s[i], "no claim of this class was decided, and no verdict is this class"),
+                "f1": _figure(n_decided, f1s[i], "no claim of this class was decided, and no verdict is this class"),
             }
-            for i, one in enumerate(classes)
+            for i, label in enumerate(classes)
         },
         "confusion": cells,
     }
@@ -112,11 +118,13 @@ def _accuracy(per: "Floats") -> Estimate | None:
 
 def _mean(estimates: Sequence[Estimate | None]) -> Estimate | None:
     """The mean with None as 0; None if all are None."""
-    known = [one for one in estimates if one is not None]
-    if not known:
+    present = [estimate for estimate in estimates if estimate is not None]
+    if not present:
         return None
     share = 1 / len(estimates)
-    return intervals.combined(share * sum(one.value for one in known), *((share, one) for one in known))
+    return intervals.combine(
+        share * sum(estimate.value for estimate in present), *((share, estimate) for estimate in present)
+    )
 
 
 def _rate(yes: int, n: int, undecided: int, estimate: Estimate | None, missing: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from autoais.base.io.jsonl import identifier, read_objects
 from autoais.base.types import NOT_APPLICABLE, Verdict
 from autoais.metrics import intervals, paired
 from autoais.metrics.claims import all_yes
-from autoais.metrics.intervals import Estimate, number_of, together
+from autoais.metrics.intervals import Estimate, connected_groups, number_of
 from autoais.metrics.mcnemar import McNemar, mcnemar_corrected, mcnemar_exact
 from autoais.metrics.paired import Pairs
 from autoais.metrics.rates import Rate
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 MCNEMAR = "McNemar's exact test"
 RANDOMISATION = "randomisation test"
-_MADE_BY = "write judgements with: autoais score ANSWERS --out FILE"
-_POOLED = ("sentences", "hagrid_sentences", "trec_recall", "trec_precision")
-_ABOUT = ("question", "text", "passages", "short_answer")  # fields of the scores that are none
+_WRITE_HINT = "write judgements with: autoais score ANSWERS --out FILE"
+_MICRO_AVERAGES = ("sentences", "hagrid_sentences", "trec_recall", "trec_precision")
+_METADATA_FIELDS = ("question", "text", "passages", "short_answer")  # fields of the scores that are none
 _SHORT = ("em", "f1")  # they need short answers
 _WITH_F1 = ("citation", "liu")  # the metrics for which `score` prints F1
 
@@ -41,16 +41,17 @@ class Judgements:
     """The judgements of one system.
 
     All are by the id of an answer. `outcomes` says whether it is attributable (None: undecided). `scores` holds, by
-    metric, the sum of the scores of its items and their number (`Summary.add`). `asked` is the key of its question
-    (`JudgedAnswer.asked`): answers with the same key are not independent; an answer without one has a question of its
-    own. `texts` are the texts of the questions, where known. `depth` is the length of the longest list of passages.
+    metric, the sum of the scores of its items and their number (`Summary.add`). `question_keys` is the key of its
+    question (`JudgedAnswer.question_key`): answers with the same key are not independent; an answer without one has a
+    question of its own. `texts` are the texts of the questions, where known. `depth` is the length of the longest list
+    of passages.
     """
 
     judge: str
     outcomes: Outcomes
     scores: Mapping[str, Scores] = field(default_factory=dict)
     depth: int = 0
-    asked: Mapping[str, str] = field(default_factory=dict)
+    question_keys: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -70,63 +71,67 @@ def judgements_of(rows: Iterable[Mapping[str, Any]], name: str) -> Judgements:
 
 
 def _judgements(rows: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> Judgements:
-    seen: set[tuple[str, int | None]] = set()
+    sentence_ids: set[tuple[str, int | None]] = set()
     outcomes: dict[str, list[bool | None]] = {}
-    wholes: dict[str, bool | None] = {}  # of answers that people rated as one
+    whole_answers: dict[str, bool | None] = {}  # of answers that people rated as one
     scores: dict[str, dict[str, tuple[float, float]]] = {}
-    asked: dict[str, str] = {}
+    question_keys: dict[str, str] = {}
     texts: dict[str, str] = {}
     judge, depth, short = None, 0, False
-    for where, row in rows:
+    for location, row in rows:
         if "verdict" not in row:
-            raise FormatError(f"{where}: field 'verdict' is missing; {_MADE_BY}")
-        question, verdict = identifier(row, "id", where), field_of(row, "verdict", str, where)
-        sentence = None if row.get("sentence") is None else field_of(row, "sentence", int, where)
-        if (question, sentence) in seen:
+            raise FormatError(f"{location}: field 'verdict' is missing; {_WRITE_HINT}")
+        question, verdict = identifier(row, "id", location), field_of(row, "verdict", str, location)
+        sentence = None if row.get("sentence") is None else field_of(row, "sentence", int, location)
+        if (question, sentence) in sentence_ids:
             raise FormatError(
-                f"{where}: sentence {sentence} of {question!r} occurs twice; every answer needs its own id"
+                f"{location}: sentence {sentence} of {question!r} occurs twice; every answer needs its own id"
             )
-        seen.add((question, sentence))
-        by = field_of(row, "judge", str, where)
-        if judge is not None and by != judge:
-            raise UserError(f"{where}: judged by {by!r}, earlier rows by {judge!r}; score the file with one judge")
-        judge = by
+        sentence_ids.add((question, sentence))
+        row_judge = field_of(row, "judge", str, location)
+        if judge is not None and row_judge != judge:
+            raise UserError(
+                f"{location}: judged by {row_judge!r}, earlier rows by {judge!r}; score the file with one judge"
+            )
+        judge = row_judge
         if "answer" in row:
-            wholes[question] = _ais(field_of(row, "answer", str, where), where)
-        listed = outcomes.setdefault(question, [])
+            whole_answers[question] = _ais(field_of(row, "answer", str, location), location)
+        answer_outcomes = outcomes.setdefault(question, [])
         if verdict != NOT_APPLICABLE:
-            listed.append(_ais(verdict, where))
+            answer_outcomes.append(_ais(verdict, location))
         if "scores" in row:
-            given = dict(field_of(row, "scores", dict, where))
-            depth = max(depth, field_of(given, "passages", int, where))
-            short |= field_of(given, "short_answer", bool, where)
-            if "question" in given:
-                asked[question] = field_of(given, "question", str, where)
-                texts[question] = field_of(given, "text" if "text" in given else "question", str, where)
-            scores[question] = {key: _score(given, key, where) for key in given if key not in _ABOUT}
+            row_scores = dict(field_of(row, "scores", dict, location))
+            depth = max(depth, field_of(row_scores, "passages", int, location))
+            short |= field_of(row_scores, "short_answer", bool, location)
+            if "question" in row_scores:
+                question_keys[question] = field_of(row_scores, "question", str, location)
+                texts[question] = field_of(row_scores, "text" if "text" in row_scores else "question", str, location)
+            scores[question] = {
+                key: _score(row_scores, key, location) for key in row_scores if key not in _METADATA_FIELDS
+            }
     if judge is None:
-        raise UserError(f"{name}: no judgements in it; {_MADE_BY}")
+        raise UserError(f"{name}: no judgements in it; {_WRITE_HINT}")
     if not short:
         scores = {q: {key: pair for key, pair in row.items() if key not in _SHORT} for q, row in scores.items()}
-    ais = {question: all_yes(listed) for question, listed in outcomes.items()} | wholes
-    return Judgements(judge, ais, scores if scores.keys() == ais.keys() else {}, depth, asked, texts)
+    ais = {question: all_yes(values) for question, values in outcomes.items()} | whole_answers
+    return Judgements(judge, ais, scores if scores.keys() == ais.keys() else {}, depth, question_keys, texts)
 
 
-def _score(scores: Mapping[str, Any], name: str, where: str) -> tuple[float, float]:
+def _score(scores: Mapping[str, Any], name: str, location: str) -> tuple[float, float]:
     pair = scores[name]
-    if isinstance(pair, list | tuple) and len(pair) == 2 and all(type(one) in (int, float) for one in pair):
-        gained, items = pair
-        if 0 <= gained <= items < float("inf"):
-            return float(gained), float(items)
-    raise FormatError(f"{where}: field 'scores', {name!r} should be two numbers, a sum of scores and their count")
+    if isinstance(pair, list | tuple) and len(pair) == 2 and all(type(number) in (int, float) for number in pair):
+        score_sum, items = pair
+        if 0 <= score_sum <= items < float("inf"):
+            return float(score_sum), float(items)
+    raise FormatError(f"{location}: field 'scores', {name!r} should be two numbers, a sum of scores and their count")
 
 
-def _ais(verdict: str, where: str) -> bool | None:
+def _ais(verdict: str, location: str) -> bool | None:
     try:
         return Verdict(verdict).ais
     except ValueError:
         names = ", ".join([*Verdict, NOT_APPLICABLE])
-        raise FormatError(f"{where}: field 'verdict' should be one of {names}; found {verdict!r}") from None
+        raise FormatError(f"{location}: field 'verdict' should be one of {names}; found {verdict!r}") from None
 
 
 def compare(
@@ -136,7 +141,7 @@ def compare(
     *,
     depth: int = 0,
     metrics: Sequence[str] | None = None,
-    asked: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+    question_keys: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
 ) -> dict[str, Any]:
     """Compare A and B over the answers of either, matched by id; what one system did not answer is a no.
 
@@ -148,52 +153,55 @@ def compare(
     `own` has the value and the number of questions of each system, as `score` gives them. `no_common` names the metrics
     that are left out because no question has a value in both.
 
-    Intervals and tests are over questions: `asked` has the question of each answer, by default one of its own. Yes/no
-    outcomes have McNemar's exact test if each question has one answer; everything else is tested by randomisation of
-    the sums of each question. Raises `UserError` without any answer.
+    Intervals and tests are over questions: `question_keys` has the question of each answer, by default one of its own.
+    Yes/no outcomes have McNemar's exact test if each question has one answer; everything else is tested by
+    randomisation of the sums of each question. Raises `UserError` without any answer.
     """
     answers = sorted(a.keys() | b.keys())
     if not answers:
         raise UserError("there is nothing to compare: neither side has an answer")
-    units = _units(answers, *asked)
+    units = _units(answers, *question_keys)
     questions = int(units.max()) + 1 if len(units) else 0
     pairs = [(a.get(answer, False), b.get(answer, False)) for answer in answers]
-    only_a = sum(ours is True and theirs is not True for ours, theirs in pairs)
-    only_b = sum(theirs is True and ours is not True for ours, theirs in pairs)
-    both = sum(ours is True and theirs is True for ours, theirs in pairs)
-    columns = [_summed(units, [(float(pair[side] is True), 1.0) for pair in pairs]) for side in (0, 1)]
-    (difference,) = _tested([_Metric(*columns)])
-    tested, no_common = _metrics(answers, units, scores, depth, metrics)
+    only_a = sum(first is True and second is not True for first, second in pairs)
+    only_b = sum(second is True and first is not True for first, second in pairs)
+    n_both = sum(first is True and second is True for first, second in pairs)
+    columns = [_sum_by_question(units, [(float(pair[side] is True), 1.0) for pair in pairs]) for side in (0, 1)]
+    (difference,) = _test_metrics([_Metric(*columns)])
+    metric_records, no_common = _metrics(answers, units, scores, depth, metrics)
     return {
         "rule": "an answer is attributable if every sentence is attributable to its citations together",
         "questions": questions,
         "answers": len(answers),
         "only_in_a": len(a.keys() - b.keys()),
         "only_in_b": len(b.keys() - a.keys()),
-        "a": Rate.of((ours for ours, _ in pairs), units.tolist()).record(),
-        "b": Rate.of((theirs for _, theirs in pairs), units.tolist()).record(),
+        "a": Rate.of((first for first, _ in pairs), units.tolist()).record(),
+        "b": Rate.of((second for _, second in pairs), units.tolist()).record(),
         "difference": {name: value for name, value in difference.items() if name not in ("a", "b", "n", "own")},
-        "table": {"both": both, "only_a": only_a, "only_b": only_b, "neither": len(pairs) - both - only_a - only_b},
+        "table": {"both": n_both, "only_a": only_a, "only_b": only_b, "neither": len(pairs) - n_both - only_a - only_b},
         "mcnemar": {
             "exact": _test(mcnemar_exact(only_a, only_b)),
             "corrected": _test(mcnemar_corrected(only_a, only_b)),
         }
         if questions == len(answers)
         else {"reason": "some questions have several answers, which are not independent"},
-        "metrics": tested,
+        "metrics": metric_records,
         "no_common": no_common,
     }
 
 
-def _units(answers: Sequence[str], *asked: Mapping[str, str]) -> "NDArray[np.int64]":
+def _units(answers: Sequence[str], *question_keys: Mapping[str, str]) -> "NDArray[np.int64]":
     """Number the questions of the answers; answers are of one question if either side has the same key for them."""
     import numpy as np
 
-    keys = [[number_of(f"asked {side[one]}" if one in side else f"id {one}") for one in answers] for side in asked]
-    return together(*(np.array(side, np.int64) for side in keys))
+    keys = [
+        [number_of(f"asked {side[answer]}" if answer in side else f"id {answer}") for answer in answers]
+        for side in question_keys
+    ]
+    return connected_groups(*(np.array(side, np.int64) for side in keys))
 
 
-def _summed(units: "NDArray[np.int64]", rows: "Sequence[tuple[float, float]] | Floats") -> "Floats":
+def _sum_by_question(units: "NDArray[np.int64]", rows: "Sequence[tuple[float, float]] | Floats") -> "Floats":
     """Sum the rows (answers x 2) of each question."""
     import numpy as np
 
@@ -205,36 +213,36 @@ def _test(test: McNemar) -> dict[str, Any]:
     return record if test.p is not None else record | {"reason": "the systems differ on no question"}
 
 
-def difference_of_means(ours: "ArrayLike", theirs: "ArrayLike") -> dict[str, Any]:
+def difference_of_means(a_values: "ArrayLike", b_values: "ArrayLike") -> dict[str, Any]:
     """Return the mean of ours - theirs over the same questions, with a 95 % interval and a two-sided p.
 
     McNemar's exact test for values 0 and 1, else a randomisation test. `better` and `worse` count questions.
     """
-    found, changes = _means(ours, theirs)
-    if "p" not in found:
+    record, changes = _means(a_values, b_values)
+    if "p" not in record:
         import numpy as np
 
         ((p, swaps),) = paired.p_values([Pairs(changes[:, None], np.zeros((len(changes), 1)), paired.first_sum)])
-        found |= {"p": p, "method": RANDOMISATION, "swaps": swaps}
-    return found
+        record |= {"p": p, "method": RANDOMISATION, "swaps": swaps}
+    return record
 
 
-def _means(ours: "ArrayLike", theirs: "ArrayLike") -> "tuple[dict[str, Any], Floats]":
+def _means(a_values: "ArrayLike", b_values: "ArrayLike") -> "tuple[dict[str, Any], Floats]":
     """The difference of two means, without p unless the values are 0 and 1; and that of each question."""
     import numpy as np
 
     # Sorted, as the order of the questions must not matter; rounded, so that equal values cancel out.
-    changes = np.sort(np.round(np.array(ours, np.float64) - np.array(theirs, np.float64), 12))
+    changes = np.sort(np.round(np.array(a_values, np.float64) - np.array(b_values, np.float64), 12))
     bound = max(1.0, float(np.abs(changes).max()))
     better, worse = int((changes > 0).sum()), int((changes < 0).sum())
-    one = intervals.mean(changes, -bound, bound)
-    found = {"value": one.value, "interval95": list(one.interval), "better": better, "worse": worse}
+    estimate = intervals.mean(changes, -bound, bound)
+    record = {"value": estimate.value, "interval95": list(estimate.interval), "better": better, "worse": worse}
     if np.isin(changes, (-1.0, 0.0, 1.0)).all():
         # Of graded values, the same computation is the randomisation test: each change is a whole one, or none.
-        graded = not (np.isin(ours, (0.0, 1.0)).all() and np.isin(theirs, (0.0, 1.0)).all())
-        method = RANDOMISATION if graded else MCNEMAR
-        found |= {"p": mcnemar_exact(better, worse).p, "method": method, "swaps": None}
-    return found, changes
+        is_graded = not (np.isin(a_values, (0.0, 1.0)).all() and np.isin(b_values, (0.0, 1.0)).all())
+        method = RANDOMISATION if is_graded else MCNEMAR
+        record |= {"p": mcnemar_exact(better, worse).p, "method": method, "swaps": None}
+    return record, changes
 
 
 def _metrics(
@@ -242,32 +250,32 @@ def _metrics(
     units: "NDArray[np.int64]",
     scores: tuple[Mapping[str, Scores], Mapping[str, Scores]],
     depth: int,
-    wanted: Sequence[str] | None,
+    selection: Sequence[str] | None,
 ) -> tuple[dict[str, Any], list[str]]:
     """The differences of all metrics that both systems have, and the metrics of which no question has both values."""
     import numpy as np
 
-    ours, theirs = ({name for row in side.values() for name in row} for side in scores)
-    names = [name for name in _in_order(scores[0]) if name in ours & theirs and _deep_enough(name, depth)]
+    a_names, b_names = ({name for row in side.values() for name in row} for side in scores)
+    names = [name for name in _in_order(scores[0]) if name in a_names & b_names and _deep_enough(name, depth)]
     sides = (scores, scores[::-1])
-    columns = {name: [_summed(units, _columns(name, answers, *both)) for both in sides] for name in names}
-    found: dict[str, _Metric] = {}
+    columns = {name: [_sum_by_question(units, _columns(name, answers, *pair)) for pair in sides] for name in names}
+    metrics: dict[str, _Metric] = {}
     for name, (a, b) in columns.items():
-        found[name] = _Metric(a, b)
+        metrics[name] = _Metric(a, b)
         recall = name.replace("precision", "recall")
         if name != recall and name.startswith(_WITH_F1) and recall in columns:
-            both = [np.concatenate(side, axis=1) for side in zip(columns[recall], (a, b), strict=True)]
-            found[name.replace("precision", "f1")] = _Metric(both[0], both[1])
-    if wanted is not None:
-        if missing := [name for name in wanted if name not in found]:
-            raise UserError(f"no metric {missing[0]!r} in both; there are: {', '.join(found) or 'none'}")
-        found = {name: found[name] for name in wanted}
-    found = {name: one for name, one in found.items() if None not in one.own}
-    kept = {name: one for name, one in found.items() if None not in one.values}
-    records = dict(zip(kept, _tested(list(kept.values())), strict=True))
-    corrected = paired.holm([record["p"] for record in records.values()])
-    tested = {name: record | {"p_holm": p} for (name, record), p in zip(records.items(), corrected, strict=True)}
-    return tested, [name for name in found if name not in kept]
+            f1_columns = [np.concatenate(side, axis=1) for side in zip(columns[recall], (a, b), strict=True)]
+            metrics[name.replace("precision", "f1")] = _Metric(f1_columns[0], f1_columns[1])
+    if selection is not None:
+        if missing := [name for name in selection if name not in metrics]:
+            raise UserError(f"no metric {missing[0]!r} in both; there are: {', '.join(metrics) or 'none'}")
+        metrics = {name: metrics[name] for name in selection}
+    metrics = {name: metric for name, metric in metrics.items() if None not in metric.own}
+    common = {name: metric for name, metric in metrics.items() if None not in metric.values}
+    records = dict(zip(common, _test_metrics(list(common.values())), strict=True))
+    holm_p = paired.holm([record["p"] for record in records.values()])
+    results = {name: record | {"p_holm": p} for (name, record), p in zip(records.items(), holm_p, strict=True)}
+    return results, [name for name in metrics if name not in common]
 
 
 class _Metric:
@@ -279,47 +287,49 @@ class _Metric:
 
     def __init__(self, a: "Floats", b: "Floats") -> None:
         self.own = _value(a), _value(b)
-        self.counts = _counted(a), _counted(b)
+        self.counts = _count_questions(a), _count_questions(b)
         a, b = paired.both_sides(a, b)
-        self.values, self.n = (_value(a), _value(b)), _counted(a)
+        self.values, self.n = (_value(a), _value(b)), _count_questions(a)
         self.pairs = Pairs(a, b, paired.ratio_of_sums if a.shape[1] == 2 else paired.f1_of_sums)
 
     def record(self) -> dict[str, Any]:
         """The difference; without p for means and ratios that are not of yes/no outcomes."""
-        ours, theirs = self.values
-        assert ours is not None
-        assert theirs is not None
-        values: dict[str, Any] = {"a": ours.value, "b": theirs.value, "n": self.n}
+        a_estimate, b_estimate = self.values
+        assert a_estimate is not None
+        assert b_estimate is not None
+        values: dict[str, Any] = {"a": a_estimate.value, "b": b_estimate.value, "n": self.n}
         values["own"] = {
-            side: {"value": one.value, "n": n}
-            for side, one, n in zip("ab", self.own, self.counts, strict=True)
-            if one is not None
+            side: {"value": estimate.value, "n": n}
+            for side, estimate, n in zip("ab", self.own, self.counts, strict=True)
+            if estimate is not None
         }
         a, b = self.pairs.a, self.pairs.b
-        counted = a[:, 1] > 0
-        if a.shape[1] == 2 and (a[counted, 1] == 1).all() and (b[counted, 1] == 1).all():  # a mean over questions
-            return values | _means(a[counted, 0], b[counted, 0])[0]
-        found = intervals.difference(ours, theirs)
-        return values | {"value": found.value, "interval95": list(found.interval)}
+        has_items = a[:, 1] > 0
+        if a.shape[1] == 2 and (a[has_items, 1] == 1).all() and (b[has_items, 1] == 1).all():  # a mean over questions
+            return values | _means(a[has_items, 0], b[has_items, 0])[0]
+        difference = intervals.difference(a_estimate, b_estimate)
+        return values | {"value": difference.value, "interval95": list(difference.interval)}
 
 
 def _value(columns: "Floats") -> Estimate | None:
     """The ratio or the F1 of the sums of columns; None if there is nothing to divide by."""
-    ratios = [intervals.ratio(*columns[:, place : place + 2].T) for place in range(0, columns.shape[1], 2)]
+    ratios = [intervals.ratio(*columns[:, column : column + 2].T) for column in range(0, columns.shape[1], 2)]
     return ratios[0] if len(ratios) == 1 else intervals.harmonic_mean(*ratios)
 
 
-def _counted(columns: "Floats") -> int:
+def _count_questions(columns: "Floats") -> int:
     """The number of questions with items."""
     return int((columns[:, 1::2] > 0).any(axis=1).sum())
 
 
-def _tested(metrics: "Sequence[_Metric]") -> list[dict[str, Any]]:
+def _test_metrics(metrics: "Sequence[_Metric]") -> list[dict[str, Any]]:
     """The records of metrics that both systems have, with p; those tested by randomisation share their swaps."""
-    records = [one.record() for one in metrics]
-    open_ones = [place for place, record in enumerate(records) if "p" not in record]
-    for place, (p, swaps) in zip(open_ones, paired.p_values([metrics[one].pairs for one in open_ones]), strict=True):
-        records[place] |= {"p": p, "method": RANDOMISATION, "swaps": swaps}
+    records = [metric.record() for metric in metrics]
+    open_indices = [index for index, record in enumerate(records) if "p" not in record]
+    for index, (p, swaps) in zip(
+        open_indices, paired.p_values([metrics[index].pairs for index in open_indices]), strict=True
+    ):
+        records[index] |= {"p": p, "method": RANDOMISATION, "swaps": swaps}
     return records
 
 
@@ -328,26 +338,28 @@ def _in_order(scores: Mapping[str, Scores]) -> list[str]:
 
 
 def _deep_enough(name: str, depth: int) -> bool:
-    _, at, k = name.partition("@")
-    return not at or (
+    _, separator, k = name.partition("@")
+    return not separator or (
         k.isdecimal() and len(k) < 10 and int(k) <= depth
     )  # beyond the longest list, the value would only repeat
 
 
-def _columns(name: str, answers: Sequence[str], ours: Mapping[str, Scores], others: Mapping[str, Scores]) -> "Floats":
+def _columns(
+    name: str, answers: Sequence[str], own_scores: Mapping[str, Scores], other_scores: Mapping[str, Scores]
+) -> "Floats":
     """Sums of scores and counts of items (answers x 2); an answer that is missing has the items of the other side.
 
     Pooled metrics, and means over answers (not questions), have no item there.
     """
     import numpy as np
 
-    nothing = (0.0, 0.0)
-    counts = name not in _POOLED and not name.startswith("liu_") and not name.endswith("_strict")
+    no_items = (0.0, 0.0)
+    counts = name not in _MICRO_AVERAGES and not name.startswith("liu_") and not name.endswith("_strict")
     return np.array(
         [
-            ours[answer].get(name, nothing)
-            if answer in ours
-            else (0.0, others[answer].get(name, nothing)[1] if counts else 0.0)
+            own_scores[answer].get(name, no_items)
+            if answer in own_scores
+            else (0.0, other_scores[answer].get(name, no_items)[1] if counts else 0.0)
             for answer in answers
         ]
     )
@@ -373,15 +385,16 @@ def compare_judgements(
             f"{name_a} was judged by {a.judge!r}, {name_b} by {b.judge!r}; score both with one judge to compare"
         )
     for answer in sorted(a.texts.keys() & b.texts.keys()):
-        ours, theirs = a.texts[answer], b.texts[answer]
-        known = "" not in (ours, theirs) and answer not in (ours, theirs)  # the id stands for a text that is not known
-        if known and _folded(ours) != _folded(theirs):
+        a_text, b_text = a.texts[answer], b.texts[answer]
+        # The id stands for a text that is not known.
+        has_texts = "" not in (a_text, b_text) and answer not in (a_text, b_text)
+        if has_texts and _fold(a_text) != _fold(b_text):
             raise UserError(
-                f"answer {answer!r}: its question is {ours[:60]!r} in {name_a}, {theirs[:60]!r} in {name_b}; "
+                f"answer {answer!r}: its question is {a_text[:60]!r} in {name_a}, {b_text[:60]!r} in {name_b}; "
                 "do they belong together?"
             )
-    matched = _same_question(a, b)
-    b = _renamed(b, matched)
+    id_matches = _same_question(a, b)
+    b = _rename_answers(b, id_matches)
     if not a.outcomes.keys() & b.outcomes.keys():
         raise UserError(
             f"{name_a} and {name_b} have no answer in common: neither an id (such as {min(a.outcomes)!r} and "
@@ -389,30 +402,30 @@ def compare_judgements(
             "questions (--questions)"
         )
     scores = (a.scores, b.scores) if a.scores and b.scores else ({}, {})
-    depth, asked = max(a.depth, b.depth), (a.asked, b.asked)
-    result = compare(a.outcomes, b.outcomes, scores, depth=depth, metrics=metrics, asked=asked)
-    alone = (a.outcomes.keys() - b.outcomes.keys(), b.outcomes.keys() - a.outcomes.keys())
+    depth, question_keys = max(a.depth, b.depth), (a.question_keys, b.question_keys)
+    result = compare(a.outcomes, b.outcomes, scores, depth=depth, metrics=metrics, question_keys=question_keys)
+    ids_of_sides = (a.outcomes.keys() - b.outcomes.keys(), b.outcomes.keys() - a.outcomes.keys())
     warnings = [
         f"{'1 answer is' if len(ids) == 1 else f'{len(ids):,} answers are'} only in {Path(name).name} (such as "
         f"{min(ids)!r}) and counted as not attributable in the other"
-        for ids, name in zip(alone, (name_a, name_b), strict=True)
+        for ids, name in zip(ids_of_sides, (name_a, name_b), strict=True)
         if ids
     ]
     notes = []
-    if matched:
-        theirs, ours = next(iter(matched.items()))
+    if id_matches:
+        id_b, id_a = next(iter(id_matches.items()))
         notes.append(
-            f"ids differ: {'1 answer was' if len(matched) == 1 else f'{len(matched):,} answers were'} matched by the "
-            f"text of the question (such as {ours!r} in A and {theirs!r} in B)"
+            f"ids differ: {'1 answer was' if len(id_matches) == 1 else f'{len(id_matches):,} answers were'} matched by "
+            f"the text of the question (such as {id_a!r} in A and {id_b!r} in B)"
         )
-    for one, name in ((a, name_a), (b, name_b)):
-        if not one.scores:
+    for judgements, name in ((a, name_a), (b, name_b)):
+        if not judgements.scores:
             notes.append(f"{Path(name).name} has no scores of other metrics; score it again with this version")
     notes += _notes(result)
-    return {"judge": a.judge, **result, "matched_by_text": len(matched), "warnings": warnings, "notes": notes}
+    return {"judge": a.judge, **result, "matched_by_text": len(id_matches), "warnings": warnings, "notes": notes}
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
@@ -421,42 +434,42 @@ def _same_question(a: Judgements, b: Judgements) -> dict[str, str]:
 
     That is: each side has one answer to the question, so that nobody has to guess which answers belong together.
     """
-    ours, theirs = ({answer: _folded(text) for answer, text in side.texts.items()} for side in (a, b))
-    times = [Counter(side.values()) for side in (ours, theirs)]
-    by_text = {text: answer for answer, text in ours.items() if text and answer not in b.outcomes}
+    a_texts, b_texts = ({answer: _fold(text) for answer, text in side.texts.items()} for side in (a, b))
+    counters = [Counter(side.values()) for side in (a_texts, b_texts)]
+    by_text = {text: answer for answer, text in a_texts.items() if text and answer not in b.outcomes}
     return {
         answer: by_text[text]
-        for answer, text in sorted(theirs.items())
-        if text in by_text and answer not in a.outcomes and all(counted[text] == 1 for counted in times)
+        for answer, text in sorted(b_texts.items())
+        if text in by_text and answer not in a.outcomes and all(counts[text] == 1 for counts in counters)
     }
 
 
-def _renamed(one: Judgements, ids: Mapping[str, str]) -> Judgements:
+def _rename_answers(judgements: Judgements, ids: Mapping[str, str]) -> Judgements:
     """Return the judgements with other ids of answers."""
 
-    def named(by_id: Mapping[str, _T]) -> dict[str, _T]:
+    def rename_keys(by_id: Mapping[str, _T]) -> dict[str, _T]:
         return {ids.get(answer, answer): value for answer, value in by_id.items()}
 
     return replace(
-        one,
-        outcomes=named(one.outcomes),
-        scores=named(one.scores),
-        asked=named(one.asked),
-        texts=named(one.texts),
+        judgements,
+        outcomes=rename_keys(judgements.outcomes),
+        scores=rename_keys(judgements.scores),
+        question_keys=rename_keys(judgements.question_keys),
+        texts=rename_keys(judgements.texts),
     )
 
 
 def _notes(result: Mapping[str, Any]) -> Iterable[str]:
     """What a reader of the table needs to know: on which questions a metric is, and where interval and test differ."""
     partly: dict[tuple[int, int, int], list[str]] = {}
-    for name, one in result["metrics"].items():
-        counts = one["n"], one["own"]["a"]["n"], one["own"]["b"]["n"]
+    for name, record in result["metrics"].items():
+        counts = record["n"], record["own"]["a"]["n"], record["own"]["b"]["n"]
         if len(set(counts)) > 1:
             partly.setdefault(counts, []).append(name)
-    for (n, ours, theirs), names in partly.items():
+    for (n, n_a, n_b), names in partly.items():
         yield (
-            f"{', '.join(names)}: over the {n:,} questions in which both have a value (A has one in {ours:,}, "
-            f"B in {theirs:,}); see `own` in the JSON for the values over each system's own questions"
+            f"{', '.join(names)}: over the {n:,} questions in which both have a value (A has one in {n_a:,}, "
+            f"B in {n_b:,}); see `own` in the JSON for the values over each system's own questions"
         )
     if result["no_common"]:
         yield f"{', '.join(result['no_common'])}: not compared, because no question has a value in both"
@@ -468,10 +481,10 @@ CONTRADICTION = "the interval and p disagree on whether there is a difference; t
 _LEVEL = 0.05
 
 
-def contradictions(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def contradictions(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the names of the differences whose `interval95` leaves out 0 though p is 0.05 or more, or the reverse."""
     return [
         name
-        for name, one in found.items()
-        if (one["p"] < _LEVEL) != (not one["interval95"][0] <= 0 <= one["interval95"][1])
+        for name, record in records.items()
+        if (record["p"] < _LEVEL) != (not record["interval95"][0] <= 0 <= record["interval95"][1])
     ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from autoais.base.text.words import words
 
-_BETWEEN = "\0"  # separates sources, so that no fragment spans two
+_SEPARATOR = "\0"  # separates sources, so that no fragment spans two
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +38,22 @@ def fragments(tokens: Sequence[str], sources: Iterable[Sequence[str]]) -> Extrac
     """
     codes: dict[str, str] = {}
 
-    def coded(listed: Sequence[str]) -> str:
+    def encode(sequence: Sequence[str]) -> str:
         # One character a token, so that Python's search for strings finds runs of tokens. Code 0 separates sources.
-        return "".join(codes.setdefault(token, chr(len(codes) + 1)) for token in listed)
+        return "".join(codes.setdefault(token, chr(len(codes) + 1)) for token in sequence)
 
-    there = _BETWEEN.join(coded(source) for source in sources)
-    found, at, text = [], 0, coded(tokens)
-    while at < len(text):
-        length, place = 0, 0
-        while at + length < len(text):
-            place = there.find(text[at : at + length + 1], place)  # a longer run cannot start before a shorter one
-            if place < 0:
+    haystack = _SEPARATOR.join(encode(source) for source in sources)
+    lengths, position, text = [], 0, encode(tokens)
+    while position < len(text):
+        length, match_start = 0, 0
+        while position + length < len(text):
+            match_start = haystack.find(
+                text[position : position + length + 1], match_start
+            )  # a longer run cannot start before a shorter one
+            if match_start < 0:
                 break
             length += 1
         if length:
-            found.append(length)
-        at += max(length, 1)
-    return Extractive(tuple(found), len(text))
+            lengths.append(length)
+        position += max(length, 1)
+    return Extractive(tuple(lengths), len(text))

@@ -3,8 +3,8 @@
 from autoais.metrics.claims import JudgedClaim, all_yes
 
 
-def attributable(judged: JudgedClaim) -> bool | None:
+def attributable(claim: JudgedClaim) -> bool | None:
     """Return whether every citation supports the sentence by itself; False if none is cited or one is unresolved."""
-    if judged.claim.unresolved:
+    if claim.claim.unresolved:
         return False
-    return all_yes(judgement.verdict.ais for judgement in judged.alone)
+    return all_yes(judgement.verdict.ais for judgement in claim.per_citation)

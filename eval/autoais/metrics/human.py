@@ -47,7 +47,7 @@ class HumanSummary:
         answer = item.answer
         if answer is None:
             return
-        question = number_of(item.asked)
+        question = number_of(item.question_key)
         self.quotes[question] = max(self.quotes.get(question, 0), len(answer.passages))
         self.answers += 1
         self.citations += sum(len(sentence.cites) for sentence in answer.sentences)
@@ -91,7 +91,7 @@ class HumanSummary:
         if sentence.attributable is not None and (any(texts) or not texts):
             self.agreement["sentences"].append((sentence.attributable, claim.union.verdict.ais))
         # `alone` is empty if single citations were not judged.
-        for cited, text, alone in zip(sentence.cites, texts, claim.alone, strict=False):
+        for cited, text, alone in zip(sentence.cites, texts, claim.per_citation, strict=False):
             level = sentence.support.get(cited)
             if level is not None and text:
                 self.agreement["citations"].append((level is Support.FULL, alone.verdict.ais))
@@ -103,8 +103,8 @@ class HumanSummary:
         labels |= {f"{level}_support": _labels(tally.rate()) for level, tally in self.support.items()}
         metrics: dict[str, Any] = {}
         if len(self.liu.recall):
-            metrics = {f"liu_{name}": ratio.record() for name, ratio in self.liu.pooled().items()}
-            metrics |= {f"liu_{name}_averaged": ratio.record() for name, ratio in self.liu.averaged().items()}
+            metrics = {f"liu_{name}": ratio.record() for name, ratio in self.liu.micro_average().items()}
+            metrics |= {f"liu_{name}_averaged": ratio.record() for name, ratio in self.liu.macro_average().items()}
         for name, given in self.ratings.items():
             if given:
                 metrics[name] = Mean.of(*map(list, zip(*given, strict=True)), low=1.0, high=5.0).record()

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Interval = tuple[float, float]
 
 Z95 = 1.959963984540054  # two-sided 95 % quantile of the standard normal
-_LEAST_DF = 3.0  # fewer degrees of freedom cannot be told from a sample; chosen by the simulation
-_NOTHING = 1e-12  # rounding errors are smaller
+_MIN_DEGREES_OF_FREEDOM = 3.0  # fewer degrees of freedom cannot be told from a sample; chosen by the simulation
+_EPSILON = 1e-12  # rounding errors are smaller
 
 
 def clopper_pearson(successes: float, n: float) -> Interval:
@@ -65,7 +65,7 @@ class Estimate:
     @property
     def varies(self) -> bool:
         """Whether questions differ; if none does, the parts say nothing of the error."""
-        return math.sqrt(math.fsum(self.parts**2)) >= _NOTHING
+        return math.sqrt(math.fsum(self.parts**2)) >= _EPSILON
 
     @property
     def interval(self) -> Interval:
@@ -76,16 +76,16 @@ class Estimate:
         low, high = self.low + span * low, self.low + span * high
         if not any(self.arms):
             return low, high
-        below, above = (
+        lower_arm, upper_arm = (
             math.sqrt(end**2 + arm) for end, arm in zip((self.value - low, high - self.value), self.arms, strict=True)
         )
-        return max(self.value - below, self.low), min(self.value + above, self.high)
+        return max(self.value - lower_arm, self.low), min(self.value + upper_arm, self.high)
 
-    def squared_arms(self, slope: float) -> tuple[float, float]:
+    def arm_squares(self, slope: float) -> tuple[float, float]:
         """Return the squared distances of the ends of the interval from the value, of slope times the estimate."""
         low, high = self.interval
-        below, above = (slope * (self.value - low)) ** 2, (slope * (high - self.value)) ** 2
-        return (below, above) if slope >= 0 else (above, below)
+        lower_square, upper_square = (slope * (self.value - low)) ** 2, (slope * (high - self.value)) ** 2
+        return (lower_square, upper_square) if slope >= 0 else (upper_square, lower_square)
 
     def _by_variance(self, p: float, span: float) -> Interval:
         import numpy as np
@@ -93,13 +93,13 @@ class Estimate:
 
         squares = np.sort((self.parts / span) ** 2)  # sorted: the order of the questions must not matter
         total = float(squares.sum())
-        if self.n < 2 or math.sqrt(total) < _NOTHING or not _NOTHING < p < 1 - _NOTHING:
+        if self.n < 2 or math.sqrt(total) < _EPSILON or not _EPSILON < p < 1 - _EPSILON:
             # All questions agree. The share of others, of which none was seen, may be up to `unseen`.
-            unseen = clopper_pearson(0, self.size)[1]
-            return p * (1 - unseen), p + (1 - p) * unseen
+            max_share = clopper_pearson(0, self.size)[1]
+            return p * (1 - max_share), p + (1 - p) * max_share
         spread = float((squares**2).sum()) - total**2 / self.n
         df = 2 * total**2 / spread if spread > 0 else math.inf
-        t = float(stdtrit(min(max(df, _LEAST_DF), self.n - 1), 0.975))
+        t = float(stdtrit(min(max(df, _MIN_DEGREES_OF_FREEDOM), self.n - 1), 0.975))
         effective = p * (1 - p) / (total * self.n / (self.n - 1)) * (Z95 / t) ** 2
         return clopper_pearson(p * effective, effective)
 
@@ -109,7 +109,7 @@ def number_of(question: str) -> int:
     return int.from_bytes(blake2b(question.encode("utf-8", "surrogatepass"), digest_size=7).digest())
 
 
-def together(a: "Numbers", b: "Numbers") -> "Numbers":
+def connected_groups(a: "Numbers", b: "Numbers") -> "Numbers":
     """Number the items from 0: two have one number if they share their `a` or their `b`, directly or by others."""
     import numpy as np
     from scipy.sparse import coo_array
@@ -117,9 +117,9 @@ def together(a: "Numbers", b: "Numbers") -> "Numbers":
 
     if not len(a):
         return a
-    known, places = np.unique(np.concatenate([a, b]), return_inverse=True)
-    ends = places[: len(a)], places[len(a) :]
-    links = coo_array((np.ones(len(a), np.int8), ends), shape=(len(known), len(known)))
+    keys, codes = np.unique(np.concatenate([a, b]), return_inverse=True)
+    ends = codes[: len(a)], codes[len(a) :]
+    links = coo_array((np.ones(len(a), np.int8), ends), shape=(len(keys), len(keys)))
     return np.asarray(connected_components(links, directed=False)[1][ends[0]], dtype=np.int64)
 
 
@@ -132,19 +132,19 @@ def by_question(questions: "ArrayLike", *columns: "Floats") -> "list[Floats]":
     """Return the sums of columns over the items of each question; `questions` numbers the question of each item."""
     import numpy as np
 
-    _, places = np.unique(questions, return_inverse=True)
-    return [np.bincount(places, column).astype(np.float64) for column in columns]
+    _, codes = np.unique(questions, return_inverse=True)
+    return [np.bincount(codes, column).astype(np.float64) for column in columns]
 
 
-def ratio(gained: "Floats", items: "Floats") -> Estimate | None:
+def ratio(score_sums: "Floats", items: "Floats") -> Estimate | None:
     """Return the ratio of two sums over questions, 0 to 1; None if the second is 0."""
     total = math.fsum(items)
     if total <= 0:
         return None
-    value, counted = math.fsum(gained) / total, items > 0
-    exact = bool((items[counted] == items.max()).all() and ((gained == 0) | (gained == items)).all())
+    value, has_items = math.fsum(score_sums) / total, items > 0
+    exact = bool((items[has_items] == items.max()).all() and ((score_sums == 0) | (score_sums == items)).all())
     size = total**2 / math.fsum(items**2)
-    return Estimate(value, (gained - value * items) / total, int(counted.sum()), size, exact=exact)
+    return Estimate(value, (score_sums - value * items) / total, int(has_items.sum()), size, exact=exact)
 
 
 def mean(values: "Floats", low: float = 0.0, high: float = 1.0) -> Estimate:
@@ -154,23 +154,23 @@ def mean(values: "Floats", low: float = 0.0, high: float = 1.0) -> Estimate:
     return Estimate(value, (values - value) / n, n, n, low, high, exact)
 
 
-def combined(value: float, *terms: tuple[float, Estimate], low: float = 0.0, high: float = 1.0) -> Estimate:
+def combine(value: float, *terms: tuple[float, Estimate], low: float = 0.0, high: float = 1.0) -> Estimate:
     """Return a function of estimates over the same questions (delta method): `terms` are its slopes and arguments.
 
     A term in which no question differs has no variance, and may still be wrong: the arms of its own interval are added
     in quadrature, if the others have a variance (Zou and Donner 2008, Statistics in Medicine 27:1693).
     """
-    parts = sum((slope * one.parts for slope, one in terms[1:]), terms[0][0] * terms[0][1].parts)
-    n, size = max(one.n for _, one in terms), min(one.size for _, one in terms)
-    added = [one.squared_arms(slope) for slope, one in terms if not one.varies]
-    for slope, one in terms:
-        if one.varies:  # it may have arms of its own terms
-            below, above = one.arms if slope >= 0 else one.arms[::-1]
-            added.append((slope**2 * below, slope**2 * above))
-    found = Estimate(value, parts, n, size, low, high)
-    if not found.varies:
-        return found
-    return replace(found, arms=(sum(below for below, _ in added), sum(above for _, above in added)))
+    parts = sum((slope * estimate.parts for slope, estimate in terms[1:]), terms[0][0] * terms[0][1].parts)
+    n, size = max(estimate.n for _, estimate in terms), min(estimate.size for _, estimate in terms)
+    arms = [estimate.arm_squares(slope) for slope, estimate in terms if not estimate.varies]
+    for slope, estimate in terms:
+        if estimate.varies:  # it may have arms of its own terms
+            lower, upper = estimate.arms if slope >= 0 else estimate.arms[::-1]
+            arms.append((slope**2 * lower, slope**2 * upper))
+    combination = Estimate(value, parts, n, size, low, high)
+    if not combination.varies:
+        return combination
+    return replace(combination, arms=(sum(lower for lower, _ in arms), sum(upper for _, upper in arms)))
 
 
 def harmonic_mean(a: Estimate | None, b: Estimate | None) -> Estimate | None:
@@ -185,14 +185,14 @@ def harmonic_mean(a: Estimate | None, b: Estimate | None) -> Estimate | None:
     if a.value == b.value and np.array_equal(a.parts, b.parts):
         return a
     if not a.value + b.value:
-        return combined(0.0, (0.0, a), (0.0, b))
+        return combine(0.0, (0.0, a), (0.0, b))
     share = a.value / (a.value + b.value)
-    return combined(2 * a.value * b.value / (a.value + b.value), (2 * (1 - share) ** 2, a), (2 * share**2, b))
+    return combine(2 * a.value * b.value / (a.value + b.value), (2 * (1 - share) ** 2, a), (2 * share**2, b))
 
 
 def difference(a: Estimate, b: Estimate) -> Estimate:
     """Return a - b, over the same questions in the same order; both are between 0 and 1."""
-    return combined(a.value - b.value, (1.0, a), (-1.0, b), low=-1.0, high=1.0)
+    return combine(a.value - b.value, (1.0, a), (-1.0, b), low=-1.0, high=1.0)
 
 
 def average(estimates: Sequence[Estimate]) -> Interval:
@@ -201,8 +201,9 @@ def average(estimates: Sequence[Estimate]) -> Interval:
     The arms of their own intervals are added in quadrature (MOVER; Zou and Donner 2008, Statistics in Medicine
     27:1693), so that a set without a variance adds its error too.
     """
-    value, k = math.fsum(one.value for one in estimates) / len(estimates), len(estimates)
-    below, above = (
-        math.sqrt(math.fsum(arms)) for arms in zip(*(one.squared_arms(1 / k) for one in estimates), strict=True)
+    value, k = math.fsum(estimate.value for estimate in estimates) / len(estimates), len(estimates)
+    lower_arm, upper_arm = (
+        math.sqrt(math.fsum(arms))
+        for arms in zip(*(estimate.arm_squares(1 / k) for estimate in estimates), strict=True)
     )
-    return value - below, value + above
+    return value - lower_arm, value + upper_arm

@@ -15,7 +15,7 @@ class Statement:
     Only statements worth verifying (about the external world) count.
     """
 
-    supported: bool | None
+    is_supported: bool | None
     citations: tuple[Support | None, ...] = ()
     worthy: bool = True
 
@@ -26,10 +26,10 @@ def precise(statement: Statement) -> Iterator[bool | None]:
     for level in levels:
         if level != Support.PARTIAL:
             yield None if level is None else level == Support.FULL
-        elif Support.FULL in levels or statement.supported is False:
+        elif Support.FULL in levels or statement.is_supported is False:
             yield False
         else:  # an undecided one may be full
-            yield None if statement.supported is None or None in levels else True
+            yield None if statement.is_supported is None or None in levels else True
 
 
 def add(
@@ -37,17 +37,18 @@ def add(
 ) -> None:
     """Add one response; `unresolved` markers are citations without support.
 
-    Read the result with `scores.pooled()` and `scores.averaged()`; which of them the paper reports is unknown.
+    Read the result with `scores.micro_average()` and `scores.macro_average()`; which of them the paper reports is
+    unknown.
     """
     worthy = [statement for statement in response if statement.worthy]
     scores.add(
-        [statement.supported for statement in worthy],
+        [statement.is_supported for statement in worthy],
         [outcome for statement in worthy for outcome in precise(statement)] + [False] * unresolved,
         question,
     )
 
 
-def judged_statement(judged: JudgedClaim, *, worthy: bool = True) -> Statement:
+def as_statement(claim: JudgedClaim, *, worthy: bool = True) -> Statement:
     """Return a judged claim as a statement; unresolved markers give no support."""
-    levels = [judgement.verdict.support for judgement in judged.alone]
-    return Statement(judged.union.verdict.ais, (*levels, *[Support.NONE] * judged.claim.unresolved), worthy)
+    levels = [judgement.verdict.support for judgement in claim.per_citation]
+    return Statement(claim.union.verdict.ais, (*levels, *[Support.NONE] * claim.claim.unresolved), worthy)

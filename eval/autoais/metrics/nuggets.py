@@ -20,26 +20,26 @@ def _token() -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])-{{1,2}}(?=\w){word}|{word}")
 
 
-def nuggets_found(text: str, nuggets: Nuggets) -> list[bool]:
+def find_nuggets(text: str, nuggets: Nuggets) -> list[bool]:
     """Say of each nugget whether the text contains one of its phrases, as whole words, without case and punctuation."""
-    there, plain = _padded(text), normalize("NFC", text).casefold()
-    return [any(_in(phrase, there, plain) for phrase in phrases) for phrases in nuggets]
+    haystack, plain = _pad_words(text), normalize("NFC", text).casefold()
+    return [any(_in(phrase, haystack, plain) for phrase in phrases) for phrases in nuggets]
 
 
-def first_words(text: str, most: int) -> str:
-    """The text up to its word number `most`, with its white space."""
+def first_words(text: str, limit: int) -> str:
+    """The text up to its word number `limit`, with its white space."""
     end = None
     for number, word in enumerate(re.finditer(r"\S+", text), 1):
-        if number > most:
+        if number > limit:
             break
         end = word.end()
     return text[:end] if end is not None else ""
 
 
-def _in(phrase: str, there: str, plain: str) -> bool:
-    needle = _padded(phrase)
-    return needle in there if needle.strip() else bool(phrase) and normalize("NFC", phrase).casefold() in plain
+def _in(phrase: str, haystack: str, plain: str) -> bool:
+    needle = _pad_words(phrase)
+    return needle in haystack if needle.strip() else bool(phrase) and normalize("NFC", phrase).casefold() in plain
 
 
-def _padded(text: str) -> str:
+def _pad_words(text: str) -> str:
     return f" {' '.join(_token().findall(normalize('NFC', text).casefold()))} "

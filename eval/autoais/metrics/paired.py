@@ -22,8 +22,8 @@ _SEED = 0
 _EXACT = 13  # questions with a difference: up to 2^13 swaps are all done
 _BLOCK = 250  # swaps at once: bounds memory
 _TIE = 1e-9  # differences this close are equal
-_NOTHING = 1e-10  # a variance below this share of its terms is 0 but for rounding
-_SAME = 1e-6  # relative; standardised differences this close are equal
+_EPSILON = 1e-10  # a variance below this share of its terms is 0 but for rounding
+_RELATIVE_TIE = 1e-6  # relative; standardised differences this close are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ def both_sides(a: "Floats", b: "Floats") -> "tuple[Floats, Floats]":
     """
     import numpy as np
 
-    there = np.repeat((a[:, 1::2] > 0) & (b[:, 1::2] > 0), 2, axis=1)
-    return np.where(there, a, 0.0), np.where(there, b, 0.0)
+    has_items = np.repeat((a[:, 1::2] > 0) & (b[:, 1::2] > 0), 2, axis=1)
+    return np.where(has_items, a, 0.0), np.where(has_items, b, 0.0)
 
 
 def p_values(tests: "Sequence[Pairs]") -> "list[tuple[float, int | None]]":
@@ -60,34 +60,36 @@ def p_values(tests: "Sequence[Pairs]") -> "list[tuple[float, int | None]]":
     """
     import numpy as np
 
-    found: list[tuple[float, int | None]] = [(1.0, None)] * len(tests)
+    results: list[tuple[float, int | None]] = [(1.0, None)] * len(tests)
     random: dict[int, list[int]] = {}
     for number, test in enumerate(tests):
         differ = np.abs(test.b - test.a).max(axis=1) > _TIE
         if (n := int(differ.sum())) <= _EXACT:
             swaps = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-            one = _Test(test)
-            found[number] = float(one.extreme(swaps @ one.changes[differ]).mean()), None
+            swap_test = _Test(test)
+            results[number] = float(swap_test.extreme(swaps @ swap_test.changes[differ]).mean()), None
         else:
             random.setdefault(len(test.a), []).append(number)
     for n, numbers in random.items():
         rng, counts = np.random.default_rng(_SEED), [1] * len(numbers)
-        listed = [_Test(tests[number]) for number in numbers]
-        changes = np.concatenate([one.changes for one in listed], axis=1)
-        ends = np.cumsum([one.changes.shape[1] for one in listed])
+        swap_tests = [_Test(tests[number]) for number in numbers]
+        changes = np.concatenate([swap_test.changes for swap_test in swap_tests], axis=1)
+        ends = np.cumsum([swap_test.changes.shape[1] for swap_test in swap_tests])
         for _ in range(SWAPS // _BLOCK):
-            moved = rng.integers(0, 2, (_BLOCK, n), dtype=np.int8).astype(np.float64) @ changes
-            for place, (one, part) in enumerate(zip(listed, np.split(moved, ends[:-1], axis=1), strict=True)):
-                counts[place] += int(one.extreme(part).sum())
-        for place, number in enumerate(numbers):
-            found[number] = counts[place] / (SWAPS + 1), SWAPS
-    return found
+            shifts = rng.integers(0, 2, (_BLOCK, n), dtype=np.int8).astype(np.float64) @ changes
+            for index, (swap_test, part) in enumerate(
+                zip(swap_tests, np.split(shifts, ends[:-1], axis=1), strict=True)
+            ):
+                counts[index] += int(swap_test.extreme(part).sum())
+        for index, number in enumerate(numbers):
+            results[number] = counts[index] / (SWAPS + 1), SWAPS
+    return results
 
 
-def _products(one: "Floats", other: "Floats") -> "Floats":
+def _products(first: "Floats", second: "Floats") -> "Floats":
     """The products of each column of one with each of the other (questions x columns^2)."""
-    found: Floats = (one[:, :, None] * other[:, None, :]).reshape(len(one), -1)
-    return found
+    products: Floats = (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
+    return products
 
 
 def _changes(test: Pairs) -> "Floats":
@@ -110,36 +112,36 @@ class _Test:
         self._squares = _products(a, a).sum(axis=0), _products(b, b).sum(axis=0)
         self._both = _products(a, b).sum(axis=0)
         self.changes = _changes(test)
-        self._observed = self._standardised(np.zeros((1, self.changes.shape[1])))[0]
+        self._observed = self._standardise(np.zeros((1, self.changes.shape[1])))[0]
 
-    def extreme(self, moved: "Floats") -> "NDArray[np.bool_]":
-        """Whether each swap gives a difference as large as the observed one; `moved` is what it adds (`_changes`)."""
-        found: NDArray[np.bool_] = ~(self._standardised(moved) < self._observed * (1 - _SAME))
-        return found  # an undefined value counts as extreme
+    def extreme(self, shifts: "Floats") -> "NDArray[np.bool_]":
+        """Whether each swap gives a difference as large as the observed one; `shifts` is what it adds (`_changes`)."""
+        is_extreme: NDArray[np.bool_] = ~(self._standardise(shifts) < self._observed * (1 - _RELATIVE_TIE))
+        return is_extreme  # an undefined value counts as extreme
 
-    def _standardised(self, moved: "Floats") -> "Floats":
+    def _standardise(self, shifts: "Floats") -> "Floats":
         """The absolute difference after each swap, divided by its standard error; infinite if that is 0."""
         import numpy as np
 
-        sums, squares, products = np.split(moved, [self._columns, self._columns + self._columns**2], axis=1)
-        ours, slope = self._statistic(self._ours + sums)
-        theirs, other_slope = self._statistic(self._theirs - sums)
-        own = _weighed(slope, self._squares[0] + squares, slope)
-        own += _weighed(other_slope, self._squares[1] - squares, other_slope)
-        variance = own - 2 * _weighed(slope, self._both + products, other_slope)
-        difference = np.abs(ours - theirs)
-        error = np.sqrt(np.where(variance > _NOTHING * own, variance, 0.0))
-        found: Floats = np.divide(difference, error, out=np.full_like(difference, np.inf), where=error > 0)
-        return np.where(difference <= _TIE, 0.0, np.where(np.isnan(difference), np.nan, found))
+        sums, squares, products = np.split(shifts, [self._columns, self._columns + self._columns**2], axis=1)
+        a_value, slope = self._statistic(self._ours + sums)
+        b_value, other_slope = self._statistic(self._theirs - sums)
+        own_variance = _weigh(slope, self._squares[0] + squares, slope)
+        own_variance += _weigh(other_slope, self._squares[1] - squares, other_slope)
+        variance = own_variance - 2 * _weigh(slope, self._both + products, other_slope)
+        difference = np.abs(a_value - b_value)
+        error = np.sqrt(np.where(variance > _EPSILON * own_variance, variance, 0.0))
+        ratio: Floats = np.divide(difference, error, out=np.full_like(difference, np.inf), where=error > 0)
+        return np.where(difference <= _TIE, 0.0, np.where(np.isnan(difference), np.nan, ratio))
 
 
-def _weighed(slope: "Floats", products: "Floats", other: "Floats") -> "Floats":
+def _weigh(slope: "Floats", products: "Floats", other: "Floats") -> "Floats":
     """The products of each draw (draws x columns^2), weighed with the slopes of their columns."""
     import numpy as np
 
     square = products.reshape(len(products), slope.shape[1], other.shape[1])
-    found: Floats = np.matmul(slope[:, None, :], np.matmul(square, other[:, :, None]))[:, 0, 0]
-    return found
+    quadratic_form: Floats = np.matmul(slope[:, None, :], np.matmul(square, other[:, :, None]))[:, 0, 0]
+    return quadratic_form
 
 
 def first_sum(sums: "Floats") -> "tuple[Floats, Floats]":
@@ -153,8 +155,8 @@ def ratio_of_sums(sums: "Floats") -> "tuple[Floats, Floats]":
     """Return the first column divided by the second, NaN where that is 0, and its slopes."""
     import numpy as np
 
-    undefined = np.full(len(sums), np.nan)
-    inverse = np.divide(1.0, sums[:, 1], out=undefined, where=sums[:, 1] > 0)
+    nan = np.full(len(sums), np.nan)
+    inverse = np.divide(1.0, sums[:, 1], out=nan, where=sums[:, 1] > 0)
     ratio = sums[:, 0] * inverse
     return ratio, np.stack([inverse, -ratio * inverse], axis=1)
 
@@ -167,18 +169,18 @@ def f1_of_sums(sums: "Floats") -> "tuple[Floats, Floats]":
     import numpy as np
 
     (recall, of_recall), (precision, of_precision) = ratio_of_sums(sums[:, :2]), ratio_of_sums(sums[:, 2:])
-    together = recall + precision
-    otherwise = np.where(np.isnan(together), np.nan, 0.0)
-    share = np.divide(recall, together, out=otherwise.copy(), where=together > 0)
+    total = recall + precision
+    otherwise = np.where(np.isnan(total), np.nan, 0.0)
+    share = np.divide(recall, total, out=otherwise.copy(), where=total > 0)
     slopes = np.concatenate([2 * (1 - share)[:, None] ** 2 * of_recall, 2 * share[:, None] ** 2 * of_precision], axis=1)
-    found: Floats = 2 * precision * share
-    return found, slopes
+    f1: Floats = 2 * precision * share
+    return f1, slopes
 
 
 def holm(p: Sequence[float]) -> list[float]:
     """Return the p-values corrected for their number (Holm 1979, Scandinavian Journal of Statistics 6:65)."""
-    corrected, highest = [0.0] * len(p), 0.0
-    for rank, place in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
-        highest = max(highest, min(1.0, p[place] * (len(p) - rank)))
-        corrected[place] = highest
-    return corrected
+    corrected_p, highest = [0.0] * len(p), 0.0
+    for rank, index in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        highest = max(highest, min(1.0, p[index] * (len(p) - rank)))
+        corrected_p[index] = highest
+    return corrected_p

@@ -100,14 +100,14 @@ class Mean:
         data = np.asarray(values, dtype=np.float64)
         low, high = min(low, float(data.min())), max(high, float(data.max()))
         if questions is None:
-            found = intervals.mean(data, low, high)
+            estimate = intervals.mean(data, low, high)
         else:
-            gained, items = intervals.by_question(questions, data - low, np.ones_like(data))
-            share = intervals.ratio(gained / (high - low), items)
+            score_sums, items = intervals.by_question(questions, data - low, np.ones_like(data))
+            share = intervals.ratio(score_sums / (high - low), items)
             assert share is not None  # there are values
-            found = replace(share, value=low + (high - low) * share.value, parts=share.parts * (high - low))
-            found = replace(found, low=low, high=high)
-        return cls(math.fsum(values) / len(values), len(values), found.interval)
+            estimate = replace(share, value=low + (high - low) * share.value, parts=share.parts * (high - low))
+            estimate = replace(estimate, low=low, high=high)
+        return cls(math.fsum(values) / len(values), len(values), estimate.interval)
 
     def record(self) -> dict[str, Any]:
         """Return JSON: value, n, interval95, as fractions."""
@@ -155,92 +155,92 @@ class Tally:
 
         `question` numbers its question; by default it has one of its own.
         """
-        listed = list(values)
-        decided = [value for value in listed if value is not None]
-        self._gained.append(math.fsum(decided))
-        self._decided.append(len(decided))
-        self._all.append(len(listed))
+        scores = list(values)
+        decided_scores = [value for value in scores if value is not None]
+        self._gained.append(math.fsum(decided_scores))
+        self._decided.append(len(decided_scores))
+        self._all.append(len(scores))
         self._question.append(len(self._question) if question is None else question)
 
-    def last(self, empty: float | None = None, *, averaged: bool = False) -> tuple[float, float]:
+    def last(self, empty: float | None = None, *, macro: bool = False) -> tuple[float, float]:
         """Return what the last answer adds to the floor: the sum of its scores (undecided as 0) and its items.
 
-        With `averaged`, its mean score and 1, or `empty` and 1 if it has no items, or nothing if `empty` is None.
+        With `macro`, its mean score and 1, or `empty` and 1 if it has no items, or nothing if `empty` is None.
         """
-        gained, items = self._gained[-1], self._all[-1]
-        if not averaged:
-            return gained, items
-        return (gained / items, 1.0) if items else (0.0, 0.0) if empty is None else (empty, 1.0)
+        score_sum, items = self._gained[-1], self._all[-1]
+        if not macro:
+            return score_sum, items
+        return (score_sum / items, 1.0) if items else (0.0, 0.0) if empty is None else (empty, 1.0)
 
     def rate(self) -> Rate:
         """Return the rate of yes/no items (scores 1 and 0)."""
-        total, decided = int(sum(self._all)), int(sum(self._decided))
-        return Rate(int(sum(self._gained)), total, total - decided, self.estimate())
+        total, n_decided = int(sum(self._all)), int(sum(self._decided))
+        return Rate(int(sum(self._gained)), total, total - n_decided, self.estimate())
 
     def mean(self) -> Mean:
         """Return the mean of one item per answer."""
-        found = self.estimate()
-        return Mean(None if found is None else found.value, int(sum(self._decided)), intervals.interval(found))
+        estimate = self.estimate()
+        return Mean(None if estimate is None else estimate.value, int(sum(self._decided)), intervals.interval(estimate))
 
-    def pooled(self) -> Ratio:
+    def micro_average(self) -> Ratio:
         """Return the mean score over the items of all answers."""
-        gained, decided, total = math.fsum(self._gained), int(sum(self._decided)), int(sum(self._all))
-        found = self.estimate()
+        score_sum, n_decided, total = math.fsum(self._gained), int(sum(self._decided)), int(sum(self._all))
+        estimate = self.estimate()
         return Ratio(
-            gained / decided if decided else None,
-            gained / total if total else None,
-            decided,
+            score_sum / n_decided if n_decided else None,
+            score_sum / total if total else None,
+            n_decided,
             total,
-            total - decided,
-            intervals.interval(found),
-            None if decided else self._missing(),
+            total - n_decided,
+            intervals.interval(estimate),
+            None if n_decided else self._missing(),
         )
 
-    def averaged(self, empty: float | None = None) -> Ratio:
+    def macro_average(self, empty: float | None = None) -> Ratio:
         """Return the mean over answers of their mean scores; n, total and undecided count answers.
 
         An answer without items has the value `empty`, and is left out if that is None. An answer without decided items
         is undecided.
         """
         pairs = list(zip(self._gained, self._all, strict=True))
-        floors = [gained / items if items else empty for gained, items in pairs]
-        known = [value for value in floors if value is not None]
-        values, counted = self._columns(empty, averaged=True)
-        n = int(counted.sum())
-        found = self.estimate(empty, averaged=True)
+        floors = [score_sum / items if items else empty for score_sum, items in pairs]
+        known_floors = [value for value in floors if value is not None]
+        values, weights = self._columns(empty, macro=True)
+        n = int(weights.sum())
+        estimate = self.estimate(empty, macro=True)
         return Ratio(
             math.fsum(values) / n if n else None,
-            math.fsum(known) / len(known) if known else None,
+            math.fsum(known_floors) / len(known_floors) if known_floors else None,
             n,
-            len(known),
-            len(known) - n,
-            intervals.interval(found),
+            len(known_floors),
+            len(known_floors) - n,
+            intervals.interval(estimate),
             None if n else self._missing(),
         )
 
-    def estimate(self, empty: float | None = None, *, averaged: bool = False) -> Estimate | None:
+    def estimate(self, empty: float | None = None, *, macro: bool = False) -> Estimate | None:
         """Return the pooled or the averaged value as an estimate over questions; None if nothing was decided.
 
         Two tallies to which the same answers were added have the same questions in the same order.
         """
         if not self._all:
             return None
-        gained, items = intervals.by_question(self._question, *self._columns(empty, averaged=averaged))
-        return intervals.ratio(gained, items)
+        score_sums, items = intervals.by_question(self._question, *self._columns(empty, macro=macro))
+        return intervals.ratio(score_sums, items)
 
-    def _columns(self, empty: float | None = None, *, averaged: bool = False) -> "tuple[Floats, Floats]":
+    def _columns(self, empty: float | None = None, *, macro: bool = False) -> "tuple[Floats, Floats]":
         """Return two numbers per answer; the ratio of their sums is the pooled or the averaged value."""
         import numpy as np
 
-        gained, decided, total = (np.array(column) for column in (self._gained, self._decided, self._all))
-        if not averaged:
-            return gained, decided
-        values = np.divide(gained, decided, out=np.zeros_like(gained), where=decided > 0)
-        counted = decided > 0
+        score_sums, n_decided, total = (np.array(column) for column in (self._gained, self._decided, self._all))
+        if not macro:
+            return score_sums, n_decided
+        values = np.divide(score_sums, n_decided, out=np.zeros_like(score_sums), where=n_decided > 0)
+        has_value = n_decided > 0
         if empty is not None:
             values[total == 0] = empty
-            counted |= total == 0
-        return values, counted.astype(np.float64)
+            has_value |= total == 0
+        return values, has_value.astype(np.float64)
 
     def _missing(self) -> str:
         return "nothing was decided" if sum(self._all) else f"there are no {self.items}"

@@ -29,7 +29,7 @@ _ANSWER_HIT = "answer_hit"
 _EXAMPLES = "such as nDCG@10, R@100, RR@10, Success@20, AP, P(rel=2)@5, answer_hit@20"
 _COMMON = ("nDCG", "R", "RR", "Success", "AP", "P", _ANSWER_HIT)
 _MEASURE = re.compile(r"(\w+)(?:\(rel=([0-9]{1,4})\))?(?:@([0-9]{1,6}))?")
-_HIGHEST = 1000  # trec_eval keeps a counter for every level of relevance up to the highest
+_MAX_RELEVANCE = 1000  # trec_eval keeps a counter for every level of relevance up to the highest
 _BEIR_HEADER = ["query-id", "corpus-id", "score"]
 _DUMP = re.compile(r"\A[0-9]{4}:(?=[0-9])")
 
@@ -42,7 +42,7 @@ class Run:
     """The rankings of a system: topic -> passage ids, best first, without duplicates."""
 
     tag: str
-    ranked: Mapping[str, Sequence[str]]
+    rankings: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +64,25 @@ def read_run(path: Path) -> Run:
     order it was written in. (trec_eval ignores ranks and puts the higher id first.) Raises `FormatError` for a wrong
     number of columns, a score that is not finite, a rank that is not an integer, or a duplicate id in a topic.
     """
-    found: dict[str, dict[str, tuple[float, int]]] = {}
+    scores: dict[str, dict[str, tuple[float, int]]] = {}
     tag = ""
-    for where, cells in _rows(path):
+    for location, cells in _rows(path):
         if len(cells) != 6:
-            raise FormatError(f"{where}: expected six columns (topic Q0 id rank score tag), found {len(cells)}")
+            raise FormatError(f"{location}: expected six columns (topic Q0 id rank score tag), found {len(cells)}")
         topic, _, identifier, rank, score, tag = cells
-        listed = found.setdefault(topic, {})
-        if identifier in listed:
-            raise FormatError(f"{where}: {identifier!r} occurs twice in the list of topic {topic!r}")
-        listed[identifier] = (-_score(score, where), _whole(rank, "rank", where))
-    if not found:
+        topic_scores = scores.setdefault(topic, {})
+        if identifier in topic_scores:
+            raise FormatError(f"{location}: {identifier!r} occurs twice in the list of topic {topic!r}")
+        topic_scores[identifier] = (-_score(score, location), _whole(rank, "rank", location))
+    if not scores:
         raise UserError(f"{path}: holds no results; write a run with: rag search --questions FILE --run {path}")
-    return Run(tag, {topic: sorted(listed, key=lambda one: (*listed[one], one)) for topic, listed in found.items()})
+    return Run(
+        tag,
+        {
+            topic: sorted(topic_scores, key=lambda passage: (*topic_scores[passage], passage))
+            for topic, topic_scores in scores.items()
+        },
+    )
 
 
 def as_run(run: object) -> Run:
@@ -89,8 +95,8 @@ def as_run(run: object) -> Run:
     if isinstance(run, str | Path):
         return read_run(Path(run))
     scores = _by_topic(run, "run", "score")
-    ranked = {t: sorted(listed, key=lambda i: (-listed[i], i)) for t, listed in scores.items()}
-    return Run("run", ranked)
+    rankings = {t: sorted(topic_scores, key=lambda i: (-topic_scores[i], i)) for t, topic_scores in scores.items()}
+    return Run("run", rankings)
 
 
 def as_qrels(qrels: object) -> Qrels:
@@ -100,41 +106,48 @@ def as_qrels(qrels: object) -> Qrels:
     """
     if isinstance(qrels, str | Path):
         return read_qrels(Path(qrels))
-    judged = _by_topic(qrels, "qrels", "relevance")
-    for topic, listed in judged.items():
-        for identifier, value in listed.items():
-            if value != int(value) or value > _HIGHEST:
-                wanted = f"expected an integer up to {_HIGHEST:,}"
-                raise UsageError(f"qrels: the relevance of {identifier!r} for topic {topic!r} is {value:g}; {wanted}")
-    return {topic: {i: max(int(value), 0) for i, value in listed.items()} for topic, listed in judged.items()}
+    relevances = _by_topic(qrels, "qrels", "relevance")
+    for topic, topic_relevances in relevances.items():
+        for identifier, value in topic_relevances.items():
+            if value != int(value) or value > _MAX_RELEVANCE:
+                expectation = f"expected an integer up to {_MAX_RELEVANCE:,}"
+                raise UsageError(
+                    f"qrels: the relevance of {identifier!r} for topic {topic!r} is {value:g}; {expectation}"
+                )
+    return {
+        topic: {i: max(int(value), 0) for i, value in topic_relevances.items()}
+        for topic, topic_relevances in relevances.items()
+    }
 
 
-def _by_topic(rows: object, what: str, number: str) -> dict[str, dict[str, float]]:
+def _by_topic(rows: object, argument: str, number: str) -> dict[str, dict[str, float]]:
     """Return topic -> passage id -> number, from a dict of dicts or from tuples whose first three items are these."""
-    wanted = (
-        f"{what} should be a file, a dict (topic -> passage id -> {number}) or tuples (topic, passage id, {number})"
+    expectation = (
+        f"{argument} should be a file, a dict (topic -> passage id -> {number}) or tuples (topic, passage id, {number})"
     )
-    found: dict[str, dict[str, float]] = {}
+    numbers: dict[str, dict[str, float]] = {}
     try:
         if isinstance(rows, Mapping):
-            triples: Any = ((topic, i, value) for topic, listed in rows.items() for i, value in listed.items())
+            triples: Any = (
+                (topic, i, value) for topic, topic_numbers in rows.items() for i, value in topic_numbers.items()
+            )
         else:
             triples = map(_triple, rows)  # type: ignore[call-overload]
         for topic, identifier, value in triples:
             right = isinstance(topic, str) and isinstance(identifier, str) and isinstance(value, Real)
             if not right or not math.isfinite(value):
-                raise UsageError(f"{what}: {(topic, identifier, value)!r}; {wanted}")
-            listed = found.setdefault(topic, {})
-            if identifier in listed:
-                raise UsageError(f"{what}: {identifier!r} occurs twice for topic {topic!r}")
-            listed[identifier] = float(value)
+                raise UsageError(f"{argument}: {(topic, identifier, value)!r}; {expectation}")
+            topic_numbers = numbers.setdefault(topic, {})
+            if identifier in topic_numbers:
+                raise UsageError(f"{argument}: {identifier!r} occurs twice for topic {topic!r}")
+            topic_numbers[identifier] = float(value)
         for topic in rows if isinstance(rows, Mapping) else ():
-            found.setdefault(topic, {})
+            numbers.setdefault(topic, {})
     except (TypeError, ValueError, AttributeError) as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"{wanted}, found {type(rows).__name__}") from error
-    return found
+        raise UsageError(f"{expectation}, found {type(rows).__name__}") from error
+    return numbers
 
 
 def _triple(row: Iterable[object]) -> tuple[object, ...]:
@@ -151,34 +164,34 @@ def read_qrels(path: Path) -> Qrels:
     """
     if holds_questions(path):
         qrels: dict[str, dict[str, int]] = {q.id: dict.fromkeys(q.gold, 1) for q in read_questions(path)}
-        wanting = "none of its questions has gold passages"
+        problem = "none of its questions has gold passages"
     else:
         qrels = _judgements(path)
-        wanting = "judges no passage as relevant" if qrels else "holds no judgements"
-    if not any(relevance > 0 for judged in qrels.values() for relevance in judged.values()):
-        raise UserError(f"{path}: {wanting}")
+        problem = "judges no passage as relevant" if qrels else "holds no judgements"
+    if not any(relevance > 0 for relevances in qrels.values() for relevance in relevances.values()):
+        raise UserError(f"{path}: {problem}")
     return qrels
 
 
 def _judgements(path: Path) -> dict[str, dict[str, int]]:
     qrels: dict[str, dict[str, int]] = {}
     columns = 0
-    for where, cells in _rows(path):
+    for location, cells in _rows(path):
         if not columns:
             columns = 3 if cells == _BEIR_HEADER else 4
             if columns == 3:
                 continue
         if len(cells) != columns:
-            wanted = "four columns (topic 0 id relevance)" if columns == 4 else "three columns"
+            expectation = "four columns (topic 0 id relevance)" if columns == 4 else "three columns"
             hint = "" if columns == 3 or qrels else f"; BEIR's three columns need a header, {' '.join(_BEIR_HEADER)}"
-            raise FormatError(f"{where}: expected {wanted}, found {len(cells)}{hint}")
-        topic, identifier, relevance = cells[0], cells[-2], _whole(cells[-1], "relevance", where)
-        if relevance > _HIGHEST:
-            raise FormatError(f"{where}: the relevance should be at most {_HIGHEST:,}, found {relevance:,}")
-        judged = qrels.setdefault(topic, {})
-        if identifier in judged:
-            raise FormatError(f"{where}: {identifier!r} is judged twice for topic {topic!r}")
-        judged[identifier] = max(relevance, 0)
+            raise FormatError(f"{location}: expected {expectation}, found {len(cells)}{hint}")
+        topic, identifier, relevance = cells[0], cells[-2], _whole(cells[-1], "relevance", location)
+        if relevance > _MAX_RELEVANCE:
+            raise FormatError(f"{location}: the relevance should be at most {_MAX_RELEVANCE:,}, found {relevance:,}")
+        relevances = qrels.setdefault(topic, {})
+        if identifier in relevances:
+            raise FormatError(f"{location}: {identifier!r} is judged twice for topic {topic!r}")
+        relevances[identifier] = max(relevance, 0)
     return qrels
 
 
@@ -193,23 +206,23 @@ def _rows(path: Path) -> Iterator[tuple[str, list[str]]]:
             yield f"{path}:{number}", cells
 
 
-def _score(text: str, where: str) -> float:
+def _score(text: str, location: str) -> float:
     try:
         score = float(text)
     except ValueError:
         score = math.nan
     if not math.isfinite(score):
-        raise FormatError(f"{where}: the score should be a finite number, found {text[:40]!r}")
+        raise FormatError(f"{location}: the score should be a finite number, found {text[:40]!r}")
     return score
 
 
-def _whole(text: str, name: str, where: str) -> int:
+def _whole(text: str, name: str, location: str) -> int:
     if len(text) <= 18:  # more digits than any rank has, fewer than trec_eval's integers hold
         try:
             return int(text)
         except ValueError:
             pass
-    raise FormatError(f"{where}: the {name} should be a whole number, found {text[:40]!r}")
+    raise FormatError(f"{location}: the {name} should be a whole number, found {text[:40]!r}")
 
 
 def holds_questions(path: Path) -> bool:
@@ -223,15 +236,15 @@ def run_lines(run: Run) -> Iterator[str]:
     Raises `UserError` for an id that a column cannot hold.
     """
     tag = "_".join(run.tag.split()) or "-"
-    for topic, ranked in run.ranked.items():
-        for rank, identifier in enumerate(ranked, 1):
-            yield f"{_cell(topic)} Q0 {_cell(identifier)} {rank} {len(ranked) - rank + 1} {tag}"
+    for topic, ranking in run.rankings.items():
+        for rank, identifier in enumerate(ranking, 1):
+            yield f"{_cell(topic)} Q0 {_cell(identifier)} {rank} {len(ranking) - rank + 1} {tag}"
 
 
 def qrels_lines(qrels: Qrels) -> Iterator[str]:
     """Return the lines of TREC qrels, `topic 0 id relevance`; raises `UserError` for an id that no column can hold."""
-    for topic, judged in qrels.items():
-        for identifier, relevance in judged.items():
+    for topic, relevances in qrels.items():
+        for identifier, relevance in relevances.items():
             yield f"{_cell(topic)} 0 {_cell(identifier)} {relevance}"
 
 
@@ -241,8 +254,8 @@ def run_of_answers(answers: Iterable[object], tag: str = "run") -> Run:
     The answers are what `autoais.score` takes in a list: `CitedAnswer`, `rag.Answer` or rows of `answers.jsonl`.
     """
     check_list("answers", answers, "a list of answers")
-    cited = (as_cited(answer, number) for number, answer in enumerate(answers, 1))
-    return Run(tag, {answer.id: answer.ranking for answer in cited})
+    cited_answers = (as_cited(answer, number) for number, answer in enumerate(answers, 1))
+    return Run(tag, {answer.id: answer.ranking for answer in cited_answers})
 
 
 def _cell(identifier: str) -> str:
@@ -264,16 +277,16 @@ def page(identifier: str) -> str:
 
 def run_of_pages(run: Run) -> Run:
     """Return a run of pages; each page has the rank of its best passage."""
-    return Run(run.tag, {topic: list(dict.fromkeys(map(page, listed))) for topic, listed in run.ranked.items()})
+    return Run(run.tag, {topic: list(dict.fromkeys(map(page, ranking))) for topic, ranking in run.rankings.items()})
 
 
 def qrels_of_pages(qrels: Qrels) -> Qrels:
     """Return qrels of pages; each page has the relevance of its most relevant passage."""
     pages: dict[str, dict[str, int]] = {}
-    for topic, judged in qrels.items():
-        listed = pages.setdefault(topic, {})
-        for identifier, relevance in judged.items():
-            listed[page(identifier)] = max(relevance, listed.get(page(identifier), 0))
+    for topic, relevances in qrels.items():
+        page_relevances = pages.setdefault(topic, {})
+        for identifier, relevance in relevances.items():
+            page_relevances[page(identifier)] = max(relevance, page_relevances.get(page(identifier), 0))
     return pages
 
 
@@ -285,14 +298,14 @@ def open_measures(names: Iterable[str]) -> list[Measure]:
 
     Raises `UserError` for an unknown name, a missing cutoff, or a measure that is not a mean over topics.
     """
-    opened = {measure.name: measure for measure in map(_open, names)}
-    return list(opened.values())
+    measures = {measure.name: measure for measure in map(_open, names)}
+    return list(measures.values())
 
 
 def _open(text: str) -> Measure:
     match = _MEASURE.fullmatch(text.strip())
-    name, rel, at = match.groups() if match else (text.strip(), None, None)
-    cutoff = None if at is None else int(at)
+    name, rel, cutoff_text = match.groups() if match else (text.strip(), None, None)
+    cutoff = None if cutoff_text is None else int(cutoff_text)
     if match and cutoff == 0:
         raise UserError(f"measure {text!r}: the cutoff should be at least 1")
     if match and name == _ANSWER_HIT and rel is None and cutoff:
@@ -312,49 +325,49 @@ def _open(text: str) -> Measure:
     if cutoff is None and "cutoff" in takes and takes["cutoff"].required:
         raise UserError(f"measure {text!r} needs a cutoff, such as {name}@10")
     settings = {"cutoff": cutoff, "rel": None if rel is None else int(rel)}
-    given = {key: value for key, value in settings.items() if value is not None}
-    if unknown := [key for key in given if key not in takes]:
+    parameters = {key: value for key, value in settings.items() if value is not None}
+    if unknown := [key for key in parameters if key not in takes]:
         raise UserError(f"measure {text!r}: {name} takes no {unknown[0]}")
-    engine = kind(**given)
+    engine = kind(**parameters)
     engines: Any = ir_measures.DefaultPipeline
     if isinstance(engine.aggregator(), ir_measures.measures.SumAgg):
         raise UserError(f"measure {text!r} is a count, not a mean over topics; {_EXAMPLES}")
-    if any(param.required and key not in given for key, param in takes.items()) or not engines.supports(engine):
+    if any(param.required and key not in parameters for key, param in takes.items()) or not engines.supports(engine):
         raise UserError(f"measure {text!r}: no installed engine of ir_measures computes it; {_EXAMPLES}")
     return Measure(str(engine), cutoff, engine)
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
     """Return "; nearest: ..." for the name of a measure, empty if none is near."""
-    known = {one.lower(): one for one in names}
+    by_lower_case = {candidate.lower(): candidate for candidate in names}
     bare = re.split(r"[@(]", name)[0].lower()
-    near = [known[one] for one in difflib.get_close_matches(bare, known, n=4, cutoff=0.5)]
-    return f"; nearest: {', '.join(near)}" if near else ""
+    close_names = [by_lower_case[match] for match in difflib.get_close_matches(bare, by_lower_case, n=4, cutoff=0.5)]
+    return f"; nearest: {', '.join(close_names)}" if close_names else ""
 
 
 def engines() -> dict[str, str]:
     """Return the versions of the installed packages that compute the measures."""
-    found = {}
+    versions = {}
     for name in ("ir-measures", "pytrec-eval-terrier"):
         with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            versions[name] = metadata.version(name)
+    return versions
 
 
 def per_topic(
-    measures: Sequence[Measure], qrels: Qrels, run: Run, answered: Mapping[str, int] | None = None
+    measures: Sequence[Measure], qrels: Qrels, run: Run, hit_ranks: Mapping[str, int] | None = None
 ) -> dict[str, list[float]]:
     """Return, for each measure, the values of the topics of `qrels` in the order of their ids; 0 if the run skips one.
 
-    `answered` holds the rank of the first passage with a reference answer (`answer_ranks`), for `answer_hit@k`.
+    `hit_ranks` holds the rank of the first passage with a reference answer (`answer_ranks`), for `answer_hit@k`.
     """
     topics = sorted(qrels)
-    found = _by_ir_measures([measure for measure in measures if measure.engine is not None], topics, qrels, run)
+    values = _by_ir_measures([measure for measure in measures if measure.engine is not None], topics, qrels, run)
     for measure in measures:
         if measure.engine is None:
-            ranks = ((answered or {}).get(topic) for topic in topics)
-            found[measure.name] = [float(rank is not None and rank <= (measure.cutoff or 0)) for rank in ranks]
-    return {measure.name: found[measure.name] for measure in measures}
+            ranks = ((hit_ranks or {}).get(topic) for topic in topics)
+            values[measure.name] = [float(rank is not None and rank <= (measure.cutoff or 0)) for rank in ranks]
+    return {measure.name: values[measure.name] for measure in measures}
 
 
 def _by_ir_measures(
@@ -368,21 +381,21 @@ def _by_ir_measures(
         return {}
     import ir_measures
 
-    judged: dict[str, dict[str, int]] = {}
-    ranked: dict[str, dict[str, float]] = {}
+    numbered_qrels: dict[str, dict[str, int]] = {}
+    numbered_run: dict[str, dict[str, float]] = {}
     for number, topic in enumerate(topics):
-        listed = run.ranked.get(topic, ())
-        places = {identifier: str(place) for place, identifier in enumerate(listed)}
-        missed = sorted(qrels[topic].keys() - places.keys())
-        names = places | {identifier: f"missed{place}" for place, identifier in enumerate(missed)}
+        ranking = run.rankings.get(topic, ())
+        rank_names = {identifier: str(rank) for rank, identifier in enumerate(ranking)}
+        missing = sorted(qrels[topic].keys() - rank_names.keys())
+        names = rank_names | {identifier: f"missed{index}" for index, identifier in enumerate(missing)}
         # The engines leave topics without judgements out of their denominators.
-        judged[str(number)] = {names[i]: relevance for i, relevance in qrels[topic].items()} or {"none": 0}
-        if listed:
-            ranked[str(number)] = {str(place): float(len(listed) - place) for place in range(len(listed))}
+        numbered_qrels[str(number)] = {names[i]: relevance for i, relevance in qrels[topic].items()} or {"none": 0}
+        if ranking:
+            numbered_run[str(number)] = {str(rank): float(len(ranking) - rank) for rank in range(len(ranking))}
     values = {measure.name: [0.0] * len(topics) for measure in measures}
-    for one in ir_measures.iter_calc([measure.engine for measure in measures], judged, ranked):
-        value = float(one.value)
-        values[str(one.measure)][int(one.query_id)] = value if math.isfinite(value) else 0.0
+    for result in ir_measures.iter_calc([measure.engine for measure in measures], numbered_qrels, numbered_run):
+        value = float(result.value)
+        values[str(result.measure)][int(result.query_id)] = value if math.isfinite(value) else 0.0
     return values
 
 
@@ -393,20 +406,20 @@ def answer_ranks(
 
     Also returns how many of the runs' passages occur in `passages`, which is read once.
     """
-    wanted: dict[str, list[tuple[int, str, int]]] = {}
+    lookups: dict[str, list[tuple[int, str, int]]] = {}
     for number, run in enumerate(runs):
         for topic in answers:
-            for rank, identifier in enumerate(run.ranked.get(topic, ())[:depth], 1):
-                wanted.setdefault(identifier, []).append((number, topic, rank))
+            for rank, identifier in enumerate(run.rankings.get(topic, ())[:depth], 1):
+                lookups.setdefault(identifier, []).append((number, topic, rank))
     first: list[dict[str, int]] = [{} for _ in runs]
-    seen = 0
+    n_seen = 0
     for passage in passages:
-        places = wanted.pop(passage.id, [])
-        seen += bool(places)
-        for number, topic, rank in places:
+        positions = lookups.pop(passage.id, [])
+        n_seen += bool(positions)
+        for number, topic, rank in positions:
             if rank < first[number].get(topic, depth + 1) and has_answer(passage.text, answers[topic]):
                 first[number][topic] = rank
-    return first, seen
+    return first, n_seen
 
 
 # --- reports ---------------------------------------------------------------------------------------------------
@@ -418,17 +431,17 @@ def evaluate(
     measures: Sequence[Measure],
     *,
     baseline: str | None = None,
-    answered: Mapping[str, Mapping[str, int]] | None = None,
+    hit_ranks: Mapping[str, Mapping[str, int]] | None = None,
 ) -> dict[str, Any]:
     """Evaluate runs: value, n and 95 % interval of each measure over the topics of `qrels`, and per topic.
 
-    `baseline` names one of `runs`; the others get a `difference` from it. `answered` holds `answer_ranks` by run.
+    `baseline` names one of `runs`; the others get a `difference` from it. `hit_ranks` holds `answer_ranks` by run.
     Raises `UserError` if a run has none of the topics.
     """
     if not qrels:
         raise UserError("the judgements have no topics")
-    values = {name: per_topic(measures, qrels, run, (answered or {}).get(name)) for name, run in runs.items()}
-    relevant = {topic: sum(relevance > 0 for relevance in judged.values()) for topic, judged in qrels.items()}
+    values = {name: per_topic(measures, qrels, run, (hit_ranks or {}).get(name)) for name, run in runs.items()}
+    relevant = {topic: sum(relevance > 0 for relevance in relevances.values()) for topic, relevances in qrels.items()}
     result: dict[str, Any] = {
         "topics": len(qrels),
         "relevant": sum(relevant.values()),
@@ -442,42 +455,45 @@ def evaluate(
             f"{result['topics_without_relevant']:,} topics have no relevant passage and count as zero"
         )
     for name, run in runs.items():
-        others = sorted(run.ranked.keys() - qrels.keys())
-        if not run.ranked:
+        other_topics = sorted(run.rankings.keys() - qrels.keys())
+        if not run.rankings:
             raise UserError(f"{name}: holds no results")
-        if not run.ranked.keys() & qrels.keys():
+        if not run.rankings.keys() & qrels.keys():
             raise UserError(
-                f"{name}: none of its {len(others):,} topics (such as {min(others)!r}) is in the "
+                f"{name}: none of its {len(other_topics):,} topics (such as {min(other_topics)!r}) is in the "
                 f"judgements (such as {min(qrels)!r}); are these the judgements of other topics?"
             )
         means = {}
-        for measure, ours in values[name].items():
-            means[measure] = Mean.of(ours).record()
+        for measure, topic_values in values[name].items():
+            means[measure] = Mean.of(topic_values).record()
             if baseline is not None and name != baseline:
-                means[measure]["difference"] = difference_of_means(ours, values[baseline][measure])
+                means[measure]["difference"] = difference_of_means(topic_values, values[baseline][measure])
         result["runs"].append(
             {
                 "run": name,
                 "tag": run.tag,
-                "topics_skipped": len(qrels.keys() - run.ranked.keys()),
-                "topics_not_judged": len(others),
+                "topics_skipped": len(qrels.keys() - run.rankings.keys()),
+                "topics_not_judged": len(other_topics),
                 "measures": means,
                 "per_topic": {
-                    measure: dict(zip(sorted(qrels), ours, strict=True)) for measure, ours in values[name].items()
+                    measure: dict(zip(sorted(qrels), topic_values, strict=True))
+                    for measure, topic_values in values[name].items()
                 },
             }
         )
-        result["notes"] += _notes(name, run, qrels, measures, others)
+        result["notes"] += _notes(name, run, qrels, measures, other_topics)
     return result
 
 
-def _notes(name: str, run: Run, qrels: Qrels, measures: Sequence[Measure], others: Sequence[str]) -> Iterator[str]:
-    if skipped := len(qrels.keys() - run.ranked.keys()):
-        yield f"{name}: {skipped:,} of {len(qrels):,} topics are not in the run and count as zero"
-    if others:
-        shown = ", ".join(map(repr, others[:3])) + (", ..." if len(others) > 3 else "")
-        yield f"{name}: {len(others):,} topics are not in the judgements and are left out: {shown}"
-    longest = max(map(len, run.ranked.values()))
+def _notes(
+    name: str, run: Run, qrels: Qrels, measures: Sequence[Measure], other_topics: Sequence[str]
+) -> Iterator[str]:
+    if n_skipped := len(qrels.keys() - run.rankings.keys()):
+        yield f"{name}: {n_skipped:,} of {len(qrels):,} topics are not in the run and count as zero"
+    if other_topics:
+        examples = ", ".join(map(repr, other_topics[:3])) + (", ..." if len(other_topics) > 3 else "")
+        yield f"{name}: {len(other_topics):,} topics are not in the judgements and are left out: {examples}"
+    longest = max(map(len, run.rankings.values()))
     if deeper := [measure.name for measure in measures if (measure.cutoff or 0) > longest]:
         names = ", ".join(deeper)
         yield f"{name}: its longest list has {longest:,}; {names} count passages beyond it as not found"

@@ -20,35 +20,35 @@ class CitationScores:
         self.precision.add(citations, question)
 
     def last(
-        self, prefix: str, suffix: str = "", empty: float | None = None, *, averaged: bool = False
+        self, prefix: str, suffix: str = "", empty: float | None = None, *, macro: bool = False
     ) -> dict[str, tuple[float, float]]:
         """Return what the last answer adds to recall and precision (`Tally.last`), averaged if `empty` is given."""
-        averaged = averaged or empty is not None
-        both = {"recall": self.recall, "precision": self.precision}
-        return {f"{prefix}_{name}{suffix}": tally.last(empty, averaged=averaged) for name, tally in both.items()}
+        macro = macro or empty is not None
+        tallies = {"recall": self.recall, "precision": self.precision}
+        return {f"{prefix}_{name}{suffix}": tally.last(empty, macro=macro) for name, tally in tallies.items()}
 
-    def pooled(self) -> dict[str, Ratio]:
+    def micro_average(self) -> dict[str, Ratio]:
         """Return recall, precision and F1 over all sentences and citations of all answers."""
-        return self._three(self.recall.pooled(), self.precision.pooled(), None, averaged=False)
+        return self._three(self.recall.micro_average(), self.precision.micro_average(), None, macro=False)
 
-    def averaged(self, empty: float | None = None) -> dict[str, Ratio]:
+    def macro_average(self, empty: float | None = None) -> dict[str, Ratio]:
         """Return means over answers; `empty` is the score of an answer without sentences, or without citations."""
-        return self._three(self.recall.averaged(empty), self.precision.averaged(empty), empty, averaged=True)
+        return self._three(self.recall.macro_average(empty), self.precision.macro_average(empty), empty, macro=True)
 
-    def _three(self, recall: Ratio, precision: Ratio, empty: float | None, *, averaged: bool) -> dict[str, Ratio]:
+    def _three(self, recall: Ratio, precision: Ratio, empty: float | None, *, macro: bool) -> dict[str, Ratio]:
         """Add F1, the harmonic mean; n, total and undecided are those of the part with more units."""
-        parts = (tally.estimate(empty, averaged=averaged) for tally in (self.recall, self.precision))
-        found = harmonic_mean(*parts)
-        both = Ratio(
+        parts = (tally.estimate(empty, macro=macro) for tally in (self.recall, self.precision))
+        estimate = harmonic_mean(*parts)
+        f1_score = Ratio(
             _f1(recall.value, precision.value),
             _f1(recall.floor, precision.floor),
             max(recall.n, precision.n),
             max(recall.total, precision.total),
             max(recall.undecided, precision.undecided),
-            interval(found),
+            interval(estimate),
             recall.reason or precision.reason,
         )
-        return {"recall": recall, "precision": precision, "f1": both}
+        return {"recall": recall, "precision": precision, "f1": f1_score}
 
 
 def _f1(recall: float | None, precision: float | None) -> float | None:

@@ -22,7 +22,7 @@ from autoais.metrics.claims import all_yes
 from autoais.metrics.human import HumanSummary
 from autoais.metrics.intervals import number_of
 from autoais.metrics.judged import JudgedAnswer, in_benchmark, judge_answers
-from autoais.metrics.nuggets import nuggets_found
+from autoais.metrics.nuggets import find_nuggets
 from autoais.metrics.rates import Tally
 from autoais.metrics.scores import CitationScores
 from autoais.metrics.short_answers import exact_match, f1, has_answer
@@ -40,11 +40,11 @@ def choose_metrics(names: str) -> tuple[str, ...]:
     """Return the citation metrics of a comma-separated list, `all` or `none`; raises `UserError` for other names."""
     if names in ("all", "none"):
         return CITATION_METRICS if names == "all" else ()
-    chosen = tuple(dict.fromkeys(name.strip() for name in names.split(",")))
-    for name in chosen:
+    metrics = tuple(dict.fromkeys(name.strip() for name in names.split(",")))
+    for name in metrics:
         if name not in CITATION_METRICS:
             raise UserError(f"no citation metrics called {name!r}; there are: {', '.join(CITATION_METRICS)}, all, none")
-    return chosen
+    return metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,28 +129,30 @@ class Summary:
         """Count one question of the benchmark, and return its scores, for `compare`.
 
         They are, by metric, the sum of the scores of its items (undecided as 0) and the number of items (`floor` is the
-        ratio of their sums). `question` is the question's key (`JudgedAnswer.asked`), `text` its text if the key is
-        another, `passages` counts the passages that the answer lists, and `short_answer` says if it has one.
+        ratio of their sums). `question` is the question's key (`JudgedAnswer.question_key`), `text` its text if the key
+        is another, `passages` counts the passages that the answer lists, and `short_answer` says if it has one.
         """
         question, answer = item.question, item.answer
         self.items += 1
         self._questions.add(number_of(item.query))
         self.not_applicable += item.claims.count(None)
-        self.cited += sum(bool(claim.claim.cited) for claim in item.judged)
-        self.textless += sum(bool(claim.claim.cited) and claim.union.reason == NO_TEXT for claim in item.judged)
-        self._asked = number_of(item.asked)
+        self.cited += sum(bool(claim.claim.evidence) for claim in item.judged_claims)
+        self.textless += sum(
+            bool(claim.claim.evidence) and claim.union.reason == NO_TEXT for claim in item.judged_claims
+        )
+        self._asked = number_of(item.question_key)
         self._different.add(self._asked)
         self._scores = {}
         self._tally("autoais", [self._outcome(item.ais)])
-        self._tally("sentences", [self._outcome(claim.union.verdict.ais) for claim in item.judged])
-        self._count_quoted(item)
-        self._cited(item)
+        self._tally("sentences", [self._outcome(claim.union.verdict.ais) for claim in item.judged_claims])
+        self._count_quotes(item)
+        self._add_citations(item)
         ranking = answer.ranking if answer else ()
         if answer:
             self.given += 1
             self.answered += bool(answer.sentences)
             self.abstained += answer.abstained
-            self._count_refused(answer, question)
+            self._count_refusal(answer, question)
             if not answer.abstained:
                 self.attributed.add([self._outcome(item.ais)], self._asked)
             self.unresolved += answer.unresolved
@@ -159,42 +161,42 @@ class Summary:
         if question.answers:
             self.with_references += 1
             short = (answer.short_answer if answer else None) or ""
-            cited = " ".join(s.text for s in answer.sentences if s.cites) if answer else ""
+            cited_text = " ".join(s.text for s in answer.sentences if s.cites) if answer else ""
             self._tally("em", [exact_match(short, question.answers)])
-            self._tally("f1", [f1(short, question.answers, nothing=0.0 if self.measures.as_2023 else 1.0)])
-            self._tally("answer_recall", [has_answer(cited, question.answers)])
+            self._tally("f1", [f1(short, question.answers, empty=0.0 if self.measures.as_2023 else 1.0)])
+            self._tally("answer_recall", [has_answer(cited_text, question.answers)])
             first = next((r for r, i in enumerate(ranking, 1) if _holds(answer, i, question)), None)
             for k in DEPTHS:
                 self._tally(f"answer_hit@{k}", [first is not None and first <= k])
         if question.nuggets:
-            found = nuggets_found(answer.plain if answer else "", question.nuggets)
-            for suffix, held in (("", found), ("_judged", item.nuggets)):
-                self._tally(f"nugget_recall{suffix}", [sum(one is True for one in held) / len(held)])
-                self._tally(f"all_nuggets{suffix}", [all_yes(held)])
+            occurrences = find_nuggets(answer.plain if answer else "", question.nuggets)
+            for suffix, outcomes in (("", occurrences), ("_judged", item.nuggets)):
+                self._tally(f"nugget_recall{suffix}", [sum(outcome is True for outcome in outcomes) / len(outcomes)])
+                self._tally(f"all_nuggets{suffix}", [all_yes(outcomes)])
         if question.gold:
             for k in DEPTHS:
                 share = len(set(question.gold).intersection(ranking[:k])) / len(set(question.gold))
                 self._tally(f"Success@{k}", [share > 0])
                 self._tally(f"R@{k}", [share])
-        about = {
-            "question": item.asked,
-            **({} if item.text == item.asked else {"text": item.text}),
+        metadata = {
+            "question": item.question_key,
+            **({} if item.text == item.question_key else {"text": item.text}),
             "passages": len(ranking),
             "short_answer": bool(answer and answer.short_answer is not None),
         }
-        return about | {name: list(scores) for name, scores in self._scores.items()}
+        return metadata | {name: list(scores) for name, scores in self._scores.items()}
 
     def _tally(self, name: str, values: list[float | None]) -> None:
         tally = self.tallies.setdefault(name, Tally("items"))
         tally.add(values, self._asked)
         self._scores[name] = tally.last()
 
-    def _count_refused(self, answer: CitedAnswer, question: Question) -> None:
+    def _count_refusal(self, answer: CitedAnswer, question: Question) -> None:
         if answer.abstained and answer.extra.get("failed") is not True:
             self.refused += 1
             self.refused_right += not question.answerable or answer.extra.get("answerable") is False
 
-    def _count_quoted(self, item: JudgedAnswer) -> None:
+    def _count_quotes(self, item: JudgedAnswer) -> None:
         if item.answer is None:
             return
         texts = {key: passage.text for key, passage in item.answer.passages.items()}
@@ -206,18 +208,18 @@ class Summary:
     def _outcome(self, ais: bool | None) -> bool | None:
         return ais is True if self.measures.as_2023 else ais
 
-    def _cited(self, item: JudgedAnswer) -> None:
+    def _add_citations(self, item: JudgedAnswer) -> None:
         if "alce" in self.measures.metrics:
             self._scores |= self.alce_answers.add(item.answer, item.reference_claims, self._asked)
         if item.answer and item.answer.whole_context:
             self.whole_context += 1
             return
         if item.answer:
-            self.citing += bool(item.answer.unresolved or any(one.cites for one in item.answer.sentences))
+            self.citing += bool(item.answer.unresolved or any(sentence.cites for sentence in item.answer.sentences))
         # A claim counts its own unresolved markers; these have no known sentence, or one that claims nothing.
-        unresolved = item.answer.unresolved - sum(c.claim.unresolved for c in item.judged) if item.answer else 0
+        unresolved = item.answer.unresolved - sum(c.claim.unresolved for c in item.judged_claims) if item.answer else 0
         if "alce" in self.measures.metrics:
-            alce.add(self.alce, item.judged, unresolved, self._asked)
+            alce.add(self.alce, item.judged_claims, unresolved, self._asked)
             self._scores |= self.alce.last("citation", empty=0.0)
             if item.strict is not None:
                 self.strict = self.strict or alce.StrictScores()
@@ -225,54 +227,54 @@ class Summary:
                     self._scores |= self.strict.scores.last("citation", "_strict", empty=0.0)
         if "hagrid" in self.measures.metrics:
             self._tally("hagrid", [item.hagrid])
-            self._tally("hagrid_sentences", [hagrid.attributable(claim) for claim in item.judged])
+            self._tally("hagrid_sentences", [hagrid.attributable(claim) for claim in item.judged_claims])
         if "liu" in self.measures.metrics:
             sentences = item.answer.sentences if item.answer else ()
             statements = [
-                liu.judged_statement(claim, worthy=sentence.worthy is not False)
+                liu.as_statement(claim, worthy=sentence.worthy is not False)
                 for sentence, claim in zip(sentences, item.claims, strict=True)
                 if claim is not None
             ]
             liu.add(self.liu, statements, unresolved, self._asked)
-            self._scores |= self.liu.last("liu") | self.liu.last("liu", "_averaged", averaged=True)
+            self._scores |= self.liu.last("liu") | self.liu.last("liu", "_averaged", macro=True)
         if "trec" in self.measures.metrics:
-            levels = [trec.judged_levels(claim) for claim in item.judged]
+            levels = [trec.support_levels(claim) for claim in item.judged_claims]
             trec.add(self.trec, levels, first_only=not self.measures.trec_all, question=self._asked)
             self._scores |= self.trec.last("trec") | self.trec.last("trec", "_averaged", empty=0.0)
-            self.trec_levels.update(str(level or "undecided") for listed in levels for level in listed)
+            self.trec_levels.update(str(level or "undecided") for answer_levels in levels for level in answer_levels)
 
     def _citation_metrics(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        metrics: dict[str, Any] = {}
         about_texts = self.alce_answers.records() if "alce" in self.measures.metrics else {}
         if "alce" in self.measures.metrics:
             strict = {} if self.strict is None else self.strict.records()
-            for name, ratio in self.alce.averaged(empty=0.0).items():
-                found[f"citation_{name}"] = ratio.record()
+            for name, ratio in self.alce.macro_average(empty=0.0).items():
+                metrics[f"citation_{name}"] = ratio.record()
                 if strict:
-                    found[f"citation_{name}_strict"] = strict[name] | {
+                    metrics[f"citation_{name}_strict"] = strict[name] | {
                         "splitter": open_splitter(self.measures.splitter).name
                     }
-            found |= about_texts
+            metrics |= about_texts
         if "hagrid" in self.measures.metrics:
-            found |= {name: self._rate(name) for name in ("hagrid", "hagrid_sentences")}
+            metrics |= {name: self._rate(name) for name in ("hagrid", "hagrid_sentences")}
         if "liu" in self.measures.metrics:
-            found |= {f"liu_{name}": ratio.record() for name, ratio in self.liu.pooled().items()}
-            found |= {f"liu_{name}_averaged": ratio.record() for name, ratio in self.liu.averaged().items()}
+            metrics |= {f"liu_{name}": ratio.record() for name, ratio in self.liu.micro_average().items()}
+            metrics |= {f"liu_{name}_averaged": ratio.record() for name, ratio in self.liu.macro_average().items()}
         if "trec" in self.measures.metrics:
             levels = {str(level): self.trec_levels[level] for level in [*Support, "undecided"]}
-            about = {"levels": levels} | ({"citations": "all"} if self.measures.trec_all else {})
-            for suffix, three in (("", self.trec.pooled()), ("_averaged", self.trec.averaged(empty=0.0))):
-                found |= {f"trec_{name}{suffix}": three[name].record() for name in ("recall", "precision")}
-            found = {name: one | (about if name.startswith("trec_") else {}) for name, one in found.items()}
+            details = {"levels": levels} | ({"citations": "all"} if self.measures.trec_all else {})
+            for suffix, three in (("", self.trec.micro_average()), ("_averaged", self.trec.macro_average(empty=0.0))):
+                metrics |= {f"trec_{name}{suffix}": three[name].record() for name in ("recall", "precision")}
+            metrics = {name: record | (details if name.startswith("trec_") else {}) for name, record in metrics.items()}
         if self.whole_context and not self.citing:
-            return {name: one if name in about_texts else _absent(_NO_CITATIONS) for name, one in found.items()}
-        return found
+            return {name: record if name in about_texts else _absent(_NO_CITATIONS) for name, record in metrics.items()}
+        return metrics
 
     def _refusals(self) -> dict[str, Any]:
-        given = self.attributed.rate().record()
-        if given["value"] is None:
-            given["reason"] = "no question was answered" if not given["total"] else "nothing was decided"
-        return {"all": self.refused, "without_an_answer": self.refused_right, "attributed_answers": given}
+        record = self.attributed.rate().record()
+        if record["value"] is None:
+            record["reason"] = "no question was answered" if not record["total"] else "nothing was decided"
+        return {"all": self.refused, "without_an_answer": self.refused_right, "attributed_answers": record}
 
     def _rate(self, name: str) -> dict[str, Any]:
         return self.tallies.get(name, Tally("items")).rate().record()
@@ -356,13 +358,13 @@ def answers_to_score(
     ids: dict[str, list[str]] = {}
     for question in join or ():
         ids.setdefault(question.text, []).append(question.id)
-    some = False
+    has_answers = False
     for answer in formats.read(path, format_name, corpus=corpus, questions=join, notes=notes, skip_bad=skip_bad):
-        some = True
+        has_answers = True
         _count(answer, notes, texts=not corpus)
-        known = join is None or answer.id in ids[answer.question]
-        yield answer if known else replace(answer, id=ids[answer.question][0])
-    if join and notes and not some:
+        is_known = join is None or answer.id in ids[answer.question]
+        yield answer if is_known else replace(answer, id=ids[answer.question][0])
+    if join and notes and not has_answers:
         raise UserError(f"{path}: no answer has its question in the benchmark; do they belong together?")
 
 
@@ -377,8 +379,8 @@ def _count(answer: CitedAnswer, notes: Notes, *, texts: bool) -> None:
     if not (answer.sentences or answer.abstained):
         notes.tell(*_NO_SENTENCES)
     if texts:
-        cited = {key for sentence in answer.sentences for key in sentence.cites}
-        if missing := sum(not answer.passages[key].text.strip() for key in cited):
+        keys = {key for sentence in answer.sentences for key in sentence.cites}
+        if missing := sum(not answer.passages[key].text.strip() for key in keys):
             notes.tell(*_NO_TEXT, missing)
 
 
@@ -387,10 +389,10 @@ def model_of(judge: str) -> str:
 
     `minilm` is without: its trunk, as an encoder of passages, has a revision of its own.
     """
-    model, at, rest = judge.partition("@")
+    model, separator, revision = judge.partition("@")
     if model == "minilm":
         return model
-    return model.removeprefix("llm:") if model.startswith("llm:") else model + at + rest.partition("/")[0]
+    return model.removeprefix("llm:") if model.startswith("llm:") else model + separator + revision.partition("/")[0]
 
 
 def names_model(system: object, model: str) -> bool:
@@ -416,39 +418,41 @@ class Scoring:
 def score_answers(
     answers: Path | Iterable[CitedAnswer],
     judge: Judge,
-    how: Scoring,
-    out: Path | list[dict[str, Any]] | None = None,
+    settings: Scoring,
+    output: Path | list[dict[str, Any]] | None = None,
 ) -> "tuple[ScoreRun, Notes]":
     """Score the answers of a file or a list, streaming.
 
-    `out` receives one judgement per sentence; a file is written only if all succeed. Raises `UserError` for answers
-    that give nothing to judge (`checked`).
+    `output` receives one judgement per sentence; a file is written only if all succeed. Raises `UserError` for answers
+    that give nothing to judge (`check_rows`).
     """
     notes = Notes()
-    as_2023 = how.measures.as_2023
+    as_2023 = settings.measures.as_2023
     if isinstance(answers, Path):
-        skip_bad = how.skip_bad or as_2023
-        read = answers_to_score(answers, how.format, how.questions, how.corpus, notes, skip_bad=skip_bad)
+        skip_bad = settings.skip_bad or as_2023
+        stream = answers_to_score(
+            answers, settings.format, settings.questions, settings.corpus, notes, skip_bad=skip_bad
+        )
     else:
-        read = with_notes(answers, notes)
-    if how.questions and how.format == formats.ANSWERS.name:
-        read = in_benchmark(read, how.questions, notes)
+        stream = with_notes(answers, notes)
+    if settings.questions and settings.format == formats.ANSWERS.name:
+        stream = in_benchmark(stream, settings.questions, notes)
     if as_2023:
-        read = as_read_in_2023(read)
-    run = ScoreRun(judge, how.measures, keep_answers=how.keep_answers)
+        stream = as_read_in_2023(stream)
+    run = ScoreRun(judge, settings.measures, keep_answers=settings.keep_answers)
     source = answers if isinstance(answers, Path) else "answers"
-    judged = checked(run.records(read, how.questions), run, source, corpus=bool(how.corpus))
-    rows = map(round_floats, judged)
-    if isinstance(out, Path):
-        write_atomic(out, map(dumps, rows))
-    elif out is None:
+    records = check_rows(run.records(stream, settings.questions), run, source, corpus=bool(settings.corpus))
+    rows = map(round_floats, records)
+    if isinstance(output, Path):
+        write_atomic(output, map(dumps, rows))
+    elif output is None:
         deque(rows, maxlen=0)
     else:
-        out.extend(rows)
+        output.extend(rows)
     return run, notes
 
 
-def checked(
+def check_rows(
     rows: Iterable[dict[str, Any]], run: "ScoreRun", source: str | Path, *, corpus: bool
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a run; raise `UserError` after the last one if its zeros would only say what was not given.
@@ -457,13 +461,13 @@ def checked(
     are there to report. `source` names the answers, `corpus` says that files with texts were given.
     """
     yield from rows
-    found = run.summary
-    if found.given and not (found.answered or found.abstained or found.short_answers):
+    summary = run.summary
+    if summary.given and not (summary.answered or summary.abstained or summary.short_answers):
         raise UserError(
-            f"{source}: none of its {found.given:,} rows has an answer; score takes answers (`sentences`, or "
+            f"{source}: none of its {summary.given:,} rows has an answer; score takes answers (`sentences`, or "
             "`output` with markers, in answers.jsonl), not questions; a system that answers nothing says `abstained`"
         )
-    if found.textless and found.textless == found.cited and run.human.report() is None:
+    if summary.textless and summary.textless == summary.cited and run.human.report() is None:
         way_out = "the corpus is another than theirs" if corpus else "give a corpus with the texts (--corpus FILE)"
         if not isinstance(source, Path):
             way_out = "give each passage its `text`"
@@ -497,9 +501,9 @@ class ScoreRun:
 
         The first row of an answer also has its `scores` (`Summary.add`), for `compare`.
         """
-        measured, splitter = self.measures.metrics, self.measures.splitter
+        metrics, splitter = self.measures.metrics, self.measures.splitter
         items = judge_answers(
-            answers, self.judge, questions, each=bool(measured), strict="alce" in measured, splitter=splitter
+            answers, self.judge, questions, per_citation=bool(metrics), strict="alce" in metrics, splitter=splitter
         )
         for item in items:
             scores: dict[str, Any] | None = self.summary.add(item)
@@ -517,6 +521,6 @@ class ScoreRun:
 
         `same_judge` counts the answers of systems that name the judge as a part: their scores by it are circular.
         """
-        human, same = self.human.report(), self.same_judge
-        found = self.summary.report(self.judge.name) | ({"human": human} if human else {})
-        return found | ({"same_judge": same} if same else {})
+        human, n_same_judge = self.human.report(), self.same_judge
+        report = self.summary.report(self.judge.name) | ({"human": human} if human else {})
+        return report | ({"same_judge": n_same_judge} if n_same_judge else {})

@@ -21,16 +21,20 @@ def add(
     first_only: bool = True,
     question: int | None = None,
 ) -> None:
-    """Add one answer, given the levels of each sentence's citations in order; read `scores.pooled()`.
+    """Add one answer, given the levels of each sentence's citations in order; read `scores.micro_average()`.
 
     Precision is the mean weight of the judged citations. Recall is the mean weight of all sentences: that of the best
     judged citation, at most 1 (TREC sums the weights, but judges one citation per sentence); an uncited sentence has 0.
     Weights are from 0 to 1.
     """
     sentences = [list(levels[:1] if first_only else levels) for levels in answer]
-    weighed = [[None if level is None else weights[level] for level in levels] for levels in sentences]
+    sentence_weights = [[None if level is None else weights[level] for level in levels] for levels in sentences]
     top = max(weights.values())
-    scores.add((_best(one, top) for one in weighed), (weight for one in weighed for weight in one), question)
+    scores.add(
+        (_best(weights_of_citations, top) for weights_of_citations in sentence_weights),
+        (weight for weights_of_citations in sentence_weights for weight in weights_of_citations),
+        question,
+    )
 
 
 def _best(weights: Sequence[float | None], top: float) -> float | None:
@@ -38,7 +42,7 @@ def _best(weights: Sequence[float | None], top: float) -> float | None:
     return None if None in weights and best < top else best
 
 
-def judged_levels(judged: JudgedClaim) -> list[Support | None]:
+def support_levels(claim: JudgedClaim) -> list[Support | None]:
     """Return the level of each citation of a judged claim, in order, then `NONE` for each unresolved marker."""
-    levels = [judgement.verdict.support for judgement in judged.alone]
-    return levels + [Support.NONE] * judged.claim.unresolved
+    levels = [judgement.verdict.support for judgement in claim.per_citation]
+    return levels + [Support.NONE] * claim.claim.unresolved

@@ -58,7 +58,7 @@ def test_ir_measures_and_trec_eval_read_our_runs_and_qrels(tmp_path: Path) -> No
     run = write(tmp_path / "run.trec", run_lines(run_of_answers(ANSWERS, "our system")))
     qrels = write(tmp_path / "qrels.txt", qrels_lines(QRELS))
     assert run.read_text("utf-8").splitlines()[0] == f"q1 Q0 {IDS[1]} 1 3 our_system"
-    assert (read_run(run).ranked["q1"], read_qrels(qrels)) == ([IDS[1], IDS[0], IDS[2]], QRELS)
+    assert (read_run(run).rankings["q1"], read_qrels(qrels)) == ([IDS[1], IDS[0], IDS[2]], QRELS)
     measures = [ir_measures.nDCG @ 10, ir_measures.RR, ir_measures.R @ 1]
     theirs = ir_measures.pytrec_eval.calc_aggregate(
         measures, list(ir_measures.read_trec_qrels(str(qrels))), list(ir_measures.read_trec_run(str(run)))

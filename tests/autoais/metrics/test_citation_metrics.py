@@ -67,7 +67,7 @@ def test_only_what_a_rule_can_need_is_asked_and_nothing_twice() -> None:
     judged(judge, "abc")
     assert len(judge.asked) == 4  # not supported together: the rest cannot matter
     judge = table("abc")
-    judge_claims(judge, [CitedClaim("It is so.", ("a", "b", "c"))], each=False)
+    judge_claims(judge, [CitedClaim("It is so.", ("a", "b", "c"))], per_citation=False)
     assert len(judge.asked) == 1
 
 
@@ -87,7 +87,7 @@ def normalised(judge: Table, *answers: Sequence[str], unresolved: int = 0) -> di
     scores = CitationScores()
     for answer in answers:
         alce.add(scores, judged(judge, *answer), unresolved)
-    return scores.averaged(empty=0.0)
+    return scores.macro_average(empty=0.0)
 
 
 def test_the_golden_example_of_alce() -> None:
@@ -130,7 +130,7 @@ def test_a_marker_that_points_nowhere_is_a_wrong_citation_and_an_empty_answer_sc
     assert three(normalised(table("a"))) == [None, None, None]
     scores = CitationScores()
     alce.add(scores, judged(table("a"), "a", unresolved=3))
-    assert scores.pooled()["precision"].value == 0.25
+    assert scores.micro_average()["precision"].value == 0.25
 
 
 def test_undecided_stands_beside_the_value_and_in_the_floor() -> None:
@@ -155,11 +155,11 @@ def test_undecided_stands_beside_the_value_and_in_the_floor() -> None:
 )
 def test_strict_reads_citations_as_the_script_does(refs: tuple[int, ...], cited: str) -> None:
     (claim,) = strict_claims([StrictSentence("S.", refs)], ["a", "b", "c"])
-    assert claim.cited == tuple(cited)
+    assert claim.evidence == tuple(cited)
 
 
 def test_strict_without_documents_cites_nothing() -> None:
-    assert strict_claims([StrictSentence("S.", (-1,))], [])[0].cited == ()
+    assert strict_claims([StrictSentence("S.", (-1,))], [])[0].evidence == ()
 
 
 def strictly(judge: Table, *answers: Sequence[str]) -> list[float | None]:
@@ -195,7 +195,7 @@ GOLDEN = [  # spec D3
 def test_the_golden_example_of_the_verifiability_study() -> None:
     scores = CitationScores()
     liu.add(scores, GOLDEN)
-    for way in (scores.pooled(), scores.averaged()):
+    for way in (scores.micro_average(), scores.macro_average()):
         assert three(way) == [pytest.approx(2 / 3), 0.75, pytest.approx(12 / 17)]
 
 
@@ -204,18 +204,18 @@ def test_pooled_and_averaged_differ_and_nothing_to_count_is_absent_with_a_reason
     liu.add(scores, GOLDEN)
     liu.add(scores, [Statement(True, (FULL,))])
     liu.add(scores, [Statement(True, worthy=False)])
-    assert three(scores.pooled())[:2] == [0.75, 0.8]
-    assert three(scores.averaged())[:2] == [pytest.approx(5 / 6), 0.875]
-    assert scores.averaged()["recall"].total == 2
+    assert three(scores.micro_average())[:2] == [0.75, 0.8]
+    assert three(scores.macro_average())[:2] == [pytest.approx(5 / 6), 0.875]
+    assert scores.macro_average()["recall"].total == 2
     empty = CitationScores()
     liu.add(empty, [Statement(False)])
-    record = empty.pooled()["precision"].record()
+    record = empty.micro_average()["precision"].record()
     assert record == {
         "value": None, "floor": None, "n": 0, "total": 0, "undecided": 0, "interval95": None,
         "reason": "there are no citations",
     }  # fmt: skip
-    assert empty.pooled()["f1"].record()["reason"] == "there are no citations"
-    assert three(empty.averaged()) == [0.0, None, None]
+    assert empty.micro_average()["f1"].record()["reason"] == "there are no citations"
+    assert three(empty.macro_average()) == [0.0, None, None]
 
 
 @pytest.mark.parametrize(
@@ -252,15 +252,15 @@ def partly_judged() -> list[JudgedClaim]:
 
 def test_partial_support_of_a_judge_has_half_the_weight_in_trec_and_lius_rule_in_liu() -> None:
     of_trec, of_liu = CitationScores(), CitationScores()
-    trec.add(of_trec, [trec.judged_levels(claim) for claim in partly_judged()])
-    assert three(of_trec.pooled())[:2] == [0.5, 0.5]  # the first citations: partial and partial
-    liu.add(of_liu, map(liu.judged_statement, partly_judged()))
-    assert three(of_liu.pooled())[:2] == [1 / 2, 1 / 3]  # only the full one is precise
+    trec.add(of_trec, [trec.support_levels(claim) for claim in partly_judged()])
+    assert three(of_trec.micro_average())[:2] == [0.5, 0.5]  # the first citations: partial and partial
+    liu.add(of_liu, map(liu.as_statement, partly_judged()))
+    assert three(of_liu.micro_average())[:2] == [1 / 2, 1 / 3]  # only the full one is precise
 
 
 def test_a_judge_gives_liu_statements() -> None:
     (claim,) = judged(table("ab", "a"), "ab", unresolved=1)
-    assert liu.judged_statement(claim) == Statement(True, (FULL, NONE, NONE))
+    assert liu.as_statement(claim) == Statement(True, (FULL, NONE, NONE))
 
 
 # --- TREC, HAGRID --------------------------------------------------------------------------------------------------
@@ -272,12 +272,12 @@ def test_trec_weighs_the_first_citation_or_all() -> None:
     trec.add(first, answer)
     trec.add(every, answer, first_only=False)
     trec.add(own, answer, weights={FULL: 1.0, PARTIAL: 0.0, NONE: 0.0})
-    assert three(first.pooled())[:2] == [1.5 / 4, 1.5 / 3]
-    assert three(every.pooled())[:2] == [2 / 4, 2.5 / 4]
-    assert three(own.pooled())[:2] == [1 / 4, 1 / 3]
+    assert three(first.micro_average())[:2] == [1.5 / 4, 1.5 / 3]
+    assert three(every.micro_average())[:2] == [2 / 4, 2.5 / 4]
+    assert three(own.micro_average())[:2] == [1 / 4, 1 / 3]
     undecided = CitationScores()
     trec.add(undecided, [[None, FULL], [None, PARTIAL]], first_only=False)
-    recall = undecided.pooled()["recall"]
+    recall = undecided.micro_average()["recall"]
     assert (recall.value, recall.floor, recall.undecided) == (1.0, 0.5, 1)
 
 
@@ -386,14 +386,14 @@ def test_every_metric_is_a_fraction_and_the_order_of_answers_changes_nothing(
         for answer in listed:
             found = judged(Table(supports), *answer)
             alce.add(ours, found)
-            liu.add(theirs, map(liu.judged_statement, found))
-            trec.add(weighed, map(trec.judged_levels, found), first_only=False)
+            liu.add(theirs, map(liu.as_statement, found))
+            trec.add(weighed, map(trec.support_levels, found), first_only=False)
             strict.add(found)
         ratios = {
-            "alce": ours.averaged(0.0),
-            "liu": theirs.pooled(),
-            "liu_mean": theirs.averaged(),
-            "trec": weighed.pooled(),
+            "alce": ours.macro_average(0.0),
+            "liu": theirs.micro_average(),
+            "liu_mean": theirs.macro_average(),
+            "trec": weighed.micro_average(),
         }
         named = {f"{name}.{part}": r.record() for name, three in ratios.items() for part, r in three.items()}
         return named | {f"strict.{name}": value for name, value in strict.records().items()}
@@ -413,7 +413,7 @@ def test_liu_and_alce_agree_where_nothing_is_partial_or_redundant(
     cited: list[str], supports: dict[frozenset[str], bool | None]
 ) -> None:
     for claim in judged(Table(supports), *cited):
-        for alone, counted in zip(claim.alone, alce.citations(claim), strict=True):
+        for alone, counted in zip(claim.per_citation, alce.citations(claim), strict=True):
             if claim.union.verdict.ais and alone.verdict.ais:
                 assert counted is True
 
@@ -422,12 +422,12 @@ def test_a_tally_pools_items_or_averages_answers() -> None:
     tally = Tally("sentences")
     for values in ([1.0, 1.0], [0.0], [1.0, None], [0.5, 0.0, 0.0]):
         tally.add(values)
-    pooled = tally.pooled()
+    pooled = tally.micro_average()
     assert (pooled.value, pooled.floor, pooled.n, pooled.undecided) == (3.5 / 7, 3.5 / 8, 7, 1)
-    assert pooled == tally.pooled()
+    assert pooled == tally.micro_average()
     assert pooled.interval95 is not None
     assert pooled.interval95[0] < 0.5 < pooled.interval95[1]
-    assert tally.averaged().value == pytest.approx((1 + 0 + 1 + 0.5 / 3) / 4)
+    assert tally.macro_average().value == pytest.approx((1 + 0 + 1 + 0.5 / 3) / 4)
 
 
 def test_strict_scores_count_what_they_leave_out_and_what_was_undecided() -> None:
@@ -437,7 +437,7 @@ def test_strict_scores_count_what_they_leave_out_and_what_was_undecided() -> Non
     ]  # fmt: skip
     for record in scores.records().values():
         assert (record["left_out"], record["undecided_as_no"]) == (2, 2)
-    assert three(scores.averaged())[:2] == [0.25, 0.25]
+    assert three(scores.macro_average())[:2] == [0.25, 0.25]
 
 
 def test_strict_scores_of_pairs_that_were_all_undecided_have_no_value() -> None:
@@ -450,11 +450,11 @@ def test_strict_scores_of_pairs_that_were_all_undecided_have_no_value() -> None:
 
 def test_an_unresolved_marker_is_a_wrong_citation_of_liu_and_support_may_be_partial() -> None:
     scores = CitationScores()
-    liu.add(scores, map(liu.judged_statement, judged(table("a"), "a")), unresolved=1)
-    assert scores.pooled()["precision"].value == 0.5
+    liu.add(scores, map(liu.as_statement, judged(table("a"), "a")), unresolved=1)
+    assert scores.micro_average()["precision"].value == 0.5
     near = Judgement(Verdict.PARTIALLY_ATTRIBUTABLE, 0.4)
     claim = JudgedClaim(CitedClaim("It is so.", ("x",)), near, (near,))
-    assert liu.judged_statement(claim).citations == tuple(trec.judged_levels(claim)) == (PARTIAL,)
+    assert liu.as_statement(claim).citations == tuple(trec.support_levels(claim)) == (PARTIAL,)
 
 
 def test_every_metric_takes_the_answers_to_one_question_together() -> None:
@@ -463,10 +463,16 @@ def test_every_metric_takes_the_answers_to_one_question_together() -> None:
         for number, question in enumerate(questions):
             claims = judged(table("a"), "a" if number % 3 else "b")
             alce.add(ours, claims, 0, question)
-            liu.add(theirs, map(liu.judged_statement, claims), 0, question)
-            trec.add(weighed, [trec.judged_levels(claim) for claim in claims], question=question)
+            liu.add(theirs, map(liu.as_statement, claims), 0, question)
+            trec.add(weighed, [trec.support_levels(claim) for claim in claims], question=question)
             strict.add(claims, question)
-        every = (ours.averaged(0.0), theirs.pooled(), theirs.averaged(), weighed.pooled(), strict.averaged())
+        every = (
+            ours.macro_average(0.0),
+            theirs.micro_average(),
+            theirs.macro_average(),
+            weighed.micro_average(),
+            strict.macro_average(),
+        )
         return [ratio.interval95 for three_of in every for ratio in three_of.values()]
 
     apart, together = intervals_of([None] * 12), intervals_of([number // 4 for number in range(12)])
@@ -479,21 +485,21 @@ def test_f1_is_that_of_its_recall_and_precision() -> None:
     scores.add([1.0, None], [1.0, 0.0, None])
     scores.add([1.0, 0.0, 0.0], [0.5])
     scores.add([0.0], [None])
-    for ratios, averaged in ((scores.pooled(), False), (scores.averaged(), True)):
+    for ratios, averaged in ((scores.micro_average(), False), (scores.macro_average(), True)):
         f1, recall, precision = ratios["f1"], ratios["recall"], ratios["precision"]
         assert recall.value is not None
         assert precision.value is not None
         assert f1.value == pytest.approx(2 / (1 / recall.value + 1 / precision.value))
         for count in ("n", "total", "undecided"):
             assert getattr(f1, count) == max(getattr(recall, count), getattr(precision, count)) > 0
-        found = harmonic_mean(*(tally.estimate(averaged=averaged) for tally in (scores.recall, scores.precision)))
+        found = harmonic_mean(*(tally.estimate(macro=averaged) for tally in (scores.recall, scores.precision)))
         assert found is not None
         assert f1.interval95 == found.interval
-    assert CitationScores().pooled()["recall"].reason == "there are no sentences"
+    assert CitationScores().micro_average()["recall"].reason == "there are no sentences"
     assert scores.last("x") == {"x_recall": (0.0, 1.0), "x_precision": (0.0, 1.0)}
-    assert scores.last("x", "_mean", averaged=True) == {"x_recall_mean": (0.0, 1.0), "x_precision_mean": (0.0, 1.0)}
+    assert scores.last("x", "_mean", macro=True) == {"x_recall_mean": (0.0, 1.0), "x_precision_mean": (0.0, 1.0)}
     scores.add([], [])
-    assert scores.last("x", averaged=True) == {"x_recall": (0.0, 0.0), "x_precision": (0.0, 0.0)}
+    assert scores.last("x", macro=True) == {"x_recall": (0.0, 0.0), "x_precision": (0.0, 0.0)}
     assert scores.last("x", empty=0.5) == {"x_recall": (0.5, 1.0), "x_precision": (0.5, 1.0)}
     scores.add([1.0, 0.5], [None, 1.0])
     assert scores.last("x", empty=0.5) == {"x_recall": (0.75, 1.0), "x_precision": (0.5, 1.0)}

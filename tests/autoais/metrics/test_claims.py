@@ -46,10 +46,10 @@ def test_each_citation_is_judged_alone_and_left_out_in_turn() -> None:
     judge = BothHalves()
     [judged] = judge_claims(judge, [CLAIM])
     assert judged.union.verdict.ais is True
-    assert [one.verdict.ais for one in judged.alone] == [False, False, False]
-    assert [one and one.verdict.ais for one in judged.without] == [False, True, False]
+    assert [one.verdict.ais for one in judged.per_citation] == [False, False, False]
+    assert [one and one.verdict.ais for one in judged.leave_one_out] == [False, True, False]
     first, second = judge.asked
-    assert [pair.evidence for pair in first] == [CLAIM.cited, *((text,) for text in CLAIM.cited)]
+    assert [pair.evidence for pair in first] == [CLAIM.evidence, *((text,) for text in CLAIM.evidence)]
     assert [pair.evidence for pair in second] == [
         ("It is old.", "It is long."),
         ("It is red.", "It is long."),
@@ -60,8 +60,8 @@ def test_each_citation_is_judged_alone_and_left_out_in_turn() -> None:
 
 def test_the_union_alone_costs_one_pair_a_claim() -> None:
     judge = BothHalves()
-    judged = judge_claims(judge, [CLAIM, CitedClaim("Alone.", ("It is red.",))], each=False)
-    assert [(one.alone, one.without) for one in judged] == [((), ()), ((), ())]
+    judged = judge_claims(judge, [CLAIM, CitedClaim("Alone.", ("It is red.",))], per_citation=False)
+    assert [(one.per_citation, one.leave_one_out) for one in judged] == [((), ()), ((), ())]
     assert [len(pairs) for pairs in judge.asked] == [2]
 
 
@@ -70,7 +70,7 @@ def test_very_many_citations_are_left_out_in_batches() -> None:
     many = CitedClaim("Red and long.", ("It is red.", "It is long.", *(f"Remark {n}." for n in range(1500))))
     [judged] = judge_claims(judge, [many])
     assert [len(pairs) for pairs in judge.asked] == [1503, 1024, 478]
-    assert [one.verdict.ais for one in judged.without if one] == [False, False] + [True] * 1500
+    assert [one.verdict.ais for one in judged.leave_one_out if one] == [False, False] + [True] * 1500
 
 
 def test_a_judge_that_loses_a_verdict_is_an_error() -> None:

@@ -406,10 +406,10 @@ def test_the_question_of_an_answer_may_be_known_to_one_side_only() -> None:
     b: dict[str, bool | None] = {str(n): False for n in range(6)}
     first, second = {str(n): "one" for n in range(4)}, {"3": "two", "4": "two"}
     assert compare(a, b)["questions"] == 6
-    assert compare(a, b, asked=(first, {}))["questions"] == 3
-    result = compare(a, b, asked=(first, second))  # 0 to 3 by the first, 3 and 4 by the second
+    assert compare(a, b, question_keys=(first, {}))["questions"] == 3
+    result = compare(a, b, question_keys=(first, second))  # 0 to 3 by the first, 3 and 4 by the second
     assert (result["questions"], result["difference"]["p"]) == (2, 0.5)
-    assert compare(b, a, asked=(second, first))["questions"] == 2
+    assert compare(b, a, question_keys=(second, first))["questions"] == 2
 
 
 def test_the_command(tmp_path: Path, autoais: Command) -> None:

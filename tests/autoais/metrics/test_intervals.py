@@ -75,7 +75,7 @@ def test_yes_and_no_of_whole_questions_are_exact() -> None:
     tally = Tally("sentences")
     for values in ([1, 1, 1], [0, 0, 0], [1, 1, 1]):
         tally.add(values)
-    assert tally.rate().interval == tally.pooled().interval95 == pytest.approx(clopper_pearson(2, 3))
+    assert tally.rate().interval == tally.micro_average().interval95 == pytest.approx(clopper_pearson(2, 3))
     # One longer answer weighs more: that is no longer three equal outcomes.
     tally.add([1, 1, 1, 1])
     assert tally.rate().interval != clopper_pearson(3, 4)
@@ -91,7 +91,7 @@ def test_the_f1_of_a_ratio_with_itself_is_that_ratio() -> None:
     scores = CitationScores()
     for one in right:
         scores.add([one], [one])
-    assert scores.pooled()["f1"].interval95 == pytest.approx(clopper_pearson(18, 20))
+    assert scores.micro_average()["f1"].interval95 == pytest.approx(clopper_pearson(18, 20))
 
 
 def test_where_all_questions_agree_the_unseen_others_are_bounded() -> None:
@@ -276,13 +276,13 @@ def test_a_part_without_variance_widens_the_side_on_which_it_may_be_wrong() -> N
     half, all_right = intervals.mean(np.array([1.0, 0.0] * 20)), intervals.mean(np.ones(40))
     assert all_right.interval[1] == 1.0
     gain = intervals.difference(half, all_right)
-    low, high = intervals.combined(gain.value, (1.0, half), low=-1.0).interval
+    low, high = intervals.combine(gain.value, (1.0, half), low=-1.0).interval
     # The second may be lower than 1, never higher, so the difference may be greater.
     assert gain.interval[0] == pytest.approx(low)
     assert (gain.interval[1] - gain.value) ** 2 == pytest.approx(
         (high - gain.value) ** 2 + (1 - all_right.interval[0]) ** 2
     )
-    tripled = intervals.combined(3 * gain.value, (3.0, gain), low=-3.0, high=3.0)
+    tripled = intervals.combine(3 * gain.value, (3.0, gain), low=-3.0, high=3.0)
     assert tripled.interval == pytest.approx([3 * end for end in gain.interval])
     back = intervals.difference(all_right, half)
     assert back.interval == pytest.approx((-gain.interval[1], -gain.interval[0]))
@@ -298,7 +298,7 @@ def test_items_are_together_if_a_chain_of_shared_keys_joins_them(pairs: list[tup
                 joined = groups[n] | groups[m]
                 for member in joined:
                     groups[member] = joined
-    found = intervals.together(a, b).tolist()
+    found = intervals.connected_groups(a, b).tolist()
     assert [{m for m in range(len(pairs)) if found[m] == found[n]} for n in range(len(pairs))] == groups
 
 

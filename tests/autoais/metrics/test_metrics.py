@@ -28,10 +28,10 @@ def test_squad_em_and_f1(answer: str, references: list[str], em: float, expected
 
 def test_f1_of_nothing_with_nothing_is_what_the_script_to_match_says() -> None:
     # NQ-open dev has such references: "(", "( +" and "#"
-    assert (f1("", ["("]), f1("", ["("], nothing=0.0)) == (1.0, 0.0)
-    assert f1("the", ["#", "x"], nothing=0.0) == 0.0
+    assert (f1("", ["("]), f1("", ["("], empty=0.0)) == (1.0, 0.0)
+    assert f1("the", ["#", "x"], empty=0.0) == 0.0
     assert f1("", ["x"]) == f1("x", ["("]) == 0.0
-    assert f1("a b", ["(", "b"], nothing=0.0) == 1.0
+    assert f1("a b", ["(", "b"], empty=0.0) == 1.0
     assert exact_match("", ["("]) == 1.0
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.metrics.nuggets import first_words, nuggets_found
+from autoais.metrics.nuggets import find_nuggets, first_words
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ from autoais.metrics.nuggets import first_words, nuggets_found
     ],
 )
 def test_a_phrase_is_found_as_whole_words(text: str, phrase: str, found: bool) -> None:
-    assert nuggets_found(text, [[phrase]]) == [found]
+    assert find_nuggets(text, [[phrase]]) == [found]
 
 
 def test_any_phrase_of_a_nugget_is_enough_and_every_nugget_counts() -> None:
-    assert nuggets_found("The gate opens at seven.", [["7", "seven"], ["gate"], ["closes"]]) == [True, True, False]
-    assert nuggets_found("anything", []) == []
+    assert find_nuggets("The gate opens at seven.", [["7", "seven"], ["gate"], ["closes"]]) == [True, True, False]
+    assert find_nuggets("anything", []) == []
 
 
 def test_the_first_words_keep_their_white_space() -> None:

@@ -130,7 +130,7 @@ def test_values_are_between_0_and_1_and_a_topic_that_is_left_out_can_only_lower(
     assert all(len(values) == len(qrels) for values in whole.values())
     assert all(0 <= value <= 1 for values in whole.values() for value in values)
     for topic in lists:
-        fewer = per_topic(measures, qrels, Run("t", {t: of for t, of in run.ranked.items() if t != topic}))
+        fewer = per_topic(measures, qrels, Run("t", {t: of for t, of in run.rankings.items() if t != topic}))
         for name, values in fewer.items():
             assert all(less <= more for less, more in zip(values, whole[name], strict=True))
 
@@ -189,7 +189,7 @@ def test_a_difference_has_a_p_and_knows_no_order(pairs: list[tuple[float, float]
 
 def test_ties_go_by_the_rank_of_the_file_then_by_id(tmp_path: Path) -> None:
     rows = "q Q0 b 7 1.0 t\nq Q0 z 2 1.0 t\nq Q0 a 7 1 t\nq Q0 top 99 2 t\n"
-    assert read_run(write(tmp_path / "r", rows)).ranked == {"q": ["top", "z", "a", "b"]}
+    assert read_run(write(tmp_path / "r", rows)).rankings == {"q": ["top", "z", "a", "b"]}
 
 
 def test_judgements_in_every_format(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_pages_are_what_stands_before_the_sign_without_the_dump() -> None:
     ids = ["462221#4", "2021:462221#0", "nq:b89fe591e8", aqa, "1984#3", "2021:notes#1"]
     pages = ["462221", "462221", "nq:b89fe591e8", "http://en.wikipedia.org/wiki/A", "1984", "2021:notes"]
     assert [page(identifier) for identifier in ids] == pages
-    assert run_of_pages(Run("t", {"1": ["5#1", "7#0", "2021:5#9"]})).ranked == {"1": ["5", "7"]}
+    assert run_of_pages(Run("t", {"1": ["5#1", "7#0", "2021:5#9"]})).rankings == {"1": ["5", "7"]}
     assert qrels_of_pages({"1": {"5#1": 0, "5#2": 2, "5#3": 1}, "2": {}}) == {"1": {"5": 2}, "2": {}}
 
 
@@ -316,8 +316,8 @@ def test_a_run_is_taken_from_a_file_a_dict_or_tuples(tmp_path: Path) -> None:
     scores: dict[str, dict[str, float]] = {"1": {"b": 8, "x": 9.5, "c": 7, "a": 6}, "3": {"a": 1}, "4": {"a": 1}}
     tuples = [(topic, i, score, "more") for topic, of in scores.items() for i, score in of.items()]
     for given_run in (path, str(path), scores, tuples, iter(tuples), read_run(path)):
-        assert as_run(given_run).ranked == read_run(path).ranked
-    assert as_run({"1": {"b": 1.0, "a": 1.0}}).ranked == {"1": ["a", "b"]}  # ties by id
+        assert as_run(given_run).rankings == read_run(path).rankings
+    assert as_run({"1": {"b": 1.0, "a": 1.0}}).rankings == {"1": ["a", "b"]}  # ties by id
 
 
 def test_judgements_are_taken_from_a_file_a_dict_or_tuples(tmp_path: Path) -> None:

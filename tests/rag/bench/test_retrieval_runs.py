@@ -43,7 +43,7 @@ def test_a_run_is_read_in_the_order_it_was_written_in(tmp_path: Path, scored: li
     hits = [Hit(Passage(i, "", "x"), s) for s, i in sorted(scored, key=lambda hit: (-hit[0], hit[1]))]
     path = tmp_path / "r.trec.gz"
     write_atomic(path, [*trec_lines(Question("q", "?"), hits, "a recipe's\tname"), "other Q0 x 1 1 t"])
-    assert list(read_run(path).ranked.get("q", ())) == [hit.passage.id for hit in hits]
+    assert list(read_run(path).rankings.get("q", ())) == [hit.passage.id for hit in hits]
 
 
 def test_pages_are_measured_instead_of_passages(tmp_path: Path) -> None:
