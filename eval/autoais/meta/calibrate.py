@@ -19,7 +19,7 @@ from autoais.meta.evaluate import ESTIMATES, Bools, Floats, Numbers, calibration
 from autoais.meta.logistic import fit_logistic
 from autoais.metrics.classification import balanced_accuracy, macro_f1, one_class
 from autoais.metrics.intervals import average as average_interval
-from autoais.metrics.intervals import connected_groups, difference, number_of
+from autoais.metrics.intervals import difference, number_components, number_of
 
 AIMS = ("macro_f1", "balanced_accuracy")
 _VERSION = 1
@@ -198,7 +198,7 @@ def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
         raise UserError(f"judge {judge.name!r}: no labels are left to fit")
     names = sorted(places)
     rank = np.argsort(np.argsort(list(places)))  # makes the result independent of the order of the files
-    groups = connected_groups(np.array(claim), np.array(evidence))
+    groups = number_components(np.array(claim), np.array(evidence))
     # The least key of a group tells its fold, so that further labels move no other group.
     least = np.full(groups.max() + 1, np.iinfo(np.int64).max)
     np.minimum.at(least, groups, np.array(claim))

@@ -15,9 +15,9 @@ from autoais.base.types import Attribution, Judge, Judgement, Support, Verdict, 
 from autoais.meta import correlation
 from autoais.metrics import attrscore, intervals
 from autoais.metrics.classification import (
-    _by_probability,
     balanced_accuracy,
     cohen_kappa,
+    count_by_probability,
     false_negative_rate,
     false_positive_rate,
     macro_f1,
@@ -25,7 +25,7 @@ from autoais.metrics.classification import (
     roc_auc,
     roc_curve,
 )
-from autoais.metrics.intervals import Estimate, by_question, combine, connected_groups, number_of, ratio
+from autoais.metrics.intervals import Estimate, by_question, combine, number_components, number_of, ratio
 
 _BATCH = 512
 _BINS = 10
@@ -195,7 +195,7 @@ class _Tally:
         truth, verdict, label, level = (np.array(column, np.int8) for column in columns)
         system = np.array([place[number] for number in self._system], np.int32)
         probability = np.array(self._probability) if self._has_probabilities else np.full(len(truth), np.nan)
-        question = connected_groups(np.array(self._claim, np.int64), np.array(self._evidence, np.int64))
+        question = number_components(np.array(self._claim, np.int64), np.array(self._evidence, np.int64))
         order = np.lexsort((question, system, level, label, verdict, truth, probability))
         verdict = verdict[order]
         return Rows(
@@ -293,7 +293,7 @@ def _roc_auc(truth: Bools, probability: Floats, questions: Numbers) -> Estimate 
     if auc is None:
         return None
     places = np.unique(probability, return_inverse=True)[1]
-    yes, no = _by_probability(truth, places)
+    yes, no = count_by_probability(truth, places)
     below = ((np.cumsum(no) - no / 2) / no.sum())[places]  # share of the noes below each claim
     above = (1 - (np.cumsum(yes) - yes / 2) / yes.sum())[places]
     parts = np.where(truth, (below - auc) / yes.sum(), (above - auc) / no.sum())

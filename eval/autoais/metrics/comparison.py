@@ -12,7 +12,7 @@ from autoais.base.io.jsonl import identifier, read_objects
 from autoais.base.types import NOT_APPLICABLE, Verdict
 from autoais.metrics import intervals, paired
 from autoais.metrics.claims import all_yes
-from autoais.metrics.intervals import Estimate, connected_groups, number_of
+from autoais.metrics.intervals import Estimate, number_components, number_of
 from autoais.metrics.mcnemar import McNemar, mcnemar_corrected, mcnemar_exact
 from autoais.metrics.paired import Pairs
 from autoais.metrics.rates import Rate
@@ -198,7 +198,7 @@ def _units(answers: Sequence[str], *question_keys: Mapping[str, str]) -> "NDArra
         [number_of(f"asked {side[answer]}" if answer in side else f"id {answer}") for answer in answers]
         for side in question_keys
     ]
-    return connected_groups(*(np.array(side, np.int64) for side in keys))
+    return number_components(*(np.array(side, np.int64) for side in keys))
 
 
 def _sum_by_question(units: "NDArray[np.int64]", rows: "Sequence[tuple[float, float]] | Floats") -> "Floats":

@@ -14,7 +14,7 @@ from autoais.metrics.rates import Mean, Rate, Tally
 from autoais.metrics.scores import CitationScores
 
 _LIKERT = ("Strongly Disagree", "Disagree", "Neutral", "Agree", "Strongly Agree")  # 1 to 5 (Liu et al. 2023)
-_RATED = ("fluency", "perceived_utility")
+_RATINGS = ("fluency", "perceived_utility")
 
 
 class HumanSummary:
@@ -38,7 +38,7 @@ class HumanSummary:
         self.labels = {name: Tally(name) for name in names}
         self.support = {level: Tally(str(level)) for level in Support}
         self.liu = CitationScores()
-        self.ratings: dict[str, list[tuple[float, int]]] = {name: [] for name in _RATED}  # with their questions
+        self.ratings: dict[str, list[tuple[float, int]]] = {name: [] for name in _RATINGS}  # with their questions
         self.levels: list[tuple[Support, Support | None, int]] = []  # with their questions
         self.agreement: dict[str, list[tuple[bool, bool | None]]] = {"sentences": [], "citations": []}
 
@@ -55,26 +55,31 @@ class HumanSummary:
         attributable = [sentence.attributable for sentence in answer.sentences]
         self._label("informative_sentences", informative, question)
         self._label("attributable_sentences", attributable, question)
-        asked = (sentence.attributable for sentence in answer.sentences if sentence.worthy is not False)
-        rolled_up = (answer_informative(informative), answer_attributable(asked))
-        for name, given, rolled in zip(
+        worthy_labels = (sentence.attributable for sentence in answer.sentences if sentence.worthy is not False)
+        rolled_up = (answer_informative(informative), answer_attributable(worthy_labels))
+        for name, label, rolled_label in zip(
             ("informative", "attributable"), (answer.informative, answer.attributable), rolled_up, strict=True
         ):
-            self._label(name, [rolled if given is None else given], question)
+            self._label(name, [rolled_label if label is None else label], question)
         if any(sentence.worthy is not None for sentence in answer.sentences):
             liu.add(self.liu, map(_statement, answer.sentences), question=question)
-        for name in _RATED:
+        for name in _RATINGS:
             if answer.extra.get(name) in _LIKERT:
                 self.ratings[name].append((_LIKERT.index(answer.extra[name]) + 1, question))
-        levels = [one.support for sentence in answer.sentences for one in sentence.citations if one.support is not None]
+        levels = [
+            citation.support
+            for sentence in answer.sentences
+            for citation in sentence.citations
+            if citation.support is not None
+        ]
         for level, tally in self.support.items():
-            tally.add([one is level for one in levels], question)
+            tally.add([citation_level is level for citation_level in levels], question)
         for sentence, claim in zip(answer.sentences, item.claims, strict=True):
             if claim is not None:
                 self._agree(answer, sentence, claim, question)
 
-    def _label(self, name: str, given: Sequence[bool | None], question: int) -> None:
-        self.labels[name].add([label for label in given if label is not None], question)
+    def _label(self, name: str, values: Sequence[bool | None], question: int) -> None:
+        self.labels[name].add([label for label in values if label is not None], question)
 
     def _data(self) -> dict[str, Any]:
         return {
@@ -87,15 +92,15 @@ class HumanSummary:
         }
 
     def _agree(self, answer: CitedAnswer, sentence: CitedSentence, claim: JudgedClaim, question: int) -> None:
-        texts = [bool(answer.passages[cited].text.strip()) for cited in sentence.cites]
+        texts = [bool(answer.passages[key].text.strip()) for key in sentence.cites]
         if sentence.attributable is not None and (any(texts) or not texts):
             self.agreement["sentences"].append((sentence.attributable, claim.union.verdict.ais))
         # `alone` is empty if single citations were not judged.
-        for cited, text, alone in zip(sentence.cites, texts, claim.per_citation, strict=False):
-            level = sentence.support.get(cited)
+        for key, text, judgement in zip(sentence.cites, texts, claim.per_citation, strict=False):
+            level = sentence.support.get(key)
             if level is not None and text:
-                self.agreement["citations"].append((level is Support.FULL, alone.verdict.ais))
-                self.levels.append((level, alone.verdict.support, question))
+                self.agreement["citations"].append((level is Support.FULL, judgement.verdict.ais))
+                self.levels.append((level, judgement.verdict.support, question))
 
     def report(self) -> dict[str, Any] | None:
         """`data`, `labels`, `metrics` and `agreement` as JSON, without empty entries; None if nothing is labelled."""
@@ -105,26 +110,26 @@ class HumanSummary:
         if len(self.liu.recall):
             metrics = {f"liu_{name}": ratio.record() for name, ratio in self.liu.micro_average().items()}
             metrics |= {f"liu_{name}_averaged": ratio.record() for name, ratio in self.liu.macro_average().items()}
-        for name, given in self.ratings.items():
-            if given:
-                metrics[name] = Mean.of(*map(list, zip(*given, strict=True)), low=1.0, high=5.0).record()
+        for name, ratings in self.ratings.items():
+            if ratings:
+                metrics[name] = Mean.of(*map(list, zip(*ratings, strict=True)), low=1.0, high=5.0).record()
         result = {
-            "labels": {name: one for name, one in labels.items() if one["n"]},
+            "labels": {name: record for name, record in labels.items() if record["n"]},
             "metrics": metrics,
             "agreement": {name: _agreement(pairs) for name, pairs in self.agreement.items() if pairs},
         }
-        said = [level for _, level, _ in self.levels]
-        if Support.PARTIAL in said:
-            labelled, asked = [level for level, _, _ in self.levels], [question for _, _, question in self.levels]
-            result["levels"] = attrscore.evaluate_levels(labelled, said, asked)
+        verdicts = [level for _, level, _ in self.levels]
+        if Support.PARTIAL in verdicts:
+            truth, _, questions = zip(*self.levels, strict=True)
+            result["levels"] = attrscore.evaluate_levels(truth, verdicts, questions)
         return {"data": self._data(), **result} if any(result.values()) else None
 
 
 def _statement(sentence: CitedSentence) -> liu.Statement:
     """The statement of a labelled sentence; without citations it is not supported, whatever the label says."""
-    supported = sentence.attributable if sentence.cites else False
-    given = tuple(one.support for one in sentence.citations)
-    return liu.Statement(supported, given or (None,) * len(sentence.cites), bool(sentence.worthy))
+    is_supported = sentence.attributable if sentence.cites else False
+    levels = tuple(citation.support for citation in sentence.citations)
+    return liu.Statement(is_supported, levels or (None,) * len(sentence.cites), bool(sentence.worthy))
 
 
 def _labels(rate: Rate) -> dict[str, Any]:
@@ -143,10 +148,10 @@ def _agreement(pairs: Sequence[tuple[bool, bool | None]]) -> dict[str, Any]:
 
     from autoais.metrics.classification import cohen_kappa, macro_f1
 
-    decided = [(truth, said) for truth, said in pairs if said is not None]
-    result: dict[str, Any] = {"n": len(decided), "undecided": len(pairs) - len(decided)}
-    if not decided:
+    decided_pairs = [(truth, verdict) for truth, verdict in pairs if verdict is not None]
+    result: dict[str, Any] = {"n": len(decided_pairs), "undecided": len(pairs) - len(decided_pairs)}
+    if not decided_pairs:
         return result | {"macro_f1": None, "cohen_kappa": None, "reason": "nothing was decided"}
-    truth, said = np.array(decided, dtype=np.bool_).T
-    result |= {"macro_f1": macro_f1(truth, said), "cohen_kappa": cohen_kappa(truth, said)}
+    truth, verdicts = np.array(decided_pairs, dtype=np.bool_).T
+    result |= {"macro_f1": macro_f1(truth, verdicts), "cohen_kappa": cohen_kappa(truth, verdicts)}
     return result | ({"reason": "labels and verdicts are all the same"} if result["cohen_kappa"] is None else {})

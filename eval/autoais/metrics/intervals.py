@@ -109,7 +109,7 @@ def number_of(question: str) -> int:
     return int.from_bytes(blake2b(question.encode("utf-8", "surrogatepass"), digest_size=7).digest())
 
 
-def connected_groups(a: "Numbers", b: "Numbers") -> "Numbers":
+def number_components(a: "Numbers", b: "Numbers") -> "Numbers":
     """Number the items from 0: two have one number if they share their `a` or their `b`, directly or by others."""
     import numpy as np
     from scipy.sparse import coo_array

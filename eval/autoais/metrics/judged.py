@@ -79,7 +79,7 @@ class JudgedAnswer:
         return str(query_id).strip() if isinstance(query_id, int | str) and not isinstance(query_id, bool) else ""
 
     @property
-    def judged_claims(self) -> list[JudgedClaim]:
+    def applicable_claims(self) -> list[JudgedClaim]:
         """The judged claims, without sentences that claim nothing."""
         return [claim for claim in self.claims if claim is not None]
 
@@ -93,7 +93,7 @@ class JudgedAnswer:
         return (
             self.whole_answer.verdict.ais
             if self.whole_answer
-            else all_yes(claim.union.verdict.ais for claim in self.judged_claims)
+            else all_yes(claim.union.verdict.ais for claim in self.applicable_claims)
         )
 
     @property
@@ -102,9 +102,13 @@ class JudgedAnswer:
 
         None if people did not settle every citation by itself: a no would depend on what they were asked.
         """
-        if any(judgement.reason in UNSETTLED_REASONS for claim in self.judged_claims for judgement in claim.per_citation):
+        if any(
+            judgement.reason in UNSETTLED_REASONS
+            for claim in self.applicable_claims
+            for judgement in claim.per_citation
+        ):
             return None
-        return all_yes(map(hagrid.attributable, self.judged_claims))
+        return all_yes(map(hagrid.attributable, self.applicable_claims))
 
     def records(self, judge: str) -> Iterator[dict[str, Any]]:
         """Yield one JSON row per sentence; for a question without an answer one row, with a null sentence.

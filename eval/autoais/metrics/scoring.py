@@ -136,15 +136,15 @@ class Summary:
         self.items += 1
         self._questions.add(number_of(item.query))
         self.not_applicable += item.claims.count(None)
-        self.cited += sum(bool(claim.claim.evidence) for claim in item.judged_claims)
+        self.cited += sum(bool(claim.claim.evidence) for claim in item.applicable_claims)
         self.textless += sum(
-            bool(claim.claim.evidence) and claim.union.reason == NO_TEXT for claim in item.judged_claims
+            bool(claim.claim.evidence) and claim.union.reason == NO_TEXT for claim in item.applicable_claims
         )
         self._asked = number_of(item.question_key)
         self._different.add(self._asked)
         self._scores = {}
         self._tally("autoais", [self._outcome(item.ais)])
-        self._tally("sentences", [self._outcome(claim.union.verdict.ais) for claim in item.judged_claims])
+        self._tally("sentences", [self._outcome(claim.union.verdict.ais) for claim in item.applicable_claims])
         self._count_quotes(item)
         self._add_citations(item)
         ranking = answer.ranking if answer else ()
@@ -217,9 +217,11 @@ class Summary:
         if item.answer:
             self.citing += bool(item.answer.unresolved or any(sentence.cites for sentence in item.answer.sentences))
         # A claim counts its own unresolved markers; these have no known sentence, or one that claims nothing.
-        unresolved = item.answer.unresolved - sum(c.claim.unresolved for c in item.judged_claims) if item.answer else 0
+        unresolved = (
+            item.answer.unresolved - sum(c.claim.unresolved for c in item.applicable_claims) if item.answer else 0
+        )
         if "alce" in self.measures.metrics:
-            alce.add(self.alce, item.judged_claims, unresolved, self._asked)
+            alce.add(self.alce, item.applicable_claims, unresolved, self._asked)
             self._scores |= self.alce.last("citation", empty=0.0)
             if item.strict is not None:
                 self.strict = self.strict or alce.StrictScores()
@@ -227,7 +229,7 @@ class Summary:
                     self._scores |= self.strict.scores.last("citation", "_strict", empty=0.0)
         if "hagrid" in self.measures.metrics:
             self._tally("hagrid", [item.hagrid])
-            self._tally("hagrid_sentences", [hagrid.attributable(claim) for claim in item.judged_claims])
+            self._tally("hagrid_sentences", [hagrid.attributable(claim) for claim in item.applicable_claims])
         if "liu" in self.measures.metrics:
             sentences = item.answer.sentences if item.answer else ()
             statements = [
@@ -238,7 +240,7 @@ class Summary:
             liu.add(self.liu, statements, unresolved, self._asked)
             self._scores |= self.liu.last("liu") | self.liu.last("liu", "_averaged", macro=True)
         if "trec" in self.measures.metrics:
-            levels = [trec.support_levels(claim) for claim in item.judged_claims]
+            levels = [trec.support_levels(claim) for claim in item.applicable_claims]
             trec.add(self.trec, levels, first_only=not self.measures.trec_all, question=self._asked)
             self._scores |= self.trec.last("trec") | self.trec.last("trec", "_averaged", empty=0.0)
             self.trec_levels.update(str(level or "undecided") for answer_levels in levels for level in answer_levels)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from autoais.meta import evaluate
-from autoais.metrics import intervals
+from autoais.metrics import classification, intervals
 from autoais.metrics.intervals import Estimate, clopper_pearson, number_of
 from autoais.metrics.rates import Mean, Rate, Tally
 from autoais.metrics.scores import CitationScores
@@ -216,21 +216,24 @@ def _claims() -> tuple[NDArray[np.bool_], NDArray[np.bool_], Floats, NDArray[np.
 
 
 FIGURES: dict[str, tuple[Callable[..., Estimate | None], Callable[..., float | None]]] = {
-    "macro_f1": (lambda t, s, p, q: evaluate._macro_f1(t, s, q), lambda t, s, p: evaluate.macro_f1(t, s)),
+    "macro_f1": (lambda t, s, p, q: evaluate._macro_f1(t, s, q), lambda t, s, p: classification.macro_f1(t, s)),
     "balanced_accuracy": (
         lambda t, s, p, q: evaluate._balanced_accuracy(t, s, q),
-        lambda t, s, p: evaluate.balanced_accuracy(t, s),
+        lambda t, s, p: classification.balanced_accuracy(t, s),
     ),
     "false_negative_rate": (
         lambda t, s, p, q: evaluate._share(t & ~s, t, q),
-        lambda t, s, p: evaluate.false_negative_rate(t, s),
+        lambda t, s, p: classification.false_negative_rate(t, s),
     ),
     "false_positive_rate": (
         lambda t, s, p, q: evaluate._share(~t & s, ~t, q),
-        lambda t, s, p: evaluate.false_positive_rate(t, s),
+        lambda t, s, p: classification.false_positive_rate(t, s),
     ),
-    "roc_auc": (lambda t, s, p, q: evaluate._roc_auc(t, p, q), lambda t, s, p: evaluate.roc_auc(t, p)),
-    "cohen_kappa": (lambda t, s, p, q: evaluate._cohen_kappa(t, s, q), lambda t, s, p: evaluate.cohen_kappa(t, s)),
+    "roc_auc": (lambda t, s, p, q: evaluate._roc_auc(t, p, q), lambda t, s, p: classification.roc_auc(t, p)),
+    "cohen_kappa": (
+        lambda t, s, p, q: evaluate._cohen_kappa(t, s, q),
+        lambda t, s, p: classification.cohen_kappa(t, s),
+    ),
     "calibration_error": (
         # Squared, the probabilities are all too low: at a gap of 0 the error has no slope.
         lambda t, s, p, q: evaluate._calibration_error(t, p**2, q),
@@ -298,7 +301,7 @@ def test_items_are_together_if_a_chain_of_shared_keys_joins_them(pairs: list[tup
                 joined = groups[n] | groups[m]
                 for member in joined:
                     groups[member] = joined
-    found = intervals.connected_groups(a, b).tolist()
+    found = intervals.number_components(a, b).tolist()
     assert [{m for m in range(len(pairs)) if found[m] == found[n]} for n in range(len(pairs))] == groups
 
 
