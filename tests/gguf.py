@@ -1,4 +1,4 @@
-"""A tiny llama in a GGUF file (version 3), with random weights: small enough to write in a test."""
+"""A tiny llama in a GGUF file (version 3), small enough to write in a test, that goes round the alphabet."""
 
 import struct
 from pathlib import Path
@@ -14,9 +14,12 @@ _TEMPLATE = (
 )
 
 
-def write_gguf(path: Path, *, context: int = 512, seed: int = 0) -> Path:
-    """A model that writes random bytes of text, with a tokenizer of one token a byte."""
-    random = np.random.default_rng(seed)
+def write_gguf(path: Path, *, context: int = 512) -> Path:
+    """A model with a tokenizer of one token a byte, whose next byte follows from the last one alone.
+
+    Only the embeddings and the output layer are not zero, so that what it writes is certain on any processor: after a
+    letter comes the next letter, after any other byte an `a`. The model goes on until it is stopped.
+    """
     # A sentencepiece vocabulary of nothing but bytes, and marks: type 3 is control, 6 a byte.
     tokens = ["<unk>", "<s>", "</s>", "<|im_start|>", "<|im_end|>", *(f"<0x{byte:02X}>" for byte in range(256))]
     kinds = [2, 3, 3, 3, 3, *[6] * 256]
@@ -45,12 +48,14 @@ def write_gguf(path: Path, *, context: int = 512, seed: int = 0) -> Path:
         block |= {"ffn_gate": (INNER, WIDTH), "ffn_up": (INNER, WIDTH), "ffn_down": (WIDTH, INNER)}
         shapes |= {f"blk.{layer}.{name}.weight": shape for name, shape in block.items()}
         shapes |= {f"blk.{layer}.{name}_norm.weight": (WIDTH,) for name in ("attn", "ffn")}
-    tensors = {
-        name: np.ones(shape, "<f4") if len(shape) == 1 else random.normal(0, 0.3, shape).astype("<f4")
-        for name, shape in shapes.items()
-    }
-    # No end and no control token is ever the likeliest: the model goes on until it is stopped.
-    tensors["output.weight"][:5] = 0
+    tensors = {name: np.full(shape, len(shape) == 1, "<f4") for name, shape in shapes.items()}
+    first = tokens.index(f"<0x{ord('a'):02X}>")
+    for token in range(len(tokens)):
+        letter = min(max(token - first, -1), 26) % 27  # 26 for all that is no letter
+        tensors["token_embd.weight"][token, letter] = 1
+        if letter < 26:
+            tensors["output.weight"][token, (letter - 1) % 27] = 4
+    tensors["output.weight"][first, 25] = 4  # after z
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(facts))
     for key, (kind, value) in facts.items():
         head += _text(key) + struct.pack("<I", kind) + _value(kind, value)

@@ -233,31 +233,69 @@ def save_tokenizer(folder: Path, template: str | None) -> int:
     return len(every)
 
 
+def clear(network: Any, size: int) -> Any:  # noqa: ANN401
+    """Set all weights to 0 and those of the norms to 1; returns for each token the one that follows it, as a matrix.
+
+    Words follow each other in a circle, so that what a model writes is certain on any processor and in any batch. A head
+    of attention looks for padding, which only a wrong mask lets it see, and would change the reply.
+    """
+    import torch
+
+    for name, parameter in network.named_parameters():
+        parameter.data.fill_(float("norm" in name))
+    words = list(range(len(MARKS), size))
+    following = torch.zeros((size, 32))
+    following[range(size), [words[(token + 1) % len(words)] for token in range(size)]] = 1
+    return following
+
+
 def save_causal(folder: Path, template: str | None = None) -> Path:
-    """A llama with random weights."""
+    """A llama that writes the words in a circle."""
     import torch
     import transformers
 
-    torch.manual_seed(1)
+    size = save_tokenizer(folder, template)
     config = transformers.LlamaConfig(
-        vocab_size=save_tokenizer(folder, template), hidden_size=32, intermediate_size=32, num_hidden_layers=1,
-        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=64, initializer_range=0.5,
-        bos_token_id=2, eos_token_id=3, pad_token_id=0,
+        vocab_size=size, hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=64, bos_token_id=2, eos_token_id=3,
+        pad_token_id=0,
     )  # fmt: skip
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    network = transformers.LlamaForCausalLM(config)
+    following = clear(network, size)
+    network.model.embed_tokens.weight.data[:, :size] = torch.eye(size)
+    network.model.embed_tokens.weight.data[:, 31] = 1
+    network.lm_head.weight.data[:, :size] = following[:, :size].T
+    attention = network.model.layers[0].self_attn
+    attention.q_proj.weight.data[15, 31] = 1  # the input of a head that its position turns least
+    attention.k_proj.weight.data[15, config.pad_token_id] = 5
+    attention.v_proj.weight.data[0, config.pad_token_id] = 1
+    attention.o_proj.weight.data[size - 1, 0] = 1
+    network.save_pretrained(folder)
     return folder
 
 
 def save_t5(folder: Path) -> Path:
+    """A T5 that writes the words in a circle, whatever it reads."""
     import torch
     import transformers
 
-    torch.manual_seed(0)
+    size = save_tokenizer(folder, None)
     config = transformers.T5Config(
-        vocab_size=save_tokenizer(folder, None), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2,
-        decoder_start_token_id=0, eos_token_id=3, pad_token_id=0, initializer_factor=20.0,
+        vocab_size=size, d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0,
+        eos_token_id=3, pad_token_id=0,
     )  # fmt: skip
-    transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
+    network = transformers.T5ForConditionalGeneration(config)
+    following = clear(network, size)
+    network.shared.weight.data[:, :size] = torch.eye(size)
+    network.shared.weight.data[:, 31] = 1
+    _, cross, last = network.decoder.block[0].layer
+    cross.EncDecAttention.q.weight.data[0, 31] = 1
+    cross.EncDecAttention.k.weight.data[0, config.pad_token_id] = 2
+    cross.EncDecAttention.v.weight.data[0, config.pad_token_id] = 1
+    cross.EncDecAttention.o.weight.data[size - 1, 0] = 9
+    last.DenseReluDense.wi.weight.data[:size, :size] = torch.eye(size)
+    last.DenseReluDense.wo.weight.data[:, :size] = 9 * following.T
+    network.save_pretrained(folder)
     return folder
 
 
