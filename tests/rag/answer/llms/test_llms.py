@@ -236,8 +236,8 @@ def save_tokenizer(folder: Path, template: str | None) -> int:
 def clear(network: Any, size: int) -> Any:  # noqa: ANN401
     """Set all weights to 0 and those of the norms to 1; returns for each token the one that follows it, as a matrix.
 
-    Words follow each other in a circle, so that what a model writes is certain on any processor and in any batch. A head
-    of attention looks for padding, which only a wrong mask lets it see, and would change the reply.
+    Words follow each other in a circle, so that what a model writes is certain on any processor and in any batch. A
+    head of attention looks for padding, which only a wrong mask lets it see, and would change the reply.
     """
     import torch
 
