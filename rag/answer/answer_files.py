@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from autoais.base.answers import to_row
 from autoais.base.io.jsonl import check_outputs, field, read_objects
 from autoais.base.io.provenance import command, sha256_file, versions
-from autoais.base.models.pace import AUTO, Pace, Served
+from autoais.base.models.pace import AUTO, Pace, RequestTotals
 from autoais.formats.questions import read_questions
 from rag.answer.llms import Price, cost
 from rag.answer.system import System, answer_each
@@ -33,7 +33,7 @@ class AnswerRun:
     failed: int
     prompt_tokens: int
     completion_tokens: int
-    served: Served | None = None
+    served: RequestTotals | None = None
 
     def cost(self, price: Price) -> float:
         """The cost of the tokens, given the prices per million input and output tokens."""
@@ -85,7 +85,7 @@ def answer_file(
             done, failed = done + 1, failed + answer.failed
             if progress:
                 progress(done, len(listed))
-    return AnswerRun(done, failed, *tokens_of(out), pace.served)
+    return AnswerRun(done, failed, *tokens_of(out), pace.totals)
 
 
 def attribute_file(

@@ -12,7 +12,7 @@ from autoais.base.io.jsonl import check_distinct, dumps, parse_object, round_flo
 from autoais.base.io.provenance import command, sha256_file, versions
 from autoais.base.io.schema import STRING, Schema, faults
 from autoais.base.io.schema import record as record_schema
-from autoais.base.models.pace import Served
+from autoais.base.models.pace import RequestTotals
 from autoais.judges import DEFAULT, JUDGES
 from autoais.metrics.scoring import CITATION_METRICS
 from rag.answer.specs import SystemSpec, distinct, safe
@@ -67,7 +67,7 @@ class BenchRun:
 
     folder: Path
     record: Mapping[str, Any]
-    served: Mapping[str, Served] = field(default_factory=dict)
+    served: Mapping[str, RequestTotals] = field(default_factory=dict)
 
     @property
     def labels(self) -> list[str]:

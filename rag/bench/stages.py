@@ -13,7 +13,7 @@ from autoais.base.engines import Engine
 from autoais.base.io.jsonl import dumps, read_objects, round_floats, write_atomic
 from autoais.base.io.notes import Notes
 from autoais.base.io.provenance import judge_record, sha256_file, versions
-from autoais.base.models.pace import Pace, Served
+from autoais.base.models.pace import Pace, RequestTotals
 from autoais.base.types import Judge
 from autoais.judges import open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache
@@ -66,7 +66,7 @@ class Stages:
         self._run, self._benchmark, self._all, self._corpora = folder, benchmark, questions, corpora
         self._judge, self._people, self._concurrency, self._progress = judge, people, concurrency, progress
         self._engine = engine
-        self.served: dict[str, Served] = {}  # what model servers did for a system
+        self.served: dict[str, RequestTotals] = {}  # what model servers did for a system
         self._folder, self._record, self._questions = folder.path, folder.record, folder.questions
         self._specs = {
             label: SystemSpec.parse(one["spec"]) for label, one in self._record["answers"].items() if "spec" in one
@@ -205,7 +205,7 @@ class Stages:
                 journal.write(to_row(answer.to_cited(self._benchmark.id, seconds)))
                 self._progress(f"answering with {label}", done, len(self._questions))
         self._record["systems"][label] = answering.name
-        if (served := pace.served) is not None:
+        if (served := pace.totals) is not None:
             self.served[label] = served
 
     def _elsewhere(self, opening: OpenAnswering, name: str) -> OpenAnswering:

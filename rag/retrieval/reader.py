@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from autoais.base.io.paths import user_path
 from autoais.base.io.provenance import sha256_files
 from autoais.base.models.onnx import cores, open_session, open_tokenizer
-from autoais.base.models.pairs import CLAIM, CLAIM_ONLY, EVIDENCE, SHARED, readable, typed
+from autoais.base.models.pairs import CLAIM, CLAIM_ONLY, EVIDENCE, EVIDENCE_SHARED, assign_types, readable
 from autoais.base.text.excerpt import find_words_in, find_words_outside, pieces
 from autoais.base.text.words import content_stems
 from rag.base.errors import RagError
@@ -72,8 +72,8 @@ class WindowEncoder:
         asked = frozenset(content_stems(question))
         there = frozenset(content_stems(headings)) | frozenset(content_stems(text))
         left = self._side(question, MAX_QUESTION, find_words_outside(question, there), CLAIM, CLAIM_ONLY)
-        above = self._side(headings, MAX_HEADINGS, find_words_in(headings, asked), EVIDENCE, SHARED)
-        ids, types, offsets = self._side(text, None, find_words_in(text, asked), EVIDENCE, SHARED)
+        above = self._side(headings, MAX_HEADINGS, find_words_in(headings, asked), EVIDENCE, EVIDENCE_SHARED)
+        ids, types, offsets = self._side(text, None, find_words_in(text, asked), EVIDENCE, EVIDENCE_SHARED)
         before = [self._cls, *left[0], self._sep, *above[0], self._sep]
         before_types = [CLAIM, *left[1], CLAIM, *above[1], EVIDENCE]
         room = self.max_length - len(before) - 1
@@ -94,7 +94,7 @@ class WindowEncoder:
     ) -> tuple[list[int], list[int], list[tuple[int, int]]]:
         encoded = self._tokenizer.encode(text, add_special_tokens=False)
         offsets = encoded.offsets[:most]
-        return encoded.ids[:most], typed(offsets, words, plain, marked), offsets
+        return encoded.ids[:most], assign_types(offsets, words, plain, marked), offsets
 
 
 def _cut(text: str, offsets: Sequence[tuple[int, int]], room: int) -> list[tuple[int, int]]:

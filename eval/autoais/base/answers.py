@@ -26,7 +26,7 @@ from autoais.base.types import Citation, CitedSentence, Passage, Support, Unreso
 
 WHOLE_CONTEXT = "whole context"
 """Origin of a citation that no system made: the answer is judged against all passages that it was given."""
-_ABSTAINED = "'abstained' is true, yet there are sentences; leave one of them out"
+_ABSTENTION_FAULT = "'abstained' is true, yet there are sentences; leave one of them out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,30 +71,32 @@ class CitedAnswer:
         check_type("the passages of an answer", self.passages, "a dict of Passages by id", Mapping)
         tuple_of(Passage, "the passages of an answer", self.passages.values(), "a dict of Passages by id")
         if self.abstained and sentences:
-            raise UsageError(f"answer {self.id!r}: {_ABSTAINED}")
+            raise UsageError(f"answer {self.id!r}: {_ABSTENTION_FAULT}")
         for sentence in sentences:
-            for cited in sentence.cites:
-                if cited not in self.passages:
-                    raise CitationError(f"answer {self.id!r} cites passage {cited!r}, which is not among its passages")
+            for passage in sentence.cites:
+                if passage not in self.passages:
+                    raise CitationError(
+                        f"answer {self.id!r} cites passage {passage!r}, which is not among its passages"
+                    )
 
     @property
     def unresolved(self) -> int:
         """The number of citation markers that resolve to no passage (`Unresolved.is_citation`)."""
-        return sum(one.is_citation for one in self.unresolved_markers)
+        return sum(marker.is_citation for marker in self.unresolved_markers)
 
     @property
     def whole_context(self) -> bool:
         """Whether the answer is judged against all its passages, and cites nothing by itself (`WHOLE_CONTEXT`)."""
-        origins = {one.origin for sentence in self.sentences for one in sentence.citations}
+        origins = {citation.origin for sentence in self.sentences for citation in sentence.citations}
         return origins == {WHOLE_CONTEXT} and not self.unresolved_markers
 
     @property
     def is_list(self) -> bool:
         """Whether the answer is a list of items and not prose, as in ALCE's files of QAMPARI (lists of aliases)."""
-        found = self.extra.get("answers")
-        if not isinstance(found, list) or not found or not all(isinstance(one, list) for one in found):
+        items = self.extra.get("answers")
+        if not isinstance(items, list) or not items or not all(isinstance(item, list) for item in items):
             return False
-        return all(isinstance(alias, str) for one in found for alias in one)
+        return all(isinstance(alias, str) for item in items for alias in item)
 
     @property
     def plain(self) -> str:
@@ -159,7 +161,7 @@ SCHEMA = record(
     },
 )
 # `n` and the offsets of sentences are not in the schema: they follow from the rest.
-_KNOWN = frozenset(SCHEMA["properties"])
+_FIELDS = frozenset(SCHEMA["properties"])
 # Allowed between sentences: bullets, heading and quotation marks, pipes, list numbers; never a word.
 _STRUCTURE = re.compile(r"(?:[\W_]|(?<!\w)\d{1,3}[.)](?=\s))*")
 _PIECE = re.compile(r"[\W_]|(?<!\w)\d{1,3}[.)]\s")
@@ -173,124 +175,131 @@ def read_answers(path: Path) -> Iterator[CitedAnswer]:
     `text`, `rank`), `short_answer`, `abstained`, `unresolved`, `answers` and `gold`. A citation of an id that is not
     among the row's passages is unresolved and counted.
     """
-    seen: set[str] = set()
-    for where, row in read_objects(path):
+    ids: set[str] = set()
+    for location, row in read_objects(path):
         for fault in faults(row, SCHEMA):
-            raise FormatError(f"{where}: {fault}")
-        answer = from_row(row, where)
-        if answer.id in seen:
-            raise FormatError(f"{where}: id {answer.id!r} occurs twice")
-        seen.add(answer.id)
+            raise FormatError(f"{location}: {fault}")
+        answer = from_row(row, location)
+        if answer.id in ids:
+            raise FormatError(f"{location}: id {answer.id!r} occurs twice")
+        ids.add(answer.id)
         yield answer
 
 
-def from_row(row: Mapping[str, Any], where: str) -> CitedAnswer:
+def from_row(row: Mapping[str, Any], location: str) -> CitedAnswer:
     """Return the answer of a row that fits `SCHEMA`; raises `FormatError` if its fields contradict each other.
 
     Without `sentences`, they are what the markers in `output`, else in `answer`, say: `[1]` is the first passage.
     """
-    listed = row.get("passages", [])
-    passages = {one["id"]: _passage(one) for one in listed}
-    if len(passages) < len(listed):
-        raise FormatError(f"{where}: a passage id occurs twice among the row's passages")
+    passage_rows = row.get("passages", [])
+    passages = {passage["id"]: _passage(passage) for passage in passage_rows}
+    if len(passages) < len(passage_rows):
+        raise FormatError(f"{location}: a passage id occurs twice among the row's passages")
     row = _split(row, list(passages))
-    ranked = sorted(listed, key=lambda one: one["rank"]) if all("rank" in one for one in listed) else listed
+    ranking = (
+        sorted(passage_rows, key=lambda passage: passage["rank"])
+        if all("rank" in passage for passage in passage_rows)
+        else passage_rows
+    )
     unresolved = [
-        Unresolved(one["marker"], one.get("reason") or "", one.get("sentence")) for one in row.get("unresolved") or []
+        Unresolved(marker["marker"], marker.get("reason") or "", marker.get("sentence"))
+        for marker in row.get("unresolved") or []
     ]
     sentences = []
     for number, item in enumerate(row.get("sentences", [])):
         sentence, unknown = _sentence(item, passages)
-        unresolved += [Unresolved(cited, "unknown-id", number) for cited in unknown]
+        unresolved += [Unresolved(passage, "unknown-id", number) for passage in unknown]
         sentences.append(sentence)
-    _check_covered(row, sentences, where)
-    abstained = row.get("abstained", False)
-    if abstained and sentences:
-        raise FormatError(f"{where}: {_ABSTAINED}")
-    whole = row.get("answer")
-    joined = " ".join(sentence.text for sentence in sentences)
+    _check_coverage(row, sentences, location)
+    is_abstention = row.get("abstained", False)
+    if is_abstention and sentences:
+        raise FormatError(f"{location}: {_ABSTENTION_FAULT}")
+    answer_text = row.get("answer")
+    sentence_text = " ".join(sentence.text for sentence in sentences)
     return CitedAnswer(
         id=str(row["id"]),
         question=row["question"],
         sentences=tuple(sentences),
         passages=passages,
-        ranking=tuple(one["id"] for one in ranked),
-        scores={one["id"]: float(one["score"]) for one in listed if one.get("score") is not None},
+        ranking=tuple(passage["id"] for passage in ranking),
+        scores={passage["id"]: float(passage["score"]) for passage in passage_rows if passage.get("score") is not None},
         short_answer=row.get("short_answer"),
-        abstained=abstained,
+        abstained=is_abstention,
         unresolved_markers=tuple(unresolved),
         answers=tuple(row.get("answers") or ()),
         gold=tuple(row.get("gold") or ()),
         nuggets=tuple(map(tuple, row.get("nuggets") or ())),
-        text=None if whole is None or whole == joined else whole,
+        text=None if answer_text is None or answer_text == sentence_text else answer_text,
         output=row.get("output"),
         informative=row.get("informative"),
         attributable=row.get("attributable"),
-        extra={name: value for name, value in row.items() if name not in _KNOWN} | row.get("extra", {}),
+        extra={name: value for name, value in row.items() if name not in _FIELDS} | row.get("extra", {}),
     )
 
 
 def _split(row: Mapping[str, Any], passages: Sequence[str]) -> Mapping[str, Any]:
     """Return the row with the sentences and citations of its text, if it has a text and no field `sentences`."""
-    written = row.get("output") or row.get("answer") or ""
-    if "sentences" in row or row.get("abstained") or not written.strip():
+    output = row.get("output") or row.get("answer") or ""
+    if "sentences" in row or row.get("abstained") or not output.strip():
         return row
-    read = parse_sentences(written, len(passages))
+    sentences = parse_sentences(output, len(passages))
     unresolved = [
         {"marker": marker, "reason": reason, "sentence": number}
-        for number, one in enumerate(read)
-        for marker, reason in one.unresolved
+        for number, sentence in enumerate(sentences)
+        for marker, reason in sentence.unresolved
     ]
-    cited = [
-        {"text": one.text, "citations": [{"passage": passages[n - 1]} for n in one.cites]} for one in read if one.text
+    rows = [
+        {"text": sentence.text, "citations": [{"passage": passages[n - 1]} for n in sentence.cites]}
+        for sentence in sentences
+        if sentence.text
     ]
-    return {**row, "answer": None, "output": written, "sentences": cited, "unresolved": unresolved}
+    return {**row, "answer": None, "output": output, "sentences": rows, "unresolved": unresolved}
 
 
-def _check_covered(row: Mapping[str, Any], sentences: Iterable[CitedSentence], where: str) -> None:
+def _check_coverage(row: Mapping[str, Any], sentences: Iterable[CitedSentence], location: str) -> None:
     """Raise `FormatError` if the answer has text outside its sentences, which would be shown but never judged."""
     answer = row.get("answer")
     if answer is None:
         return
     ends = {0}
     for text in filter(None, (sentence.text for sentence in sentences)):
-        found = {start + len(text) for end in ends for start in _starts(answer, text, end)}
-        ends = {min(found), max(found)} if found else set()
+        offsets = {start + len(text) for end in ends for start in _starts(answer, text, end)}
+        ends = {min(offsets), max(offsets)} if offsets else set()
     if not any(_STRUCTURE.fullmatch(answer, end) for end in ends):
-        raise FormatError(f"{where}: field 'answer' should be the row's sentences in order, without other text")
+        raise FormatError(f"{location}: field 'answer' should be the row's sentences in order, without other text")
 
 
-def _starts(answer: str, text: str, at: int) -> set[int]:
+def _starts(answer: str, text: str, position: int) -> set[int]:
     """Return the first and last offset where `text` may start, after structure only: "1" starts twice in "1. 1"."""
-    places = [at]
-    while piece := _PIECE.match(answer, places[-1]):
-        places.append(piece.end())
-    found = [place for place in places if answer.startswith(text, place)]
-    return {found[0], found[-1]} if found else set()
+    positions = [position]
+    while piece := _PIECE.match(answer, positions[-1]):
+        positions.append(piece.end())
+    starts = [start for start in positions if answer.startswith(text, start)]
+    return {starts[0], starts[-1]} if starts else set()
 
 
 def _sentence(item: Mapping[str, Any], passages: Mapping[str, Passage]) -> tuple[CitedSentence, list[str]]:
     """Return the sentence, and the cited ids that are not among the passages."""
     citations = tuple(
         Citation(
-            one["passage"],
-            one.get("start"),
-            one.get("end"),
-            one.get("quote"),
-            one.get("origin"),
-            Support(one["support"]) if one.get("support") else None,
+            citation["passage"],
+            citation.get("start"),
+            citation.get("end"),
+            citation.get("quote"),
+            citation.get("origin"),
+            Support(citation["support"]) if citation.get("support") else None,
         )
-        for one in item.get("citations", [])
+        for citation in item.get("citations", [])
     )
     sentence = CitedSentence(
         item["text"],
-        tuple(one for one in citations if one.passage in passages),
+        tuple(citation for citation in citations if citation.passage in passages),
         output=item.get("output"),
         informative=item.get("informative"),
         attributable=item.get("attributable"),
         worthy=item.get("worthy"),
     )
-    return sentence, list(dict.fromkeys(one.passage for one in citations if one.passage not in passages))
+    return sentence, list(dict.fromkeys(citation.passage for citation in citations if citation.passage not in passages))
 
 
 def _passage(row: Mapping[str, Any]) -> Passage:
@@ -345,43 +354,51 @@ def to_row(answer: CitedAnswer) -> dict[str, Any]:
         "id": answer.id,
         "question": answer.question,
         "answer": plain,
-        **_known(output=answer.output),
+        **_drop_missing(output=answer.output),
         "short_answer": answer.short_answer,
         "sentences": list(_sentence_rows(answer.sentences, plain)),
         "passages": list(_passage_rows(answer)),
         "unresolved": [
-            {"marker": one.marker, "reason": one.reason, **_known(sentence=one.sentence)}
-            for one in answer.unresolved_markers
+            {"marker": marker.marker, "reason": marker.reason, **_drop_missing(sentence=marker.sentence)}
+            for marker in answer.unresolved_markers
         ],
         "abstained": answer.abstained,
-        **_known(informative=answer.informative, attributable=answer.attributable),
+        **_drop_missing(informative=answer.informative, attributable=answer.attributable),
         **({"answers": list(answer.answers)} if answer.answers else {}),
         **({"gold": list(answer.gold)} if answer.gold else {}),
         **({"nuggets": [list(phrases) for phrases in answer.nuggets]} if answer.nuggets else {}),
     }
-    clashing = {name: value for name, value in answer.extra.items() if name in _KNOWN}
-    row |= {name: value for name, value in answer.extra.items() if name not in _KNOWN}
-    ordered = {name: row[name] for name in _ORDER if name in row} | row
-    return ordered | ({"extra": clashing} if clashing else {})
+    clashing = {name: value for name, value in answer.extra.items() if name in _FIELDS}
+    row |= {name: value for name, value in answer.extra.items() if name not in _FIELDS}
+    sorted_row = {name: row[name] for name in _ORDER if name in row} | row
+    return sorted_row | ({"extra": clashing} if clashing else {})
 
 
 def _sentence_rows(sentences: Iterable[CitedSentence], plain: str) -> Iterator[dict[str, Any]]:
-    at = 0
+    position = 0
     for sentence in sentences:
-        start = plain.find(sentence.text, at) if sentence.start is None else sentence.start
-        place = {"start": start, "end": start + len(sentence.text)} if start >= 0 else {}
-        at = place.get("end", at)
+        start = plain.find(sentence.text, position) if sentence.start is None else sentence.start
+        span = {"start": start, "end": start + len(sentence.text)} if start >= 0 else {}
+        position = span.get("end", position)
         yield {
             "text": sentence.text,
-            **place,
-            **_known(output=sentence.output, informative=sentence.informative, attributable=sentence.attributable),
-            **_known(worthy=sentence.worthy),
+            **span,
+            **_drop_missing(
+                output=sentence.output, informative=sentence.informative, attributable=sentence.attributable
+            ),
+            **_drop_missing(worthy=sentence.worthy),
             "citations": [
                 {
-                    "passage": one.passage,
-                    **_known(start=one.start, end=one.end, quote=one.quote, origin=one.origin, support=one.support),
+                    "passage": citation.passage,
+                    **_drop_missing(
+                        start=citation.start,
+                        end=citation.end,
+                        quote=citation.quote,
+                        origin=citation.origin,
+                        support=citation.support,
+                    ),
                 }
-                for one in sentence.citations
+                for citation in sentence.citations
             ],
         }
 
@@ -397,9 +414,9 @@ def _passage_rows(answer: CitedAnswer) -> Iterator[dict[str, Any]]:
             "section": passage.section,
             **({} if passage.headings == passage.default_headings else {"headings": passage.headings}),
             "text": passage.text,
-            **_known(score=answer.scores.get(key)),
+            **_drop_missing(score=answer.scores.get(key)),
         }
 
 
-def _known(**values: object) -> dict[str, Any]:
+def _drop_missing(**values: object) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}

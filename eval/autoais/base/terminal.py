@@ -17,17 +17,17 @@ def clean(text: str) -> str:
 
 def markdown(text: str) -> str:
     """Return the text with the characters escaped that Markdown or HTML would take for markup."""
-    escaped = re.sub(r"([\\`*_{}\[\]|#~$])", r"\\\1", text)
-    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    result = re.sub(r"([\\`*_{}\[\]|#~$])", r"\\\1", text)
+    return result.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def how_many(count: int, what: str) -> str:
-    """Return `1,200 answers that are read` for a plural `what`; of one, its first noun and the verbs are singular."""
+def how_many(count: int, noun: str) -> str:
+    """Return `1,200 answers that are read` for a plural `noun`; of one, its first noun and the verbs are singular."""
     if count == 1:
-        what = re.sub(r"(\w)s\b", r"\1", what, count=1)
+        noun = re.sub(r"(\w)s\b", r"\1", noun, count=1)
         for plural, singular in (("they are", "it is"), ("are", "is"), ("were", "was")):
-            what = re.sub(rf"\b{plural}\b", singular, what)
-    return f"{count:,} {what}"
+            noun = re.sub(rf"\b{plural}\b", singular, noun)
+    return f"{count:,} {noun}"
 
 
 def say(line: str, *, err: bool = False) -> None:
@@ -40,28 +40,28 @@ def show_report(result: dict[str, Any]) -> None:
     console = new_console()
     mode = "" if result["mode"] == "default" else f", mode {result['mode']}"
     answers = f", {how_many(result['answers'], 'answers')}" if "answers" in result else ""
-    answered = f"{result['answered']:,} {'with sentences' if answers else 'answered'}"
+    answer_note = f"{result['answered']:,} {'with sentences' if answers else 'answered'}"
     different = f" ({result['different_questions']:,} different)" if "different_questions" in result else ""
-    asked = f"{how_many(result['questions'], 'questions')}{different}"
-    console.print(f"{asked}{answers}, {answered}, judge {result['judge']}{mode}")
+    question_note = f"{how_many(result['questions'], 'questions')}{different}"
+    console.print(f"{question_note}{answers}, {answer_note}, judge {result['judge']}{mode}")
     _show_metrics(console, result["metrics"])
     if (levels := result["metrics"].get("trec_precision", {}).get("levels")) is not None:
         counts = ", ".join(f"{count} {level}" for level, count in levels.items())
         console.print(f"support of all citations (trec): {counts}")
     if result["not_applicable"]:
-        what = "sentences without a claim to verify (such as questions), not judged"
-        console.print(how_many(result["not_applicable"], what))
-    if (quoted := result["quoted"])["rejected"]:
+        noun = "sentences without a claim to verify (such as questions), not judged"
+        console.print(how_many(result["not_applicable"], noun))
+    if (quotes := result["quoted"])["rejected"]:
         console.print(
-            f"{quoted['rejected']:,} of {how_many(quoted['sentences'], 'sentences')} with the very words of a cited "
+            f"{quotes['rejected']:,} of {how_many(quotes['sentences'], 'sentences')} with the very words of a cited "
             "passage judged not attributable: likely errors of the judge",
             style="yellow",
         )
     if result["unresolved_markers"]:
         console.print(how_many(result["unresolved_markers"], "markers could not be resolved to a passage"))
     if "without_citations" in result:
-        what = "answers without citations are left out of the citation metrics"
-        console.print(how_many(result["without_citations"], what))
+        noun = "answers without citations are left out of the citation metrics"
+        console.print(how_many(result["without_citations"], noun))
     if "refusals" in result:
         _show_refusals(console, result["refusals"])
     if "same_judge" in result:
@@ -76,11 +76,11 @@ def show_report(result: dict[str, Any]) -> None:
 
 def _show_refusals(console: "Console", refusals: dict[str, Any]) -> None:
     """Say how many refusals are right, and what the rate is without any."""
-    given = refusals["attributed_answers"]
-    rate = f"has no value, because {given['reason']}" if given["value"] is None else ""
+    rate_of_answers = refusals["attributed_answers"]
+    rate = f"has no value, because {rate_of_answers['reason']}" if rate_of_answers["value"] is None else ""
     if not rate:
-        low, high = given["interval95"]
-        rate = f"is {given['value']:.3f} [{low:.3f}, {high:.3f}], n {given['n']:,}"
+        low, high = rate_of_answers["interval95"]
+        rate = f"is {rate_of_answers['value']:.3f} [{low:.3f}, {high:.3f}], n {rate_of_answers['n']:,}"
     console.print(
         f"{refusals['without_an_answer']:,} of {how_many(refusals['all'], 'refusals')} right, as the question has no "
         "answer; every question counts, so each is a no in autoais and the citation metrics; over the answers given "
@@ -116,8 +116,10 @@ def _show_metrics(console: "Console", metrics: dict[str, Any]) -> None:
             "as no: undecided sentences and claims count as no in the value, as ALCE's script knows only yes and no"
         )
     for splitter in {metric["splitter"]: None for metric in metrics.values() if "splitter" in metric}:
-        another = "" if splitter.startswith("nltk") else ", with another splitter than ALCE's (NLTK's is not used)"
-        console.print(f"ALCE's sentences: {splitter}{another}")
+        splitter_note = (
+            "" if splitter.startswith("nltk") else ", with another splitter than ALCE's (NLTK's is not used)"
+        )
+        console.print(f"ALCE's sentences: {splitter}{splitter_note}")
 
 
 def _show_human(human: dict[str, Any], judge: str) -> None:
@@ -131,19 +133,20 @@ def _show_human(human: dict[str, Any], judge: str) -> None:
     )
     if human["labels"]:
         table = new_table("label", "total", "yes", "no", "yes %", "95 % interval")
-        for name, one in human["labels"].items():
-            low, high = one["interval95"]
-            counts = (str(one[key]) for key in ("n", "yes", "no"))
+        for name, label in human["labels"].items():
+            low, high = label["interval95"]
+            counts = (str(label[key]) for key in ("n", "yes", "no"))
             table.add_row(
-                name.replace("_", " "), *counts, f"{100 * one['value']:.1f}", f"[{100 * low:.1f}, {100 * high:.1f}]"
+                name.replace("_", " "), *counts, f"{100 * label['value']:.1f}", f"[{100 * low:.1f}, {100 * high:.1f}]"
             )
         console.print(table)
     if human["metrics"]:
         _show_metrics(console, human["metrics"])
-    for what, one in human["agreement"].items():
-        f1, kappa = ("-" if one[key] is None else f"{one[key]:.3f}" for key in ("macro_f1", "cohen_kappa"))
+    for unit, agreement in human["agreement"].items():
+        f1, kappa = ("-" if agreement[key] is None else f"{agreement[key]:.3f}" for key in ("macro_f1", "cohen_kappa"))
         console.print(
-            f"{judge} against people on {one['n']} {what}: macro-F1 {f1}, kappa {kappa} ({one['undecided']} undecided)"
+            f"{judge} against people on {agreement['n']} {unit}: macro-F1 {f1}, kappa {kappa} "
+            f"({agreement['undecided']} undecided)"
         )
     if "levels" in human:
         levels = human["levels"]
@@ -177,8 +180,8 @@ def show_comparison(result: dict[str, Any]) -> None:
         table.add_row(side.upper(), value, interval, str(rate["n"]), str(rate["undecided"]), f"{rate['floor']:.3f}")
     difference, tests, counts = result["difference"], result["mcnemar"], result["table"]
     low, high = difference["interval95"]
-    several = "" if result["answers"] == result["questions"] else f", {how_many(result['answers'], 'answers')}"
-    console.print(f"{how_many(result['questions'], 'questions')}{several}, judge {result['judge']}")
+    answer_note = "" if result["answers"] == result["questions"] else f", {how_many(result['answers'], 'answers')}"
+    console.print(f"{how_many(result['questions'], 'questions')}{answer_note}, judge {result['judge']}")
     for warning in result["warnings"]:
         console.print(clean(f"warning: {warning}"), style="yellow")
     console.print(table)
@@ -194,10 +197,17 @@ def show_comparison(result: dict[str, Any]) -> None:
         console.print(f"McNemar, {test['variant']}: {p}")
     if result["metrics"]:
         table = new_table("metric (undecided as no)", "A", "B", "A - B", "95 % interval", "n", "p", "p (Holm)", "test")
-        for name, one in result["metrics"].items():
-            low, high = one["interval95"]
-            cells = [f"{one['a']:.3f}", f"{one['b']:.3f}", f"{one['value']:+.3f}", f"[{low:+.3f}, {high:+.3f}]"]
-            table.add_row(clean(name), *cells, str(one["n"]), p_value(one["p"]), p_value(one["p_holm"]), one["method"])
+        for name, metric in result["metrics"].items():
+            low, high = metric["interval95"]
+            cells = [
+                f"{metric['a']:.3f}",
+                f"{metric['b']:.3f}",
+                f"{metric['value']:+.3f}",
+                f"[{low:+.3f}, {high:+.3f}]",
+            ]
+            table.add_row(
+                clean(name), *cells, str(metric["n"]), p_value(metric["p"]), p_value(metric["p_holm"]), metric["method"]
+            )
         console.print()
         console.print(table)
         console.print(
@@ -208,74 +218,74 @@ def show_comparison(result: dict[str, Any]) -> None:
         console.print(clean(note))
 
 
-def show_ais(one: dict[str, Any]) -> None:
+def show_ais(result: dict[str, Any]) -> None:
     """Print the result of `ais_report.report` for one file."""
     console = new_console()
     table = new_table("model", "n", "Flag %", "Int %", "AIS %", "95 % interval", "AIS of unflagged %")
-    for model in one["models"]:
+    for model in result["models"]:
         rates = [model[name] for name in ("flagged", "interpretable", "ais", "ais_of_unflagged")]
         percent = ["-" if rate["value"] is None else f"{100 * rate['value']:.1f}" for rate in rates]
         low, high = rates[2]["interval95"] or (0.0, 1.0)
         interval = f"[{100 * low:.1f}, {100 * high:.1f}] n={rates[2]['n']}"
         table.add_row(clean(model["model"]), str(rates[0]["total"]), *percent[:3], interval, percent[3])
-    console.print(clean(one["file"]), style="bold")
+    console.print(clean(result["file"]), style="bold")
     console.print(table)
-    for name, agreement in one["agreement"].items():
+    for name, agreement in result["agreement"].items():
         values = [agreement[key] for key in ("krippendorff_alpha", "pairwise_agreement", "f1_to_majority")]
         alpha, pairs, f1 = ("-" if value is None else f"{value:.3f}" for value in values)
-        asked = "attributable, by those who found it interpretable"
+        subset = "attributable, by those who found it interpretable"
         console.print(
-            f"{asked if name == 'attributable_of_asked' else name}: "
+            f"{subset if name == 'attributable_of_asked' else name}: "
             f"alpha {alpha}, pairwise agreement {pairs}, F1 to majority {f1} "
             f"({how_many(agreement['items'], 'items')}, {agreement['left_out']} without a usable count)"
         )
-    if one["paper"] is not None:
-        _show_beside_paper(console, one["paper"])
+    if result["paper"] is not None:
+        _show_beside_paper(console, result["paper"])
     console.print()
 
 
 def _show_beside_paper(console: "Console", paper: dict[str, Any]) -> None:
     """Print the cells of the paper's table, each with what the release gives, and why some cannot match."""
-    missing = {one["model"]: one for one in paper["incomplete"]}
+    missing = {entry["model"]: entry for entry in paper["incomplete"]}
     table = new_table("model", "rows missing", "Flag %", "Int %", "AIS %")
     rows: dict[str, dict[str, str]] = {}
     for cell in paper["cells"]:
-        both = cell["printed"] if cell["status"] == "match" else f"{cell['printed']} / {cell['released']}"
+        values = cell["printed"] if cell["status"] == "match" else f"{cell['printed']} / {cell['released']}"
         mark = {"match": "", "rows missing": " *", "differs": " !"}[cell["status"]]
-        rows.setdefault(cell["model"], {})[cell["rate"]] = both + mark
+        rows.setdefault(cell["model"], {})[cell["rate"]] = values + mark
     for model, cells in rows.items():
-        shown = (cells.get(rate, "-") for rate in ("flagged", "interpretable", "ais"))
-        table.add_row(clean(model), str(missing[model]["missing"]) if model in missing else "0", *shown)
+        texts = (cells.get(rate, "-") for rate in ("flagged", "interpretable", "ais"))
+        table.add_row(clean(model), str(missing[model]["missing"]) if model in missing else "0", *texts)
     console.print(f"Table {paper['table']} of the paper ({paper['data']}); where they differ: paper / release")
     console.print(table)
-    counted = {
+    counts = {
         status: sum(cell["status"] == status for cell in paper["cells"]) for status in ("rows missing", "differs")
     }
     console.print(f"{paper['matching']} of {len(paper['cells'])} cells match")
-    if counted["rows missing"]:
+    if counts["rows missing"]:
         console.print(
-            f"* {counted['rows missing']} cannot match: the paper rated 200 outputs of each model, the release lacks "
+            f"* {counts['rows missing']} cannot match: the paper rated 200 outputs of each model, the release lacks "
             "some, and with some ratings of the missing ones the paper's value comes out"
         )
-    if counted["differs"]:
-        console.print(f"! {counted['differs']} differ, and no ratings of missing rows explain it")
-    for one in paper["incomplete"]:
-        if not one["together"]:
-            console.print(f"  {one['model']}: each value can come out, but not all in one completion of the rows")
-    cells, asked = (paper["agreement"][name] for name in ("cells", "asked"))
+    if counts["differs"]:
+        console.print(f"! {counts['differs']} differ, and no ratings of missing rows explain it")
+    for entry in paper["incomplete"]:
+        if not entry["together"]:
+            console.print(f"  {entry['model']}: each value can come out, but not all in one completion of the rows")
+    cells, asked_cells = (paper["agreement"][name] for name in ("cells", "asked"))
     console.print(f"Table 7, F1, pairwise agreement and alpha of Int, then of AIS: {_beside(cells)}")
-    console.print(f"Table 7, AIS by those who found the output interpretable: {_beside(asked)}")
-    same, same_asked = (sum(one["status"] == "match" for one in part) for part in (cells, asked))
-    if same < len(cells):
+    console.print(f"Table 7, AIS by those who found the output interpretable: {_beside(asked_cells)}")
+    matches, asked_matches = (sum(cell["status"] == "match" for cell in part) for part in (cells, asked_cells))
+    if matches < len(cells):
         console.print(
-            f"{same} of {len(cells)} match, {same_asked} of {len(asked)} in the second line; the others differ: "
-            f"{paper['agreement']['why']}"
+            f"{matches} of {len(cells)} match, {asked_matches} of {len(asked_cells)} in the second line; the "
+            f"others differ: {paper['agreement']['why']}"
         )
 
 
 def _beside(cells: list[dict[str, str]]) -> str:
     return ", ".join(
-        one["printed"] if one["status"] == "match" else f"{one['printed']} / {one['released']}" for one in cells
+        cell["printed"] if cell["status"] == "match" else f"{cell['printed']} / {cell['released']}" for cell in cells
     )
 
 
@@ -300,8 +310,8 @@ def show_other_tables(other: dict[str, Any]) -> None:
         counts = (str(row[name]) for name in ("both", "only_original", "only_variant", "neither"))
         table.add_row(row["variant"], *counts, row["printed"], f"{row['exact']:.3f}", f"{row['corrected']:.3f}")
     console.print(table)
-    for number, why in other["without_data"].items():
-        console.print(f"Table {number}, {why}")
+    for number, reason in other["without_data"].items():
+        console.print(f"Table {number}, {reason}")
 
 
 def new_table(*heads: str, words: int = 1) -> "Table":

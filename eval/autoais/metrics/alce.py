@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from autoais.base.markers.alce import StrictSentence, judged_documents
+from autoais.base.markers.alce import StrictSentence, select_documents
 from autoais.metrics.claims import CitedClaim, JudgedClaim
 from autoais.metrics.rates import Ratio
 from autoais.metrics.scores import CitationScores
@@ -46,7 +46,7 @@ def strict_claims(sentences: Iterable[StrictSentence], documents: Sequence[str])
 
 
 def _strict_evidence(refs: tuple[int, ...], documents: Sequence[str]) -> tuple[str, ...]:
-    indices = judged_documents(refs, len(documents)) if documents else None
+    indices = select_documents(refs, len(documents)) if documents else None
     return tuple(documents[ref] for ref in indices or ())
 
 

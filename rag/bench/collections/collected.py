@@ -104,13 +104,13 @@ def _written_fault(answer: CitedAnswer, output: str) -> tuple[str, str] | None:
     shown = int(answer.extra.get("shown", len(answer.passages)))
     quotes = list(answer.passages.values())[:shown]
     parsed = parse(output, shown, passages=[quote.text for quote in quotes])
-    references = [one.text for one in parsed.removed if one.kind == "reference"]
+    references = [one.text for one in parsed.removals if one.kind == "reference"]
     if title := (references[0] if references else _reference_list(output)):
         return "reference-list", title[:60]
     for one in parsed.unresolved:
         reason = "malformed-citation" if one.reason in _NOT_A_NUMBER else "number-out-of-range"
         return reason, f"{one.marker[:40]} of {shown} quotes: {one.reason}"
-    if links := [one.text for one in parsed.removed if one.kind == "link"]:
+    if links := [one.text for one in parsed.removals if one.kind == "link"]:
         return "other-citation-form", links[0][:60]
     for other in _OTHER.finditer(parsed.text):
         number = other["round"] or other["named"]

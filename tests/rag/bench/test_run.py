@@ -266,7 +266,7 @@ def test_a_model_server_that_is_asked_as_much_as_it_bears_gives_the_same_run(
     assert timeless(tmp_path / "A") == timeless(tmp_path / "B")
     for run in (one, many):
         (served,) = run.served.values()  # the other system asks no server
-        assert (served.requests, served.again) == (3, 0)
+        assert (served.requests, served.retries) == (3, 0)
 
 
 def test_a_run_is_written_by_one_process(towns: Towns, tmp_path: Path) -> None:

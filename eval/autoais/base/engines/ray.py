@@ -20,23 +20,23 @@ from autoais.base.terminal import say
 In = TypeVar("In")
 Out = TypeVar("Out")
 
-_GIVEN = 2  # items that a worker has at a time: the next is there when one is done
-_AHEAD = 4  # results kept for each worker while an earlier one is missing
+_MAX_ITEMS = 2  # items that a worker has at a time: the next is there when one is done
+_MAX_RESULTS = 4  # results kept for each worker while an earlier one is missing
 _LOSSES = 4  # workers lost over one item, or lost before they were ready, until a run ends
 _PATIENCE = 10.0  # seconds to wait for a cluster to answer
 _SETTINGS = b"\x04"  # a frame of HTTP/2
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00" + _SETTINGS + b"\x00" * 5
-_TOLD = 30.0  # seconds without any worker until a line says so
+_NOTICE_AFTER = 30.0  # seconds without any worker until a line says so
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # sends nothing to others
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise a warning
 }
-_GUARDED = {"RAY_AUTH_MODE": "token"}  # Ray listens on all interfaces, and runs what it is sent
+_AUTHENTICATION = {"RAY_AUTH_MODE": "token"}  # Ray listens on all interfaces, and runs what it is sent
 _COMPUTE = (
     "python", "attributed-rag", "tantivy", "sentencex", "pystemmer", "numpy", "onnxruntime", "tokenizers", "torch",
     "transformers", "sentence-transformers",
 )  # fmt: skip
-_INHERITED = ("HF_HUB_OFFLINE", "RAG_OFFLINE")  # what the driver may not do, workers may not do
+_INHERITED_VARIABLES = ("HF_HUB_OFFLINE", "RAG_OFFLINE")  # what the driver may not do, workers may not do
 
 
 class RayEngine:
@@ -49,8 +49,8 @@ class RayEngine:
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         if address in (None, "auto"):
             address = os.environ.get("RAY_ADDRESS") or address
-        wanted = _QUIET | (_GUARDED if address in (None, "local") else {})
-        os.environ.update({name: value for name, value in wanted.items() if name not in os.environ})
+        variables = _QUIET | (_AUTHENTICATION if address in (None, "local") else {})
+        os.environ.update({name: value for name, value in variables.items() if name not in os.environ})
         try:
             import ray
         except ImportError:
@@ -60,9 +60,9 @@ class RayEngine:
         self._joined = not ray.is_initialized()
         if self._joined:
             _join(ray, address, workers)
-        there = ray.cluster_resources()
-        self._on_gpus = there.get("GPU", 0) >= 1
-        self.workers = workers or max(1, int(there.get("GPU" if self._on_gpus else "CPU", 1)))
+        resources = ray.cluster_resources()
+        self._on_gpus = resources.get("GPU", 0) >= 1
+        self.workers = workers or max(1, int(resources.get("GPU" if self._on_gpus else "CPU", 1)))
 
     @property
     def ready(self) -> int:
@@ -87,8 +87,8 @@ class RayEngine:
         actor = self._ray.remote(_worker_class()).options(
             num_cpus=1, num_gpus=int(self._on_gpus), max_restarts=0, scheduling_strategy="SPREAD"
         )
-        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        arguments = _computing(versions()), self._ray.cloudpickle.dumps(make), str(Path.cwd()), inherited
+        environment = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+        arguments = _computing(versions()), self._ray.cloudpickle.dumps(make), str(Path.cwd()), environment
         pool = _Pool(self._ray, lambda: actor.remote(*arguments), self.workers)
         self._open = make, pool
         return pool
@@ -109,12 +109,12 @@ def _join(ray: Any, address: str | None, workers: int | None) -> None:  # noqa: 
             with without_dashboard():
                 ray.init(address="local", include_dashboard=False, num_cpus=workers, **quiet)
             return
-        found = address
+        host_and_port = address
         if address == "auto":
             from ray._private.services import canonicalize_bootstrap_address
 
-            found = canonicalize_bootstrap_address("auto")  # a cluster that ended may have left its address
-        _check_answers(str(found))
+            host_and_port = canonicalize_bootstrap_address("auto")  # a cluster that ended may have left its address
+        _check_answers(str(host_and_port))
         if address != "auto":
             way_out += "; a cluster with a token needs RAY_AUTH_MODE=token here too"
         ray.init(address=address, **quiet)
@@ -143,11 +143,11 @@ def without_dashboard() -> Iterator[None]:
         Node.start_api_server = start
 
 
-def _show_reports(shown: bool) -> None:
+def _show_reports(is_on: bool) -> None:
     """Whether Ray prints what it says of lost workers, which goes to standard output and has no option of its own."""
     from ray._private import worker
 
-    worker._worker_logs_enabled = shown
+    worker._worker_logs_enabled = is_on
 
 
 def _check_answers(address: str) -> None:
@@ -161,9 +161,9 @@ def _check_answers(address: str) -> None:
             raise ConnectionError("another server answers there")
 
 
-def _computing(found: Mapping[str, str]) -> dict[str, str]:
+def _computing(packages: Mapping[str, str]) -> dict[str, str]:
     """The versions of what computes results, without the build (torch's `+cpu`), which may differ."""
-    return {name: one.partition("+")[0] for name, one in found.items() if name in _COMPUTE}
+    return {name: version.partition("+")[0] for name, version in packages.items() if name in _COMPUTE}
 
 
 def _worker_class() -> type:
@@ -172,11 +172,11 @@ def _worker_class() -> type:
     class Worker:
         """Makes the function of a pool, once, and applies it."""
 
-        def __init__(self, versions: dict[str, str], packed: bytes, folder: str, environment: dict[str, str]) -> None:
+        def __init__(self, versions: dict[str, str], payload: bytes, folder: str, environment: dict[str, str]) -> None:
             import contextlib
             import os
 
-            self._versions, self._packed = versions, packed
+            self._versions, self._packed = versions, payload
             self._work: Any = None
             os.environ.update(environment)
             for name in ("OMP_NUM_THREADS", "RAYON_NUM_THREADS"):  # it has one CPU
@@ -191,15 +191,15 @@ def _worker_class() -> type:
             import platform
 
             node = f"node {platform.node()}"
-            for name, wanted in self._versions.items():
+            for name, expected in self._versions.items():
                 try:
-                    found = platform.python_version() if name == "python" else importlib.metadata.version(name)
+                    version = platform.python_version() if name == "python" else importlib.metadata.version(name)
                 except importlib.metadata.PackageNotFoundError:
                     if name == "attributed-rag":  # others may not be needed
-                        return f"{node} has no attributed-rag; install attributed-rag {wanted} on it"
+                        return f"{node} has no attributed-rag; install attributed-rag {expected} on it"
                     continue
-                if found.partition("+")[0] != wanted:
-                    return f"{node} has {name} {found}, this machine {wanted}; install {name} {wanted} on both"
+                if version.partition("+")[0] != expected:
+                    return f"{node} has {name} {version}, this machine {expected}; install {name} {expected} on both"
             from autoais.base.errors import UserError
 
             try:
@@ -233,7 +233,7 @@ class _Worker:
     actor: Any
     opening: Any
     ready: bool = False
-    given: int = 0
+    load: int = 0
 
 
 @dataclass(slots=True)
@@ -251,14 +251,14 @@ class _Pool:
     def __init__(self, ray: Any, start: Callable[[], Any], size: int) -> None:  # noqa: ANN401
         self._ray, self._start = ray, start
         self._failures = 0
-        self._workers = [self._started() for _ in range(size)]
+        self._workers = [self._start_worker() for _ in range(size)]
 
     @property
     def ready(self) -> int:
         """How many workers have made their function."""
         return sum(worker.ready for worker in self._workers)
 
-    def _started(self) -> _Worker:
+    def _start_worker(self) -> _Worker:
         actor = self._start()
         return _Worker(actor, actor.open.remote())
 
@@ -270,81 +270,81 @@ class _Pool:
     def map(self, items: Iterable[Any]) -> Iterator[Any]:
         """Yield the result of each item, in order."""
         source = iter(items)
-        again: deque[_Task] = deque()
+        retries: deque[_Task] = deque()
         running: dict[Any, tuple[_Task, _Worker]] = {}
-        found: dict[int, tuple[Any, Exception | None]] = {}
-        taken, wanted, more = 0, 0, True
+        results: dict[int, tuple[Any, Exception | None]] = {}
+        count, next_number, has_more = 0, 0, True
         for worker in self._workers:
-            worker.given = 0
+            worker.load = 0
         while True:
             while (free := self._free()) is not None:
-                if again:
-                    task = again.popleft()
-                elif more and taken - wanted < _AHEAD * len(self._workers):
+                if retries:
+                    task = retries.popleft()
+                elif has_more and count - next_number < _MAX_RESULTS * len(self._workers):
                     try:
-                        task = _Task(taken, next(source))
+                        task = _Task(count, next(source))
                     except StopIteration:
-                        more = False
+                        has_more = False
                         break
-                    taken += 1
+                    count += 1
                 else:
                     break
                 running[free.actor.run.remote(task.item)] = task, free
-                free.given += 1
-            if not (more or running or again):
+                free.load += 1
+            if not (has_more or running or retries):
                 return
-            for done in self._wait(running):
-                task, worker = running.pop(done)
-                worker.given -= 1
+            for call in self._wait(running):
+                task, worker = running.pop(call)
+                worker.load -= 1
                 try:
-                    found[task.number] = self._ray.get(done)
+                    results[task.number] = self._ray.get(call)
                 except self._ray.exceptions.RayTaskError as error:
-                    found[task.number] = None, error
-                except self._ray.exceptions.RayError as lost:
+                    results[task.number] = None, error
+                except self._ray.exceptions.RayError as loss:
                     self._replace(worker)
-                    again.append(_again(task, lost))
-            while wanted in found:  # an error too waits for its turn: what comes before it is kept
-                result, failure = found.pop(wanted)
+                    retries.append(_retry(task, loss))
+            while next_number in results:  # an error too waits for its turn: what comes before it is kept
+                result, failure = results.pop(next_number)
                 if failure is not None:
                     raise failure
                 yield result
-                wanted += 1
+                next_number += 1
 
     def _free(self) -> _Worker | None:
         """The worker with the fewest items, if it can take one more."""
-        ready = [worker for worker in self._workers if worker.ready and worker.given < _GIVEN]
-        return min(ready, key=lambda worker: worker.given, default=None)
+        ready = [worker for worker in self._workers if worker.ready and worker.load < _MAX_ITEMS]
+        return min(ready, key=lambda worker: worker.load, default=None)
 
     def _wait(self, running: dict[Any, Any]) -> Sequence[Any]:
         """Wait until something is done; notice workers that are ready, and return the calls that are done."""
         opening = {worker.opening: worker for worker in self._workers if not worker.ready}
-        done: Sequence[Any] = ()
-        told = bool(running)
-        while not done:
-            done, _ = self._ray.wait([*running, *opening], timeout=None if told else _TOLD)
-            if not done:
+        completions: Sequence[Any] = ()
+        is_announced = bool(running)
+        while not completions:
+            completions, _ = self._ray.wait([*running, *opening], timeout=None if is_announced else _NOTICE_AFTER)
+            if not completions:
                 say(
                     "ray: no worker is ready yet: the cluster has no room for one, or it is opening the model", err=True
                 )
-                told = True
-        for one in done:
-            if one in opening:
-                self._opened(opening[one])
-        return [one for one in done if one in running]
+                is_announced = True
+        for call in completions:
+            if call in opening:
+                self._finish_opening(opening[call])
+        return [call for call in completions if call in running]
 
-    def _opened(self, worker: _Worker) -> None:
+    def _finish_opening(self, worker: _Worker) -> None:
         try:
-            refused = self._ray.get(worker.opening)
+            problem = self._ray.get(worker.opening)
         except self._ray.exceptions.RayTaskError:
             raise
-        except self._ray.exceptions.RayError as lost:
+        except self._ray.exceptions.RayError as loss:
             self._failures += 1
             if self._failures == _LOSSES:
-                raise UserError(f"ray: {_LOSSES} workers ended before they were ready: {first_line(lost)}") from lost
+                raise UserError(f"ray: {_LOSSES} workers ended before they were ready: {first_line(loss)}") from loss
             self._replace(worker)
             return
-        if refused is not None:
-            raise UserError(refused)
+        if problem is not None:
+            raise UserError(problem)
         worker.ready, self._failures = True, 0
 
     def _replace(self, worker: _Worker) -> None:
@@ -352,14 +352,14 @@ class _Pool:
         if worker in self._workers:
             say("ray: a worker was lost; others go on, and a new one is started where there is room", err=True)
             self._ray.kill(worker.actor)
-            self._workers[self._workers.index(worker)] = self._started()
+            self._workers[self._workers.index(worker)] = self._start_worker()
 
 
-def _again(task: _Task, lost: Exception) -> _Task:
+def _retry(task: _Task, loss: Exception) -> _Task:
     task.losses += 1
     if task.losses == _LOSSES:
         raise UserError(
-            f"ray: {_LOSSES} workers were lost over the same item ({first_line(lost)}); Ray's logs say why, often that "
+            f"ray: {_LOSSES} workers were lost over the same item ({first_line(loss)}); Ray's logs say why, often that "
             "the memory was full: give fewer workers (--workers)"
-        ) from lost
+        ) from loss
     return task

@@ -15,7 +15,7 @@ from itertools import pairwise
 from autoais.base.errors import UserError
 from autoais.base.text.sentences import sentence_spans
 
-_AT_MOST = 3  # `at_most_citations` of ALCE's eval.py
+_MAX_CITATIONS = 3  # `at_most_citations` of ALCE's eval.py
 _CITATION = re.compile(r"\[(\d+)")
 _BEHIND_STOP = re.compile(r"(?<=[.!?])[\"'”’)]*(?P<markers>(?:\s*\[\d[^\[\]]*\])+)(?=\s|\Z)")
 SPLITTERS = ("nltk", "sentencex")
@@ -68,8 +68,8 @@ def open_splitter(name: str | None = None) -> Splitter:
 
 def remove_citations(sentence: str) -> str:
     """Remove ` [d`, `[d`, ` |` and every `]`, as ALCE does; `[1,2].` leaves `,2.`."""
-    without = re.sub(r"\[\d+", "", re.sub(r" \[\d+", "", sentence))
-    return without.replace(" |", "").replace("]", "")
+    text = re.sub(r"\[\d+", "", re.sub(r" \[\d+", "", sentence))
+    return text.replace(" |", "").replace("]", "")
 
 
 def first_line(output: str) -> str:
@@ -93,15 +93,15 @@ def strict_items(question: str, output: str) -> tuple[StrictSentence, ...]:
     return tuple(_strict(f"{question} {item}") for item in list_items(first_line(output)))
 
 
-def judged_documents(documents: Sequence[int], shown: int) -> tuple[int, ...] | None:
-    """Return the citations of a sentence that ALCE judges, duplicates included, given `shown` documents.
+def select_documents(documents: Sequence[int], document_count: int) -> tuple[int, ...] | None:
+    """Return the citations of a sentence that ALCE judges, duplicates included, given `document_count` documents.
 
     At most three, as `at_most_citations` says there. None if one index is too high, also beyond these: the sentence
     then has recall 0, and none of its citations counts for precision. A negative index counts from the end.
     """
-    if any(document >= shown for document in documents):
+    if any(document >= document_count for document in documents):
         return None
-    return tuple(documents[:_AT_MOST])
+    return tuple(documents[:_MAX_CITATIONS])
 
 
 def _strict(sentence: str) -> StrictSentence:

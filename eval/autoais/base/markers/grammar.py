@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Generic, Literal, TypeVar, overload
 
-from autoais.base.markers.tokens import CODE, NAME, RAISED, Marker, MarkerReader, plain
+from autoais.base.markers.tokens import CODE, NAME, SUPERSCRIPTS, Marker, MarkerReader, plain
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.types import Unresolved
 
@@ -26,12 +26,12 @@ _CLOSERS = "\"'”’»)]*_"
 _PUNCTUATION = ".,;:!?)]}”’»…。，、；：！？"
 _BLANKS = " \t\r\xa0"
 _ROUNDS = 8
-_DEBRIS = re.compile(rf"[()（）\[\]【】［］〔〕〖〗^{RAISED}]|</?sup>", re.IGNORECASE)
-_LONGEST_MARKER = 300
+_DEBRIS = re.compile(rf"[()（）\[\]【】［］〔〕〖〗^{SUPERSCRIPTS}]|</?sup>", re.IGNORECASE)
+_MAX_MARKER_LENGTH = 300
 _OPEN, _SHUT = r"[\[【［〔〖]", r"[\]】］〕〗]"
-_UNFINISHED = re.compile(
+_UNFINISHED_MARKER = re.compile(
     rf"(?:\^?(?:\\?{_OPEN})+[^\[\]【［〔〖】］〕〗\n]*(?:{_SHUT}+(?:\(\S*(?: (?:\"[^\"\n]*(?:\"\)?)?)?)?)?)?"
-    rf"|\^[\d,]*|[{RAISED}][{RAISED},⁻]*|<(?:s|su|sup|sup>[^<>\n]*(?:</?s?u?p?)?)?|\^?\\)\Z",
+    rf"|\^[\d,]*|[{SUPERSCRIPTS}][{SUPERSCRIPTS},⁻]*|<(?:s|su|sup|sup>[^<>\n]*(?:</?s?u?p?)?)?|\^?\\)\Z",
     re.IGNORECASE,
 )
 _JOINERS = {"", ",", ";", "&", "and", ", and", "-", "–", "—", "−", "to", "、", "，"}
@@ -71,7 +71,7 @@ class ParsedSentence(Generic[C]):
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class Removal:
     """Text removed besides the numbers of a marker, or an ambiguous marker.
 
     Kinds: `reference` (a line of a reference list), `link` (a URL), `locator` (a page or line), `list` (two numbers
@@ -95,7 +95,7 @@ class Parsed(Generic[C]):
     sentences: tuple[ParsedSentence[C], ...]
     segments: tuple[ParsedSentence[C], ...]
     unresolved: tuple[Unresolved, ...]
-    removed: tuple[Removed, ...]
+    removals: tuple[Removal, ...]
     duplicates: int
 
 
@@ -145,28 +145,28 @@ def parse(
         text, marks = _cut(text, cuts, marks)
     for marker in reader.markers(text):
         if marker.keep:
-            marks.append(_Mark(marker.start, marker.written, reasons=marker.reasons, quoted=marker.quoted))
+            marks.append(_Mark(marker.start, marker.text, reasons=marker.reasons, is_quoted=marker.is_quoted))
     marks.sort(key=lambda mark: mark.position)
     if isinstance(sources, int):
-        return _assembled(text, marks, range(1, sources + 1))
-    return _assembled(text, marks, sources)
+        return _assemble(text, marks, range(1, sources + 1))
+    return _assemble(text, marks, sources)
 
 
 def render(text: str, statements: Iterable[ParsedSentence[C]], *, renumber: bool = False) -> str:
     """Return the text with `[1][2]` before each sentence's final stop; `renumber` numbers by first mention."""
     number: dict[C, int] = {}
-    pieces, done = [], 0
+    pieces, end = [], 0
     for statement in statements:
-        whole = text[statement.start : statement.end]
-        body = whole.rstrip(_STOPS)
+        sentence = text[statement.start : statement.end]
+        body = sentence.rstrip(_STOPS)
         if not body or body[-1].isspace():
-            body = whole
+            body = sentence
         marker = "".join(
             f"[{number.setdefault(cite, len(number) + 1) if renumber else cite}]" for cite in statement.cites
         )
-        pieces += [text[done : statement.start], body, f" {marker}" if marker else "", whole[len(body) :]]
-        done = statement.end
-    return "".join(pieces) + text[done:]
+        pieces += [text[end : statement.start], body, f" {marker}" if marker else "", sentence[len(body) :]]
+        end = statement.end
+    return "".join(pieces) + text[end:]
 
 
 def group(
@@ -182,16 +182,16 @@ def group(
     for statement in statements:
         waiting.append(statement)
         if statement.cites:
-            groups.append(_joined(waiting))
+            groups.append(_merge_statements(waiting))
             waiting = []
     if waiting and trailing == "attach" and groups:
         waiting.insert(0, groups.pop())
     if waiting:
-        groups.append(_joined(waiting))
+        groups.append(_merge_statements(waiting))
     return tuple(groups)
 
 
-def _joined(statements: Sequence[ParsedSentence[C]]) -> ParsedSentence[C]:
+def _merge_statements(statements: Sequence[ParsedSentence[C]]) -> ParsedSentence[C]:
     return ParsedSentence(
         statements[0].start,
         statements[-1].end,
@@ -215,15 +215,15 @@ class StreamParser(Generic[C]):
         """Return the text, as written, that can be shown now; bracketed and raised markers are never split."""
         self._chunks.append(chunk)
         pending = self._pending + chunk
-        held = _UNFINISHED.search(pending, max(0, len(pending) - _LONGEST_MARKER))
-        cut = held.start() if held else len(pending)
+        match = _UNFINISHED_MARKER.search(pending, max(0, len(pending) - _MAX_MARKER_LENGTH))
+        cut = match.start() if match else len(pending)
         self._pending = pending[cut:]
         return pending[:cut]
 
     def close(self) -> tuple[str, Parsed[C]]:
         """Return the text still held back, and the result for the whole text."""
-        rest, self._pending = self._pending, ""
-        return rest, self._finish("".join(self._chunks))
+        pending, self._pending = self._pending, ""
+        return pending, self._finish("".join(self._chunks))
 
 
 @dataclass(slots=True)
@@ -231,12 +231,12 @@ class _Mark:
     """A marker that was cut out of the text or left in it, with its position in the current text."""
 
     position: int
-    written: str = ""
+    text: str = ""
     cites: list[int] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
-    removed: list[tuple[Kind, str]] = field(default_factory=list)
+    removals: list[tuple[Kind, str]] = field(default_factory=list)
     inline: bool = False
-    quoted: bool = False
+    is_quoted: bool = False
 
 
 @dataclass(slots=True)
@@ -251,45 +251,45 @@ class _Cut:
 
 def _cut(text: str, cuts: Sequence[_Cut], marks: list[_Mark]) -> tuple[str, list[_Mark]]:
     """Apply the cuts and strip the text; return it with all marks at their new positions."""
-    pieces, places, done, length = [], [], 0, 0
+    pieces, positions, end, length = [], [], 0, 0
     for cut in cuts:
-        start = max(cut.start, done)
-        pieces += [text[done:start], cut.put]
-        length += start - done
-        places.append(length)
+        start = max(cut.start, end)
+        pieces += [text[end:start], cut.put]
+        length += start - end
+        positions.append(length)
         length += len(cut.put)
-        done = max(cut.end, done)
-    whole = "".join([*pieces, text[done:]])
+        end = max(cut.end, end)
+    new_text = "".join([*pieces, text[end:]])
     starts = [cut.start for cut in cuts]
     for mark in marks:
-        at = bisect_right(starts, mark.position) - 1
-        if at >= 0:
-            beyond = mark.position - cuts[at].end
-            mark.position = places[at] + (len(cuts[at].put) + beyond if beyond >= 0 else 0)
-    for cut, place in zip(cuts, places, strict=True):
+        index = bisect_right(starts, mark.position) - 1
+        if index >= 0:
+            offset = mark.position - cuts[index].end
+            mark.position = positions[index] + (len(cuts[index].put) + offset if offset >= 0 else 0)
+    for cut, position in zip(cuts, positions, strict=True):
         for mark in cut.marks:
-            mark.position = place
-    kept = whole.strip()
-    shift = whole.index(kept[0]) if kept else 0
+            mark.position = position
+    result = new_text.strip()
+    shift = new_text.index(result[0]) if result else 0
     marks = marks + [mark for cut in cuts for mark in cut.marks]
     for mark in marks:
-        mark.position = min(max(mark.position - shift, 0), len(kept))
-    return kept, marks
+        mark.position = min(max(mark.position - shift, 0), len(result))
+    return result, marks
 
 
 def _cuts(text: str, reader: MarkerReader) -> list[_Cut]:
     """Return the cuts of this round, in order: reference lists and markers."""
     flat = plain(text)
     lists = _reference_lines(flat)
-    cuts = [_Cut(start, end, "", [_Mark(0, removed=[("reference", text[start:end].strip())])]) for start, end in lists]
+    cuts = [_Cut(start, end, "", [_Mark(0, removals=[("reference", text[start:end].strip())])]) for start, end in lists]
     starts = [start for start, _ in lists]
     markers = []
     for marker in reader.markers(text):
-        at = bisect_right(starts, marker.start) - 1
-        if not marker.keep and (at < 0 or marker.start >= lists[at][1]):
+        index = bisect_right(starts, marker.start) - 1
+        if not marker.keep and (index < 0 or marker.start >= lists[index][1]):
             markers.append(marker)
     for cluster in _clusters(markers, flat):
-        start, end = _wrapped(flat, cluster[0].start, cluster[-1].end)
+        start, end = _widen(flat, cluster[0].start, cluster[-1].end)
         marks = _marks(cluster, text, reader)
         inline = bool(_BEFORE_REFERENCE.search(flat[max(0, start - 24) : start]))
         for mark in marks:
@@ -302,21 +302,21 @@ def _reference_lines(text: str) -> list[tuple[int, int]]:
     """Return the spans of definitions (`[1]: https://…`), and of the reference list at the end with its heading."""
     lines = [(match.start(), match.end()) for match in _LINE.finditer(text)]
     first = len(lines)
-    for at in range(len(lines) - 1, -1, -1):
-        line = text[slice(*lines[at])]
+    for number in range(len(lines) - 1, -1, -1):
+        line = text[slice(*lines[number])]
         if line.isspace() or _ENTRY.match(line) or line.startswith(("  ", "\t")):
             continue
-        head, _, rest = line.partition(":")
-        inline = rest.strip(" *_").startswith("[")
-        is_heading = head.strip(" \t\r#*_>").casefold() in _HEADINGS and (inline or not rest.strip(" \t\r*_"))
-        entries = any(_ENTRY.match(text, start) for start, _ in lines[at + 1 :])
+        head, _, remainder = line.partition(":")
+        inline = remainder.strip(" *_").startswith("[")
+        is_heading = head.strip(" \t\r#*_>").casefold() in _HEADINGS and (inline or not remainder.strip(" \t\r*_"))
+        entries = any(_ENTRY.match(text, start) for start, _ in lines[number + 1 :])
         if is_heading and (inline or entries):
-            first = at
+            first = number
         break
-    found = [span for span in lines[:first] if _DEFINITION.match(text, span[0])]
+    spans = [span for span in lines[:first] if _DEFINITION.match(text, span[0])]
     if first < len(lines):
-        found.append((lines[first][0], len(text)))
-    return [(start, end + (text[end : end + 1] == "\n")) for start, end in found]
+        spans.append((lines[first][0], len(text)))
+    return [(start, end + (text[end : end + 1] == "\n")) for start, end in spans]
 
 
 def _clusters(markers: Sequence[Marker], text: str) -> list[list[Marker]]:
@@ -332,31 +332,31 @@ def _clusters(markers: Sequence[Marker], text: str) -> list[list[Marker]]:
 
 def _marks(cluster: Sequence[Marker], text: str, reader: MarkerReader) -> list[_Mark]:
     """Return one mark per marker; two single numbers with a dash between them are one range."""
-    merged: list[Marker] = []
+    markers: list[Marker] = []
     for marker in cluster:
-        last = merged[-1] if merged else None
+        last = markers[-1] if markers else None
         if last and last.number and marker.number and text[last.end : marker.start].strip(_BLANKS) in _RANGE_JOINERS:
-            merged[-1] = reader.through(last, marker, text)
+            markers[-1] = reader.through(last, marker, text)
         else:
-            merged.append(marker)
+            markers.append(marker)
     marks = []
-    for marker in merged:
-        mark = _Mark(0, marker.written, marker.cites, marker.reasons)
-        mark.removed += [("locator", locator) for locator in marker.locators]
-        mark.removed += [("link", marker.link)] if marker.link else []
-        mark.removed += [("list", marker.written)] if marker.listed else []
+    for marker in markers:
+        mark = _Mark(0, marker.text, marker.cites, marker.reasons)
+        mark.removals += [("locator", locator) for locator in marker.locators]
+        mark.removals += [("link", marker.link)] if marker.link else []
+        mark.removals += [("list", marker.text)] if marker.is_list else []
         marks.append(mark)
     return marks
 
 
-def _wrapped(text: str, start: int, end: int) -> tuple[int, int]:
+def _widen(text: str, start: int, end: int) -> tuple[int, int]:
     """Widen a cluster to the signs that enclose only it: `([1])`, `**[1]**`, `(source: [1])`, `[[1], [2]]`."""
     while True:
         for before, after in _WRAPS:
-            left = before.search(text[max(0, start - 20) : start])
-            right = after.match(text, end)
-            if left and right:
-                start, end = start - len(left[0]), right.end()
+            opening = before.search(text[max(0, start - 20) : start])
+            closing = after.match(text, end)
+            if opening and closing:
+                start, end = start - len(opening[0]), closing.end()
                 break
         else:
             return start, end
@@ -364,76 +364,81 @@ def _wrapped(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _seam(text: str, start: int, end: int) -> tuple[int, int, str]:
     """Return the span to cut for a cluster at `start:end`, and the text to put there to join the words around it."""
-    left, right = start, end
-    while left and text[left - 1] in _BLANKS:
-        left -= 1
-    while right < len(text) and text[right] in _BLANKS:
-        right += 1
-    following = text[right : right + 1]
-    if left == 0 or text[left - 1] == "\n":
+    outer_start, outer_end = start, end
+    while outer_start and text[outer_start - 1] in _BLANKS:
+        outer_start -= 1
+    while outer_end < len(text) and text[outer_end] in _BLANKS:
+        outer_end += 1
+    following = text[outer_end : outer_end + 1]
+    if outer_start == 0 or text[outer_start - 1] == "\n":
         if following not in ("", "\n"):
-            return start, right, ""
-        return (left - 1, right, "") if left else (left, right + 1, "")  # alone on its line
-    if following == "." and text[left - 1] in ".!?":
-        return left, right + 1, ""  # A is B. [1].
-    closing = right == end and left < start and following in "\"'"
+            return start, outer_end, ""
+        # The marker stands alone on its line.
+        return (outer_start - 1, outer_end, "") if outer_start else (outer_start, outer_end + 1, "")
+    if following == "." and text[outer_start - 1] in ".!?":
+        return outer_start, outer_end + 1, ""  # A is B. [1].
+    closing = outer_end == end and outer_start < start and following in "\"'"
     if closing or following in _PUNCTUATION:
-        return left, right, ""
-    if left == start and text[left - 1] in "([{“«":
-        return start, right, ""
-    if right > end or following in ("", "\n"):
-        return left, end, ""
-    return left, end, " " if left < start or following.isalnum() else ""
+        return outer_start, outer_end, ""
+    if outer_start == start and text[outer_start - 1] in "([{“«":
+        return start, outer_end, ""
+    if outer_end > end or following in ("", "\n"):
+        return outer_start, end, ""
+    return outer_start, end, " " if outer_start < start or following.isalnum() else ""
 
 
 # ---- sentences -----------------------------------------------------------------------------------------------------
 
 
-def _assembled(text: str, marks: Sequence[_Mark], names: Sequence[C]) -> Parsed[C]:
+def _assemble(text: str, marks: Sequence[_Mark], names: Sequence[C]) -> Parsed[C]:
     """Assign each mark to its sentence; marks are sorted by position."""
     spans = _statement_spans(text, [mark.position for mark in marks if mark.cites])
-    held, lost = _allotted(text, marks, spans)
+    marks_by_sentence, orphans = _assign_marks(text, marks, spans)
     sentences: list[ParsedSentence[C]] = []
     segments: list[ParsedSentence[C]] = []
-    for (start, end), own in zip(spans, held, strict=True):
-        flags = _flags(text[start:end], start, own)
-        sentences.append(ParsedSentence(start, end, _named(own, names), flags))
-        pieces = [(start, end, own)] if "inline-reference" in flags else _pieces(text, start, end, own)
-        segments += [ParsedSentence(left, right, _named(some, names)) for left, right, some in pieces]
-    reasons = [(mark, reason) for mark in marks for reason in mark.reasons] + [(mark, "no-statement") for mark in lost]
+    for (start, end), sentence_marks in zip(spans, marks_by_sentence, strict=True):
+        flags = _flags(text[start:end], start, sentence_marks)
+        sentences.append(ParsedSentence(start, end, _collect_cites(sentence_marks, names), flags))
+        pieces = (
+            [(start, end, sentence_marks)] if "inline-reference" in flags else _pieces(text, start, end, sentence_marks)
+        )
+        segments += [ParsedSentence(*piece, _collect_cites(piece_marks, names)) for *piece, piece_marks in pieces]
+    reasons = [(mark, reason) for mark in marks for reason in mark.reasons]
+    reasons += [(mark, "no-statement") for mark in orphans]
     reasons.sort(key=lambda pair: pair[0].position)
     return Parsed(
         text,
         tuple(sentences),
         tuple(segments),
-        tuple(Unresolved(mark.written, reason, position=mark.position) for mark, reason in reasons),
-        tuple(Removed(kind, what, mark.position) for mark in marks for kind, what in mark.removed),
-        sum(len(mark.cites) for own in held for mark in own) - sum(len(sentence.cites) for sentence in sentences),
+        tuple(Unresolved(mark.text, reason, position=mark.position) for mark, reason in reasons),
+        tuple(Removal(kind, content, mark.position) for mark in marks for kind, content in mark.removals),
+        sum(len(mark.cites) for sentence_marks in marks_by_sentence for mark in sentence_marks)
+        - sum(len(sentence.cites) for sentence in sentences),
     )
 
 
-def _allotted(
+def _assign_marks(
     text: str, marks: Sequence[_Mark], spans: Sequence[tuple[int, int]]
 ) -> tuple[list[list[_Mark]], list[_Mark]]:
     """Return the marks of each sentence, and the citations without a sentence."""
-    held: list[list[_Mark]] = [[] for _ in spans]
-    lost = []
-    for mark, at in zip(marks, _owners(text, [mark.position for mark in marks], spans), strict=True):
-        if at is not None:
-            held[at].append(mark)
+    marks_by_sentence: list[list[_Mark]] = [[] for _ in spans]
+    orphans = []
+    for mark, owner in zip(marks, _owners(text, [mark.position for mark in marks], spans), strict=True):
+        if owner is not None:
+            marks_by_sentence[owner].append(mark)
         elif mark.cites:
-            lost.append(mark)
-    return held, lost
+            orphans.append(mark)
+    return marks_by_sentence, orphans
 
 
-def _named(marks: Iterable[_Mark], names: Sequence[C]) -> tuple[C, ...]:
+def _collect_cites(marks: Iterable[_Mark], names: Sequence[C]) -> tuple[C, ...]:
     return tuple(dict.fromkeys(names[cite - 1] for mark in marks for cite in mark.cites))
 
 
 def _flags(sentence: str, start: int, marks: Sequence[_Mark]) -> tuple[str, ...]:
     flags = set()
     for mark in marks:
-        if mark.quoted:
+        if mark.is_quoted:
             flags.add("quoted-marker")
         elif mark.cites and (mark.inline or (mark.position <= start and sentence[0].islower())):
             flags.add("inline-reference")
@@ -447,17 +452,17 @@ def _pieces(text: str, start: int, end: int, marks: Iterable[_Mark]) -> list[tup
     begin = start
     for mark in (mark for mark in marks if mark.cites):
         stop = min(max(mark.position, start), end)
-        if span := _trimmed(text, begin, stop):
+        if span := _trim(text, begin, stop):
             pieces.append((*span, []))
             begin = stop
         (pieces[-1][2] if pieces else leading).append(mark)
-    if span := _trimmed(text, begin, end):
+    if span := _trim(text, begin, end):
         pieces.append((*span, []))
     pieces[0][2][:0] = leading
     return pieces
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
+def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
     """Strip separators and blanks before a span and blanks after it; None if it has no letters or digits."""
     piece = text[start:end]
     if not any(map(str.isalnum, piece)):
@@ -486,25 +491,27 @@ def _owners(text: str, positions: Sequence[int], spans: Sequence[tuple[int, int]
     return owners
 
 
-def _statement_spans(text: str, cited: Iterable[int]) -> list[tuple[int, int]]:
+def _statement_spans(text: str, citation_positions: Iterable[int]) -> list[tuple[int, int]]:
     """Return the spans of sentences, list items, headings and table cells, without bullets, pipes and white space.
 
-    `cited` holds the positions of the citations: one beside a full stop ends a sentence where the splitter alone
-    cannot tell ("in the U.S. [1] He left").
+    `citation_positions` holds the positions of the citations: one beside a full stop ends a sentence where the splitter
+    alone cannot tell ("in the U.S. [1] He left").
     """
     code = [match.span() for match in _CODE.finditer(text)]
     starts = [start for start, _ in code]
 
     def outside(gap: tuple[int, int]) -> bool:
-        at = bisect_left(starts, gap[0]) - 1
-        return at < 0 or gap[0] >= code[at][1]
+        index = bisect_left(starts, gap[0]) - 1
+        return index < 0 or gap[0] >= code[index][1]
 
     gaps = [gap for gap in _structure(text) if outside(gap)]
     edges = [(0, 0), *gaps, (len(text), len(text))]
     for (_, start), (end, _) in pairwise(edges):
-        gaps += [(start + at, start + at) for at, _ in sentence_spans(text[start:end])]
+        gaps += [(start + offset, start + offset) for offset, _ in sentence_spans(text[start:end])]
     gaps += [(match.start(), match.start()) for match in _NO_INITIAL.finditer(text)]
-    gaps += [(end, end) for end in (_sentence_end(text, position) for position in cited) if end is not None]
+    gaps += [
+        (end, end) for end in (_sentence_end(text, position) for position in citation_positions) if end is not None
+    ]
     edges = [(0, 0), *sorted(filter(outside, gaps)), (len(text), len(text))]
     spans = []
     for (_, start), (end, _) in pairwise(edges):
@@ -518,7 +525,7 @@ def _statement_spans(text: str, cited: Iterable[int]) -> list[tuple[int, int]]:
 
 def _structure(text: str) -> list[tuple[int, int]]:
     """Return the spans that separate sentences: bullets, list numbers, heading and quotation signs, table pipes."""
-    gaps = [(at, at) for match in _CODE.finditer(text) if match["fence"] for at in match.span()]
+    gaps = [(position, position) for match in _CODE.finditer(text) if match["fence"] for position in match.span()]
     end = 0
     for match in _LINE.finditer(text):
         line = match[0].strip()
@@ -529,7 +536,7 @@ def _structure(text: str) -> list[tuple[int, int]]:
             gaps.append((end, start))
         end = match.end()
         if line.startswith("|") and line.count("|") > 1:
-            gaps += [(start + at.start(), start + at.end()) for at in re.finditer(r"^|\||$", match[0])]
+            gaps += [(start + sign.start(), start + sign.end()) for sign in re.finditer(r"^|\||$", match[0])]
         elif mark := _BLOCK.match(text, start, end):
             gaps.append(mark.span())
             if "#" in mark[0]:
@@ -546,6 +553,6 @@ def _sentence_end(text: str, position: int) -> int | None:
         before = text[max(0, position - 8) : position].rstrip(_CLOSERS)
         if not before or before[-1] not in _STOPS:
             return None
-    rest = text[end : end + 8]
-    word = rest.lstrip()
-    return end if word != rest and word and not word[0].islower() else None
+    following = text[end : end + 8]
+    word = following.lstrip()
+    return end if word != following and word and not word[0].islower() else None

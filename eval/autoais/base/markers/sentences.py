@@ -21,7 +21,7 @@ class Marked:
 def sentence(output: str, n: int) -> Marked:
     """Parse one sentence (or group of sentences) with `n` sources."""
     parsed = parse(output, n)
-    cites = dict.fromkeys(cite for one in parsed.sentences for cite in one.cites)
+    cites = dict.fromkeys(cite for sentence in parsed.sentences for cite in sentence.cites)
     return Marked(parsed.text, tuple(cites), tuple((bad.marker, bad.reason) for bad in parsed.unresolved))
 
 
@@ -29,22 +29,24 @@ def sentences(output: str, n: int) -> list[Marked]:
     """Parse an answer with `n` sources into sentences."""
     parsed = parse(output, n)
     if not parsed.sentences:
-        bad_only = tuple((one.marker, one.reason) for one in parsed.unresolved)
+        bad_only = tuple((marker.marker, marker.reason) for marker in parsed.unresolved)
         return [Marked("", (), bad_only)] if bad_only else []
-    ends = [one.end for one in parsed.sentences]
+    ends = [sentence.end for sentence in parsed.sentences]
     bad: dict[int, list[tuple[str, str]]] = {}
-    for one in parsed.unresolved:
-        bad.setdefault(min(bisect_left(ends, one.position or 0), len(ends) - 1), []).append((one.marker, one.reason))
+    for marker in parsed.unresolved:
+        bad.setdefault(min(bisect_left(ends, marker.position or 0), len(ends) - 1), []).append(
+            (marker.marker, marker.reason)
+        )
     return [
-        Marked(parsed.text[one.start : one.end], one.cites, tuple(bad.get(number, ())))
-        for number, one in enumerate(parsed.sentences)
+        Marked(parsed.text[sentence.start : sentence.end], sentence.cites, tuple(bad.get(number, ())))
+        for number, sentence in enumerate(parsed.sentences)
     ]
 
 
 def render(text: str, numbers: Iterable[int]) -> str:
     """Return the sentence with markers before the final stop: `A is B [1][2].`"""
     markers = "".join(f"[{number}]" for number in numbers)
-    whole = text.rstrip(_CLOSERS)
-    body = whole.rstrip(_STOPS)
-    body = body if body.strip() and len(body) < len(whole) else text  # no stop: the marker goes to the very end
+    core = text.rstrip(_CLOSERS)
+    body = core.rstrip(_STOPS)
+    body = body if body.strip() and len(body) < len(core) else text  # no stop: the marker goes to the very end
     return f"{body.rstrip()} {markers}{text[len(body) :]}" if markers else text

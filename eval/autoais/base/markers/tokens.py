@@ -11,36 +11,38 @@ from dataclasses import dataclass, field
 
 # One character each, so that offsets do not change.
 _PLAIN = str.maketrans("【［〔〖】］〕〗（）", "[[[[]]]]()")
-RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_LOWERED = str.maketrans(RAISED + "⁻", "0123456789-")
+SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_TO_DIGITS = str.maketrans(SUPERSCRIPTS + "⁻", "0123456789-")
 
 CODE = r"(?P<code>^[ \t]*(?P<fence>```|~~~).*?^[ \t]*(?P=fence)|(?P<tick>`{1,2})[^`\n]+(?P=tick))"
 _LINK = r"(?P<link>\((?=[^()\s]*[.:/#])(?:[^()\s]|\([^()\s]*\))*(?: \"[^\"\n]*\")?\))?"
 _SQUARE = rf"\^?(?P<outer>\[)?\\?\[(?P<square>[^\[\]\n]*)\](?(outer)\]){_LINK}"
 _ROUND = r"\((?P<round>[^()\[\]\n]*)\)"
-_RAISED = rf"(?P<raised>[{RAISED}]+(?:[,⁻][{RAISED}]+)*)|\^(?P<caret>\d+(?:,\d+)*)|<sup>(?P<html>[^<>\n]*)</sup>"
+_SUPERSCRIPT = (
+    rf"(?P<raised>[{SUPERSCRIPTS}]+(?:[,⁻][{SUPERSCRIPTS}]+)*)|\^(?P<caret>\d+(?:,\d+)*)|<sup>(?P<html>[^<>\n]*)</sup>"
+)
 _KEY = re.compile(r"([a-z][a-z0-9]*)-[0-9a-f]{6,}")
 _ODD = re.compile(r"[\[\]【】［］〔〕〖〗\n]")
 _QUOTATION = re.compile(r"\"[^\"\n]*\"|“[^“”\n]*”|«[^«»\n]*»")
 
 NAME = r"(?:sources?|docs?|documents?|refs?|references?|passages?|citations?|cites?|contexts?|quotes?|snippets?)"
-_PLACE = (
+_LOCATOR_PATTERN = (
     r"(?:pp?|pages?|ch|chap|chapters?|secs?|sections?|lines?|vols?|figs?|figures?|tables?|paras?|§+|¶+)\.? ?[\w–-]+"
 )
 _DASH = "[-‐‑–—−]"
 _ITEM = re.compile(
     rf"(?:{NAME}[:.]? ?)?[\^#№]?(?P<low>\d+)(?: ?(?:{_DASH}|to) ?(?:{NAME} )?(?P<high>\d+))?"
-    rf"(?P<place>(?:: ?\d[\d–-]*)?(?:†.*)?(?: {_PLACE})?)",
+    rf"(?P<place>(?:: ?\d[\d–-]*)?(?:†.*)?(?: {_LOCATOR_PATTERN})?)",
     re.IGNORECASE,
 )
-_NAMED = re.compile(rf"{NAME}[:.]? ?", re.IGNORECASE)
-_LOCATOR = re.compile(_PLACE, re.IGNORECASE)
+_SOURCE_NAME = re.compile(rf"{NAME}[:.]? ?", re.IGNORECASE)
+_LOCATOR = re.compile(_LOCATOR_PATTERN, re.IGNORECASE)
 _SEPARATOR = re.compile(r"[,;&、，；]|\band\b", re.IGNORECASE)
 _NUMERIC = re.compile(r"[\d\s,;:&.+/‐‑–—−-]+")
 _DECIMAL = re.compile(r"\d\.\d")
 _PAIR = re.compile(r"(\d{1,18}) ?, ?(\d{1,18})")
 _BEFORE_INTERVAL = re.compile(r"(?:∈|\b(?:in|interval|range)(?: of| is)?:?)\s*\Z", re.IGNORECASE)
-_ASSIGNED = re.compile(r"(?:\[[^\[\]\n]*\])*[ \t]*[-+*/]?=")  # the rest of arr[2][3] = 4
+_ASSIGNMENT = re.compile(r"(?:\[[^\[\]\n]*\])*[ \t]*[-+*/]?=")  # the rest of arr[2][3] = 4
 _LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 _UNITS = {"cm", "dm", "ft", "in", "kg", "km", "mc", "mi", "mm", "mol", "nm", "px", "R", "sec", "yd", "µm", "μm"}
 
@@ -50,7 +52,7 @@ def plain(text: str) -> str:
     return text.translate(_PLAIN)
 
 
-def squeezed(text: str) -> str:
+def squeeze(text: str) -> str:
     """Return the text with each run of white space as one space."""
     return " ".join(text.split())
 
@@ -60,20 +62,20 @@ class Marker:
     """A marker at `start:end`, the sources it cites (1-based), and the reasons if parts of it are unresolved.
 
     `keep` means that it stays in the text, because it is more likely text than a citation. `number` is its content if
-    that is a single number. `listed` means that its two numbers could also be an interval.
+    that is a single number. `is_list` means that its two numbers could also be an interval.
     """
 
     start: int
     end: int
-    written: str
+    text: str
     cites: list[int] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     locators: list[str] = field(default_factory=list)
     link: str = ""
     number: str = ""
-    listed: bool = False
+    is_list: bool = False
     keep: bool = False
-    quoted: bool = False
+    is_quoted: bool = False
 
 
 @dataclass(slots=True)
@@ -95,15 +97,15 @@ class MarkerReader:
         passages: Sequence[str] = (),
     ) -> None:
         self._strict_years = strict_years
-        self._passages = [squeezed(passage) for passage in passages]
+        self._passages = [squeeze(passage) for passage in passages]
         self._ids: dict[str, int] | None = None
         families = [CODE]
         if isinstance(sources, int):
             self._n = sources
-            families += [_SQUARE, _RAISED]
+            families += [_SQUARE, _SUPERSCRIPT]
         else:
             self._n = len(sources)
-            self._ids = {squeezed(name): self._n - i for i, name in enumerate(reversed(sources))}
+            self._ids = {squeeze(name): self._n - i for i, name in enumerate(reversed(sources))}
             self._shapes = {_shape(name) for name in self._ids}
             self._signs = {sign for name in self._ids for sign in name if sign in "#:/"}
             # The general patterns miss ids that contain brackets, and opaque keys written without brackets.
@@ -123,27 +125,27 @@ class MarkerReader:
         starts = [start for start, _ in quotations]
         position = last = code_end = 0
         while match := self._pattern.search(flat, position):
-            found = match.groupdict()
+            groups = match.groupdict()
             start, position = match.span()
-            if found["code"] is not None:
+            if groups["code"] is not None:
                 continue
-            reading = self._read(found, flat[max(last, start - 24) : start])
+            reading = self._read(groups, flat[max(last, start - 24) : start])
             if reading is None:
-                if not (found.get("raised") or found.get("caret")):
+                if not (groups.get("raised") or groups.get("caret")):
                     position = start + 1  # not a marker, but one may begin inside it
                 continue
             marker = Marker(start, position, text[start:position], reading.cites, reading.reasons, reading.locators)
             marker.keep = reading.keep
-            marker.link = (found.get("link") or "")[1:-1]
-            content = (found.get("square") or "").strip(" \\")
+            marker.link = (groups.get("link") or "")[1:-1]
+            content = (groups.get("square") or "").strip(" \\")
             marker.number = content if content.isdecimal() else ""
-            marker.listed = _is_pair(content)
-            if start and (start == code_end or (_is_word(flat[start - 1]) and _ASSIGNED.match(flat, position))):
+            marker.is_list = _is_pair(content)
+            if start and (start == code_end or (_is_word(flat[start - 1]) and _ASSIGNMENT.match(flat, position))):
                 marker.keep, marker.cites, marker.reasons = True, [], ["code-like"]
                 code_end = position
-            at = bisect_right(starts, start) - 1
-            if at >= 0 and position <= quotations[at][1]:
-                marker.keep, marker.quoted, marker.cites, marker.reasons = True, True, [], []
+            index = bisect_right(starts, start) - 1
+            if index >= 0 and position <= quotations[index][1]:
+                marker.keep, marker.is_quoted, marker.cites, marker.reasons = True, True, [], []
             if not marker.keep:
                 last = position
             yield marker
@@ -152,31 +154,31 @@ class MarkerReader:
         """Merge two markers of one number each with a dash between them, `[1]–[3]`, into one range."""
         reading = self._read_content(f"{first.number}-{last.number}") or _Reading(reasons=["malformed"])
         link = last.link or first.link
-        written = text[first.start : last.end]
-        return Marker(first.start, last.end, written, reading.cites, reading.reasons, reading.locators, link)
+        range_text = text[first.start : last.end]
+        return Marker(first.start, last.end, range_text, reading.cites, reading.reasons, reading.locators, link)
 
     def _quotations(self, text: str) -> list[tuple[int, int]]:
         """Return the spans where the text quotes a passage verbatim, markers included."""
         spans: list[tuple[int, int]] = []
         if self._passages:
             for match in _QUOTATION.finditer(text):
-                words = squeezed(match[0][1:-1]).strip(" .,;:")
+                words = squeeze(match[0][1:-1]).strip(" .,;:")
                 if words and any(words in passage for passage in self._passages):
                     spans.append(match.span())
         return spans
 
-    def _read(self, found: Mapping[str, str | None], before: str) -> _Reading | None:
+    def _read(self, groups: Mapping[str, str | None], before: str) -> _Reading | None:
         """Resolve a match, given the characters before it; None if it is not a marker."""
-        if (name := found.get("odd") or found.get("key")) is not None:
-            known = (self._ids or {}).get(squeezed(name))
-            return _Reading([known]) if known else _Reading(reasons=["unknown-id"])
-        if (square := found.get("square")) is not None:
+        if (name := groups.get("odd") or groups.get("key")) is not None:
+            number = (self._ids or {}).get(squeeze(name))
+            return _Reading([number]) if number else _Reading(reasons=["unknown-id"])
+        if (square := groups.get("square")) is not None:
             return self._read_square(square.strip("\\"), before)
-        if (content := found.get("round")) is None:
+        if (content := groups.get("round")) is None:
             if _is_exponent(before):
                 return None
-            raised = found.get("raised")
-            content = self._digits(raised) if raised else found.get("caret") or found.get("html") or ""
+            superscript = groups.get("raised")
+            content = self._digits(superscript) if superscript else groups.get("caret") or groups.get("html") or ""
         reading = self._read_content(content)
         if reading is not None and not reading.cites:
             reading.keep = True
@@ -193,7 +195,7 @@ class MarkerReader:
         return reading
 
     def _read_content(self, content: str) -> _Reading | None:
-        content = squeezed(content)
+        content = squeeze(content)
         return self._read_numbers(content) if self._ids is None else self._read_ids(content)
 
     def _read_numbers(self, content: str) -> _Reading | None:
@@ -231,7 +233,7 @@ class MarkerReader:
         if content in ids:
             return _Reading([ids[content]])
         reading = _Reading()
-        name = _NAMED.match(content)
+        name = _SOURCE_NAME.match(content)
         items = list(filter(None, map(str.strip, re.split("[,;]", content[name.end() if name else 0 :]))))
         for item in items:
             if item in ids:
@@ -257,12 +259,14 @@ class MarkerReader:
             and max(self._n, 999) < int(digits) < 3000
         )
 
-    def _digits(self, raised: str) -> str:
+    def _digits(self, superscript: str) -> str:
         """Return superscripts as digits; a run above n whose digits are all source numbers is one source per digit."""
         parts: list[str] = []
-        for part in raised.translate(_LOWERED).split(","):
-            each = part.isdecimal() and _number(part) > self._n and all(1 <= int(digit) <= self._n for digit in part)
-            parts += part if each else [part]
+        for part in superscript.translate(_TO_DIGITS).split(","):
+            is_digit_list = (
+                part.isdecimal() and _number(part) > self._n and all(1 <= int(digit) <= self._n for digit in part)
+            )
+            parts += part if is_digit_list else [part]
         return ",".join(parts)
 
 

@@ -38,10 +38,10 @@ _FIXES = {  # statuses that need a person, and what to do
     405: "should OPENAI_BASE_URL end in /v1?",
 } | dict.fromkeys((301, 302, 307, 308), "set OPENAI_BASE_URL to the new address")
 _OPTIONAL = ("max_tokens", "temperature", "seed", "stop", "stream_options")  # parameters a server may not support
-_LONGEST_REPLY = 4_000_000  # bytes
-_LONGEST_WAIT = 60.0  # seconds between retries, even if Retry-After asks for more
+_MAX_REPLY_BYTES = 4_000_000  # bytes
+_MAX_WAIT = 60.0  # seconds between retries, even if Retry-After asks for more
 _BEAT = 1.0  # seconds between two calls of `on_text` while a server is silent
-_FEWEST = 3  # identical failures before giving up on a server that has never answered
+_MIN_FAILURES = 3  # identical failures before giving up on a server that has never answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class _Response:
     status: int
     retry_after: str
     content: bytes
-    streamed: bool = False
+    is_stream: bool = False
 
 
 class _RetryableError(Exception):
@@ -109,7 +109,7 @@ class _RetryableError(Exception):
 
     def __init__(self, reason: str, wait: float = 0.0, *, busy: bool = False) -> None:
         super().__init__(reason)
-        self.wait = min(wait, _LONGEST_WAIT)
+        self.wait = min(wait, _MAX_WAIT)
         self.busy = busy
 
 
@@ -138,14 +138,14 @@ class ChatClient:
         self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise UserError("OPENAI_API_KEY contains a space or a character outside printable ASCII")
-        given = base_url or os.environ.get("OPENAI_BASE_URL")
-        if not given and not self._key:
+        url = base_url or os.environ.get("OPENAI_BASE_URL")
+        if not url and not self._key:
             raise UserError("no model server: set OPENAI_BASE_URL (such as http://localhost:8000/v1) or OPENAI_API_KEY")
         if concurrency < 1 or timeout <= 0 or retries < 0 or backoff < 0:
             raise UserError(
                 "chat client: concurrency must be at least 1, timeout positive, retries and backoff not negative"
             )
-        self.base_url = _checked(given or _OPENAI)
+        self.base_url = _check_url(url or _OPENAI)
         address = urlsplit(self.base_url)
         self.endpoint = address.netloc + ("" if address.path == "/v1" else address.path)
         self.concurrency = concurrency
@@ -197,21 +197,21 @@ class ChatClient:
         headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         limits = httpx.Limits(max_connections=self.concurrency)
         self._tls = self._tls or httpx.create_ssl_context()  # reads all certificates, which takes 20 ms
-        learned, done = asyncio.Event(), asyncio.Event()
+        first_reply, completion = asyncio.Event(), asyncio.Event()
         if self._answered:
-            learned.set()
+            first_reply.set()
 
         async def work(first: bool) -> None:
             if not first:
-                await learned.wait()
-            for place, request in waiting:
-                replies[place] = await self._ask(http, request, learned, on_text)
-            done.set()
+                await first_reply.wait()
+            for index, request in waiting:
+                replies[index] = await self._ask(http, request, first_reply, on_text)
+            completion.set()
 
         async def beat(tell: OnText) -> None:
-            while not done.is_set():
+            while not completion.is_set():
                 try:
-                    await asyncio.wait_for(done.wait(), _BEAT)
+                    await asyncio.wait_for(completion.wait(), _BEAT)
                 except TimeoutError:
                     tell("")
 
@@ -226,7 +226,7 @@ class ChatClient:
                 for worker in workers:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
-        return [replies[place] for place in range(len(requests))]
+        return [replies[index] for index in range(len(requests))]
 
     def excerpt(self, text: str, length: int = 160) -> str:
         """The beginning of a text on one printable line, without the key, for error messages and reasons."""
@@ -236,81 +236,81 @@ class ChatClient:
         return line if len(line) <= length else line[: length - 1] + "…"
 
     async def _ask(
-        self, http: "httpx.AsyncClient", request: Request, learned: asyncio.Event, on_text: OnText | None
+        self, http: "httpx.AsyncClient", request: Request, first_reply: asyncio.Event, on_text: OnText | None
     ) -> Reply | NoReply:
-        tries, started = 0, False
+        tries, has_text = 0, False
 
         def forward(piece: str) -> None:
-            nonlocal started
-            started = True
+            nonlocal has_text
+            has_text = True
             if on_text is not None:
                 on_text(piece)
 
         while True:
             tries += 1
             try:
-                reply = await self._paced(http, request, None if on_text is None else forward, again=tries > 1)
-                learned.set()
+                reply = await self._ask_at_pace(http, request, None if on_text is None else forward, is_retry=tries > 1)
+                first_reply.set()
                 return reply
             except _RetryableError as error:
-                learned.set()
-                if tries > self.retries or started:
-                    reason = f"{error} (in the middle of the reply)" if started else f"{error} (tried {tries} times)"
+                first_reply.set()
+                if tries > self.retries or has_text:
+                    reason = f"{error} (in the middle of the reply)" if has_text else f"{error} (tried {tries} times)"
                     self._count_failure(request.model, reason, str(error).partition(":")[0])
                     return NoReply(reason)
                 wait = self.backoff * 2 ** (tries - 1) * (0.5 + self._jitter.random())
                 with self._counting:
                     self.usage.retries += 1
-                await asyncio.sleep(min(max(wait, error.wait), _LONGEST_WAIT))
+                await asyncio.sleep(min(max(wait, error.wait), _MAX_WAIT))
 
-    async def _paced(
-        self, http: "httpx.AsyncClient", request: Request, on_text: OnText | None, *, again: bool
+    async def _ask_at_pace(
+        self, http: "httpx.AsyncClient", request: Request, on_text: OnText | None, *, is_retry: bool
     ) -> Reply | NoReply:
         """Ask once, at the pace of the code that calls."""
-        kept = pace.current()
-        if kept is None:
+        pacer = pace.current()
+        if pacer is None:
             return await self._once(http, request, on_text)
-        sent = await kept.send(again=again)
+        ticket = await pacer.send(is_retry=is_retry)
         try:
             reply = await self._once(http, request, on_text)
         except BaseException as error:
             if isinstance(error, _RetryableError):
-                kept.failed(sent, busy=error.busy, wait=error.wait)
+                pacer.add_failure(ticket, busy=error.busy, wait=error.wait)
             else:
-                kept.failed(sent)
+                pacer.add_failure(ticket)
             raise
         if isinstance(reply, NoReply):
-            kept.failed(sent)
+            pacer.add_failure(ticket)
         else:
-            written = reply.completion_tokens
-            kept.replied(sent, estimated_tokens(reply.text) if written is None else written)
+            tokens = reply.completion_tokens
+            pacer.add_reply(ticket, estimated_tokens(reply.text) if tokens is None else tokens)
         return reply
 
     def _count_failure(self, model: str, reason: str, failure: str) -> None:
         """Raise `UserError` if the server has never answered and enough requests in a row failed the same way."""
         self._alike = self._alike + 1 if failure == self._last_failure else 1
         self._last_failure = failure
-        if not self._answered and self._alike >= max(_FEWEST, self.concurrency):
+        if not self._answered and self._alike >= max(_MIN_FAILURES, self.concurrency):
             raise UserError(
                 f"{self.base_url}, model {model!r}: no reply yet, {self._alike} requests failed the same way: {reason}"
                 "; check the server, or set a longer timeout or more retries"
             )
 
     async def _once(self, http: "httpx.AsyncClient", request: Request, on_text: OnText | None) -> Reply | NoReply:
-        without = self.refused
+        omissions = self.refused
         while True:
-            body = _body(request, without, stream=on_text is not None)
+            body = _body(request, omissions, stream=on_text is not None)
             response = await self._post(http, body, on_text)
-            rejected = self._rejected_parameters(response, body)
-            if not rejected:
+            rejections = self._find_rejections(response, body)
+            if not rejections:
                 break
-            without |= rejected
+            omissions |= rejections
         message = self._error_message(response.content)
         if response.status == 200:
             reply = self._reply(response.content)
-            if on_text is not None and not response.streamed and isinstance(reply, Reply) and reply.text:
+            if on_text is not None and not response.is_stream and isinstance(reply, Reply) and reply.text:
                 on_text(reply.text)
-            self.refused |= without
+            self.refused |= omissions
             self._structured |= "response_format" in body
             self._answered = True
             return reply
@@ -346,8 +346,8 @@ class ChatClient:
                         events.feed(piece)
                     else:
                         content += piece
-                    if size > _LONGEST_REPLY:
-                        raise _RetryableError(f"the reply is longer than {_LONGEST_REPLY} bytes")
+                    if size > _MAX_REPLY_BYTES:
+                        raise _RetryableError(f"the reply is longer than {_MAX_REPLY_BYTES} bytes")
         except TimeoutError:
             raise _RetryableError(f"no complete reply within {self.timeout:g} s", busy=True) from None
         except httpx.RequestError as error:
@@ -365,9 +365,9 @@ class ChatClient:
         if events is not None:
             content = bytearray(events.body())
         waits = response.headers.get("Retry-After", "")
-        return _Response(response.status_code, waits, bytes(content), streamed=events is not None)
+        return _Response(response.status_code, waits, bytes(content), is_stream=events is not None)
 
-    def _rejected_parameters(self, response: _Response, body: Mapping[str, Any]) -> frozenset[str]:
+    def _find_rejections(self, response: _Response, body: Mapping[str, Any]) -> frozenset[str]:
         """The parameters to omit after a 400 or 422.
 
         These are the parameters named in the response. `response_format` is also omitted if no parameter is named, but
@@ -376,10 +376,10 @@ class ChatClient:
         if response.status not in (400, 422):
             return frozenset()
         text = response.content.decode("utf-8", "replace")
-        named = frozenset(name for name in _OPTIONAL if name in body and name in text)
-        if "response_format" in body and not self._structured and ("response_format" in text or not named):
-            return named | {"response_format"}
-        return named
+        names = frozenset(name for name in _OPTIONAL if name in body and name in text)
+        if "response_format" in body and not self._structured and ("response_format" in text or not names):
+            return names | {"response_format"}
+        return names
 
     def _error_message(self, content: bytes) -> str:
         """The message of an error body, or the beginning of the body."""
@@ -396,24 +396,24 @@ class ChatClient:
             body = parse_object(content, "the reply")
         except FormatError as error:
             raise _RetryableError(f"{self.excerpt(str(error))}: {self._error_message(content)!r}") from None
-        read = written = None
+        prompt_tokens = completion_tokens = None
         match body.get("usage"):
             case {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}:
-                read, written = max(prompt, 0), max(completion, 0)
+                prompt_tokens, completion_tokens = max(prompt, 0), max(completion, 0)
                 with self._counting:
-                    self.usage.prompt_tokens += read
-                    self.usage.completion_tokens += written
+                    self.usage.prompt_tokens += prompt_tokens
+                    self.usage.completion_tokens += completion_tokens
         names = [self.excerpt(str(body[key]), 80) for key in ("model", "system_fingerprint") if body.get(key)]
-        served = " ".join(names)
-        if served and served not in self.served and len(self.served) < 100:
-            self.served.append(served)
+        model = " ".join(names)
+        if model and model not in self.served and len(self.served) < 100:
+            self.served.append(model)
         match body.get("choices"):
             case [{"message": {"refusal": str(refusal)}}, *_] if refusal:
                 return NoReply(f"the model refused: {self.excerpt(refusal)}")
             case [{"finish_reason": "content_filter"}, *_]:
                 return NoReply("the server filtered the reply")
             case [{"message": {"content": str() | None as text}} as choice, *_]:
-                return Reply(text or "", choice.get("finish_reason") == "length", read, written)
+                return Reply(text or "", choice.get("finish_reason") == "length", prompt_tokens, completion_tokens)
         raise _RetryableError(f"not a chat completion: {self._error_message(content)!r}")
 
 
@@ -491,7 +491,7 @@ def _need_httpx() -> None:
         raise UserError('asking a model server needs httpx: pip install "attributed-rag[llm]"') from None
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     """The address without trailing slashes; errors do not quote it, since it may contain a password."""
     url = url.strip().rstrip("/")
     try:
@@ -504,25 +504,25 @@ def _checked(url: str) -> str:
     return url
 
 
-def _body(request: Request, without: frozenset[str], *, stream: bool = False) -> dict[str, Any]:
+def _body(request: Request, omissions: frozenset[str], *, stream: bool = False) -> dict[str, Any]:
     messages = [{"role": role, "content": content} for role, content in request.messages]
-    wanted: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "temperature": request.temperature,
         "seed": request.seed,
         "max_tokens": request.max_tokens,
     }
     if request.stop:
-        wanted["stop"] = list(request.stop)
+        parameters["stop"] = list(request.stop)
     if stream:
-        wanted["stream_options"] = {"include_usage": True}
+        parameters["stream_options"] = {"include_usage": True}
     if request.schema is not None:
         schema = {"name": "reply", "strict": True, "schema": request.schema}
-        wanted["response_format"] = {"type": "json_schema", "json_schema": schema}
+        parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
     body: dict[str, Any] = {"model": request.model, "messages": messages}
     if stream:
         body["stream"] = True
-    body |= {name: value for name, value in wanted.items() if name not in without}
-    if "max_tokens" in without:  # OpenAI's newer models use another name for it
+    body |= {name: value for name, value in parameters.items() if name not in omissions}
+    if "max_tokens" in omissions:  # OpenAI's newer models use another name for it
         body["max_completion_tokens"] = request.max_tokens
     return body
 

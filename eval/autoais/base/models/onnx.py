@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def cores() -> int:
     """The texts to read in parallel: `OMP_NUM_THREADS`, which clusters set to a worker's share, or all cores."""
-    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return int(given) if given.isdecimal() and int(given) else os.cpu_count() or 1
+    setting = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(setting) if setting.isdecimal() and int(setting) else os.cpu_count() or 1
 
 
 def open_session(
@@ -63,15 +63,16 @@ def open_tokenizer(path: Path, error: type[UserError] = UserError) -> "Tokenizer
         raise error(f"{path}: not a tokenizer ({first_line(fault)})") from fault
 
 
-_opened: dict[str, "Tokenizer"] = {}  # by the SHA-256: judge, reader and static vectors ship with the same tokenizer
+# By the SHA-256 of the file: judge, reader and static vectors ship with the same tokenizer.
+_tokenizers: dict[str, "Tokenizer"] = {}
 
 
 def _tokenizer(path: Path, digest: str) -> "Tokenizer":
     from tokenizers import Tokenizer
 
-    if digest in _opened:
-        return _opened[digest]
-    tokenizer = _opened[digest] = Tokenizer.from_file(str(path))
+    if digest in _tokenizers:
+        return _tokenizers[digest]
+    tokenizer = _tokenizers[digest] = Tokenizer.from_file(str(path))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from autoais.base.errors import UserError
 
 AUTO = "auto"
-MOST = 256  # requests at once that `auto` may try
-MOST_FIXED = 1_024  # requests at once that a person may ask for
-_BESIDE = 16  # tokens: what a reply takes besides its own, as the prompt is read too
-_FEWEST = 4  # replies that a round waits for, but in the slow start
+MAX_AUTO = 256  # requests at once that `auto` may try
+MAX_FIXED = 1_024  # requests at once that a person may ask for
+_EXTRA_TOKENS = 16  # tokens: what a reply takes besides its own, as the prompt is read too
+_MIN_REPLIES = 4  # replies that a round waits for, but in the slow start
 _STEP = 8  # a change of the limit begins with this part of it
-_LOST = 2  # a refused limit is divided by this
+_DECREASE = 2  # a refused limit is divided by this
 _WORTH = 0.25  # the part of a proportional gain that a higher limit has to bring
 _PATIENCE = 8  # rounds between two trials of another limit, at most
 _POLL = 0.05  # seconds between two looks for room, after the limit has fallen
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class Ticket:
     """A request on its way: when it was sent, in which round, and as which of its requests."""
 
-    at: float
+    start: float
     round: int
-    place: int
+    number: int
 
 
 class Limit:
@@ -59,66 +59,66 @@ class Limit:
         """The number of requests on their way."""
         return self._running
 
-    def send(self, at: float) -> Sent:
+    def send(self, now: float) -> Ticket:
         """Enter a request that is sent now."""
-        self._count(at, 1)
+        self._count(now, 1)
         if not self._sent:
-            self._area, self._changed, self._since = 0.0, at, at
+            self._area, self._changed, self._since = 0.0, now, now
         self._sent += 1
-        return Sent(at, self._round, self._sent)
+        return Ticket(now, self._round, self._sent)
 
-    def replied(self, sent: Sent, at: float, tokens: int) -> None:
+    def add_reply(self, ticket: Ticket, now: float, tokens: int) -> None:
         """Enter a reply with its number of tokens."""
-        self._count(at, -1)
-        if self._counts(sent):
-            self._tokens += _BESIDE + tokens
-            self._seconds += at - sent.at
+        self._count(now, -1)
+        if self._counts(ticket):
+            self._tokens += _EXTRA_TOKENS + tokens
+            self._seconds += now - ticket.start
             self._missing -= 1
-            self._end_round(at)
+            self._end_round(now)
 
-    def refused(self, sent: Sent, at: float) -> None:
+    def add_refusal(self, ticket: Ticket, now: float) -> None:
         """Enter that the server had too much to do: 429, 503, no reply in time."""
-        self._count(at, -1)
-        if sent.round != self._round:
+        self._count(now, -1)
+        if ticket.round != self._round:
             return
         if self.now <= self.settled:
-            self.settled, self._throughput = max(1, self.now // _LOST), None
+            self.settled, self._throughput = max(1, self.now // _DECREASE), None
         self._up = True
-        self._fail(at)
+        self._fail(now)
 
-    def failed(self, sent: Sent, at: float) -> None:
+    def add_failure(self, ticket: Ticket, now: float) -> None:
         """Enter a request without a reply, which says nothing about the load of the server."""
-        self._count(at, -1)
-        if self._counts(sent):
+        self._count(now, -1)
+        if self._counts(ticket):
             self._missing -= 1
-            self._end_round(at)
+            self._end_round(now)
 
-    def _counts(self, sent: Sent) -> bool:
-        return sent.round == self._round and sent.place <= self._size
+    def _counts(self, ticket: Ticket) -> bool:
+        return ticket.round == self._round and ticket.number <= self._size
 
-    def _count(self, at: float, change: int) -> None:
-        self._area += self._running * (at - self._changed)
-        self._running, self._changed = self._running + change, at
+    def _count(self, now: float, change: int) -> None:
+        self._area += self._running * (now - self._changed)
+        self._running, self._changed = self._running + change, now
 
-    def _begin(self, at: float) -> None:
+    def _begin(self, now: float) -> None:
         """Begin a round; a rise is judged by the requests that it adds, if they are many."""
         rise = self.now - self.settled
         if 2 * rise >= self.now:
             self._size = rise
         else:
-            self._size = self.now if self._throughput is None else max(_FEWEST, self.now)
+            self._size = self.now if self._throughput is None else max(_MIN_REPLIES, self.now)
         self._round += 1
         self._sent, self._missing = 0, self._size
         self._tokens, self._seconds = 0, 0.0
-        self._area, self._changed, self._since = 0.0, at, at
+        self._area, self._changed, self._since = 0.0, now, now
 
-    def _end_round(self, at: float) -> None:
+    def _end_round(self, now: float) -> None:
         if self._missing:
             return
-        if not self._seconds or at <= self._since:
-            self._begin(at)
+        if not self._seconds or now <= self._since:
+            self._begin(now)
             return
-        throughput = self._area / (at - self._since) * self._tokens / self._seconds
+        throughput = self._area / (now - self._since) * self._tokens / self._seconds
         if self._throughput is None or self.now == self.settled:
             before = self._throughput or throughput
             self._throughput = (before + throughput) / 2
@@ -128,17 +128,17 @@ class Limit:
             self._step, self._patience = 2 * self._step, 0
         else:
             self._up = not self._up
-            self._fail(at)
+            self._fail(now)
             return
         self._try()
-        self._begin(at)
+        self._begin(now)
 
-    def _fail(self, at: float) -> None:
+    def _fail(self, now: float) -> None:
         self.now = self.settled
         self._step = max(1, self.now // _STEP)
         self._patience = min(_PATIENCE, 2 * self._patience + 1)
         self._rest = self._patience
-        self._begin(at)
+        self._begin(now)
 
     def _try(self) -> None:
         """Set the limit of the next round."""
@@ -146,10 +146,10 @@ class Limit:
             return
         if self.settled == 1:
             self._up = True
-        elif self.settled == MOST:
+        elif self.settled == MAX_AUTO:
             self._up = False
-        higher, lower = self.settled + self._step, max(self.settled - self._step, self.settled // _LOST)
-        self.now = min(higher, MOST) if self._up else lower
+        higher, lower = self.settled + self._step, max(self.settled - self._step, self.settled // _DECREASE)
+        self.now = min(higher, MAX_AUTO) if self._up else lower
 
 
 class Pace:
@@ -164,8 +164,8 @@ class Pace:
         self._limit = Limit() if concurrency == AUTO else None
         self._fixed = 1
         if self._limit is None:
-            if not str(concurrency).isdecimal() or not 1 <= int(concurrency) <= MOST_FIXED:
-                raise UserError(f"concurrency should be {AUTO} or a number from 1 to {MOST_FIXED:,}: {concurrency!r}")
+            if not str(concurrency).isdecimal() or not 1 <= int(concurrency) <= MAX_FIXED:
+                raise UserError(f"concurrency should be {AUTO} or a number from 1 to {MAX_FIXED:,}: {concurrency!r}")
             self._fixed = int(concurrency)
         self._lock = threading.Lock()
         self._requests = self._again = self._tokens = 0
@@ -177,31 +177,31 @@ class Pace:
         return self._fixed if self._limit is None else self._limit.now
 
     @property
-    def served(self) -> "Served | None":
+    def totals(self) -> "RequestTotals | None":
         """What servers have done so far; None if none was asked."""
         if not self._requests:
             return None
-        settled = self._fixed if self._limit is None else self._limit.settled
-        return Served(self._requests, self._again, self._tokens, self._last - self._first, settled)
+        at_once = self._fixed if self._limit is None else self._limit.settled
+        return RequestTotals(self._requests, self._again, self._tokens, self._last - self._first, at_once)
 
     @contextmanager
     def here(self) -> Iterator[None]:
         """Let the clients that are called inside keep to this pace."""
-        before = _here.set(self)
+        before = _current.set(self)
         try:
             yield
         finally:
-            _here.reset(before)
+            _current.reset(before)
 
-    async def send(self, *, again: bool) -> Sent:
+    async def send(self, *, is_retry: bool) -> Ticket:
         """Wait for room, and enter a request that is sent now."""
         import asyncio  # only for who asks a server
 
-        while isinstance(sent := self._entered(again=again), float):
-            await asyncio.sleep(sent)
-        return sent
+        while isinstance(ticket := self._try_to_enter(is_retry=is_retry), float):
+            await asyncio.sleep(ticket)
+        return ticket
 
-    def _entered(self, *, again: bool) -> Sent | float:
+    def _try_to_enter(self, *, is_retry: bool) -> Ticket | float:
         """The request, or the seconds after which there may be room for it."""
         with self._lock:
             now = time.monotonic()
@@ -212,48 +212,48 @@ class Pace:
                     return _POLL
             self._first = self._first or now
             self._requests += 1
-            self._again += again
-            return Sent(now, 0, 0) if self._limit is None else self._limit.send(now)
+            self._again += is_retry
+            return Ticket(now, 0, 0) if self._limit is None else self._limit.send(now)
 
-    def replied(self, sent: Sent, tokens: int) -> None:
+    def add_reply(self, ticket: Ticket, tokens: int) -> None:
         """Enter a reply with the number of its tokens."""
         with self._lock:
             self._tokens += tokens
             self._last = time.monotonic()
             if self._limit is not None:
-                self._limit.replied(sent, self._last, tokens)
+                self._limit.add_reply(ticket, self._last, tokens)
 
-    def failed(self, sent: Sent, *, busy: bool = False, wait: float = 0.0) -> None:
+    def add_failure(self, ticket: Ticket, *, busy: bool = False, wait: float = 0.0) -> None:
         """Enter a request without a reply: whether the server was busy, and the seconds that it asked to wait."""
         with self._lock:
             self._last = time.monotonic()
             if self._limit is not None:
                 self._until = max(self._until, self._last + wait)
-                (self._limit.refused if busy else self._limit.failed)(sent, self._last)
+                (self._limit.add_refusal if busy else self._limit.add_failure)(ticket, self._last)
 
 
-_here: ContextVar[Pace | None] = ContextVar("pace", default=None)
+_current: ContextVar[Pace | None] = ContextVar("pace", default=None)
 
 
 def current() -> Pace | None:
     """The pace of the code that calls, if it has one."""
-    return _here.get()
+    return _current.get()
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class RequestTotals:
     """What servers did in a run: requests, those of them that were sent again, tokens written, and seconds.
 
     `at_once` is the number of requests at once, for `auto` the one that it settled at.
     """
 
     requests: int
-    again: int
+    retries: int
     tokens: int
     seconds: float
     at_once: int
 
     def __str__(self) -> str:
-        again = f" ({self.again:,} sent again)" if self.again else ""
+        retries = f" ({self.retries:,} sent again)" if self.retries else ""
         rate = f"{self.tokens / self.seconds:,.0f} tokens a second, " if self.seconds else ""
-        return f"{self.requests:,} request{'' if self.requests == 1 else 's'}{again}, {rate}{self.at_once:,} at once"
+        return f"{self.requests:,} request{'' if self.requests == 1 else 's'}{retries}, {rate}{self.at_once:,} at once"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _UNREADABLE = re.compile(r"[\x00-\x08\ud800-\udfff]")
-CLAIM, CLAIM_ONLY, EVIDENCE, SHARED = range(4)
+CLAIM, CLAIM_ONLY, EVIDENCE, EVIDENCE_SHARED = range(4)
 TYPES = 4
 MAX_LENGTH = 256  # word pieces of claim and evidence together
 MAX_CLAIM = 128
@@ -68,12 +68,12 @@ class PairEncoder:
         """The number of word pieces of a text."""
         return len(self._tokenizer.encode(readable(text), add_special_tokens=False).ids)
 
-    def plain(self, left: str, right: str) -> tuple[list[int], list[int]]:
+    def plain(self, first: str, second: str) -> tuple[list[int], list[int]]:
         """Ids and types of two whole texts, without marks for shared words, for their similarity alone.
 
         Each side has at most `MAX_CLAIM` word pieces including [CLS] and [SEP].
         """
-        sides = [self._tokenizer.encode(readable(text), add_special_tokens=False).ids for text in (left, right)]
+        sides = [self._tokenizer.encode(readable(text), add_special_tokens=False).ids for text in (first, second)]
         ids: list[int] = []
         types: list[int] = []
         for side, mark in zip(sides, (CLAIM, EVIDENCE), strict=True):
@@ -87,18 +87,18 @@ class PairEncoder:
         spans = excerpt(claim, evidence_texts, self.budget)
         text = readable(text_of(spans, evidence_texts.texts))
         claim = readable(claim)
-        left = self._tokenizer.encode(claim, add_special_tokens=False)
-        right = self._tokenizer.encode(text, add_special_tokens=False)
-        claim_ids, claim_offsets = left.ids[:MAX_CLAIM], left.offsets[:MAX_CLAIM]
+        claim_encoding = self._tokenizer.encode(claim, add_special_tokens=False)
+        evidence_encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        claim_ids, claim_offsets = claim_encoding.ids[:MAX_CLAIM], claim_encoding.offsets[:MAX_CLAIM]
         room = self.max_length - 4 - len(claim_ids)
         stems = frozenset(content_stems(claim))
-        claim_types = typed(claim_offsets, find_words_outside(claim, evidence_texts.stems), CLAIM, CLAIM_ONLY)
-        right_offsets = right.offsets[:room]
-        if len(right.ids) > room:  # scripts with many pieces per word
+        claim_types = assign_types(claim_offsets, find_words_outside(claim, evidence_texts.stems), CLAIM, CLAIM_ONLY)
+        right_offsets = evidence_encoding.offsets[:room]
+        if len(evidence_encoding.ids) > room:  # scripts with many pieces per word
             spans = shorten(spans, evidence_texts.texts, right_offsets[-1][1] if right_offsets else 0)
-        right_types = typed(right_offsets, find_words_in(text, stems), EVIDENCE, SHARED)
+        right_types = assign_types(right_offsets, find_words_in(text, stems), EVIDENCE, EVIDENCE_SHARED)
         return Encoded(
-            [self._cls, *claim_ids, self._sep, self._cls, *right.ids[:room], self._sep],
+            [self._cls, *claim_ids, self._sep, self._cls, *evidence_encoding.ids[:room], self._sep],
             [CLAIM, *claim_types, CLAIM, EVIDENCE, *right_types, EVIDENCE],
             claim_offsets,
             spans,
@@ -110,12 +110,14 @@ def readable(text: str) -> str:
     return _UNREADABLE.sub(" ", text)
 
 
-def typed(offsets: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]], plain: int, marked: int) -> list[int]:
-    """A type per piece: `marked` if it lies in one of the words, else `plain`; both lists are in text order."""
+def assign_types(
+    offsets: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]], other_type: int, word_type: int
+) -> list[int]:
+    """A type per piece: `word_type` if it lies in one of the words, else `other_type`; both lists are in text order."""
     types = []
-    at = 0
+    index = 0
     for start, end in offsets:
-        while at < len(words) and words[at][1] <= start:
-            at += 1
-        types.append(marked if at < len(words) and words[at][0] < end else plain)
+        while index < len(words) and words[index][1] <= start:
+            index += 1
+        types.append(word_type if index < len(words) and words[index][0] < end else other_type)
     return types

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _WEIGHTS_AND_CONFIG = (".bin", ".jinja", ".json", ".model", ".safetensors", ".txt")
-_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+_DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _CLASS_KEYS = re.compile(r"type|types|class_ref|\w*(class|activation_fn|activation_function)")
 _KNOWN_CLASSES = ("sentence_transformers.", "torch.nn.", "transformers.")
-_LONGEST_CONFIG = 16 << 20
+_MAX_CONFIG_BYTES = 16 << 20
 _SMALL_FILES = ["*.jinja", "*.json", "*.model", "*.txt"]
 
 
@@ -70,7 +70,7 @@ def model_files(model: str) -> tuple[str, Path, str | None]:
 
     name, _, revision = model.partition("@")
     try:
-        found = Path(snapshot_download(name, revision=revision or None, allow_patterns=_SMALL_FILES))
+        snapshot = Path(snapshot_download(name, revision=revision or None, allow_patterns=_SMALL_FILES))
     except HFValidationError as error:
         raise UserError(f"{model}: no such folder, and not a valid model name on the Hugging Face hub") from error
     except (HfHubHTTPError, OSError, ValueError) as error:
@@ -78,7 +78,7 @@ def model_files(model: str) -> tuple[str, Path, str | None]:
             f"{model}: no such folder, and no such model on the Hugging Face hub ({first_line(error)}); "
             "without network access, download it elsewhere and give its folder"
         ) from error
-    return name, found, found.name
+    return name, snapshot, snapshot.name
 
 
 def check_classes(folder: Path) -> None:
@@ -94,12 +94,12 @@ def check_classes(folder: Path) -> None:
         if path.name != "modules.json" and "config" not in path.name:
             continue
         try:
-            if path.stat().st_size > _LONGEST_CONFIG:
-                raise UserError(f"{path}: more than {_LONGEST_CONFIG >> 20} MiB, too long for a configuration")
-            found = json.loads(path.read_bytes())
+            if path.stat().st_size > _MAX_CONFIG_BYTES:
+                raise UserError(f"{path}: more than {_MAX_CONFIG_BYTES >> 20} MiB, too long for a configuration")
+            config = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError) as error:
             raise UserError(f"{path}: cannot be read as JSON: {first_line(error)}") from error
-        for name in _classes(found):
+        for name in _classes(config):
             if name.partition(".")[0] in modules or not name.startswith(_KNOWN_CLASSES):
                 raise UserError(
                     f"{path}: names the class {name[:100]!r}, which is not part of sentence-transformers, transformers "
@@ -111,14 +111,14 @@ def _classes(value: Any) -> Iterator[str]:  # noqa: ANN401  (JSON)
     """The class paths among the values of a configuration."""
     waiting = [("", value)]
     while waiting:
-        key, one = waiting.pop()
-        if isinstance(one, list):
-            waiting += [(key, item) for item in one]
-        elif isinstance(one, dict):
+        key, node = waiting.pop()
+        if isinstance(node, list):
+            waiting += [(key, item) for item in node]
+        elif isinstance(node, dict):
             # The names below `types` are those of routes, and their values classes.
-            waiting += [(key if key == "types" else name, item) for name, item in one.items() if name != "auto_map"]
-        elif isinstance(one, str) and _CLASS_KEYS.fullmatch(key) and _DOTTED.fullmatch(one):
-            yield one
+            waiting += [(key if key == "types" else name, item) for name, item in node.items() if name != "auto_map"]
+        elif isinstance(node, str) and _CLASS_KEYS.fullmatch(key) and _DOTTED_NAME.fullmatch(node):
+            yield node
 
 
 def load_tokenizer(model: str, folder: Path) -> "PreTrainedTokenizerBase":
@@ -130,10 +130,10 @@ def load_tokenizer(model: str, folder: Path) -> "PreTrainedTokenizerBase":
 
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        known = tokenizer("0 1", add_special_tokens=False)["input_ids"]
+        ids = tokenizer("0 1", add_special_tokens=False)["input_ids"]
     except (ImportError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise UserError(f"{model}: its tokenizer cannot be loaded: {first_line(error)}") from error
-    if tokenizer.unk_token_id in known or not known:
+    if tokenizer.unk_token_id in ids or not ids:
         raise UserError(f"{model}: has no tokenizer; save it to the same folder (tokenizer.save_pretrained)")
     tokenizer.model_max_length = int(1e30)  # callers keep the limit; counting tokens should not warn
     return tokenizer

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.base.markers import alce
-from autoais.base.markers.alce import StrictSentence, judged_documents, open_splitter, remove_citations
+from autoais.base.markers.alce import StrictSentence, open_splitter, remove_citations, select_documents
 from autoais.base.markers.grammar import Parsed, ParsedSentence, StreamParser, group, parse, render
 from autoais.base.markers.tokens import MarkerReader
 from autoais.base.text.sentences import sentence_spans
@@ -35,7 +35,7 @@ def test_every_written_form_of_the_grammar(case: dict[str, Any]) -> None:
     assert said(parsed) == case["said"]
     assert parsed.text == case.get("clean", " ".join(sentence[0] for sentence in case["said"]))
     assert [[u.marker, u.reason] for u in parsed.unresolved] == case.get("unresolved", [])
-    assert [[r.kind, r.text] for r in parsed.removed] == case.get("removed", [])
+    assert [[r.kind, r.text] for r in parsed.removals] == case.get("removed", [])
     assert [flag for sentence in parsed.sentences for flag in sentence.flags] == case.get("flags", [])
     assert parsed.duplicates == case.get("duplicates", 0)
     if "segments" in case:
@@ -107,7 +107,7 @@ def test_no_text_raises_and_nothing_is_resolved_out_of_range_or_lost(text: str, 
         assert {cite for segment in inside for cite in segment.cites} == set(sentence.cites)
     found = list(MarkerReader(3, parens, strict).markers(text))
     cited = any(sentence.cites for sentence in parsed.sentences)
-    assert not found or cited or parsed.unresolved or parsed.removed
+    assert not found or cited or parsed.unresolved or parsed.removals
 
 
 @given(anything)
@@ -116,7 +116,7 @@ def test_clean_text_has_no_marker_but_those_left_on_purpose(text: str) -> None:
     again = parse(once.text, 3)
     assert again.text == once.text
     assert not any(sentence.cites for sentence in again.sentences)
-    assert again.removed == ()
+    assert again.removals == ()
 
 
 STYLES = [
@@ -269,9 +269,9 @@ def test_alce_reads_the_first_line_and_keeps_zero_and_repeats() -> None:
 
 
 def test_alce_checks_the_range_before_it_cuts_to_three() -> None:
-    assert judged_documents((0, 1, 2, 3), 5) == (0, 1, 2)
-    assert judged_documents((0, 1, 2, 5), 5) is None
-    assert judged_documents((-1, 0, 0), 5) == (-1, 0, 0)
+    assert select_documents((0, 1, 2, 3), 5) == (0, 1, 2)
+    assert select_documents((0, 1, 2, 5), 5) is None
+    assert select_documents((-1, 0, 0), 5) == (-1, 0, 0)
 
 
 @given(anything)

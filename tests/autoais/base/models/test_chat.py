@@ -132,7 +132,7 @@ def test_retry_after_is_waited_for_and_has_a_bound(server: ChatServer, monkeypat
     began = time.monotonic()
     ask(server.script({"status": 429, "headers": {"Retry-After": "0.3"}}, {"say": "yes"}))
     assert time.monotonic() - began >= 0.3
-    monkeypatch.setattr("autoais.base.models.chat._LONGEST_WAIT", 0.05)
+    monkeypatch.setattr("autoais.base.models.chat._MAX_WAIT", 0.05)
     began = time.monotonic()
     ask(server.script({"status": 503, "headers": {"Retry-After": "999999999"}}, {"say": "yes"}))
     assert time.monotonic() - began < 5

@@ -9,7 +9,7 @@ import pytest
 
 from autoais.base.errors import UserError
 from autoais.base.models import pace
-from autoais.base.models.pace import MOST, Limit, Pace, Sent, Served
+from autoais.base.models.pace import MAX_AUTO, Limit, Pace, RequestTotals, Ticket
 
 Speed = Callable[[int], float]
 """The tokens a second of each of so many replies at once."""
@@ -42,13 +42,13 @@ class Run:
 def run(speeds: list[Speed], questions: int, *, bears: int = 10_000, fixed: int | None = None) -> Run:
     """Ask a server that refuses more than it bears, and that has each of these speeds for a part of the questions."""
     rng, limit, found = random.Random(1), Limit(), Run()
-    running: list[tuple[float, int, Sent]] = []  # tokens to generate, tokens in all, and what was sent
+    running: list[tuple[float, int, Ticket]] = []  # tokens to generate, tokens in all, and what was sent
     left, free_at, replies = questions, 0.0, 0
     while left or running:
         while left and found.seconds >= free_at and len(running) < (fixed or limit.now):
             sent = limit.send(found.seconds)
             if len(running) >= bears:
-                limit.refused(sent, found.seconds)
+                limit.add_refusal(sent, found.seconds)
                 found.refused += 1
                 free_at = found.seconds + 1
                 continue
@@ -67,7 +67,7 @@ def run(speeds: list[Speed], questions: int, *, bears: int = 10_000, fixed: int 
         running = [(tokens - step * speed, whole, sent) for tokens, whole, sent in running]
         if running[0][0] <= 1e-9:
             _, tokens, sent = running.pop(0)
-            limit.replied(sent, found.seconds, tokens)
+            limit.add_reply(sent, found.seconds, tokens)
             found.tokens += tokens
             found.settled.append(limit.settled)
             replies += 1
@@ -84,7 +84,7 @@ def test_it_settles_where_more_at_once_is_no_faster(size: int) -> None:
 def test_it_goes_on_while_all_replies_together_become_faster() -> None:
     found = run([gpu], 8_000)
     assert found.settled[-1] > 100  # where a reply takes more than twice as long as alone
-    assert max(found.settled) <= MOST
+    assert max(found.settled) <= MAX_AUTO
 
 
 def test_it_follows_a_server_that_has_less_or_more_time() -> None:
@@ -102,7 +102,7 @@ def test_few_requests_are_refused_where_a_server_bears_fewer_than_would_be_faste
     assert found.refused <= 30
 
 
-def fill(limit: Limit, at: float) -> list[Sent]:
+def fill(limit: Limit, at: float) -> list[Ticket]:
     """Send as many requests as may run."""
     return [limit.send(at) for _ in range(limit.running, limit.now)]
 
@@ -113,37 +113,37 @@ def test_refused_requests_halve_a_settled_limit_once_a_round() -> None:
         running = fill(limit, at)
         at += 1
         for sent in running:
-            limit.replied(sent, at, 50)
+            limit.add_reply(sent, at, 50)
     assert limit.settled == 32
     running = fill(limit, at)
     for sent in running:
-        limit.refused(sent, at)
+        limit.add_refusal(sent, at)
     assert (limit.now, limit.settled, limit.running) == (32, 32, 0)  # the trial is undone
     for half in (16, 8):
         running = fill(limit, at)
         for sent in running:
-            limit.refused(sent, at)
+            limit.add_refusal(sent, at)
         assert (limit.now, limit.settled) == (half, half)
 
 
 def test_nothing_is_sent_before_the_time_that_a_server_named() -> None:
     async def asked() -> float:
         kept = Pace()
-        first = await kept.send(again=False)
-        kept.failed(first, busy=True, wait=0.2)
-        return (await kept.send(again=True)).at - first.at
+        first = await kept.send(is_retry=False)
+        kept.add_failure(first, busy=True, wait=0.2)
+        return (await kept.send(is_retry=True)).start - first.start
 
     assert asyncio.run(asked()) >= 0.2
 
 
 def test_a_pace_is_that_of_the_code_inside_and_sums_up() -> None:
     kept = Pace("3")
-    assert (kept.at_once, kept.served, pace.current()) == (3, None, None)
+    assert (kept.at_once, kept.totals, pace.current()) == (3, None, None)
     with kept.here():
         assert pace.current() is kept
     assert pace.current() is None
-    assert str(Served(1, 0, 50, 2.0, 1)) == "1 request, 25 tokens a second, 1 at once"
-    assert str(Served(1_200, 3, 0, 0.0, 8)) == "1,200 requests (3 sent again), 8 at once"
+    assert str(RequestTotals(1, 0, 50, 2.0, 1)) == "1 request, 25 tokens a second, 1 at once"
+    assert str(RequestTotals(1_200, 3, 0, 0.0, 8)) == "1,200 requests (3 sent again), 8 at once"
 
 
 @pytest.mark.parametrize("concurrency", [0, -1, 1_025, "many", "", "1.5"])
