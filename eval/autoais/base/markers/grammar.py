@@ -402,7 +402,7 @@ def _assemble(text: str, marks: Sequence[_Mark], names: Sequence[C]) -> Parsed[C
         pieces = (
             [(start, end, sentence_marks)] if "inline-reference" in flags else _pieces(text, start, end, sentence_marks)
         )
-        segments += [ParsedSentence(*piece, _collect_cites(piece_marks, names)) for *piece, piece_marks in pieces]
+        segments += [ParsedSentence(begin, stop, _collect_cites(subset, names)) for begin, stop, subset in pieces]
     reasons = [(mark, reason) for mark in marks for reason in mark.reasons]
     reasons += [(mark, "no-statement") for mark in orphans]
     reasons.sort(key=lambda pair: pair[0].position)
