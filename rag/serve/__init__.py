@@ -14,16 +14,16 @@ from autoais.base.exports import on_first_use
 
 if TYPE_CHECKING:
     from rag.serve.app import create_app, serve_indexes
-    from rag.serve.service import Asked, Limits, Service
+    from rag.serve.service import Limits, Reply, Service
 
-_WHERE = {
+_EXPORTS = {
     "rag.serve.app": "create_app serve_indexes",
-    "rag.serve.service": "Asked Limits Service",
+    "rag.serve.service": "Limits Reply Service",
 }
 
-__all__ = ["Asked", "Limits", "Service", "create_app", "serve_indexes"]
+__all__ = ["Limits", "Reply", "Service", "create_app", "serve_indexes"]
 
-_get = on_first_use(__name__, _WHERE)
+_get = on_first_use(__name__, _EXPORTS)
 
 
 def __getattr__(name: str) -> object:

@@ -15,7 +15,16 @@ from autoais.base.io.jsonl import dumps
 from rag.base.errors import UsageError, UserError
 from rag.base.types import Answer, Hit, Turn
 from rag.retrieval.client import AskOptions
-from rag.serve.http import EventStream, base_of, error_body, event, json_response, last_of, told_of, until_gone
+from rag.serve.http import (
+    EventStream,
+    base_of,
+    cancel_on_disconnect,
+    error_body,
+    error_parts,
+    event,
+    json_response,
+    last_item,
+)
 from rag.serve.links import answer_urls, passage_url
 from rag.serve.schemas import (
     AnswerResponse,
@@ -30,9 +39,9 @@ from rag.serve.schemas import (
     StatisticsRequest,
     StatisticsResponse,
 )
-from rag.serve.service import Asked, Service
+from rag.serve.service import Reply, Service
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorResponse, "description": "Something in the request cannot be used."},
@@ -64,7 +73,7 @@ class Api:
     def router(self) -> APIRouter:
         """Return the routes."""
         router = APIRouter(prefix="/v1", tags=["v1"])
-        for endpoint, model, more in (
+        for endpoint, model, extra_responses in (
             (self.search, SearchResponse, {}),
             (self.statistics, StatisticsResponse, {}),
             (self.ask, AnswerResponse, _STREAM),
@@ -72,70 +81,74 @@ class Api:
             (self.attribute, AnswerResponse, {}),
         ):
             router.add_api_route(
-                f"/{endpoint.__name__}", endpoint, methods=["POST"], response_model=model, responses={**_ERRORS, **more}
+                f"/{endpoint.__name__}",
+                endpoint,
+                methods=["POST"],
+                response_model=model,
+                responses={**_ERRORS, **extra_responses},
             )
         router.add_api_route("/indexes", self.indexes, response_model=IndexesResponse)
         return router
 
-    async def search(self, request: Request, asked: SearchRequest) -> Response:
+    async def search(self, request: Request, body: SearchRequest) -> Response:
         """Find passages for a query, or for each of several."""
         base = base_of(request, self._base_url)
-        return json_response(await until_gone(request, self._service.run(self._search, asked, base)))
+        return json_response(await cancel_on_disconnect(request, self._service.run(self._search, body, base)))
 
-    async def statistics(self, request: Request, asked: StatisticsRequest) -> Response:
+    async def statistics(self, request: Request, body: StatisticsRequest) -> Response:
         """Say what BM25 weighs the terms of queries by, for a client that searches several indexes as one."""
-        return json_response(await until_gone(request, self._service.run(self._statistics, asked)))
+        return json_response(await cancel_on_disconnect(request, self._service.run(self._statistics, body)))
 
-    async def ask(self, request: Request, asked: AskRequest) -> Response:
+    async def ask(self, request: Request, body: AskRequest) -> Response:
         """Answer a question with citations: a row of `answers.jsonl`.
 
         With `stream`, the response is server-sent events: `text` with `{"text": piece}`, then `answer` with the same
         object as without, or `error`.
         """
         base = base_of(request, self._base_url)
-        if asked.stream:
-            return await self._streamed(asked, base)
-        events = self._service.run_question(asked.index, asked.system, self._ask, asked, base)
-        return json_response(await until_gone(request, last_of(events)))
+        if body.stream:
+            return await self._stream_answer(body, base)
+        events = self._service.run_question(body.index, body.system, self._ask, body, base)
+        return json_response(await cancel_on_disconnect(request, last_item(events)))
 
-    async def _streamed(self, asked: AskRequest, base: str) -> Response:
-        events = self._service.run_question(asked.index, asked.system, self._pieces, asked, base)
+    async def _stream_answer(self, body: AskRequest, base: str) -> Response:
+        events = self._service.run_question(body.index, body.system, self._pieces, body, base)
         first = b""
         while not first:  # an error before the first text has its own status
             first = await anext(events)
 
-        async def sent() -> AsyncGenerator[bytes, None]:
+        async def send_events() -> AsyncGenerator[bytes, None]:
             try:
                 yield first
-                async for one in events:
-                    if one:
-                        yield one
+                async for chunk in events:
+                    if chunk:
+                        yield chunk
             except UserError as error:
-                yield event("error", error_body("", *told_of(error)))
+                yield event("error", error_body("", *error_parts(error)))
             finally:
                 await events.aclose()
 
-        return EventStream(sent())
+        return EventStream(send_events())
 
-    async def judge(self, request: Request, asked: JudgeRequest) -> Response:
+    async def judge(self, request: Request, body: JudgeRequest) -> Response:
         """Judge whether texts together support a claim."""
-        return json_response(await until_gone(request, self._service.run(self._judge, asked)))
+        return json_response(await cancel_on_disconnect(request, self._service.run(self._judge, body)))
 
-    async def attribute(self, request: Request, asked: AttributeRequest) -> Response:
+    async def attribute(self, request: Request, body: AttributeRequest) -> Response:
         """Add citations to an answer of any system: each sentence cites the passage that supports it, or none."""
         base = base_of(request, self._base_url)
-        return json_response(await until_gone(request, self._service.run(self._attribute, asked, base)))
+        return json_response(await cancel_on_disconnect(request, self._service.run(self._attribute, body, base)))
 
     async def indexes(self) -> Response:
         """List what is served."""
-        listed = [
+        rows = [
             {"name": name, "checksum": str(index.manifest["checksum"]), "passages": index.manifest["passages"]}
             for name, index in self._service.indexes.items()
         ]
         return json_response(
             {
                 "version": rag.__version__,
-                "indexes": listed,
+                "indexes": rows,
                 "systems": list(self._service.systems),
                 "judge": self._service.judge_name,
             }
@@ -143,73 +156,73 @@ class Api:
 
     # --- in worker threads --------------------------------------------------------------------------------------------
 
-    def _search(self, asked: SearchRequest, base: str) -> bytes:
-        if (asked.query is None) == (asked.queries is None):
+    def _search(self, body: SearchRequest, base: str) -> bytes:
+        if (body.query is None) == (body.queries is None):
             raise UsageError("give either query or queries")
-        queries = [asked.query] if asked.query is not None else asked.queries or []
-        whole = None if asked.statistics is None else [one.statistics() for one in asked.statistics]
-        searched, lists = self._searched(
-            asked,
-            lambda: self._service.search_many(queries, asked.index, recipe=asked.recipe, k=asked.k, statistics=whole),
+        queries = [body.query] if body.query is not None else body.queries or []
+        statistics = None if body.statistics is None else [entry.statistics() for entry in body.statistics]
+        header, lists = self._search_current_index(
+            body,
+            lambda: self._service.search_many(queries, body.index, recipe=body.recipe, k=body.k, statistics=statistics),
         )
         results = [
-            {"query": query, "hits": [_hit_row(rank, hit, searched["index"], base) for rank, hit in enumerate(hits, 1)]}
+            {"query": query, "hits": [_hit_row(rank, hit, header["index"], base) for rank, hit in enumerate(hits, 1)]}
             for query, hits in zip(queries, lists, strict=True)
         ]
-        return _json(searched | ({"results": results} if asked.query is None else {"hits": results[0]["hits"]}))
+        return _json(header | ({"results": results} if body.query is None else {"hits": results[0]["hits"]}))
 
-    def _statistics(self, asked: StatisticsRequest) -> bytes:
-        searched, found = self._searched(
-            asked, lambda: self._service.statistics(asked.queries, asked.index, asked.recipe)
+    def _statistics(self, body: StatisticsRequest) -> bytes:
+        header, statistics = self._search_current_index(
+            body, lambda: self._service.statistics(body.queries, body.index, body.recipe)
         )
-        return _json(searched | {"statistics": [asdict(one) for one in found]})
+        return _json(header | {"statistics": [asdict(entry) for entry in statistics]})
 
     def _name(self, index: str | None) -> str:
         return index or next(iter(self._service.indexes))
 
-    def _searched(
-        self, asked: SearchRequest | StatisticsRequest, work: Callable[[], Found]
-    ) -> tuple[dict[str, Any], Found]:
+    def _search_current_index(
+        self, body: SearchRequest | StatisticsRequest, work: Callable[[], Result]
+    ) -> tuple[dict[str, Any], Result]:
         """Do the work, and name what was searched; if the index is replaced meanwhile, do it again with the new one."""
-        name = self._name(asked.index)
+        name = self._name(body.index)
         while True:
-            retriever = self._service.retriever(asked.index, asked.recipe).name  # raises if there is no such index
+            retriever = self._service.retriever(body.index, body.recipe).name  # raises if there is no such index
             index = self._service.indexes[name]
-            found = work()
+            result = work()
             if self._service.indexes[name] is index:
-                return {"index": name, "checksum": str(index.manifest["checksum"]), "retriever": retriever}, found
+                return {"index": name, "checksum": str(index.manifest["checksum"]), "retriever": retriever}, result
 
-    def _ask(self, asked: AskRequest, base: str) -> Iterator[bytes]:
+    def _ask(self, body: AskRequest, base: str) -> Iterator[bytes]:
         """Yield the answer as JSON at the end, and before that at each piece, so that the work can be stopped."""
-        for piece in self._service.stream(*_place(asked), **_options(asked)):
-            yield b"" if isinstance(piece, str) else _json(self._row(piece, base, verdicts=asked.verdicts))
+        for piece in self._service.stream(*_target(body), **_options(body)):
+            yield b"" if isinstance(piece, str) else _json(self._row(piece, base, verdicts=body.verdicts))
 
-    def _pieces(self, asked: AskRequest, base: str) -> Iterator[bytes]:
+    def _pieces(self, body: AskRequest, base: str) -> Iterator[bytes]:
         """Yield events; nothing for a piece without text, so that the work can be stopped."""
-        for piece in self._service.stream(*_place(asked), **_options(asked)):
-            if isinstance(piece, Asked):
-                yield event("answer", self._row(piece, base, verdicts=asked.verdicts))
+        for piece in self._service.stream(*_target(body), **_options(body)):
+            if isinstance(piece, Reply):
+                yield event("answer", self._row(piece, base, verdicts=body.verdicts))
             else:
                 yield event("text", {"text": piece}) if piece else b""
 
-    def _row(self, asked: Asked, base: str, *, verdicts: bool) -> dict[str, Any]:
-        row = answer_row(asked.answer, asked.index, asked.seconds, base)
+    def _row(self, reply: Reply, base: str, *, verdicts: bool) -> dict[str, Any]:
+        row = answer_row(reply.answer, reply.index, reply.seconds, base)
         if verdicts:
             from rag.serve.checking import check_answer
 
-            checks = check_answer(asked.answer, self._service.judge_model)
+            checks = check_answer(reply.answer, self._service.judge_model)
             names = ("verdict", "probability", "reason", "unsupported")
             row["verdicts"] = [{name: getattr(check, name) for name in names} for check in checks]
         return row
 
-    def _judge(self, asked: JudgeRequest) -> bytes:
-        found = self._service.judge(asked.claim, asked.passages(), asked.question)
-        return _json({**asdict(found), "judge": self._service.judge_model.name})
+    def _judge(self, body: JudgeRequest) -> bytes:
+        judgement = self._service.judge(body.claim, body.passages(), body.question)
+        return _json({**asdict(judgement), "judge": self._service.judge_model.name})
 
-    def _attribute(self, asked: AttributeRequest, base: str) -> bytes:
-        started = time.perf_counter()
-        answer = self._service.attribute(asked.question, asked.answer, asked.index, recipe=asked.recipe, k=asked.k)
-        return _json(answer_row(answer, self._name(asked.index), time.perf_counter() - started, base))
+    def _attribute(self, body: AttributeRequest, base: str) -> bytes:
+        start = time.perf_counter()
+        answer = self._service.attribute(body.question, body.answer, body.index, recipe=body.recipe, k=body.k)
+        return _json(answer_row(answer, self._name(body.index), time.perf_counter() - start, base))
 
 
 def answer_row(answer: Answer, index: str, seconds: float, base: str) -> dict[str, Any]:
@@ -243,12 +256,12 @@ class _AskOptions(AskOptions):
     identifier: str
 
 
-def _place(asked: AskRequest) -> tuple[str, str | None, str | None]:
-    return asked.question, asked.index, asked.system
+def _target(body: AskRequest) -> tuple[str, str | None, str | None]:
+    return body.question, body.index, body.system
 
 
-def _options(asked: AskRequest) -> _AskOptions:
-    return {"history": [turn.turn() for turn in asked.history], "identifier": asked.id, **asked.options()}
+def _options(body: AskRequest) -> _AskOptions:
+    return {"history": [turn.turn() for turn in body.history], "identifier": body.id, **body.options()}
 
 
 def _json(value: object) -> bytes:

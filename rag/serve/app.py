@@ -29,12 +29,12 @@ from rag.index.index import Index
 from rag.serve import mcp, openai, pages
 from rag.serve.api import Api
 from rag.serve.gate import Gate, SignIn
-from rag.serve.http import error_response, told_of
+from rag.serve.http import error_parts, error_response
 from rag.serve.invalid import wrong_request
 from rag.serve.keys import Keys
-from rag.serve.metrics import Measured, Metrics
+from rag.serve.metrics import CountRequests, Metrics
 from rag.serve.openai import Cite
-from rag.serve.service import Asked, Limits, Service
+from rag.serve.service import Limits, Reply, Service
 from rag.web.security import allowed_hosts, middleware
 from rag.web.server import serve
 
@@ -69,12 +69,12 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
     """
     base_url, cors = options.get("base_url"), options.get("cors", ())
     metrics, sign_in = Metrics(service), SignIn(options.get("keys") or Keys(), base_url)
-    named = (*allowed_hosts(base_url), *options.get("hosts", ()))
-    headers, host_check, body_limit = middleware(named, _on_other_host, max_body=MAX_BODY)
-    mcp_routes, mcp_running = mcp.http_routes(service, base_url=base_url, hosts=named, max_body=MAX_BODY)
+    host_names = (*allowed_hosts(base_url), *options.get("hosts", ()))
+    headers, host_check, body_limit = middleware(host_names, _on_other_host, max_body=MAX_BODY)
+    mcp_routes, mcp_running = mcp.http_routes(service, base_url=base_url, hosts=host_names, max_body=MAX_BODY)
     origins = [*cors, *([base_url.rstrip("/")] if base_url else [])]
     gate = Middleware(Gate, sign_in=sign_in, rate=options.get("rate"), origins=origins, max_body=MAX_BODY)
-    measured = Middleware(Measured, metrics=metrics)
+    measure = Middleware(CountRequests, metrics=metrics)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None, None]:
@@ -95,7 +95,7 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
         docs_url=None,  # both load scripts from other hosts
         redoc_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},  # nothing is sent
-        middleware=[headers, host_check, measured, *_cors(cors), gate, body_limit],
+        middleware=[headers, host_check, measure, *_cors(cors), gate, body_limit],
         exception_handlers={
             UserError: _on_user_error,
             RequestValidationError: _on_invalid,
@@ -108,9 +108,11 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
     app.add_route("/healthz", _health, include_in_schema=False)
     app.add_route("/readyz", ready, include_in_schema=False)
     app.add_route("/metrics", metrics.page, include_in_schema=False)
-    shown = pages.routes(service, uploads=options.get("uploads", ()), price=options.get("price"), base_url=base_url)
-    spoken = openai.routes(service, base_url=base_url, cite=options.get("cite", "markers"))
-    app.router.routes.extend([*spoken, *mcp_routes, *sign_in.routes(), *shown])
+    page_routes = pages.routes(
+        service, uploads=options.get("uploads", ()), price=options.get("price"), base_url=base_url
+    )
+    openai_routes = openai.routes(service, base_url=base_url, cite=options.get("cite", "markers"))
+    app.router.routes.extend([*openai_routes, *mcp_routes, *sign_in.routes(), *page_routes])
     return app
 
 
@@ -133,8 +135,8 @@ def serve_indexes(
     prints. Raises `UserError` for what cannot be opened or used.
     """
     check_type("indexes", indexes, "a dict of names and indexes", Mapping)
-    opened = {name: one if isinstance(one, Index) else open_index(one) for name, one in indexes.items()}
-    service = Service(opened, systems, judge=judge, limits=limits)
+    open_indexes = {name: index if isinstance(index, Index) else open_index(index) for name, index in indexes.items()}
+    service = Service(open_indexes, systems, judge=judge, limits=limits)
     app = create_app(service, **options)
     if log_questions:
         service.watch(_log)
@@ -144,17 +146,17 @@ def serve_indexes(
     serve(app, host=host, port=port, tell=tell, stopping=service.stop)
 
 
-def _log(asked: Asked) -> None:
-    told = {
+def _log(reply: Reply) -> None:
+    entry = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "index": asked.index,
-        "system": asked.system,
-        "question": asked.question,
-        "abstained": asked.answer.abstained,
-        "failed": asked.answer.failed,
-        "seconds": round(asked.seconds, 3),
+        "index": reply.index,
+        "system": reply.system,
+        "question": reply.question,
+        "abstained": reply.answer.abstained,
+        "failed": reply.answer.failed,
+        "seconds": round(reply.seconds, 3),
     }
-    sys.stderr.write(f"{dumps(told)}\n")
+    sys.stderr.write(f"{dumps(entry)}\n")
     sys.stderr.flush()
 
 
@@ -162,14 +164,14 @@ def _cors(origins: Sequence[str]) -> list[Middleware]:
     for origin in origins:
         if origin != "*" and not _ORIGIN.fullmatch(origin):
             raise UsageError(f"origin {origin!r}: should be like https://app.example.org, without a path, or *")
-    allowed = Middleware(
+    cors = Middleware(
         CORSMiddleware,
         allow_origins=list(origins),
         allow_methods=["GET", "POST"],
         allow_headers=["Authorization", "Content-Type"],
         expose_headers=["Retry-After"],
     )
-    return [allowed] if origins else []
+    return [cors] if origins else []
 
 
 async def _health(request: Request) -> Response:
@@ -179,13 +181,13 @@ async def _health(request: Request) -> Response:
 
 async def _on_user_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, UserError)
-    return error_response(request, *told_of(error))
+    return error_response(request, *error_parts(error))
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
     """Name what does not fit; what was in a text is not repeated."""
     assert isinstance(error, RequestValidationError)
-    model: type[BaseModel] = get_type_hints(request.scope["endpoint"])["asked"]
+    model: type[BaseModel] = get_type_hints(request.scope["endpoint"])["body"]
     return error_response(request, 422, "UsageError", wrong_request(list(error.errors()), model))
 
 

@@ -9,15 +9,15 @@ from rag.base.errors import UserError
 from rag.base.types import Answer, Passage
 from rag.index.index import Index
 
-_READ = 600  # passages looked at, spread evenly over the index
-_MOST = 4  # questions
-_TRIED = 16  # questions asked, as each takes time
+_MAX_PASSAGES = 600  # passages looked at, spread evenly over the index
+_MAX_QUESTIONS = 4  # questions
+_MAX_TRIALS = 16  # questions asked, as each takes time
 # "Citation recall is the share of ...", "The Rosetta Stone (196 BC) is a stele ...", "Ada (1815) was an ..."
 _DEFINES = re.compile(
     r"(?P<article>(?:An?|The) )?(?P<name>[^\W\d_][\w’'-]*(?: [\w’'-]+){0,4}?)(?P<dates> \([^()]{4,60}\))?"
     r"(?:, in [\w ]{3,30},)? (?P<verb>is|are|was|were) (?:an?|the|one) "
 )
-_LIVED = re.compile(r"\b(?:born|1\d{3}|20\d\d)\b")
+_LIFE_YEAR = re.compile(r"\b(?:born|1\d{3}|20\d\d)\b")
 
 
 def example_questions(index: Index, ask: Callable[[str], Answer]) -> list[str]:
@@ -25,37 +25,37 @@ def example_questions(index: Index, ask: Callable[[str], Answer]) -> list[str]:
 
     `ask` answers a question over the index. Always the same for the same index and system.
     """
-    found: list[str] = []
-    for question, title in _spread(list(_defined(index))):
+    questions: list[str] = []
+    for question, title in _spread(list(_find_definitions(index))):
         try:
             answer = ask(question)
         except UserError:
             continue
         titles = {hit.passage.id: hit.passage.title for hit in answer.hits}
         if not answer.abstained and title in {titles[citation.passage] for citation in answer.citations}:
-            found.append(question)
-        if len(found) == _MOST:
+            questions.append(question)
+        if len(questions) == _MAX_QUESTIONS:
             break
-    return found
+    return questions
 
 
-def _spread(defined: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _spread(candidates: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """A few of the questions, from all parts of the list and each of another document, as far as there are enough."""
-    one_each = list({title: (question, title) for question, title in reversed(defined)}.values())[::-1]
-    listed = one_each if len(one_each) >= _TRIED // 2 else defined
-    step = max(1, len(listed) // _TRIED)
-    chosen = listed[step // 2 :: step][:_TRIED]
-    return [one for first in range(4) for one in chosen[first::4]]
+    one_each = list({title: (question, title) for question, title in reversed(candidates)}.values())[::-1]
+    pool = one_each if len(one_each) >= _MAX_TRIALS // 2 else candidates
+    step = max(1, len(pool) // _MAX_TRIALS)
+    sample = pool[step // 2 :: step][:_MAX_TRIALS]
+    return [candidate for first in range(4) for candidate in sample[first::4]]
 
 
-def _defined(index: Index) -> Iterator[tuple[str, str]]:
+def _find_definitions(index: Index) -> Iterator[tuple[str, str]]:
     """Questions and the titles of the passages that define what they ask for, each question once."""
     total = int(index.manifest["passages"])
-    seen = set()
-    for passage in index.store.rows([n * total // min(total, _READ) for n in range(min(total, _READ))]):
+    keys = set()
+    for passage in index.store.rows([n * total // min(total, _MAX_PASSAGES) for n in range(min(total, _MAX_PASSAGES))]):
         question = _question(passage)
-        if question is not None and question.casefold() not in seen:
-            seen.add(question.casefold())
+        if question is not None and question.casefold() not in keys:
+            keys.add(question.casefold())
             yield question, passage.title
 
 
@@ -70,7 +70,7 @@ def _question(passage: Passage) -> str | None:
     if vague and (match["article"] is None or " " not in match["name"]):
         return None  # "It is a", "This is the"; "The command is a" and "The rest is the" name nothing by themselves
     name, article = match["name"], (match["article"] or "").lower()
-    person = match["dates"] is not None and _LIVED.search(match["dates"]) and name.istitle() and " " in name
+    person = match["dates"] is not None and _LIFE_YEAR.search(match["dates"]) and name.istitle() and " " in name
     if not article and name not in passage.title and not _is_name(name):
         name = name[:1].lower() + name[1:]
     return f"{'Who' if person else 'What'} {match['verb']} {article}{name}?"
@@ -78,5 +78,5 @@ def _question(passage: Passage) -> str | None:
 
 def _is_name(name: str) -> bool:
     """Whether the first letter is a capital of the name rather than of the sentence."""
-    first, *others = name.split()
-    return any(letter.isupper() for letter in first[1:]) or any(word[0].isupper() for word in others)
+    first, *other_words = name.split()
+    return any(letter.isupper() for letter in first[1:]) or any(word[0].isupper() for word in other_words)

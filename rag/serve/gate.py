@@ -43,18 +43,18 @@ class SignIn:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self.keys.caller(key.strip())
-        return self.keys.signed_in(request.cookies.get(self._cookie, ""))
+        return self.keys.caller_of_cookie(request.cookies.get(self._cookie, ""))
 
-    def refused(self, request: Request) -> Response:
+    def refuse(self, request: Request) -> Response:
         """Return the answer to a caller without a right key: one message, whatever is wrong."""
-        shown = request.method == "GET" and wants_page(request)
-        given = "authorization" in request.headers or self._cookie in request.cookies
-        if (given or not shown) and (wait := self._wait(request)):
+        is_page = request.method == "GET" and wants_page(request)
+        has_credentials = "authorization" in request.headers or self._cookie in request.cookies
+        if (has_credentials or not is_page) and (wait := self._wait(request)):
             return _too_many(request, wait, "wrong keys")
-        if shown:
-            wanted = request.scope.get("raw_path", b"/").decode("ascii", "replace").partition("?")[0]
+        if is_page:
+            path = request.scope.get("raw_path", b"/").decode("ascii", "replace").partition("?")[0]
             query = f"?{request.url.query}" if request.url.query else ""
-            return RedirectResponse(f"/sign-in?next={quote(f'{wanted}{query}', safe='')}", 303)
+            return RedirectResponse(f"/sign-in?next={quote(f'{path}{query}', safe='')}", 303)
         return error_response(request, 401, "AuthenticationError", _NO_KEY, {"WWW-Authenticate": "Bearer"})
 
     async def page(self, request: Request) -> Response:
@@ -64,12 +64,12 @@ class SignIn:
     async def sign_in(self, request: Request) -> Response:
         """Set the cookie, and go on to the page that was wanted."""
         form = await request.form(max_files=0, max_fields=5)
-        key, wanted = form.get("key", ""), _local(str(form.get("next", "/")))
+        key, target = form.get("key", ""), _local(str(form.get("next", "/")))
         if not isinstance(key, str) or self.keys.caller(key.strip()) is None:
             if wait := self._wait(request):
                 return _too_many(request, wait, "wrong keys")
-            return self._form(wanted, "The key is wrong.", 401)
-        response = RedirectResponse(wanted, 303)
+            return self._form(target, "The key is wrong.", 401)
+        response = RedirectResponse(target, 303)
         # Lax, not strict: links to passages are opened from other sites, and reading one changes nothing.
         response.set_cookie(
             self._cookie,
@@ -88,8 +88,8 @@ class SignIn:
         response.delete_cookie(self._cookie, path="/", secure=self._secure, httponly=True, samesite="lax")
         return response
 
-    def _form(self, wanted: str, message: str = "", status: int = 200) -> Response:
-        return self._pages.page("web/sign_in.html.j2", {"next": wanted, "message": message}, status=status)
+    def _form(self, target: str, message: str = "", status: int = 200) -> Response:
+        return self._pages.page("web/sign_in.html.j2", {"next": target, "message": message}, status=status)
 
     def _wait(self, request: Request) -> int:
         """Count a wrong key; return how many seconds the client must wait, 0 if it may try again."""
@@ -112,12 +112,12 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that may not pass; pass the others on."""
-        if scope["type"] == "http" and (refused := self._refused(Request(scope))) is not None:
-            await refused(scope, receive, send)
+        if scope["type"] == "http" and (refusal := self._refuse(Request(scope))) is not None:
+            await refusal(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _refused(self, request: Request) -> Response | None:
+    def _refuse(self, request: Request) -> Response | None:
         path = request.scope["path"]  # not that of `request.url`, which begins with what the Host header says
         if request.method not in _READING and self._foreign(request):
             return error_response(request, 403, "HTTPError", "a page of another site may not do this")
@@ -125,7 +125,7 @@ class Gate:
             return None
         caller = self._sign_in.caller(request) if self._sign_in.keys else client_of(request)
         if caller is None:
-            return self._sign_in.refused(request)
+            return self._sign_in.refuse(request)
         if self._rate is not None and (wait := self._rate.wait(caller)):
             return _too_many(request, wait, "requests")
         length = request.headers.get("content-length", "")
@@ -141,8 +141,8 @@ class Gate:
         return origin.partition("://")[2].lower() != request.headers.get("host", "").lower()
 
 
-def _too_many(request: Request, wait: int, what: str) -> Response:
-    message = f"too many {what}; try again in {wait} seconds"
+def _too_many(request: Request, wait: int, items: str) -> Response:
+    message = f"too many {items}; try again in {wait} seconds"
     return error_response(request, 429, "BusyError", message, {"Retry-After": str(wait)})
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 _OPENAI = ("/v1/chat/", "/v1/completions", "/v1/responses", "/v1/models")
 _PROGRAMS = ("/v1/", "/mcp", "/healthz", "/readyz", "/metrics", "/openapi.json")
 _PAGES = Pages("rag.web")
-_AWAY = "a server that this needs does not answer now; try again later"
+_UNREACHABLE = "a server that this needs does not answer now; try again later"
 _FAULT = "the server cannot answer this now; its log says why"
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def status_of(error: UserError) -> int:
     return 400 if isinstance(error, UsageError | QuestionError) else 500
 
 
-def told_of(error: UserError) -> tuple[int, str, str]:
+def error_parts(error: UserError) -> tuple[int, str, str]:
     """Return the status, the type and the message of an error for its caller.
 
     What only the operator can mend may name paths and addresses: the log has that line, and the caller another one.
@@ -58,10 +58,10 @@ def told_of(error: UserError) -> tuple[int, str, str]:
     if status != 500 and not isinstance(error, UnreachableError):
         return status, type(error).__name__, str(error)
     _log.error("%s", error)
-    return (503, "BusyError", _AWAY) if status == 503 else (500, "InternalError", _FAULT)
+    return (503, "BusyError", _UNREACHABLE) if status == 503 else (500, "InternalError", _FAULT)
 
 
-def retry_of(status: int) -> dict[str, str]:
+def retry_header(status: int) -> dict[str, str]:
     """Return the header that says when to try again, if that helps."""
     return {"Retry-After": "5"} if status == 503 else {}
 
@@ -69,8 +69,8 @@ def retry_of(status: int) -> dict[str, str]:
 def error_body(path: str, status: int, kind: str, message: str) -> dict[str, object]:
     """Return the JSON of an error, in OpenAI's shape for the paths of its API."""
     if path.startswith(_OPENAI):
-        told = "invalid_request_error" if status < 500 else "server_error"
-        return {"error": {"message": message, "type": told, "param": None, "code": kind}}
+        error_type = "invalid_request_error" if status < 500 else "server_error"
+        return {"error": {"message": message, "type": error_type, "param": None, "code": kind}}
     return {"error": {"type": kind, "message": message}}
 
 
@@ -78,7 +78,7 @@ def error_response(
     request: Request, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return an error: JSON for programs, a page for browsers."""
-    headers = {**HEADERS, **retry_of(status), **(headers or {})}
+    headers = {**HEADERS, **retry_header(status), **(headers or {})}
     if not wants_page(request):
         return json_response(error_body(request.scope["path"], status, kind, message), status, headers)
     return _PAGES.error(status, sentence(message), headers)
@@ -89,30 +89,30 @@ def wants_page(request: Request) -> bool:
     return not request.scope["path"].startswith(_PROGRAMS) and "text/html" in request.headers.get("accept", "")
 
 
-async def until_gone(request: Request, work: Awaitable[T]) -> T:
+async def cancel_on_disconnect(request: Request, work: Awaitable[T]) -> T:
     """Return the result of the work; a client that hangs up cancels it. The body must have been read."""
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
+    task, disconnect = asyncio.ensure_future(work), asyncio.ensure_future(_wait_for_disconnect(request))
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
         raise HTTPException(499, "the client hung up")
     finally:
         task.cancel()
-        gone.cancel()
+        disconnect.cancel()
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-async def last_of(pieces: AsyncGenerator[T, None]) -> T:
+async def last_item(items: AsyncGenerator[T, None]) -> T:
     """Return the last of the elements, of which there must be one; whoever stops waiting ends the work."""
-    async with aclosing(pieces):
-        async for piece in pieces:
-            found = piece
-    return found
+    async with aclosing(items):
+        async for item in items:
+            last = item
+    return last
 
 
 class EventStream(StreamingResponse):

@@ -22,12 +22,12 @@ _KINDS = {
     "model_attributes_type": "an object",
     "string_type": "a string",
 }
-_FOUND = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+_TYPE_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 
 
 def wrong_request(errors: list[dict[str, Any]], model: type[BaseModel]) -> str:
     """Return what is wrong with a request to the API, whose body should be a `model`; an unknown field comes first."""
-    error = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
+    error = next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
     location = error["loc"][1:]  # without "body"
     if error["type"] == "json_invalid":
         return "the body is not JSON"
@@ -35,41 +35,41 @@ def wrong_request(errors: list[dict[str, Any]], model: type[BaseModel]) -> str:
         if isinstance(error["input"], bytes):
             return "the body is not read as JSON: send Content-Type: application/json"
         return wrong_field(error, "the body")
-    return wrong_field(error, place_of(location), _names(model, nested=len(location) > 1))
+    return wrong_field(error, field_path(location), _names(model, is_nested=len(location) > 1))
 
 
-def wrong_field(error: Mapping[str, Any], place: str, names: Collection[str] = ()) -> str:
+def wrong_field(error: Mapping[str, Any], field: str, names: Collection[str] = ()) -> str:
     """Return what pydantic found wrong at a place; `names` are those of the fields that there are."""
-    kind, found = error["type"], error.get("input")
+    kind, value = error["type"], error.get("input")
     if kind == "missing":
-        return f"{place} is missing"
+        return f"{field} is missing"
     if kind == "extra_forbidden":
-        near = get_close_matches(str(error["loc"][-1])[:60], names, n=1)
-        way_out = f", did you mean {near[0]!r}?" if near else f"; there are: {', '.join(names)}"
-        return f"no field {place[:100]!r}{way_out}"
+        matches = get_close_matches(str(error["loc"][-1])[:60], names, n=1)
+        way_out = f", did you mean {matches[0]!r}?" if matches else f"; there are: {', '.join(names)}"
+        return f"no field {field[:100]!r}{way_out}"
     if kind in _LIMITS:
-        says, limit = _LIMITS[kind]
-        if isinstance(found, float) and not isfinite(found):
-            return f"{place} should be a number from 0 to 1"
-        return f"{place} should be {says} {error['ctx'][limit]}, found {_found(found)}"
+        phrase, limit = _LIMITS[kind]
+        if isinstance(value, float) and not isfinite(value):
+            return f"{field} should be a number from 0 to 1"
+        return f"{field} should be {phrase} {error['ctx'][limit]}, found {_describe(value)}"
     if kind in _KINDS:
-        return f"{place} should be {_KINDS[kind]}, found {_found(found)}"
-    return f"{place}: {error['msg']}"
+        return f"{field} should be {_KINDS[kind]}, found {_describe(value)}"
+    return f"{field}: {error['msg']}"
 
 
-def _found(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)[:20]
-    return _FOUND.get(type(value), "something else")
+    return _TYPE_NAMES.get(type(value), "something else")
 
 
-def place_of(location: tuple[int | str, ...]) -> str:
+def field_path(location: tuple[int | str, ...]) -> str:
     """Return the place of a fault: `messages[0].content`."""
-    return "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in location).removeprefix(".")
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
 
 
-def _names(model: type[BaseModel], *, nested: bool) -> list[str]:
+def _names(model: type[BaseModel], *, is_nested: bool) -> list[str]:
     """Return the names of the fields of a request, or of the objects in it."""
     schema = model.model_json_schema()
-    objects = schema.get("$defs", {}).values() if nested else [schema]
-    return [name for one in objects for name in one.get("properties", ())]
+    objects = schema.get("$defs", {}).values() if is_nested else [schema]
+    return [name for entry in objects for name in entry.get("properties", ())]

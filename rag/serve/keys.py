@@ -11,8 +11,8 @@ from rag.base.errors import UsageError
 from rag.web.security import signature
 
 ENVIRONMENT = "RAG_SERVER_KEY"
-_SHORTEST, _LONGEST = 20, 500  # a key of 20 characters cannot be guessed over a network
-_MOST_CLIENTS = 10_000
+_MIN_LENGTH, _MAX_LENGTH = 20, 500  # a key of 20 characters cannot be guessed over a network
+_MAX_CLIENTS = 10_000
 
 
 class Keys:
@@ -22,23 +22,25 @@ class Keys:
     """
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
-        listed = list(dict.fromkeys(keys))
-        for number, key in enumerate(listed, 1):
-            if not _SHORTEST <= len(key) <= _LONGEST or not key.isascii() or not key.isprintable() or " " in key:
-                raise UsageError(f"key {number}: a key should be {_SHORTEST} to {_LONGEST} letters, digits or signs")
-        self._keys = [_digest(key) for key in listed]
-        self._cookies = [_digest(self.cookie(key)) for key in listed]
+        unique_keys = list(dict.fromkeys(keys))
+        for number, key in enumerate(unique_keys, 1):
+            if not _MIN_LENGTH <= len(key) <= _MAX_LENGTH or not key.isascii() or not key.isprintable() or " " in key:
+                raise UsageError(
+                    f"key {number}: a key should be {_MIN_LENGTH} to {_MAX_LENGTH} letters, digits or signs"
+                )
+        self._keys = [_digest(key) for key in unique_keys]
+        self._cookies = [_digest(self.cookie(key)) for key in unique_keys]
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def caller(self, key: str) -> str | None:
         """Return the name of a caller for counts (`key 1`), None for a wrong key."""
-        return _which(self._keys, key)
+        return _find_caller(self._keys, key)
 
-    def signed_in(self, cookie: str) -> str | None:
+    def caller_of_cookie(self, cookie: str) -> str | None:
         """Return the name of a caller by the cookie of a browser, None for a wrong one."""
-        return _which(self._cookies, cookie)
+        return _find_caller(self._cookies, cookie)
 
     @staticmethod
     def cookie(key: str) -> str:
@@ -48,7 +50,7 @@ class Keys:
 
 def read_keys(path: Path | None) -> Keys:
     """Return the keys of a file, one a line (`#` begins a comment), and of RAG_SERVER_KEY; messages name no key."""
-    found = [key] if (key := os.environ.get(ENVIRONMENT, "").strip()) else []
+    all_keys = [key] if (key := os.environ.get(ENVIRONMENT, "").strip()) else []
     if path is not None:
         try:
             lines = path.read_text("utf-8").splitlines()
@@ -62,8 +64,8 @@ def read_keys(path: Path | None) -> Keys:
             Keys(keys)
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from None
-        found += keys
-    return Keys(found)
+        all_keys += keys
+    return Keys(all_keys)
 
 
 class Rate:
@@ -76,21 +78,24 @@ class Rate:
     def wait(self, caller: str) -> int:
         """Count a request; return how many seconds the caller must wait instead, 0 if it may go on."""
         now = self._clock()
-        left, since = self._left.pop(caller, (float(self._limit), now))
-        left = min(self._limit, left + (now - since) * self._limit / 60)
-        self._left[caller] = (left - 1 if left >= 1 else left, now)  # at the end: who came last is forgotten last
-        while len(self._left) > _MOST_CLIENTS:
+        allowance, last_time = self._left.pop(caller, (float(self._limit), now))
+        allowance = min(self._limit, allowance + (now - last_time) * self._limit / 60)
+        self._left[caller] = (
+            allowance - 1 if allowance >= 1 else allowance,
+            now,
+        )  # at the end: who came last is forgotten last
+        while len(self._left) > _MAX_CLIENTS:
             del self._left[next(iter(self._left))]
-        return 0 if left >= 1 else int((1 - left) * 60 / self._limit) + 1
+        return 0 if allowance >= 1 else int((1 - allowance) * 60 / self._limit) + 1
 
 
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()
 
 
-def _which(digests: list[bytes], text: str) -> str | None:
-    given, found = _digest(text), None
+def _find_caller(digests: list[bytes], text: str) -> str | None:
+    text_digest, name = _digest(text), None
     for number, digest in enumerate(digests, 1):
-        if hmac.compare_digest(digest, given):
-            found = f"key {number}"
-    return found
+        if hmac.compare_digest(digest, text_digest):
+            name = f"key {number}"
+    return name

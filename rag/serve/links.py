@@ -8,12 +8,12 @@ from rag.answer.export.sources import Link, merged
 from rag.base.types import Answer
 
 _MARK = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
-_MOST_MARKS = 100
+_MAX_MARKS = 100
 
 
 def passage_url(base: str, index: str, passage: str, spans: Iterable[tuple[int, int]] = ()) -> str:
     """Return the link to a passage, by its id, with the spans (characters, end exclusive) sorted and merged."""
-    marks = ",".join(f"{start}-{end}" for start, end in merged(list(spans))[:_MOST_MARKS])
+    marks = ",".join(f"{start}-{end}" for start, end in merged(list(spans))[:_MAX_MARKS])
     url = f"{base.rstrip('/')}/p/{quote(index, safe='')}/{quote(passage, safe='')}"
     return f"{url}?mark={marks}" if marks else url
 
@@ -25,17 +25,17 @@ def links_to(base: str, index: str) -> Link:
 
 def answer_urls(base: str, index: str, answer: Answer) -> dict[str, str]:
     """Return one link for each passage of an answer, by passage id; it marks all spans that the answer cites."""
-    cited: dict[str, list[tuple[int, int]]] = {hit.passage.id: [] for _, _, hit in answer.numbered()}
+    spans_by_passage: dict[str, list[tuple[int, int]]] = {hit.passage.id: [] for _, _, hit in answer.numbered()}
     for citation in answer.citations:
-        cited[citation.passage].append(citation.span)
-    return {passage: passage_url(base, index, passage, spans) for passage, spans in cited.items()}
+        spans_by_passage[citation.passage].append(citation.span)
+    return {passage: passage_url(base, index, passage, spans) for passage, spans in spans_by_passage.items()}
 
 
 def read_marks(text: str) -> list[tuple[int, int]]:
     """Return the spans of a `mark` parameter, sorted and merged; none for a text of another form."""
-    listed = text.split(",", _MOST_MARKS + 1)
-    found = [match for one in listed if (match := _MARK.fullmatch(one))]
-    if len(found) < len(listed) or len(found) > _MOST_MARKS:
+    parts = text.split(",", _MAX_MARKS + 1)
+    matches = [match for part in parts if (match := _MARK.fullmatch(part))]
+    if len(matches) < len(parts) or len(matches) > _MAX_MARKS:
         return []
-    spans = [(int(match[1]), int(match[2])) for match in found]
+    spans = [(int(match[1]), int(match[2])) for match in matches]
     return list(merged(spans)) if all(start < end for start, end in spans) else []

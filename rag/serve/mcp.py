@@ -24,10 +24,10 @@ from rag import __version__
 from rag.answer.export.escaping import one_line, visible
 from rag.base.errors import NotFoundError, UsageError, UserError
 from rag.base.types import Answer, Hit, Passage
-from rag.serve.http import last_of, told_of
+from rag.serve.http import error_parts, last_item
 from rag.serve.links import answer_urls, passage_url
-from rag.serve.passages import Shown
-from rag.serve.service import Asked, Service
+from rag.serve.passages import PassageContext
+from rag.serve.service import Reply, Service
 
 _SCHEME = "rag"
 _TEXT = "text/plain"
@@ -203,7 +203,7 @@ class _Tools:
         except ValidationError as error:
             return _failed(_one_line(error))
         except UserError as error:
-            return _failed(told_of(error)[2])
+            return _failed(error_parts(error)[2])
         except Exception:  # noqa: BLE001  (its words are not for callers)
             _log.exception("tool %s failed", params.name)
             return _failed("the server failed; its log says why")
@@ -224,7 +224,7 @@ class _Tools:
     async def _ask(self, given: AskInput, base: str | None) -> "_Result":
         named = given.index, given.system
         work = self._service.run_question(*named, self._service.partials, given.question, *named)
-        asked = await last_of(work)  # a call that is cancelled stops a language model
+        asked = await last_item(work)  # a call that is cancelled stops a language model
         output = _answered(asked, base)
         cited = {citation.passage for citation in asked.answer.citations}
         passages = [one for one in output.passages if one.id in cited] or output.passages
@@ -269,7 +269,7 @@ class _Tools:
         passages = [_found(n, Hit(one, 0.0), index, None, scored=False) for n, one in enumerate(read, 1)]
         return output, "\n".join(lines), passages
 
-    def _passages(self, index: str, identifiers: Sequence[str]) -> list[Shown]:
+    def _passages(self, index: str, identifiers: Sequence[str]) -> list[PassageContext]:
         return [self._service.passage(index, one) for one in identifiers]
 
     # --- resources ----------------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class _Tools:
             index, identifier = _address(params.uri)
             found = (await self._service.run(self._service.passage, index, identifier)).passage
         except UserError as error:
-            raise MCPError(types.INVALID_PARAMS, visible(told_of(error)[2]), {"uri": params.uri[:1000]}) from None
+            raise MCPError(types.INVALID_PARAMS, visible(error_parts(error)[2]), {"uri": params.uri[:1000]}) from None
         about = {"title": found.title, "section": found.section, "page": found.page}
         contents = types.TextResourceContents(
             uri=params.uri, mime_type=_TEXT, text=visible(found.text), _meta={f"{_SCHEME}/passage": _clean(about)}
@@ -402,7 +402,7 @@ def _found(rank: int, hit: Hit, index: str, url: str | None, *, scored: bool = T
     )
 
 
-def _answered(asked: Asked, base: str | None) -> AskOutput:
+def _answered(asked: Reply, base: str | None) -> AskOutput:
     answer: Answer = asked.answer
     urls: Mapping[str, str] = {} if base is None else answer_urls(base, asked.index, answer)
     numbers = {hit.passage.id: number for number, _, hit in answer.numbered()}

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rag.serve.service import Asked, Service
+from rag.serve.service import Reply, Service
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"})
@@ -36,14 +36,14 @@ class Metrics:
         running.set_function(lambda: service.workers.running)
         waiting = Gauge("rag_waiting", "Requests that wait for a worker.", registry=self.registry)
         waiting.set_function(lambda: service.workers.waiting)
-        service.watch(self._answered, self._failed)
+        service.watch(self._count_answer, self._count_failure)
 
-    def _answered(self, asked: Asked) -> None:
-        outcome = "failed" if asked.answer.failed else "abstained" if asked.answer.abstained else "answered"
-        self.questions.labels(asked.index, asked.system, outcome).inc()
-        self.answering.labels(asked.system).observe(asked.seconds)
+    def _count_answer(self, reply: Reply) -> None:
+        outcome = "failed" if reply.answer.failed else "abstained" if reply.answer.abstained else "answered"
+        self.questions.labels(reply.index, reply.system, outcome).inc()
+        self.answering.labels(reply.system).observe(reply.seconds)
 
-    def _failed(self, index: str, system: str) -> None:
+    def _count_failure(self, index: str, system: str) -> None:
         self.questions.labels(index, system, "failed").inc()
 
     async def page(self, request: Request) -> Response:
@@ -51,7 +51,7 @@ class Metrics:
         return Response(generate_latest(self.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-class Measured:
+class CountRequests:
     """Counts the requests of an application, by the path of the route: `/p/{index}/{passage}`, not the address."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -62,21 +62,21 @@ class Measured:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 500
+        start, status = time.perf_counter(), 500
 
-        async def noting(message: Message) -> None:
+        async def record_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, noting)
+            await self._app(scope, receive, record_status)
         finally:
             path = _path(scope)
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._metrics.requests.labels(method, path, str(status)).inc()
-            self._metrics.seconds.labels(path).observe(time.perf_counter() - started)
+            self._metrics.seconds.labels(path).observe(time.perf_counter() - start)
 
 
 def _path(scope: Scope) -> str:
@@ -84,5 +84,9 @@ def _path(scope: Scope) -> str:
     if (route := scope.get("route")) is not None:
         return str(route.path)
     endpoint = scope.get("endpoint")
-    found = (one.path for one in scope["app"].routes if isinstance(one, Route) and one.endpoint == endpoint)
-    return next(found, "other") if endpoint is not None else "other"
+    paths = (
+        candidate.path
+        for candidate in scope["app"].routes
+        if isinstance(candidate, Route) and candidate.endpoint == endpoint
+    )
+    return next(paths, "other") if endpoint is not None else "other"

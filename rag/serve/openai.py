@@ -34,11 +34,20 @@ from rag.answer.export.rendering import Rendered, with_markers
 from rag.answer.export.sources import NO_ANSWER, NOT_ANSWERED
 from rag.base.errors import UsageError, UserError
 from rag.base.types import Turn
-from rag.serve.http import EventStream, base_of, event, json_response, last_of, retry_of, told_of, until_gone
-from rag.serve.invalid import place_of, wrong_field
+from rag.serve.http import (
+    EventStream,
+    base_of,
+    cancel_on_disconnect,
+    error_parts,
+    event,
+    json_response,
+    last_item,
+    retry_header,
+)
+from rag.serve.invalid import field_path, wrong_field
 from rag.serve.links import links_to
 from rag.serve.openai_schemas import ERRORS, ChatCompletion, ModelList, ModelObject, ResponseObject, body_of
-from rag.serve.service import Asked, Service
+from rag.serve.service import Reply, Service
 
 Cite = Literal["markers", "links"]
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -62,12 +71,12 @@ def routes(service: Service, *, base_url: str | None = None, cite: Cite = "marke
     if cite not in get_args(Cite):
         raise UsageError(f"cite should be one of {', '.join(get_args(Cite))}, found {cite!r}")
     api = _API(service, base_url, cite)
-    named = {"parameters": [{"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}]}
-    described: list[tuple[str, Endpoint, str, type[BaseModel], dict[str, Any]]] = [
+    path_parameter = {"parameters": [{"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}]}
+    endpoints: list[tuple[str, Endpoint, str, type[BaseModel], dict[str, Any]]] = [
         ("/v1/chat/completions", api.chat, "POST", ChatCompletion, body_of(_ChatRequest)),
         ("/v1/responses", api.responses, "POST", ResponseObject, body_of(_ResponseRequest)),
         ("/v1/models", api.models, "GET", ModelList, {}),
-        ("/v1/models/{model:path}", api.model, "GET", ModelObject, named),
+        ("/v1/models/{model:path}", api.model, "GET", ModelObject, path_parameter),
     ]
     return [
         APIRoute(
@@ -76,10 +85,10 @@ def routes(service: Service, *, base_url: str | None = None, cite: Cite = "marke
             methods=[method],
             response_model=model,
             responses={**ERRORS, **(_STREAM if method == "POST" else {})},
-            openapi_extra=more,
+            openapi_extra=extra,
             tags=["OpenAI"],
         )
-        for path, endpoint, method, model, more in described
+        for path, endpoint, method, model, extra in endpoints
     ]
 
 
@@ -109,7 +118,7 @@ class _StreamOptions(BaseModel):
     include_usage: bool | None = None
 
 
-class _Asking(BaseModel):
+class _ModelRequest(BaseModel):
     """What both kinds of request have."""
 
     model_config = ConfigDict(extra="allow")
@@ -118,7 +127,7 @@ class _Asking(BaseModel):
     cite: Cite | None = None
 
 
-class _ChatRequest(_Asking):
+class _ChatRequest(_ModelRequest):
     messages: list[_Message] = Field(min_length=1)
     n: int | None = None
     logprobs: bool | None = None
@@ -127,14 +136,14 @@ class _ChatRequest(_Asking):
     stream_options: _StreamOptions | None = None
 
 
-class _ResponseRequest(_Asking):
+class _ResponseRequest(_ModelRequest):
     input: str | list[_Message]
     instructions: str | None = None
     metadata: dict[str, str] | None = None
     text: dict[str, Any] | None = None
 
 
-R = TypeVar("R", bound=_Asking)
+R = TypeVar("R", bound=_ModelRequest)
 
 
 async def _read(request: Request, kind: type[R]) -> R:
@@ -146,55 +155,55 @@ async def _read(request: Request, kind: type[R]) -> R:
     if not isinstance(body, dict):
         raise _RequestError("the body should be a JSON object")
     try:
-        asked = kind.model_validate(body)
+        parsed = kind.model_validate(body)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = place_of(tuple(one for one in first["loc"] if one not in _UNIONS))
-        raise _RequestError(wrong_field(dict(first), place), place) from None
+        path = field_path(tuple(part for part in first["loc"] if part not in _UNIONS))
+        raise _RequestError(wrong_field(dict(first), path), path) from None
     for name in _TOOLS:
         if body.get(name):
             raise _RequestError(f"{name}: this model calls no tools", name, "unsupported_parameter")
     for name in _UNSUPPORTED:
         if body.get(name):
             raise _RequestError(f"{name}: not supported here", name, "unsupported_parameter")
-    return asked
+    return parsed
 
 
 def _conversation(messages: Sequence[_Message], field: str, service: Service) -> tuple[str, list[Turn]]:
     """The question and the turns before it; turns without an answer are left out, as in `rag.answer.conversation`."""
-    said: list[tuple[str, str]] = []
+    utterances: list[tuple[str, str]] = []
     for number, message in enumerate(messages):
-        place = f"{field}[{number}]"
+        path = f"{field}[{number}]"
         if message.type != "message":
-            raise _RequestError(f"{place}: only messages are supported, found type {message.type[:50]!r}", place)
+            raise _RequestError(f"{path}: only messages are supported, found type {message.type[:50]!r}", path)
         if message.role in ("system", "developer"):
             continue
         if message.role not in ("user", "assistant"):
-            found = f"found {message.role[:50]!r}"
-            raise _RequestError(f"{place}.role: should be user, assistant or system, {found}", f"{place}.role")
-        said.append((message.role, _text(message, place)))
-    last = max((at for at, (role, _) in enumerate(said) if role == "user"), default=None)
+            problem = f"found {message.role[:50]!r}"
+            raise _RequestError(f"{path}.role: should be user, assistant or system, {problem}", f"{path}.role")
+        utterances.append((message.role, _text(message, path)))
+    last = max((index for index, (role, _) in enumerate(utterances) if role == "user"), default=None)
     if last is None:
         raise _RequestError(f"{field}: no user message", field)
     turns: list[Turn] = []
-    for role, text in said[:last]:
+    for role, text in utterances[:last]:
         if role == "user":
             turns.append(Turn(text[: service.limits.question], ""))
         elif turns:
             answer = "" if text.startswith((NOT_ANSWERED, NO_ANSWER)) else _MARKERS.sub("", _SOURCES.sub("", text))
             before = f"{turns[-1].answer}\n" if turns[-1].answer else ""
             turns[-1] = Turn(turns[-1].question, (before + answer)[: service.limits.text])
-    return said[last][1], [turn for turn in turns if turn.question.strip() and turn.answer.strip()][-_TURNS:]
+    return utterances[last][1], [turn for turn in turns if turn.question.strip() and turn.answer.strip()][-_TURNS:]
 
 
-def _text(message: _Message, place: str) -> str:
+def _text(message: _Message, path: str) -> str:
     if not isinstance(message.content, list):
         return message.content or ""
     for number, part in enumerate(message.content):
         if part.type not in ("text", "input_text", "output_text", "refusal"):
-            where = f"{place}.content[{number}]"
+            part_path = f"{path}.content[{number}]"
             raise _RequestError(
-                f"{where}: only text is supported, found {part.type[:50]!r}", where, "unsupported_content"
+                f"{part_path}: only text is supported, found {part.type[:50]!r}", part_path, "unsupported_content"
             )
     return "\n".join(part.text or "" for part in message.content)
 
@@ -203,38 +212,38 @@ def _text(message: _Message, place: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reply:
+class _Rendition:
     """An answer as it is sent, whatever the endpoint."""
 
-    asked: Asked
-    rendered: Rendered
-    begun: str  # the text of the sentences, if the answer is still being written
+    reply: Reply
+    rendering: Rendered
+    draft: str  # the text of the sentences, if the answer is still being written
 
     @property
-    def told(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """What OpenAI's objects have no field for; official clients keep it, others drop it."""
-        answer = self.asked.answer
+        answer = self.reply.answer
         return {
             "abstained": answer.abstained,
             "failed": answer.failed,
             "reason": answer.reason,
             "confidence": None if answer.confidence is None else round(answer.confidence, 6),
-            "question": self.asked.question,
-            "index": self.asked.index,
-            "system": self.asked.system,
+            "question": self.reply.question,
+            "index": self.reply.index,
+            "system": self.reply.system,
         }
 
     @property
     def cut(self) -> bool:
         """Whether the language model stopped at its limit of tokens."""
-        return bool(self.asked.answer.trace.get("stopped"))
+        return bool(self.reply.answer.trace.get("stopped"))
 
     @property
     def tokens(self) -> tuple[int, int]:
         """Tokens that the language model read and wrote; zero for a system without one."""
-        tokens = self.asked.answer.trace.get("tokens")
-        counted = tokens if isinstance(tokens, Mapping) else {}
-        return int(counted.get("read") or 0), int(counted.get("written") or 0)
+        tokens = self.reply.answer.trace.get("tokens")
+        counts = tokens if isinstance(tokens, Mapping) else {}
+        return int(counts.get("read") or 0), int(counts.get("written") or 0)
 
 
 class _API:
@@ -247,25 +256,27 @@ class _API:
     async def chat(self, request: Request) -> Response:
         """Answer the last message of a user with citations, as a chat completion."""
         try:
-            asking = await _read(request, _ChatRequest)
-            _check_chat(asking)
-            replies = self._ask(request, asking, *_conversation(asking.messages, "messages", self._service))
+            chat_request = await _read(request, _ChatRequest)
+            _check_chat(chat_request)
+            renditions = self._ask(
+                request, chat_request, *_conversation(chat_request.messages, "messages", self._service)
+            )
         except (_RequestError, UserError) as error:
             return _refusal(error)
-        usage = asking.stream_options is not None and bool(asking.stream_options.include_usage)
-        return await _answered(request, replies, _Chat(asking.model, usage), stream=bool(asking.stream))
+        usage = chat_request.stream_options is not None and bool(chat_request.stream_options.include_usage)
+        return await _respond(request, renditions, _Chat(chat_request.model, usage), stream=bool(chat_request.stream))
 
     async def responses(self, request: Request) -> Response:
         """Answer the last message of a user with citations, as a response."""
         try:
-            asking = await _read(request, _ResponseRequest)
-            _check_format((asking.text or {}).get("format"), "text.format")
-            given = asking.input
-            messages = [_Message(role="user", content=given)] if isinstance(given, str) else given
-            replies = self._ask(request, asking, *_conversation(messages, "input", self._service))
+            response_request = await _read(request, _ResponseRequest)
+            _check_format((response_request.text or {}).get("format"), "text.format")
+            user_input = response_request.input
+            messages = [_Message(role="user", content=user_input)] if isinstance(user_input, str) else user_input
+            renditions = self._ask(request, response_request, *_conversation(messages, "input", self._service))
         except (_RequestError, UserError) as error:
             return _refusal(error)
-        return await _answered(request, replies, _Responses(asking), stream=bool(asking.stream))
+        return await _respond(request, renditions, _Responses(response_request), stream=bool(response_request.stream))
 
     async def models(self, _: Request) -> Response:
         """List the models: each system, and each system over each index."""
@@ -277,26 +288,26 @@ class _API:
         return json_response(self._model(name)) if name in self._names() else _refusal(self._unknown(name))
 
     def _ask(
-        self, request: Request, asking: _Asking, question: str, history: Sequence[Turn]
-    ) -> AsyncGenerator["_Reply", None]:
-        """Begin the work, which yields the reply so far and at last the reply.
+        self, request: Request, model_request: _ModelRequest, question: str, history: Sequence[Turn]
+    ) -> AsyncGenerator["_Rendition", None]:
+        """Begin the work, which yields the answer so far, and at last the whole answer.
 
         Raises `_RequestError` for a model that is not served, `BusyError` if too many questions wait.
         """
-        if asking.model not in self._names():
-            raise self._unknown(asking.model)
-        system, index = self._names()[asking.model]
+        if model_request.model not in self._names():
+            raise self._unknown(model_request.model)
+        system, index = self._names()[model_request.model]
         base = base_of(request, self._base_url)
-        cite = asking.cite or self._cite
+        cite = model_request.cite or self._cite
 
-        def replies() -> Iterator[_Reply]:
-            reply: _Reply | None = None
-            for asked in self._service.partials(question, index, system, history=history):
-                if reply is None or asked.answer is not reply.asked.answer:
-                    reply = _reply(asked, base, cite)
-                yield reply
+        def renditions() -> Iterator[_Rendition]:
+            rendition: _Rendition | None = None
+            for reply in self._service.partials(question, index, system, history=history):
+                if rendition is None or reply.answer is not rendition.reply.answer:
+                    rendition = _render(reply, base, cite)
+                yield rendition
 
-        return self._service.run_question(index, system, replies)
+        return self._service.run_question(index, system, renditions)
 
     def _names(self) -> dict[str, tuple[str, str | None]]:
         """The models by name: each system over the first index, and over each index by name."""
@@ -305,44 +316,48 @@ class _API:
         return plain | {f"{system}@{index}": (system, index) for system in systems for index in indexes}
 
     def _unknown(self, name: str) -> _RequestError:
-        there = ", ".join(self._names())
-        return _RequestError(f"no model {name[:100]!r}; there are: {there}", "model", "model_not_found", status=404)
+        names = ", ".join(self._names())
+        return _RequestError(f"no model {name[:100]!r}; there are: {names}", "model", "model_not_found", status=404)
 
     def _model(self, name: str) -> dict[str, Any]:
         return {"id": name, "object": "model", "created": self._started, "owned_by": "attributed-rag"}
 
 
-def _check_chat(asking: _ChatRequest) -> None:
-    if asking.n not in (None, 1):
-        raise _RequestError(f"n: should be 1, as a question has one answer, found {asking.n}", "n", "unsupported_value")
-    if asking.logprobs:
+def _check_chat(chat_request: _ChatRequest) -> None:
+    if chat_request.n not in (None, 1):
+        raise _RequestError(
+            f"n: should be 1, as a question has one answer, found {chat_request.n}", "n", "unsupported_value"
+        )
+    if chat_request.logprobs:
         raise _RequestError("logprobs: answers have no log probabilities", "logprobs", "unsupported_value")
-    if asking.modalities not in (None, [], ["text"]):
+    if chat_request.modalities not in (None, [], ["text"]):
         raise _RequestError("modalities: only text is supported", "modalities", "unsupported_value")
-    _check_format(asking.response_format, "response_format")
+    _check_format(chat_request.response_format, "response_format")
 
 
-def _check_format(wanted: object, field: str) -> None:
+def _check_format(requested_format: object, field: str) -> None:
     """Raise `_RequestError` unless a text is wanted."""
-    if wanted is not None and not (isinstance(wanted, dict) and wanted.get("type") in (None, "text")):
+    if requested_format is not None and not (
+        isinstance(requested_format, dict) and requested_format.get("type") in (None, "text")
+    ):
         raise _RequestError(f"{field}: answers are text, and never JSON", field, "unsupported_value")
 
 
-def _reply(asked: Asked, base: str, cite: Cite) -> _Reply:
-    answer, link = asked.answer, links_to(base, asked.index)
-    rendered = (with_links if cite == "links" else with_markers)(answer, link)
-    without_list = with_links(answer, link, sources=False) if cite == "links" else rendered
-    return _Reply(asked, rendered, without_list.text if answer.sentences else "")
+def _render(reply: Reply, base: str, cite: Cite) -> _Rendition:
+    answer, link = reply.answer, links_to(base, reply.index)
+    rendering = (with_links if cite == "links" else with_markers)(answer, link)
+    without_list = with_links(answer, link, sources=False) if cite == "links" else rendering
+    return _Rendition(reply, rendering, without_list.text if answer.sentences else "")
 
 
-async def _answered(
-    request: Request, replies: AsyncGenerator[_Reply, None], wire: "_Chat | _Responses", *, stream: bool
+async def _respond(
+    request: Request, renditions: AsyncGenerator[_Rendition, None], wire: "_Chat | _Responses", *, stream: bool
 ) -> Response:
-    """The response of a whole answer, or of a stream; what fails early has its own status in both."""
+    """Return a whole answer, or a stream of it. An error before the first text has its own status in both."""
     try:
         if not stream:
-            return json_response(wire.whole(await until_gone(request, last_of(replies))))
-        first = asyncio.ensure_future(anext(replies))
+            return json_response(wire.full(await cancel_on_disconnect(request, last_item(renditions))))
+        first = asyncio.ensure_future(anext(renditions))
         try:
             await asyncio.wait({first}, timeout=_PATIENCE)
         except asyncio.CancelledError:
@@ -352,18 +367,18 @@ async def _answered(
             first.result()
     except UserError as error:
         return _refusal(error)
-    return EventStream(_events(first, replies, wire))
+    return EventStream(_events(first, renditions, wire))
 
 
 async def _events(
-    first: "asyncio.Future[_Reply]", replies: AsyncGenerator[_Reply, None], wire: "_Chat | _Responses"
+    first: "asyncio.Future[_Rendition]", renditions: AsyncGenerator[_Rendition, None], wire: "_Chat | _Responses"
 ) -> AsyncGenerator[bytes, None]:
     """Yield the text as it grows, then annotations and the end; comments while there is nothing else to send."""
     clock = asyncio.get_running_loop().time
-    task, sent, quiet = first, "", clock()
+    task, sent_text, quiet = first, "", clock()
     try:
-        for one in wire.begin():
-            yield one
+        for chunk in wire.begin():
+            yield chunk
         while True:
             await asyncio.wait({task}, timeout=max(0.0, quiet + _PING - clock()))
             if clock() >= quiet + _PING:
@@ -372,25 +387,25 @@ async def _events(
             if not task.done():
                 continue
             try:
-                reply = task.result()
+                rendition = task.result()
             except StopAsyncIteration:
                 break
-            task = asyncio.ensure_future(anext(replies))
-            if reply.begun != sent and reply.begun.startswith(sent):
-                for one in wire.text(reply.begun[len(sent) :]):
-                    yield one
-                sent, quiet = reply.begun, clock()
-        whole = reply.rendered.text
-        if not whole.startswith(sent):
+            task = asyncio.ensure_future(anext(renditions))
+            if rendition.draft != sent_text and rendition.draft.startswith(sent_text):
+                for chunk in wire.text(rendition.draft[len(sent_text) :]):
+                    yield chunk
+                sent_text, quiet = rendition.draft, clock()
+        full = rendition.rendering.text
+        if not full.startswith(sent_text):
             yield wire.failure("the answer changed while it was written; ask again")
             return
-        for one in (*wire.text(whole[len(sent) :]), *wire.end(reply)):
-            yield one
+        for chunk in (*wire.text(full[len(sent_text) :]), *wire.end(rendition)):
+            yield chunk
     except UserError as error:
-        yield wire.failure(told_of(error)[2])
+        yield wire.failure(error_parts(error)[2])
     finally:  # also of a client that hung up
         if task.done():
-            await replies.aclose()
+            await renditions.aclose()
         else:
             task.cancel()
 
@@ -399,21 +414,21 @@ async def _events(
 
 
 class _Chat:
-    """One chat completion, whole or as events."""
+    """One chat completion, as one object or as events."""
 
     def __init__(self, model: str, usage: bool = False) -> None:
         self._head = {"id": _id("chatcmpl-"), "created": int(time.time()), "model": model}
         self._usage = usage
 
-    def whole(self, reply: _Reply) -> dict[str, Any]:
+    def full(self, rendition: _Rendition) -> dict[str, Any]:
         message = {
             "role": "assistant",
-            "content": reply.rendered.text,
+            "content": rendition.rendering.text,
             "refusal": None,
-            "annotations": chat_annotations(reply.rendered),
+            "annotations": chat_annotations(rendition.rendering),
         }
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(reply)}
-        usage = {"usage": _chat_usage(reply), "attributed_rag": reply.told}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(rendition)}
+        usage = {"usage": _chat_usage(rendition), "attributed_rag": rendition.details}
         return self._head | {"object": "chat.completion", "choices": [choice]} | usage
 
     def begin(self) -> Iterator[bytes]:
@@ -423,46 +438,52 @@ class _Chat:
         if text:
             yield self._chunk({"content": text})
 
-    def end(self, reply: _Reply) -> Iterator[bytes]:
-        if annotations := chat_annotations(reply.rendered):
+    def end(self, rendition: _Rendition) -> Iterator[bytes]:
+        if annotations := chat_annotations(rendition.rendering):
             yield self._chunk({"content": "", "annotations": annotations})
-        yield self._chunk({}, finish=_finish(reply), attributed_rag=reply.told)
+        yield self._chunk({}, finish=_finish(rendition), attributed_rag=rendition.details)
         if self._usage:
-            yield _data(self._head | {"object": "chat.completion.chunk", "choices": [], "usage": _chat_usage(reply)})
+            yield _data(
+                self._head | {"object": "chat.completion.chunk", "choices": [], "usage": _chat_usage(rendition)}
+            )
         yield b"data: [DONE]\n\n"
 
     def failure(self, message: str) -> bytes:
         return _data({"error": {"message": message, "type": "server_error", "param": None, "code": None}})
 
-    def _chunk(self, delta: dict[str, Any], finish: str | None = None, **more: object) -> bytes:
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None, **extra: object) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         usage = {"usage": None} if self._usage else {}
-        return _data(self._head | {"object": "chat.completion.chunk", "choices": [choice]} | usage | more)
+        return _data(self._head | {"object": "chat.completion.chunk", "choices": [choice]} | usage | extra)
 
 
-def _finish(reply: _Reply) -> str:
-    return "length" if reply.cut else "stop"
+def _finish(rendition: _Rendition) -> str:
+    return "length" if rendition.cut else "stop"
 
 
-def _chat_usage(reply: _Reply) -> dict[str, int]:
-    read, written = reply.tokens
-    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+def _chat_usage(rendition: _Rendition) -> dict[str, int]:
+    input_tokens, output_tokens = rendition.tokens
+    return {
+        "prompt_tokens": input_tokens,
+        "completion_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
+    }
 
 
 # --- responses ---------------------------------------------------------------------------------------------------
 
 
 class _Responses:
-    """One response, whole or as events."""
+    """One response, as one object or as events."""
 
-    def __init__(self, asking: _ResponseRequest) -> None:
+    def __init__(self, response_request: _ResponseRequest) -> None:
         self._head = {
             "id": _id("resp_"),
             "object": "response",
             "created_at": int(time.time()),
-            "model": asking.model,
-            "instructions": asking.instructions,
-            "metadata": asking.metadata or {},
+            "model": response_request.model,
+            "instructions": response_request.instructions,
+            "metadata": response_request.metadata or {},
             "error": None,
             "incomplete_details": None,
             "parallel_tool_calls": False,
@@ -478,21 +499,21 @@ class _Responses:
         self._opened = False
         self._sequence = -1
 
-    def whole(self, reply: _Reply) -> dict[str, Any]:
-        part = self._part(reply.rendered.text, response_annotations(reply.rendered))
-        read, written = reply.tokens
+    def full(self, rendition: _Rendition) -> dict[str, Any]:
+        part = self._part(rendition.rendering.text, response_annotations(rendition.rendering))
+        input_tokens, output_tokens = rendition.tokens
         usage = {
-            "input_tokens": read,
+            "input_tokens": input_tokens,
             "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-            "output_tokens": written,
+            "output_tokens": output_tokens,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": read + written,
+            "total_tokens": input_tokens + output_tokens,
         }
-        done = {"completed_at": int(time.time()), "usage": usage, "attributed_rag": reply.told}
-        if reply.cut:
-            done["incomplete_details"] = {"reason": "max_output_tokens"}
-        status = "incomplete" if reply.cut else "completed"
-        return self._response(status, [self._message(status, [part])]) | done
+        final_fields = {"completed_at": int(time.time()), "usage": usage, "attributed_rag": rendition.details}
+        if rendition.cut:
+            final_fields["incomplete_details"] = {"reason": "max_output_tokens"}
+        status = "incomplete" if rendition.cut else "completed"
+        return self._response(status, [self._message(status, [part])]) | final_fields
 
     def begin(self) -> Iterator[bytes]:
         for name in ("created", "in_progress"):
@@ -506,22 +527,22 @@ class _Responses:
         if text:
             yield self._event("response.output_text.delta", **self._place, delta=text, logprobs=[])
 
-    def end(self, reply: _Reply) -> Iterator[bytes]:
+    def end(self, rendition: _Rendition) -> Iterator[bytes]:
         part = self._place
-        for number, annotation in enumerate(response_annotations(reply.rendered)):
+        for number, annotation in enumerate(response_annotations(rendition.rendering)):
             fields = {"annotation_index": number, "annotation": annotation}
             yield self._event("response.output_text.annotation.added", **part, **fields)
-        whole = self.whole(reply)
-        (message,) = whole["output"]
+        full = self.full(rendition)
+        (message,) = full["output"]
         (content,) = message["content"]
         yield self._event("response.output_text.done", **part, text=content["text"], logprobs=[])
         yield self._event("response.content_part.done", **part, part=content)
         yield self._event("response.output_item.done", output_index=0, item=message)
-        yield self._event(f"response.{whole['status']}", response=whole)
+        yield self._event(f"response.{full['status']}", response=full)
 
     def failure(self, message: str) -> bytes:
-        failed = self._response("failed", []) | {"error": {"code": "server_error", "message": message}}
-        return self._event("response.failed", response=failed)
+        response = self._response("failed", []) | {"error": {"code": "server_error", "message": message}}
+        return self._event("response.failed", response=response)
 
     def _response(self, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
         return self._head | {"status": status, "output": output}
@@ -555,7 +576,7 @@ def _refusal(error: "_RequestError | UserError") -> Response:
         status, param, code, message = error.status, error.param, error.code, str(error)
     else:
         param = None
-        status, code, message = told_of(error)
+        status, code, message = error_parts(error)
     kind = "invalid_request_error" if status < 500 else "server_error"
-    told = {"message": message, "type": kind, "param": param, "code": code}
-    return json_response({"error": told}, status, retry_of(status))
+    error_fields = {"message": message, "type": kind, "param": param, "code": code}
+    return json_response({"error": error_fields}, status, retry_header(status))

@@ -167,10 +167,10 @@ def body_of(model: type[BaseModel]) -> dict[str, Any]:
     schema = model.model_json_schema()
     parts = schema.pop("$defs", {})
 
-    def whole(node: Any) -> Any:  # noqa: ANN401  (JSON)
+    def inline(node: Any) -> Any:  # noqa: ANN401  (JSON)
         if isinstance(node, dict):
             name = str(node.get("$ref", "")).rpartition("/")[2]
-            return whole(parts[name]) if name else {key: whole(value) for key, value in node.items()}
-        return [whole(one) for one in node] if isinstance(node, list) else node
+            return inline(parts[name]) if name else {key: inline(value) for key, value in node.items()}
+        return [inline(item) for item in node] if isinstance(node, list) else node
 
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": whole(schema)}}}}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": inline(schema)}}}}

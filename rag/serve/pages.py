@@ -32,17 +32,17 @@ from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
 from rag.serve.checking import SentenceCheck, check_answer, check_text, read_sources
 from rag.serve.examples import example_questions
-from rag.serve.http import EventStream, base_of, event, last_of, retry_of, told_of
+from rag.serve.http import EventStream, base_of, error_parts, event, last_item, retry_header
 from rag.serve.links import answer_urls, links_to, passage_url, read_marks
-from rag.serve.passages import Shown
-from rag.serve.service import Asked, Service
+from rag.serve.passages import PassageContext
+from rag.serve.service import Reply, Service
 from rag.serve.site import Site
-from rag.serve.uploads import MOST_BYTES, UploadPages
-from rag.serve.views import AnswerView, marks_of, view_answer
+from rag.serve.uploads import MAX_BYTES, UploadPages
+from rag.serve.views import AnswerView, split_at_marks, view_answer
 from rag.web.pages import sentence
 
-_PLACE = re.compile(r"[a-z][a-z0-9]{0,11}")
-_KEPT = 256  # answers kept for exports
+_ID_PREFIX = re.compile(r"[a-z][a-z0-9]{0,11}")
+_MAX_RECENT = 256  # answers kept for exports
 _TURNS = 20  # of a thread, the last ones
 _EXPORTS = {"markdown": "Markdown", "html": "HTML", "json": "JSON", "bibtex": "BibTeX", "csl": "CSL-JSON"}
 _SOON = 0.5  # seconds that the first page waits for example questions
@@ -59,47 +59,47 @@ def routes(
     """
     site = Site(service, uploads=bool(uploads))
     ask, other = AskPages(site, price, base_url), OtherPages(site)
-    found = [
-        Route("/", site.guarded(ask.page)),
+    page_routes = [
+        Route("/", site.with_error_pages(ask.page)),
         Route("/ask", ask.events, methods=["POST"]),
-        Route("/compare", site.guarded(ask.compare)),
-        Route("/export/{format}", site.guarded(ask.export)),
-        Route("/check", site.guarded(other.check), methods=["GET", "POST"]),
-        Route("/p/{index}/{passage:path}", site.guarded(other.passage)),
+        Route("/compare", site.with_error_pages(ask.compare)),
+        Route("/export/{format}", site.with_error_pages(ask.export)),
+        Route("/check", site.with_error_pages(other.check), methods=["GET", "POST"]),
+        Route("/p/{index}/{passage:path}", site.with_error_pages(other.passage)),
         Route("/static/{name:path}", site.pages.static),
     ]
     if uploads:
         pages = UploadPages(site, uploads)
-        larger = Middleware(RequestBodyLimitMiddleware, max_body_size=MOST_BYTES + (1 << 20))
-        found += [
-            Route("/documents", site.guarded(pages.page)),
-            Route("/documents/{index}", site.guarded(pages.upload), methods=["POST"], middleware=[larger]),
-            Route("/documents/{index}/progress", site.guarded(pages.progress)),
+        larger = Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BYTES + (1 << 20))
+        page_routes += [
+            Route("/documents", site.with_error_pages(pages.page)),
+            Route("/documents/{index}", site.with_error_pages(pages.upload), methods=["POST"], middleware=[larger]),
+            Route("/documents/{index}/progress", site.with_error_pages(pages.progress)),
         ]
-    return found
+    return page_routes
 
 
-class Kept:
+class RecentAnswers:
     """The answers that were shown last, so that an export is of what was shown. Threads share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._answers: OrderedDict[tuple[str, str, str], tuple[Index, Asked]] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, str, str], tuple[Index, Reply]] = OrderedDict()
 
-    def keep(self, asked: Asked, index: Index) -> None:
+    def add(self, reply: Reply, index: Index) -> None:
         """Keep an answer, and forget the oldest."""
         with self._lock:
-            key = (asked.question, asked.index, asked.system)
-            self._answers[key] = (index, asked)
+            key = (reply.question, reply.index, reply.system)
+            self._answers[key] = (index, reply)
             self._answers.move_to_end(key)
-            if len(self._answers) > _KEPT:
+            if len(self._answers) > _MAX_RECENT:
                 self._answers.popitem(last=False)
 
-    def find(self, question: str, index: str, system: str, opened: Index) -> Asked | None:
+    def find(self, question: str, index: str, system: str, current_index: Index) -> Reply | None:
         """Return the answer, unless the index has been replaced since."""
         with self._lock:
-            found = self._answers.get((question, index, system))
-        return found[1] if found is not None and found[0] is opened else None
+            entry = self._answers.get((question, index, system))
+        return entry[1] if entry is not None and entry[0] is current_index else None
 
 
 class AskPages:
@@ -107,49 +107,51 @@ class AskPages:
 
     def __init__(self, site: Site, price: Price | None, base_url: str | None) -> None:
         self._site, self._service, self._price, self._base_url = site, site.service, price, base_url
-        self._kept = Kept()
+        self._recent = RecentAnswers()
         self._examples: dict[str, tuple[Index, Future[list[str]]]] = {}
 
     # --- pages --------------------------------------------------------------------------------------------------------
 
     async def page(self, request: Request) -> Response:
         """Show the question box; with `q` and `whole`, also the answer. The script asks `q` by itself."""
-        question, index, system = self._asked_for(request.query_params)
+        question, index, system = self._read_link(request.query_params)
         turn = None
         if question and "whole" in request.query_params:
             turn = await self._whole(question, index, system, "t1")
         examples = [] if question else await self._examples_of(index)
         manifest = self._service.indexes[index].manifest
         number = int(manifest["passages"])
-        chosen = {"index": index, "system": system}
+        selection = {"index": index, "system": system}
         return self._site.page(
             request,
             "ask.html.j2",
             "Ask",
             question=question,
             turn=turn,
-            whole=f"/?{urlencode({'q': question, **chosen, 'whole': 1})}",
-            here_query=urlencode(chosen),
-            told=f"This server searches {counted(number, 'passage')} of {index}.",
+            whole=f"/?{urlencode({'q': question, **selection, 'whole': 1})}",
+            here_query=urlencode(selection),
+            collection=f"This server searches {counted(number, 'passage')} of {index}.",
             limit=self._service.limits.question,
             indexes=list(self._service.indexes),
             systems=list(self._service.systems),
             index=index,
             system=system,
-            examples=[{"question": one, "href": f"/?{urlencode({'q': one, **chosen})}"} for one in examples],
+            examples=[
+                {"question": example, "href": f"/?{urlencode({'q': example, **selection})}"} for example in examples
+            ],
         )
 
     async def compare(self, request: Request) -> Response:
         """Show a question's answers side by side."""
         choices = [f"{system}@{index}" for index in self._service.indexes for system in self._service.systems]
-        given = request.query_params
-        a = self._choice(given.get("a") or choices[0])
-        b = self._choice(given.get("b") or choices[min(1, len(choices) - 1)])
-        question = self._question(given)
+        parameters = request.query_params
+        a = self._choice(parameters.get("a") or choices[0])
+        b = self._choice(parameters.get("b") or choices[min(1, len(choices) - 1)])
+        question = self._question(parameters)
         sides = []
-        if question and "whole" in given:
-            for place, (system, index) in (("a", a), ("b", b)):
-                turn = await self._whole(question, index, system, place)
+        if question and "whole" in parameters:
+            for id_prefix, (system, index) in (("a", a), ("b", b)):
+                turn = await self._whole(question, index, system, id_prefix)
                 sides.append((f"{system}@{index}", turn))
         return self._site.page(
             request,
@@ -169,28 +171,28 @@ class AskPages:
         name = request.path_params["format"]
         if name not in _EXPORTS:
             raise NotFoundError(f"no format {name[:40]!r}; there are: {', '.join(_EXPORTS)}")
-        question, index, system = self._asked_for(request.query_params)
+        question, index, system = self._read_link(request.query_params)
         if not question:
             raise UsageError("there is no question to export the answer of")
-        asked = self._kept.find(question, index, system, self._service.indexes[index])
-        if asked is None:
+        reply = self._recent.find(question, index, system, self._service.indexes[index])
+        if reply is None:
             work = self._service.run_question(index, system, self._service.partials, question, index, system)
-            asked = await last_of(work)
-            self._kept.keep(asked, self._service.indexes[index])
-        body, media, suffix = _exported(asked, name, base_of(request, self._base_url))
+            reply = await last_item(work)
+            self._recent.add(reply, self._service.indexes[index])
+        body, media, suffix = _render_export(reply, name, base_of(request, self._base_url))
         slug = re.sub(r"[^a-z0-9]+", "-", question.lower()).strip("-")[:60] or "answer"
         headers = {"Content-Disposition": f'attachment; filename="{slug}{suffix}"'}
         return Response(body.encode("utf-8", "replace"), media_type=media, headers=headers)
 
-    def _asked_for(self, given: Mapping[str, str]) -> tuple[str, str, str]:
+    def _read_link(self, parameters: Mapping[str, str]) -> tuple[str, str, str]:
         """The question, the index and the system of a link; raises `NotFoundError` for names that are not served."""
-        system, index = self._choice(f"{given.get('system', '')}@{given.get('index', '')}")
-        return self._question(given), index, system
+        system, index = self._choice(f"{parameters.get('system', '')}@{parameters.get('index', '')}")
+        return self._question(parameters), index, system
 
-    def _question(self, given: Mapping[str, str]) -> str:
-        question, most = given.get("q", "").strip(), self._service.limits.question
-        if len(question) > most:
-            raise UsageError(f"the question has {len(question):,} characters; the maximum is {most:,}")
+    def _question(self, parameters: Mapping[str, str]) -> str:
+        question, max_length = parameters.get("q", "").strip(), self._service.limits.question
+        if len(question) > max_length:
+            raise UsageError(f"the question has {len(question):,} characters; the maximum is {max_length:,}")
         return question
 
     def _choice(self, name: str) -> tuple[str, str]:
@@ -198,9 +200,12 @@ class AskPages:
         system, _, index = name.rpartition("@")
         system = system or self._service.systems[0]
         index = index or next(iter(self._service.indexes))
-        for what, one, served in (("system", system, self._service.systems), ("index", index, self._service.indexes)):
-            if one not in served:
-                raise NotFoundError(f"no {what} called {one[:100]!r}; there are: {', '.join(served)}")
+        for kind, value, choices in (
+            ("system", system, self._service.systems),
+            ("index", index, self._service.indexes),
+        ):
+            if value not in choices:
+                raise NotFoundError(f"no {kind} called {value[:100]!r}; there are: {', '.join(choices)}")
         return system, index
 
     # --- examples -----------------------------------------------------------------------------------------------------
@@ -209,9 +214,9 @@ class AskPages:
         """The examples of an index; none if they are not found soon, and then the next page has them."""
         index = self._service.indexes[name]
         if name not in self._examples or self._examples[name][0] is not index:
-            found: Future[list[str]] = Future()
-            self._examples[name] = (index, found)
-            threading.Thread(target=_look_for_examples, args=(index, found), daemon=True).start()
+            future: Future[list[str]] = Future()
+            self._examples[name] = (index, future)
+            threading.Thread(target=_look_for_examples, args=(index, future), daemon=True).start()
         with suppress(TimeoutError):
             async with asyncio.timeout(_SOON):
                 return await asyncio.shield(asyncio.wrap_future(self._examples[name][1]))
@@ -224,144 +229,144 @@ class AskPages:
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             return JSONResponse({"message": "The question should be sent as JSON."}, 415)  # no form can send it
         try:
-            given = _Question(json.loads(await request.body()))
-            system, index = self._choice(f"{given.system}@{given.index}")
-            pieces = self._service.run_question(index, system, self._events, given, index, system)
+            form = _QuestionForm(json.loads(await request.body()))
+            system, index = self._choice(f"{form.system}@{form.index}")
+            pieces = self._service.run_question(index, system, self._events, form, index, system)
         except UserError as error:
-            status, _, message = told_of(error)
-            return JSONResponse({"message": sentence(message)}, status, retry_of(status))
+            status, _, message = error_parts(error)
+            return JSONResponse({"message": sentence(message)}, status, retry_header(status))
         except (ValueError, RecursionError, ClientDisconnect):
             return JSONResponse({"message": "The question is not JSON."}, 400)
-        return EventStream(_sent(pieces))
+        return EventStream(_send_events(pieces))
 
-    def _events(self, given: "_Question", index: str, system: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        opened = self._service.indexes[index]
-        for piece in self._service.stream(given.question, index, system, history=given.history):
+    def _events(self, form: "_QuestionForm", index: str, system: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        current_index = self._service.indexes[index]
+        for piece in self._service.stream(form.question, index, system, history=form.history):
             if isinstance(piece, str):
                 yield "text", {"text": piece}  # also without text, so that the work can be stopped
                 continue
-            self._kept.keep(piece, opened)
-            view = self._view(piece, given.place)
-            told = piece.answer.headline or next((one.text for one in piece.answer.sentences), "")
+            self._recent.add(piece, current_index)
+            view = self._view(piece, form.id_prefix)
+            short_answer = piece.answer.headline or next((sentence.text for sentence in piece.answer.sentences), "")
             yield (
                 "answer",
                 {
-                    "html": self._turn(piece, view, given.question),
-                    "turn": None if view.abstained else {"question": piece.question, "answer": told[:2_000]},
+                    "html": self._turn(piece, view, form.question),
+                    "turn": None if view.abstained else {"question": piece.question, "answer": short_answer[:2_000]},
                     "permalink": _permalink(piece),
                     "sentences": len(view.sentences),
-                    "citations": sum(len(one.cites) for one in view.sentences),
+                    "citations": sum(len(sentence_view.cites) for sentence_view in view.sentences),
                     "answered": not view.abstained,
                 },
             )
             if not view.abstained:
-                judged = self._view(piece, given.place, self._checks(piece.answer))
-                yield "verdicts", {"html": self._site.part("verdicts.html.j2", view=judged)}
+                judged_view = self._view(piece, form.id_prefix, self._checks(piece.answer))
+                yield "verdicts", {"html": self._site.part("verdicts.html.j2", view=judged_view)}
 
-    async def _whole(self, question: str, index: str, system: str, place: str) -> Markup:
+    async def _whole(self, question: str, index: str, system: str, id_prefix: str) -> Markup:
         """The answer with its verdicts, for a browser without the script."""
 
         def turns() -> Iterator[Markup]:
-            for asked in self._service.stream(question, index, system):
-                if isinstance(asked, str):
+            for piece in self._service.stream(question, index, system):
+                if isinstance(piece, str):
                     yield Markup()  # so that the work can be stopped
                     continue
-                self._kept.keep(asked, self._service.indexes[index])
-                yield self._turn(asked, self._view(asked, place, self._checks(asked.answer)), question)
+                self._recent.add(piece, self._service.indexes[index])
+                yield self._turn(piece, self._view(piece, id_prefix, self._checks(piece.answer)), question)
 
-        return await last_of(self._service.run_question(index, system, turns))
+        return await last_item(self._service.run_question(index, system, turns))
 
     def _checks(self, answer: Answer) -> list[SentenceCheck] | None:
         return None if answer.abstained else check_answer(answer, self._service.judge_model)
 
-    def _view(self, asked: Asked, place: str, checks: Sequence[SentenceCheck] | None = None) -> AnswerView:
+    def _view(self, reply: Reply, id_prefix: str, checks: Sequence[SentenceCheck] | None = None) -> AnswerView:
         return view_answer(
-            asked.answer,
-            place=place,
-            urls=answer_urls("", asked.index, asked.answer),
-            look=looking_in(self._service, asked.index),
+            reply.answer,
+            id_prefix=id_prefix,
+            urls=answer_urls("", reply.index, reply.answer),
+            look=passage_lookup(self._service, reply.index),
             checks=checks,
         )
 
-    def _turn(self, asked: Asked, view: AnswerView, question: str) -> Markup:
-        given = urlencode({"q": asked.question, "index": asked.index, "system": asked.system})
+    def _turn(self, reply: Reply, view: AnswerView, question: str) -> Markup:
+        parameters = urlencode({"q": reply.question, "index": reply.index, "system": reply.system})
         return self._site.part(
             "turn.html.j2",
             view=view,
-            meta=self._meta(asked, view),
-            permalink=_permalink(asked),
-            links=[(label, f"/export/{name}?{given}") for name, label in _EXPORTS.items()],
-            searched="" if asked.question.strip() == question.strip() else asked.question,
+            meta=self._meta(reply, view),
+            permalink=_permalink(reply),
+            links=[(label, f"/export/{name}?{parameters}") for name, label in _EXPORTS.items()],
+            searched="" if reply.question.strip() == question.strip() else reply.question,
             unanswered="Not answered by these sources",
             rest="Also read",
         )
 
-    def _meta(self, asked: Asked, view: AnswerView) -> list[str]:
+    def _meta(self, reply: Reply, view: AnswerView) -> list[str]:
         """Who answered from what, and what it cost."""
-        found = [
-            asked.system,
-            asked.index,
-            f"{asked.seconds:.2f} s" if asked.seconds < 10 else f"{asked.seconds:.0f} s",
+        parts = [
+            reply.system,
+            reply.index,
+            f"{reply.seconds:.2f} s" if reply.seconds < 10 else f"{reply.seconds:.0f} s",
         ]
-        found.append(f"{counted(view.read, 'passage')} read")
+        parts.append(f"{counted(view.passage_count, 'passage')} read")
         if view.tokens is not None:
-            read, written = view.tokens
-            found.append(f"{read:,} tokens in, {written:,} out")
+            input_tokens, output_tokens = view.tokens
+            parts.append(f"{input_tokens:,} tokens in, {output_tokens:,} out")
             if self._price is not None:
-                found.append(f"cost {cost(read, written, self._price):.5f}")
+                parts.append(f"cost {cost(input_tokens, output_tokens, self._price):.5f}")
         else:
-            found.append("no language model")
-        return found
+            parts.append("no language model")
+        return parts
 
 
-def _look_for_examples(index: Index, found: "Future[list[str]]") -> None:
+def _look_for_examples(index: Index, future: "Future[list[str]]") -> None:
     """Find questions that the index answers, by a system that takes milliseconds, whatever is served."""
     from rag.answer.systems import open_system
 
     try:
-        found.set_result(example_questions(index, open_system("reader", index).ask))
+        future.set_result(example_questions(index, open_system("reader", index).ask))
     except Exception:  # noqa: BLE001  (an index that the reader cannot search has no examples, and its pages work)
-        found.set_result([])
+        future.set_result([])
 
 
-class _Question:
+class _QuestionForm:
     """A question as the script sends it; raises `UsageError` for another shape."""
 
-    def __init__(self, given: object) -> None:
-        if not isinstance(given, dict):
+    def __init__(self, body: object) -> None:
+        if not isinstance(body, dict):
             raise UsageError("the question should be an object")
-        self.question, self.index, self.system = (_text(given, name) for name in ("question", "index", "system"))
+        self.question, self.index, self.system = (_text(body, name) for name in ("question", "index", "system"))
         if not self.question.strip():
             raise UsageError("the question is empty")
-        place = _text(given, "place") or "t1"
-        self.place = place if _PLACE.fullmatch(place) else "t1"  # it becomes a part of ids in the page
-        history = given.get("history", [])
+        id_prefix = _text(body, "place") or "t1"
+        self.id_prefix = id_prefix if _ID_PREFIX.fullmatch(id_prefix) else "t1"  # it becomes a part of ids in the page
+        history = body.get("history", [])
         if not isinstance(history, list):
             raise UsageError("the history should be a list")
-        self.history = tuple(self._turn(one) for one in history[-_TURNS:])
+        self.history = tuple(self._turn(turn) for turn in history[-_TURNS:])
 
     @staticmethod
-    def _turn(given: object) -> Turn:
-        if not isinstance(given, dict):
+    def _turn(turn: object) -> Turn:
+        if not isinstance(turn, dict):
             raise UsageError("a turn should be an object")
-        return Turn(_text(given, "question"), _text(given, "answer"))
+        return Turn(_text(turn, "question"), _text(turn, "answer"))
 
 
-def _text(given: Mapping[str, object], name: str) -> str:
-    found = given.get(name, "")
-    if not isinstance(found, str):
+def _text(body: Mapping[str, object], name: str) -> str:
+    value = body.get(name, "")
+    if not isinstance(value, str):
         raise UsageError(f"{name!r} should be a string")
-    return found
+    return value
 
 
-async def _sent(pieces: AsyncGenerator[tuple[str, dict[str, Any]], None]) -> AsyncGenerator[bytes, None]:
+async def _send_events(pieces: AsyncGenerator[tuple[str, dict[str, Any]], None]) -> AsyncGenerator[bytes, None]:
     """The pieces as server-sent events; what goes wrong on the way is one too."""
     try:
         async for name, data in pieces:
             yield event(name, data)
     except UserError as error:
         kind = "unsearched" if isinstance(error, QuestionError) else "failed"
-        yield event(kind, {"message": sentence(told_of(error)[2])})
+        yield event(kind, {"message": sentence(error_parts(error)[2])})
     except Exception:
         yield event("failed", {"message": "The server has a fault."})
         raise
@@ -369,27 +374,27 @@ async def _sent(pieces: AsyncGenerator[tuple[str, dict[str, Any]], None]) -> Asy
         await pieces.aclose()
 
 
-def _permalink(asked: Asked) -> str:
-    return f"/?{urlencode({'q': asked.question, 'index': asked.index, 'system': asked.system})}"
+def _permalink(reply: Reply) -> str:
+    return f"/?{urlencode({'q': reply.question, 'index': reply.index, 'system': reply.system})}"
 
 
-def _exported(asked: Asked, name: str, base: str) -> tuple[str, str, str]:
+def _render_export(reply: Reply, name: str, base: str) -> tuple[str, str, str]:
     """The text of a file, its media type and the end of its name."""
     if name == "json":
-        row = to_row(asked.answer.to_cited(asked.index, asked.seconds))
-        row["urls"] = answer_urls(base, asked.index, asked.answer)
+        row = to_row(reply.answer.to_cited(reply.index, reply.seconds))
+        row["urls"] = answer_urls(base, reply.index, reply.answer)
         return dumps(row, indent=2) + "\n", "application/json", ".json"
     from rag.answer.export import FORMATS, export_answer
 
     today: date = datetime.now(UTC).date()
-    body = export_answer(asked.answer, name, links_to(base, asked.index), container=asked.index, accessed=today)
+    body = export_answer(reply.answer, name, links_to(base, reply.index), container=reply.index, accessed=today)
     return body, FORMATS[name].media_type, FORMATS[name].suffix
 
 
-def looking_in(service: Service, index: str) -> Callable[[str], Shown | None]:
+def passage_lookup(service: Service, index: str) -> Callable[[str], PassageContext | None]:
     """Return a function that looks up the passages of an index; an upload may have removed one meanwhile."""
 
-    def look(identifier: str) -> Shown | None:
+    def look(identifier: str) -> PassageContext | None:
         try:
             return service.passage(index, identifier)
         except NotFoundError:
@@ -407,32 +412,32 @@ class OtherPages:
     async def passage(self, request: Request) -> Response:
         """Show a passage with the marks of the link, and its neighbours."""
         index, identifier = request.path_params["index"], request.path_params["passage"]
-        shown = await self._service.run(self._service.passage, index, identifier)
-        passage = shown.passage
+        context = await self._service.run(self._service.passage, index, identifier)
+        passage = context.passage
         return self._site.page(
             request,
             "passage.html.j2",
             "",
             index=index,
-            shown=shown,
+            shown=context,
             title=passage.title or passage.section or passage.id,
-            pieces=marks_of(passage.text, read_marks(request.query_params.get("mark", ""))),
-            before=shown.before and passage_url("", index, shown.before.id),
-            after=shown.after and passage_url("", index, shown.after.id),
+            pieces=split_at_marks(passage.text, read_marks(request.query_params.get("mark", ""))),
+            before=context.before and passage_url("", index, context.before.id),
+            after=context.after and passage_url("", index, context.after.id),
         )
 
     async def check(self, request: Request) -> Response:
         """Show the form; once it is sent, check the text. The script takes the result from the same page."""
         indexes = list(self._service.indexes)
-        given = {"text": "", "sources": "", "question": "", "against": "index", "index": indexes[0]}
+        fields = {"text": "", "sources": "", "question": "", "against": "index", "index": indexes[0]}
         result, problem, status = None, "", 200
         if request.method == "POST":
             form = await request.form(max_files=0, max_fields=20, max_part_size=8 * self._service.limits.text)
-            given |= {name: value for name in given if isinstance(value := form.get(name), str)}
+            fields |= {name: value for name in fields if isinstance(value := form.get(name), str)}
             try:
-                result = await self._service.run(self._checked, given)
+                result = await self._service.run(self._check_form, fields)
             except UserError as error:
-                status, _, message = told_of(error)
+                status, _, message = error_parts(error)
                 problem = sentence(message)
         limits = self._service.limits
         return self._site.page(
@@ -440,7 +445,7 @@ class OtherPages:
             "check.html.j2",
             "Check",
             status=status,
-            given=given,
+            fields=fields,
             result=result,
             problem=problem,
             indexes=indexes,
@@ -449,20 +454,20 @@ class OtherPages:
             question_limit=limits.question,
         )
 
-    def _checked(self, given: Mapping[str, str]) -> Markup:
-        text, index, limits, sources = given["text"], given["index"], self._service.limits, list[Passage]()
-        for what, value, most in (
+    def _check_form(self, fields: Mapping[str, str]) -> Markup:
+        text, index, limits, sources = fields["text"], fields["index"], self._service.limits, list[Passage]()
+        for label, value, max_length in (
             ("text", text, limits.text),
-            ("question", given["question"], limits.question),
-            ("text of the sources", given["sources"], 4 * limits.text),
+            ("question", fields["question"], limits.question),
+            ("text of the sources", fields["sources"], 4 * limits.text),
         ):
-            if len(value) > most:
-                raise UsageError(f"the {what} has {len(value):,} characters; the maximum is {most:,}")
-        text, question = text.replace("\r\n", "\n"), given["question"].strip()
+            if len(value) > max_length:
+                raise UsageError(f"the {label} has {len(value):,} characters; the maximum is {max_length:,}")
+        text, question = text.replace("\r\n", "\n"), fields["question"].strip()
         judge = self._service.judge_model
-        if given["against"] == "sources":
-            sources = read_sources(given["sources"])
-            answer, checks = check_text(text, judge, sources=sources, question=question, most=limits.claims)
+        if fields["against"] == "sources":
+            sources = read_sources(fields["sources"])
+            answer, checks = check_text(text, judge, sources=sources, question=question, max_sentences=limits.claims)
         else:
             if index not in self._service.indexes:
                 raise NotFoundError(f"no index called {index[:100]!r}")
@@ -470,7 +475,9 @@ class OtherPages:
             def attribute(question: str, answer: str) -> Answer:
                 return self._service.attribute(question, answer, index)
 
-            answer, checks = check_text(text, judge, attribute=attribute, question=question, most=limits.claims)
+            answer, checks = check_text(
+                text, judge, attribute=attribute, question=question, max_sentences=limits.claims
+            )
         if sources:
             numbers = {source.id: int(source.id) for source in sources}
             urls = {source.id: f"#c-p{source.id}" for source in sources}
@@ -478,18 +485,18 @@ class OtherPages:
             numbers, urls = None, answer_urls("", index, answer)
         view = view_answer(
             answer,
-            place="c",
+            id_prefix="c",
             urls=urls,
-            look=(lambda _: None) if sources else looking_in(self._service, index),
+            look=(lambda _: None) if sources else passage_lookup(self._service, index),
             checks=checks,
             numbers=numbers,
-            untitled="Source " if sources else "",
+            untitled_prefix="Source " if sources else "",
         )
-        compared = counted(len(sources), "pasted source") if sources else index
+        source_label = counted(len(sources), "pasted source") if sources else index
         return self._site.part(
             "turn.html.j2",
             view=view,
-            meta=[f"compared with {compared}", f"judge {self._service.judge_name}"],
+            meta=[f"compared with {source_label}", f"judge {self._service.judge_name}"],
             permalink="",
             links=(),
             searched="",

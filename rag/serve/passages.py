@@ -10,11 +10,11 @@ from rag.documents.sources import DOCUMENTS
 from rag.index.files import roots_of
 from rag.index.index import Index
 
-_NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,17})", re.DOTALL)
+_NUMBERED_ID = re.compile(r"(.*?)(0|[1-9][0-9]{0,17})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PassageContext:
     """A passage and its neighbours in the document, if the index has them.
 
     `source` is the URL of a web page, or the name of a file; empty if the index knows neither.
@@ -31,19 +31,19 @@ class Shown:
         return self.source if self.source.startswith(("https://", "http://")) else ""
 
 
-def beside(index: Index, passage: Passage, step: int) -> Passage | None:
+def find_neighbour(index: Index, passage: Passage, step: int) -> Passage | None:
     """Return the passage `step` places further in the same document, or None.
 
     Passages of a document are numbered: `file.md#3`, `12#0`, or `4711` (DPR's Wikipedia). Rows of the store would not
     do, as an update moves some. Without a `#`, passages of other documents follow, which have another title.
     """
-    match = _NUMBERED.fullmatch(passage.id)
+    match = _NUMBERED_ID.fullmatch(passage.id)
     if match is None or int(match[2]) + step < 0:
         return None
-    found = index.store.get(f"{match[1]}{int(match[2]) + step}")
-    if found is None or match[1].endswith("#"):
-        return found
-    return found if passage.title and found.title == passage.title else None
+    candidate = index.store.get(f"{match[1]}{int(match[2]) + step}")
+    if candidate is None or match[1].endswith("#"):
+        return candidate
+    return candidate if passage.title and candidate.title == passage.title else None
 
 
 def page_urls(index: Index) -> dict[str, str]:
@@ -52,16 +52,16 @@ def page_urls(index: Index) -> dict[str, str]:
         return {}
     from rag.documents.mirrors import read_pages
 
-    found = {}
+    urls = {}
     try:
         for root in roots_of(index.manifest, index.build.parent):
             scheme = urlsplit(root.source.url).scheme
             if scheme in ("http", "https"):
                 for page in read_pages(root.source.path.parent).values():
-                    found[root.source.prefix + page.file] = f"{scheme}://{page.page}"
+                    urls[root.source.prefix + page.file] = f"{scheme}://{page.page}"
     except IndexingError:  # an index that does not know its sources
         return {}
-    return found
+    return urls
 
 
 def source_of(index: Index, urls: dict[str, str], passage: Passage) -> str:

@@ -34,7 +34,7 @@ class TermStatistics(Request):
 
     def statistics(self) -> Statistics:
         """Return them as the library's."""
-        counts = {name: tuple(each) for name, each in self.frequencies.items()}
+        counts = {name: tuple(numbers) for name, numbers in self.frequencies.items()}
         return Statistics(self.passages, self.untitled, self.lengths, counts)
 
 
@@ -111,7 +111,7 @@ class JudgeRequest(Request):
 
     def passages(self) -> list[Passage]:
         """Return the evidence as passages."""
-        return [Passage("", "", one) if isinstance(one, str) else one.passage() for one in self.evidence]
+        return [Passage("", "", piece) if isinstance(piece, str) else piece.passage() for piece in self.evidence]
 
 
 class AttributeRequest(Request):

@@ -44,13 +44,17 @@ from rag.retrieval.client import AskOptions, UnreachableError
 from rag.retrieval.databases import DATABASES
 from rag.retrieval.remote import IndexChangedError, Remote
 from rag.retrieval.shards import Shards
-from rag.serve.passages import Shown, beside, page_urls, source_of
+from rag.serve.passages import PassageContext, find_neighbour, page_urls, source_of
 from rag.serve.workers import P, T, Workers
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_UNSERVED = ("lucene", "reference", *DATABASES)  # start a JVM, read all passages into memory, or speak to a database
-_MOST_FUSED = 4
+_EXCLUDED_RECIPES = (
+    "lucene",
+    "reference",
+    *DATABASES,
+)  # start a JVM, read all passages into memory, or speak to a database
+_MAX_FUSED = 4
 _REOPEN_S = 2.0  # seconds between two looks for updated indexes
 _PATIENCE = 10.0  # seconds without any reply after which another machine is taken to hang
 _log = logging.getLogger(__name__)
@@ -75,7 +79,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Reply:
     """An answer, the names of index and system, the question as it was searched, and the seconds it took."""
 
     answer: Answer
@@ -93,13 +97,13 @@ class _Work:
     name: str
     index: str
     question: Question
-    started: float
+    start_time: float
 
-    def asked(self, answer: Answer) -> Asked:
-        return Asked(answer, self.index, self.name, self.question.text, time.perf_counter() - self.started)
+    def make_reply(self, answer: Answer) -> Reply:
+        return Reply(answer, self.index, self.name, self.question.text, time.perf_counter() - self.start_time)
 
 
-class _OneAtATime:
+class _LockedRetriever:
     """A retriever that several threads may call: not every engine is thread-safe."""
 
     def __init__(self, retriever: Retriever) -> None:
@@ -114,17 +118,17 @@ class _OneAtATime:
             return self._retriever.search(queries, k)
 
 
-class _Elsewhere:
+class _RemoteRetriever:
     """A retriever that asks other machines. It is opened again when an index there has been replaced.
 
     It holds at most half of the workers, so that a machine that hangs does not stop what needs none. Others wait while
     there are replies; after some seconds without any they are refused, until there is one.
     """
 
-    def __init__(self, opened: Callable[[], Retriever], workers: int) -> None:
-        self._open, self._retriever = opened, opened()
-        shared = isinstance(self._retriever, Remote | Shards)  # others may hold an engine that is not thread-safe
-        self._free = threading.Semaphore(max(1, workers // 2) if shared else 1)
+    def __init__(self, opener: Callable[[], Retriever], workers: int) -> None:
+        self._open, self._retriever = opener, opener()
+        is_shareable = isinstance(self._retriever, Remote | Shards)  # others may hold an engine that is not thread-safe
+        self._free = threading.Semaphore(max(1, workers // 2) if is_shareable else 1)
         self._opening, self._hangs, self._replies = threading.Lock(), False, 0
 
     @property
@@ -139,12 +143,12 @@ class _Elsewhere:
                 raise UnreachableError(f"{self.name}: the machine that it asks does not answer")
             replies = self._replies
         try:
-            used = self._retriever
+            retriever = self._retriever
             try:
-                return used.search(queries, k)
+                return retriever.search(queries, k)
             except IndexChangedError:
                 with self._opening:
-                    if self._retriever is used:
+                    if self._retriever is retriever:
                         self._retriever = self._open()
                 return self._retriever.search(queries, k)
         finally:
@@ -152,7 +156,7 @@ class _Elsewhere:
             self._free.release()
 
 
-class _Opened:
+class _IndexEntry:
     """An index with what has been opened over it; an updated index gets a new one."""
 
     def __init__(self, index: Index) -> None:
@@ -186,28 +190,28 @@ class Service:
             check_index_name(name)
         self.limits = limits or Limits()
         self.workers = Workers(self.limits.workers, self.limits.waiting, self.limits.seconds)
-        named = systems if isinstance(systems, Mapping) else {name: name for name in systems}
-        self._kinds = {name: SystemSpec.parse(text) for name, text in named.items()}
-        self._opened = {name: _Opened(index) for name, index in indexes.items()}
+        specs_by_name = systems if isinstance(systems, Mapping) else {name: name for name in systems}
+        self._specs = {name: SystemSpec.parse(text) for name, text in specs_by_name.items()}
+        self._entries = {name: _IndexEntry(index) for name, index in indexes.items()}
         self._models: dict[str, RetrieveThenRead] = {}
-        self._unopened: dict[str, Path] = {}  # builds that could not be opened, by the name of the index
-        self._gone: set[str] = set()  # names of indexes whose folder cannot be read
-        self._elsewhere: dict[str, Retriever] = {}  # by recipe; they search none of our indexes
+        self._broken_builds: dict[str, Path] = {}  # builds that could not be opened, by the name of the index
+        self._missing: set[str] = set()  # names of indexes whose folder cannot be read
+        self._shared_retrievers: dict[str, Retriever] = {}  # by recipe; they search none of our indexes
         self._lock = threading.RLock()
         self.judge_name = judge
         self._judge: Judge | None = None
-        self._watchers: list[Callable[[Asked], None]] = []
-        self._failures: list[Callable[[str, str], None]] = []
+        self._watchers: list[Callable[[Reply], None]] = []
+        self._failure_callbacks: list[Callable[[str, str], None]] = []
 
     @property
     def indexes(self) -> Mapping[str, Index]:
         """The indexes by name."""
-        return MappingProxyType({name: opened.index for name, opened in self._opened.items()})
+        return MappingProxyType({name: entry.index for name, entry in self._entries.items()})
 
     @property
     def systems(self) -> tuple[str, ...]:
         """The names of the systems."""
-        return tuple(self._kinds)
+        return tuple(self._specs)
 
     @property
     def judge_model(self) -> Judge:
@@ -223,28 +227,28 @@ class Service:
         Raises `UserError` for what cannot be opened.
         """
         _ = self.judge_model.name
-        for index in self._opened:
-            for name in self._kinds:
+        for index in self._entries:
+            for name in self._specs:
                 system = self.system(name, index)
                 if isinstance(system, RetrieveThenRead) and not system.streams:  # not a language model
                     with suppress(QuestionError):
                         system.ask("What is this about?")
 
-    def watch(self, watcher: Callable[[Asked], None], failed: Callable[[str, str], None] | None = None) -> None:
+    def watch(self, watcher: Callable[[Reply], None], on_failure: Callable[[str, str], None] | None = None) -> None:
         """Have a function called with each answer, in the thread that answers; its own errors are only logged.
 
-        `failed` is called with the names of index and system for a question of `run_question` that ends in the time
+        `on_failure` is called with the names of index and system for a question of `run_question` that ends in the time
         limit, or in an error that is not the caller's (`is_callers`).
         """
         self._watchers.append(watcher)
-        if failed is not None:
-            self._failures.append(failed)
+        if on_failure is not None:
+            self._failure_callbacks.append(on_failure)
 
     # --- the work -----------------------------------------------------------------------------------------------------
 
     def system(self, name: str | None = None, index: str | None = None) -> System:
         """Return a system over an index, opened once; raises `NotFoundError` for a name that is not served."""
-        return self._system(self._system_name(name), self._opened[self._index_name(index)])
+        return self._system(self._system_name(name), self._entries[self._index_name(index)])
 
     def search(self, query: str, index: str | None = None, *, recipe: str = "bm25", k: int = 10) -> list[Hit]:
         """Return at most k hits, best first; raises `QuestionError` for a query that cannot be searched."""
@@ -261,12 +265,12 @@ class Service:
         statistics: Sequence[Statistics] | None = None,
     ) -> list[list[Hit]]:
         """Return the hits of each query; with `statistics`, one for each, as a part of a larger collection."""
-        asked = self._queries(queries)
+        texts = self._queries(queries)
         if statistics is None:
-            return self.retriever(index, recipe).search(asked, self._k(k))
+            return self.retriever(index, recipe).search(texts, self._k(k))
         if len(statistics) != len(queries):
             raise UsageError(f"there are {len(statistics)} statistics for {len(queries)} queries")
-        return self._bm25(index, recipe).search_within(asked, self._k(k), statistics)
+        return self._bm25(index, recipe).search_within(texts, self._k(k), statistics)
 
     def statistics(self, queries: Sequence[str], index: str | None = None, recipe: str = "bm25") -> list[Statistics]:
         """Return what BM25 weighs the terms of each query by."""
@@ -278,9 +282,9 @@ class Service:
 
     def _bm25(self, index: str | None, recipe: str) -> BM25:
         self.retriever(index, recipe)  # checks the recipe
-        if recipe not in names("indexes", ".toml") or (found := read_recipe(recipe)).kind != "bm25":
+        if recipe not in names("indexes", ".toml") or (settings := read_recipe(recipe)).kind != "bm25":
             raise UsageError(f"recipe {recipe[:100]!r} has no statistics: it is not of kind bm25")
-        return self._opened[self._index_name(index)].index.bm25.weighted(found)
+        return self._entries[self._index_name(index)].index.bm25.weighted(settings)
 
     def ask(
         self,
@@ -291,14 +295,14 @@ class Service:
         history: Sequence[Turn] = (),
         identifier: str = "q1",
         **options: Unpack[AskOptions],
-    ) -> Asked:
+    ) -> Reply:
         """Answer a question, which may follow up on `history`; raises `QuestionError` if it cannot be searched.
 
         `identifier` is the id of the answer's row.
         """
-        *_, asked = self.stream(question, index, system, history=history, identifier=identifier, **options)
-        assert isinstance(asked, Asked)
-        return asked
+        *_, reply = self.stream(question, index, system, history=history, identifier=identifier, **options)
+        assert isinstance(reply, Reply)
+        return reply
 
     def stream(
         self,
@@ -309,16 +313,16 @@ class Service:
         history: Sequence[Turn] = (),
         identifier: str = "q1",
         **options: Unpack[AskOptions],
-    ) -> Iterator[str | Asked]:
+    ) -> Iterator[str | Reply]:
         """Yield the text in pieces, or whole if the system cannot stream; then the answer, which is that of `ask`."""
         work = self._prepare(question, index, system, history, identifier, options)
         for piece in work.system.stream(work.question):
             if isinstance(piece, str):
                 yield piece
                 continue
-            asked = work.asked(piece)
-            yield asked
-            self._tell(asked)
+            reply = work.make_reply(piece)
+            yield reply
+            self._notify_watchers(reply)
 
     def partials(
         self,
@@ -329,18 +333,18 @@ class Service:
         history: Sequence[Turn] = (),
         identifier: str = "q1",
         **options: Unpack[AskOptions],
-    ) -> Iterator[Asked]:
+    ) -> Iterator[Reply]:
         """Yield the answer so far at each piece of text, with its complete sentences; last, the answer of `ask`."""
         work = self._prepare(question, index, system, history, identifier, options)
         last: Answer | None = None
         for answer in work.system.partials(work.question):
             if last is not None:
-                yield work.asked(last)
+                yield work.make_reply(last)
             last = answer
         assert last is not None
-        asked = work.asked(last)
-        yield asked
-        self._tell(asked)
+        reply = work.make_reply(last)
+        yield reply
+        self._notify_watchers(reply)
 
     def _prepare(
         self,
@@ -351,22 +355,22 @@ class Service:
         identifier: str,
         options: AskOptions,
     ) -> "_Work":
-        started = time.perf_counter()
-        whole = self._standalone(question, history)
-        name, where = self._system_name(system), self._index_name(index)
-        chosen = self._with_options(self._system(name, self._opened[where]), name, where, options)
-        return _Work(chosen, name, where, Question(identifier, whole), started)
+        start_time = time.perf_counter()
+        full_question = self._standalone(question, history)
+        name, index_name = self._system_name(system), self._index_name(index)
+        request_system = self._with_options(self._system(name, self._entries[index_name]), name, index_name, options)
+        return _Work(request_system, name, index_name, Question(identifier, full_question), start_time)
 
-    def _tell(self, asked: Asked) -> None:
+    def _notify_watchers(self, reply: Reply) -> None:
         """Tell of an answer that its caller has got: not if the caller went away, or the time was over.
 
         That a model failed is logged, as the callers of a server can do nothing about it.
         """
-        if asked.answer.failed:
-            _log.warning("system %s, index %s: no answer: %s", asked.system, asked.index, asked.answer.reason)
+        if reply.answer.failed:
+            _log.warning("system %s, index %s: no answer: %s", reply.system, reply.index, reply.answer.reason)
         for watcher in self._watchers:
             try:
-                watcher(asked)
+                watcher(reply)
             except Exception as error:  # noqa: BLE001  (a full disk, a closed pipe: the answer is not to blame)
                 _log.warning("an answer was not recorded: %s", error)
 
@@ -374,9 +378,11 @@ class Service:
         """Judge whether the passages together support a claim (AutoAIS); spans are of `Passage.evidence`."""
         self._check_many("pieces of evidence", evidence)
         texts = tuple(self._text("a piece of evidence", passage.evidence, self.limits.text) for passage in evidence)
-        asked = self._text("the question", question, self.limits.question, empty=True)
-        (found,) = self.judge_model.judge([Attribution(self._text("the claim", claim, self.limits.text), texts, asked)])
-        return found
+        question_text = self._text("the question", question, self.limits.question, empty=True)
+        (judgement,) = self.judge_model.judge(
+            [Attribution(self._text("the claim", claim, self.limits.text), texts, question_text)]
+        )
+        return judgement
 
     def attribute(
         self, question: str, answer: str, index: str | None = None, *, recipe: str = "bm25", k: int = 10
@@ -386,21 +392,21 @@ class Service:
             self._text("the question", question, self.limits.question, empty=True),
             self._text("the answer", answer, self.limits.text),
         )
-        given = given_pair(pair, 1)
-        self._check_many("sentences", given.sentences)
-        return PostHoc(self.retriever(index, recipe), self.judge_model, self._k(k)).attribute(given)
+        plain_answer = given_pair(pair, 1)
+        self._check_many("sentences", plain_answer.sentences)
+        return PostHoc(self.retriever(index, recipe), self.judge_model, self._k(k)).attribute(plain_answer)
 
-    def passage(self, index: str, identifier: str) -> Shown:
+    def passage(self, index: str, identifier: str) -> PassageContext:
         """Return a passage with its neighbours and its source; raises `NotFoundError`."""
-        opened = self._opened[self._index_name(index)]
-        found = opened.index.store.get(_SURROGATE.sub("\ufffd", identifier))
-        if found is None:
+        entry = self._entries[self._index_name(index)]
+        passage = entry.index.store.get(_SURROGATE.sub("\ufffd", identifier))
+        if passage is None:
             raise NotFoundError(f"index {index!r} has no passage {identifier[:100]!r}")
-        return Shown(
-            found,
-            beside(opened.index, found, -1),
-            beside(opened.index, found, 1),
-            source_of(opened.index, opened.urls, found),
+        return PassageContext(
+            passage,
+            find_neighbour(entry.index, passage, -1),
+            find_neighbour(entry.index, passage, 1),
+            source_of(entry.index, entry.urls, passage),
         )
 
     def retriever(self, index: str | None = None, recipe: str = "bm25") -> Retriever:
@@ -409,10 +415,10 @@ class Service:
         Recipes that ship with rag are served, and several of them fused (`a+b`), but no files. Raises `UsageError` for
         another recipe, and for an index that lacks the part that the recipe needs.
         """
-        opened = self._opened[self._index_name(index)]
+        entry = self._entries[self._index_name(index)]
         _check_recipe(recipe)
         try:
-            return self._retriever(opened, recipe)
+            return self._retriever(entry, recipe)
         except IndexingError:
             raise UsageError(
                 f"the index cannot be searched with recipe {recipe!r}: it lacks a part that the recipe needs"
@@ -422,7 +428,7 @@ class Service:
         """Put an index in the place of one, or add it; what is running goes on with the old one."""
         check_index_name(name)
         with self._lock:
-            self._opened = {**self._opened, name: _Opened(index)}
+            self._entries = {**self._entries, name: _IndexEntry(index)}
 
     def reopen(self) -> list[str]:
         """Open the indexes again whose folders have been updated, and return their names.
@@ -434,18 +440,18 @@ class Service:
             if index.build is None:
                 continue
             build = _current_build(index.build.parent)
-            if build is None and name not in self._gone:
-                self._gone.add(name)
+            if build is None and name not in self._missing:
+                self._missing.add(name)
                 _log.warning("%s: %s cannot be read; what was opened of it is still served", name, index.build.parent)
             if build is None:
                 continue
-            self._gone.discard(name)
-            if build in (index.build, self._unopened.get(name)):
+            self._missing.discard(name)
+            if build in (index.build, self._broken_builds.get(name)):
                 continue
             try:
                 self.replace(name, open_index(build.parent))
             except RagError as error:
-                self._unopened[name] = build
+                self._broken_builds[name] = build
                 _log.warning("%s: the changed index is not served: %s", name, error)
             else:
                 names.append(name)
@@ -484,9 +490,9 @@ class Service:
         **kwargs: P.kwargs,
     ) -> AsyncGenerator[T, None]:
         """Iterate as `run_stream` does over the work of a question to a system over an index; watchers see it fail."""
-        return self._counted(self.run_stream(work, *args, **kwargs), index, system)
+        return self._report_failures(self.run_stream(work, *args, **kwargs), index, system)
 
-    async def _counted(
+    async def _report_failures(
         self, pieces: AsyncGenerator[T, None], index: str | None, system: str | None
     ) -> AsyncGenerator[T, None]:
         try:
@@ -495,8 +501,8 @@ class Service:
                     yield piece
         except Exception as error:
             if not is_callers(error):
-                for failed in self._failures:
-                    failed(self._index_name(index), self._system_name(system))
+                for on_failure in self._failure_callbacks:
+                    on_failure(self._index_name(index), self._system_name(system))
             raise
 
     def stop(self) -> None:
@@ -509,70 +515,72 @@ class Service:
 
     # --- what is opened -----------------------------------------------------------------------------------------------
 
-    def _system(self, name: str, opened: _Opened) -> System:
-        with opened.lock:
-            if name not in opened.systems:
-                opened.systems[name] = self._open(name, opened)
-            return opened.systems[name]
+    def _system(self, name: str, entry: _IndexEntry) -> System:
+        with entry.lock:
+            if name not in entry.systems:
+                entry.systems[name] = self._open(name, entry)
+            return entry.systems[name]
 
-    def _open(self, name: str, opened: _Opened) -> System:
+    def _open(self, name: str, entry: _IndexEntry) -> System:
         """Open a system over an index; the model of one that retrieves and reads is loaded once for all indexes."""
-        spec = self._kinds[name]
+        spec = self._specs[name]
         with self._lock:
-            retriever = self._retriever(opened, spec.recipe or spec.kind.recipe)
+            retriever = self._retriever(entry, spec.recipe or spec.kind.recipe)
             if name in self._models:
                 return replace(self._models[name], retriever=retriever)
-            system = open_system(spec.name, opened.index, spec.options, k=spec.k, retriever=retriever)
+            system = open_system(spec.name, entry.index, spec.options, k=spec.k, retriever=retriever)
             if isinstance(system, RetrieveThenRead):
                 self._models[name] = system
             return system
 
     def _with_options(self, system: System, name: str, index: str, options: AskOptions) -> System:
-        spec = self._kinds[name]
-        recipe, k, least = options.get("recipe"), options.get("k"), options.get("min_confidence")
+        spec = self._specs[name]
+        recipe, k, min_confidence = options.get("recipe"), options.get("k"), options.get("min_confidence")
         if not isinstance(system, RetrieveThenRead):
-            if (recipe, k, least) != (None, None, None):
+            if (recipe, k, min_confidence) != (None, None, None):
                 raise UsageError(f"system {name!r} takes no options")
             return system
-        if recipe is None and k is None and least is None:
+        if recipe is None and k is None and min_confidence is None:
             return replace(system)  # with a lock of its own: our retrievers have the lock that they need
         retriever = system.retriever if recipe is None else self.retriever(index, recipe)
-        changed = replace(system, retriever=retriever, k=system.k if k is None else self._k(k))
-        if least is None:
-            return changed
+        system_copy = replace(system, retriever=retriever, k=system.k if k is None else self._k(k))
+        if min_confidence is None:
+            return system_copy
         from rag.answer.generators.passage_reader import PassageReader
 
         try:
             if isinstance(system.generator, PassageReader):
-                return replace(changed, generator=system.generator.refusing(least))
-            given = replace(spec.options, min_confidence=least)
-            return open_system(spec.name, self.indexes[index], given, retriever=retriever, k=changed.k)
+                return replace(system_copy, generator=system.generator.refusing(min_confidence))
+            spec_options = replace(spec.options, min_confidence=min_confidence)
+            return open_system(spec.name, self.indexes[index], spec_options, retriever=retriever, k=system_copy.k)
         except RagError as error:
             raise UsageError(str(error)) from None
 
-    def _retriever(self, opened: _Opened, recipe: str) -> Retriever:
+    def _retriever(self, entry: _IndexEntry, recipe: str) -> Retriever:
         """A retriever of an index, opened once; those that search only elsewhere are the same for all indexes."""
         (_, first), *_ = walk_recipes(recipe, kinds=RETRIEVERS)
-        anywhere = first.kind in ("remote", "shards")
-        kept = self._elsewhere if anywhere else opened.retrievers
+        is_shared = first.kind in ("remote", "shards")
+        retrievers = self._shared_retrievers if is_shared else entry.retrievers
 
-        def find() -> Retriever:
-            where = next(iter(self._opened.values())) if anywhere else opened
-            return open_retriever(recipe, where.index)
+        def load() -> Retriever:
+            base_entry = next(iter(self._entries.values())) if is_shared else entry
+            return open_retriever(recipe, base_entry.index)
 
-        with self._lock if anywhere else opened.lock:
-            if recipe not in kept:
-                elsewhere = searches_elsewhere(recipe)
-                kept[recipe] = _Elsewhere(find, self.limits.workers) if elsewhere else _OneAtATime(find())
-            return kept[recipe]
+        with self._lock if is_shared else entry.lock:
+            if recipe not in retrievers:
+                is_remote = searches_elsewhere(recipe)
+                retrievers[recipe] = (
+                    _RemoteRetriever(load, self.limits.workers) if is_remote else _LockedRetriever(load())
+                )
+            return retrievers[recipe]
 
     # --- names and limits ---------------------------------------------------------------------------------------------
 
     def _index_name(self, name: str | None) -> str:
-        return _chosen("index", name, self._opened)
+        return _check_name("index", name, self._entries)
 
     def _system_name(self, name: str | None) -> str:
-        return _chosen("system", name, self._kinds)
+        return _check_name("system", name, self._specs)
 
     def _standalone(self, question: str, history: Sequence[Turn]) -> str:
         self._check_many("turns", history)
@@ -585,13 +593,13 @@ class Service:
         ]
         return standalone(self._text("the question", question, self.limits.question), turns)
 
-    def _text(self, what: str, text: str, most: int, *, empty: bool = False) -> str:
+    def _text(self, name: str, text: str, max_length: int, *, empty: bool = False) -> str:
         """Return a text without lone surrogates, which no answer could be sent with."""
-        check_type(what, text, "a string", str)
-        if len(text) > most:
-            raise UsageError(f"{what} has {len(text):,} characters; the maximum is {most:,}")
+        check_type(name, text, "a string", str)
+        if len(text) > max_length:
+            raise UsageError(f"{name} has {len(text):,} characters; the maximum is {max_length:,}")
         if not text.strip() and not empty:
-            raise UsageError(f"{what} is empty")
+            raise UsageError(f"{name} is empty")
         return _SURROGATE.sub("\ufffd", text)
 
     def _k(self, k: int) -> int:
@@ -599,9 +607,9 @@ class Service:
             raise UsageError(f"k should be from 1 to {self.limits.passages}, found {k}")
         return k
 
-    def _check_many(self, what: str, given: Collection[object]) -> None:
-        if len(given) > self.limits.claims:
-            raise UsageError(f"there are {len(given)} {what}; the maximum is {self.limits.claims}")
+    def _check_many(self, name: str, items: Collection[object]) -> None:
+        if len(items) > self.limits.claims:
+            raise UsageError(f"there are {len(items)} {name}; the maximum is {self.limits.claims}")
 
 
 def is_callers(error: Exception) -> bool:
@@ -617,12 +625,12 @@ def check_index_name(name: str) -> None:
         raise UsageError(f"the name of an index should be letters, digits, '.', '_' and '-', found {name!r:.80}")
 
 
-def _chosen(what: str, name: str | None, served: Mapping[str, object]) -> str:
+def _check_name(kind: str, name: str | None, choices: Mapping[str, object]) -> str:
     """Return the name if it is served, the first if none is given."""
     if name is None:
-        return next(iter(served))
-    if name not in served:
-        raise NotFoundError(f"no {what} called {name[:100]!r}; there are: {', '.join(served)}")
+        return next(iter(choices))
+    if name not in choices:
+        raise NotFoundError(f"no {kind} called {name[:100]!r}; there are: {', '.join(choices)}")
     return name
 
 
@@ -634,9 +642,9 @@ def _current_build(folder: Path) -> Path | None:
 
 
 def _check_recipe(recipe: str) -> None:
-    served = [name for name in names("indexes", ".toml") if name not in _UNSERVED]
+    recipes = [name for name in names("indexes", ".toml") if name not in _EXCLUDED_RECIPES]
     parts = recipe.split("+")
-    if len(parts) > _MOST_FUSED or not set(parts) <= set(served):
-        raise UsageError(f"no recipe called {recipe[:100]!r}; there are: {', '.join(served)}, and a+b fuses two")
+    if len(parts) > _MAX_FUSED or not set(parts) <= set(recipes):
+        raise UsageError(f"no recipe called {recipe[:100]!r}; there are: {', '.join(recipes)}, and a+b fuses two")
     if len(set(parts)) < len(parts):
         raise UsageError(f"recipe {recipe!r} names a recipe twice; a+b fuses two different ones")

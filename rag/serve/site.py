@@ -8,12 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rag.base.errors import UserError
-from rag.serve.http import retry_of, told_of
+from rag.serve.http import error_parts, retry_header
 from rag.serve.service import Service
 from rag.serve.views import SIGNS
 from rag.web.pages import Pages, sentence
 
-_TOLD = {
+_MEANINGS = {
     "supported": "what is cited says all of it",
     "not_enough": "what is cited says only a part of it, or nothing is cited",
     "contradicted": "what is cited says something else",
@@ -32,32 +32,34 @@ class Site:
         self._tabs = [("/", "Ask"), ("/check", "Check"), ("/compare", "Compare")]
         if uploads:
             self._tabs.append(("/documents", "Documents"))
-        self._signs = [(kind.value, *signs, _TOLD[kind.value]) for kind, signs in SIGNS.items()]
+        self._signs = [(kind.value, *signs, _MEANINGS[kind.value]) for kind, signs in SIGNS.items()]
 
-    def page(self, request: Request, template: str, here: str, *, status: int = 200, **values: object) -> Response:
-        """Return a page; `here` is the name of its tab."""
-        shared = {
+    def page(self, request: Request, template: str, tab: str, *, status: int = 200, **values: object) -> Response:
+        """Return a page; `tab` is the name of its tab."""
+        common = {
             "tabs": self._tabs,
-            "here": here,
+            "here": tab,
             "signs": self._signs,
             "judge": self.service.judge_name,
             "signed_in": bool(request.cookies.keys() & _SESSIONS),
         }
-        return self.pages.page(f"serve/{template}", shared | values, status=status)
+        return self.pages.page(f"serve/{template}", common | values, status=status)
 
     def part(self, template: str, **values: object) -> Markup:
         """Return a part of a page."""
         return Markup(self.pages.render(f"serve/{template}", values))
 
-    def guarded(self, endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    def with_error_pages(
+        self, endpoint: Callable[[Request], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
         """Return the endpoint with its errors shown as pages."""
 
         async def answer(request: Request) -> Response:
             try:
                 return await endpoint(request)
             except UserError as error:
-                status, _, message = told_of(error)
-                return self.pages.error(status, sentence(message), retry_of(status))
+                status, _, message = error_parts(error)
+                return self.pages.error(status, sentence(message), retry_header(status))
             except HTTPException as error:
                 return self.pages.error(error.status_code, error.detail, error.headers)
 

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from rag.serve.service import Service
     from rag.serve.site import Site
 
-MOST_BYTES = 64 << 20  # of all files of an upload
-_MOST_FILES = 100
+MAX_BYTES = 64 << 20  # of all files of an upload
+_MAX_FILES = 100
 _COOKIE = "rag-documents"
-_LONGEST_NAME = 80
+_MAX_NAME_LENGTH = 80
 _log = logging.getLogger(__name__)
 
 
@@ -48,7 +48,7 @@ class Upload:
     """An upload: how far it is, and what became of each file (name, whether it was taken, what to tell)."""
 
     step: str = "checking the files"
-    done: int = 0
+    done_count: int = 0
     total: int = 0
     running: bool = True
     problem: str = ""
@@ -85,20 +85,22 @@ class Documents:
 
         What goes wrong is in the upload; files that cannot be read are left out and told.
         """
-        stored: list[Path] = []
+        stored_paths: list[Path] = []
         try:
             self._uploads.mkdir(exist_ok=True)
-            known = {sha256_file(path) for path in self._uploads.iterdir() if path.is_file()}
-            for given, path in files:
-                kept = self._checked(upload, given, path, known)
-                if kept is not None:
-                    stored.append(kept)
-            if stored:
+            checksums = {sha256_file(path) for path in self._uploads.iterdir() if path.is_file()}
+            for file_name, path in files:
+                stored_path = self._store_file(upload, file_name, path, checksums)
+                if stored_path is not None:
+                    stored_paths.append(stored_path)
+            if stored_paths:
                 self._read(upload)
         except Exception as error:
-            for one in stored:
+            for one in stored_paths:
                 one.unlink(missing_ok=True)
-            upload.files = [(name, False, "not added" if taken else told) for name, taken, told in upload.files]
+            upload.files = [
+                (name, False, "not added" if is_added else message) for name, is_added, message in upload.files
+            ]
             if not isinstance(error, UserError | OSError):
                 upload.problem = "The server has a fault; nothing was added."
                 raise
@@ -107,34 +109,34 @@ class Documents:
         finally:
             upload.running = False
 
-    def _checked(self, upload: Upload, given: str, path: Path, known: set[str]) -> Path | None:
-        """Keep a file that can be read, and tell what is in it; None if it is not kept, as are `known` checksums."""
-        shown = base_name(given)[:200] or "a file without a name"
-        name = stored_name(given)
+    def _store_file(self, upload: Upload, file_name: str, path: Path, checksums: set[str]) -> Path | None:
+        """Store a file that can be read and return its path. Return None for others, and for one of the `checksums`."""
+        display_name = base_name(file_name)[:200] or "a file without a name"
+        name = safe_name(file_name)
         if name is None:
-            upload.files.append((shown, False, f"not a document ({', '.join(sorted(SUFFIXES))})"))
+            upload.files.append((display_name, False, f"not a document ({', '.join(sorted(SUFFIXES))})"))
             return None
         digest = sha256_file(path)
-        if digest in known:
-            upload.files.append((shown, False, "already there"))
+        if digest in checksums:
+            upload.files.append((display_name, False, "already there"))
             return None
         target = _free(self._uploads, name)
         try:
-            found = load_document(path, target.name)
+            document = load_document(path, target.name)
         except FormatError as error:
-            upload.files.append((shown, False, str(error).removeprefix(f"{path}: ")))
+            upload.files.append((display_name, False, str(error).removeprefix(f"{path}: ")))
             return None
-        if not found.passages:
-            upload.files.append((shown, False, "has no text"))
+        if not document.passages:
+            upload.files.append((display_name, False, "has no text"))
             return None
         shutil.move(path, target)
-        known.add(digest)
-        upload.files.append((shown, True, counted(len(found.passages), "passage")))
+        checksums.add(digest)
+        upload.files.append((display_name, True, counted(len(document.passages), "passage")))
         return target
 
     def _read(self, upload: Upload) -> None:
-        def report(step: str, done: int, total: int) -> None:
-            upload.step, upload.done, upload.total = "reading the documents", done, total
+        def report(step: str, done_count: int, total: int) -> None:
+            upload.step, upload.done_count, upload.total = "reading the documents", done_count, total
 
         sources = {Path(root.source.path) for root in roots_of(self._service.indexes[self.name].manifest, self._folder)}
         if self._uploads.resolve() in {path.resolve() for path in sources}:
@@ -147,13 +149,15 @@ class Documents:
 
 def _check_writable(uploads: Path, folder: Path) -> None:
     """Create the folder of uploads; raises `UsageError` unless files can be written there and in the index."""
-    for place in (uploads, folder):
+    for directory in (uploads, folder):
         try:
-            place.mkdir(exist_ok=True)
-            with tempfile.TemporaryFile(dir=place):
+            directory.mkdir(exist_ok=True)
+            with tempfile.TemporaryFile(dir=directory):
                 pass
         except OSError as error:
-            raise UsageError(f"{place}: documents cannot be added, as it cannot be written: {error.strerror}") from None
+            raise UsageError(
+                f"{directory}: documents cannot be added, as it cannot be written: {error.strerror}"
+            ) from None
 
 
 def folder_of(index: Index, name: str) -> Path:
@@ -167,21 +171,21 @@ def folder_of(index: Index, name: str) -> Path:
     return index.build.parent
 
 
-def base_name(given: str) -> str:
+def base_name(file_name: str) -> str:
     """Return the last part of a name that a browser sent; some send a whole path."""
-    return re.split(r"[/\\]", given)[-1]
+    return re.split(r"[/\\]", file_name)[-1]
 
 
-def stored_name(given: str) -> str | None:
+def safe_name(file_name: str) -> str | None:
     """Return a file name made of the letters and digits of another, with its suffix; None if it is no document's."""
-    name = unicodedata.normalize("NFC", base_name(given))
+    name = unicodedata.normalize("NFC", base_name(file_name))
     kind = kind_of(name)
     if kind is None:
         return None
-    packed = ".gz" if name.lower().endswith(".gz") else ""
-    stem = PurePosixPath(name[: len(name) - len(packed)])
-    letters = re.sub(r"[^\w]+", "-", stem.stem, flags=re.UNICODE).strip("-_")[:_LONGEST_NAME]
-    return f"{letters or 'document'}{kind}{packed}"
+    gzip_suffix = ".gz" if name.lower().endswith(".gz") else ""
+    stem = PurePosixPath(name[: len(name) - len(gzip_suffix)])
+    letters = re.sub(r"[^\w]+", "-", stem.stem, flags=re.UNICODE).strip("-_")[:_MAX_NAME_LENGTH]
+    return f"{letters or 'document'}{kind}{gzip_suffix}"
 
 
 def _free(folder: Path, name: str) -> Path:
@@ -211,14 +215,14 @@ class UploadPages:
             "Documents",
             csrf=csrf_token(fresh),
             suffixes=", ".join(sorted(SUFFIXES)),
-            most=MOST_BYTES >> 20,
-            most_files=_MOST_FILES,
+            most=MAX_BYTES >> 20,
+            most_files=_MAX_FILES,
             rows=[
-                (name, self._site.service.indexes[name].manifest["passages"], self._report(one))
-                for name, one in self._documents.items()
+                (name, self._site.service.indexes[name].manifest["passages"], self._report(documents))
+                for name, documents in self._documents.items()
             ],
         )
-        if any(one.last is not None and one.last.running for one in self._documents.values()):
+        if any(documents.last is not None and documents.last.running for documents in self._documents.values()):
             response.headers["Refresh"] = "3; url=/documents"  # for a browser without the script, which polls
         if fresh != session:
             secure = request.url.scheme == "https"
@@ -227,23 +231,23 @@ class UploadPages:
 
     async def upload(self, request: Request) -> Response:
         """Take the files of the form, and begin to read them."""
-        documents = self._found(request)
+        documents = self._find_documents(request)
         length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) > MOST_BYTES + (1 << 20):
-            raise HTTPException(413, f"That is more than {MOST_BYTES >> 20} MiB; send fewer files at a time.")
+        if length.isdecimal() and int(length) > MAX_BYTES + (1 << 20):
+            raise HTTPException(413, f"That is more than {MAX_BYTES >> 20} MiB; send fewer files at a time.")
         try:
-            form = await request.form(max_files=_MOST_FILES, max_fields=5)
+            form = await request.form(max_files=_MAX_FILES, max_fields=5)
         except (MultiPartException, ClientDisconnect):
-            raise HTTPException(400, f"The files could not be read; at most {_MOST_FILES} at a time.") from None
+            raise HTTPException(400, f"The files could not be read; at most {_MAX_FILES} at a time.") from None
         try:
             token = form.get("csrf")
             if not is_csrf_token(request.cookies.get(_COOKIE, ""), token if isinstance(token, str) else ""):
                 raise HTTPException(403, "The form is not from a page of this server: reload it and try again.")
-            files = [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
+            files = [file for file in form.getlist("files") if isinstance(file, UploadFile) and file.filename]
             if not files:
                 raise UsageError("no file was chosen")
-            if sum(one.size or 0 for one in files) > MOST_BYTES:
-                raise HTTPException(413, f"That is more than {MOST_BYTES >> 20} MiB; send fewer files at a time.")
+            if sum(file.size or 0 for file in files) > MAX_BYTES:
+                raise HTTPException(413, f"That is more than {MAX_BYTES >> 20} MiB; send fewer files at a time.")
             upload = documents.begin()
             try:
                 await self._begin(documents, upload, files)
@@ -261,13 +265,13 @@ class UploadPages:
         folder = Path(tempfile.mkdtemp(prefix="rag-upload-"))
         pairs = []
         try:
-            for number, one in enumerate(files):
-                suffix = "".join(PurePosixPath(stored_name(one.filename or "") or "x").suffixes[-2:])
+            for number, file in enumerate(files):
+                suffix = "".join(PurePosixPath(safe_name(file.filename or "") or "x").suffixes[-2:])
                 path = folder / f"{number}{suffix}"
                 with path.open("wb") as target:
-                    while chunk := await one.read(1 << 20):
+                    while chunk := await file.read(1 << 20):
                         target.write(chunk)
-                pairs.append((one.filename or "", path))
+                pairs.append((file.filename or "", path))
         except BaseException:  # a full disk, a client that hung up
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -282,7 +286,7 @@ class UploadPages:
 
     async def progress(self, request: Request) -> Response:
         """Say how far an upload is."""
-        return self._progress(self._found(request))
+        return self._progress(self._find_documents(request))
 
     def _progress(self, documents: Documents) -> Response:
         running = documents.last is not None and documents.last.running
@@ -291,7 +295,7 @@ class UploadPages:
     def _report(self, documents: Documents) -> Markup:
         return self._site.part("upload.html.j2", upload=documents.last, name=documents.name)
 
-    def _found(self, request: Request) -> Documents:
+    def _find_documents(self, request: Request) -> Documents:
         name = request.path_params["index"]
         if name not in self._documents:
             raise NotFoundError(f"no index called {name[:100]!r} takes documents")

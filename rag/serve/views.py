@@ -8,8 +8,8 @@ from itertools import pairwise
 from rag.answer.export.sources import merged
 from rag.answer.yes_no import asked_there
 from rag.base.types import Answer, Citation, Passage
-from rag.serve.checking import QUOTED, SentenceCheck, SentenceVerdict
-from rag.serve.passages import Shown
+from rag.serve.checking import QUOTED_REASON, SentenceCheck, SentenceVerdict
+from rag.serve.passages import PassageContext
 
 _NEAREST = 3  # passages shown if there is no answer
 
@@ -22,16 +22,16 @@ SIGNS = {
 }
 """The sign and the words of each verdict: nobody has to tell them by colour."""
 
-Look = Callable[[str], Shown | None]
+Look = Callable[[str], PassageContext | None]
 """Looks up a passage by id, with its neighbours; None if it is not in an index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text. `marked` has the numbers of the sentences that it supports, as text: "0 2"."""
+    """A part of a text. `marks` has the numbers of the sentences that it supports, as text: "0 2"."""
 
     text: str
-    marked: str = ""
+    marks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class SentenceView:
 
     number: int
     lead: str
-    apart: bool
+    starts_paragraph: bool
     pieces: tuple[Piece, ...]
     cites: tuple[Cite, ...]
     verdict: "VerdictView | None" = None
@@ -79,7 +79,7 @@ class PassageView:
     href: str
     source: str
     url: str
-    cited: bool
+    is_cited: bool
     title: str
     before: str = ""
     after: str = ""
@@ -87,128 +87,138 @@ class PassageView:
     @property
     def quote(self) -> str:
         """The first words that are marked."""
-        return next((" ".join(piece.text.split())[:160] for piece in self.pieces if piece.marked), "")
+        return next((" ".join(piece.text.split())[:160] for piece in self.pieces if piece.marks), "")
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """An answer as the page shows it. `place` begins the ids of its parts, as several may stand on one page.
+    """An answer as the page shows it. `id_prefix` begins the HTML ids of its parts: a page may have several answers.
 
-    `about` is what a quoted "Yes" or "No" at its beginning answers.
+    `passage_count` counts the passages that were read. `yes_no_question` is what a quoted "Yes" or "No" answers.
     """
 
-    place: str
+    id_prefix: str
     sentences: tuple[SentenceView, ...]
     tail: str
     passages: tuple[PassageView, ...]
     abstained: bool
     reason: str
-    read: int
+    passage_count: int
     tokens: tuple[int, int] | None
     unresolved: int
-    about: str = ""
+    yes_no_question: str = ""
 
     @property
-    def cited(self) -> list[PassageView]:
+    def cited_passages(self) -> list[PassageView]:
         """The passages that are cited."""
-        return [one for one in self.passages if one.cited]
+        return [passage for passage in self.passages if passage.is_cited]
 
     @property
-    def others(self) -> list[PassageView]:
+    def other_passages(self) -> list[PassageView]:
         """The passages that were read and are not cited."""
-        return [one for one in self.passages if not one.cited]
+        return [passage for passage in self.passages if not passage.is_cited]
 
     @property
-    def judged(self) -> bool:
+    def is_judged(self) -> bool:
         """Whether the verdicts are known."""
-        return all(one.verdict is not None for one in self.sentences)
+        return all(sentence.verdict is not None for sentence in self.sentences)
 
     @property
     def counts(self) -> list[tuple[str, str, str, int]]:
         """Name, sign, words and number of each verdict that occurs."""
-        counted = Counter(one.verdict.name for one in self.sentences if one.verdict is not None)
-        return [(kind.value, *SIGNS[kind], counted[kind.value]) for kind in SIGNS if counted[kind.value]]
+        number_by_name = Counter(sentence.verdict.name for sentence in self.sentences if sentence.verdict is not None)
+        return [(kind.value, *SIGNS[kind], number_by_name[kind.value]) for kind in SIGNS if number_by_name[kind.value]]
 
     @property
-    def underlined(self) -> bool:
+    def has_underlines(self) -> bool:
         """Whether words without support are underlined."""
-        return any(piece.marked for one in self.sentences for piece in one.pieces)
+        return any(piece.marks for sentence in self.sentences for piece in sentence.pieces)
 
     @property
     def footnotes(self) -> str:
         """The answer as plain text with `[n]`, and below it what each number stands for."""
         body = "".join(
-            f"{'' if n == 0 else (chr(10) * 2 if one.apart else chr(10) if one.lead else ' ')}{one.lead}"
-            f"{''.join(piece.text for piece in one.pieces)}{''.join(f' [{cite.number}]' for cite in one.cites)}"
-            for n, one in enumerate(self.sentences)
+            f"{_gap(sentence) if sentence.number else ''}{sentence.lead}"
+            f"{''.join(piece.text for piece in sentence.pieces)}"
+            f"{''.join(f' [{cite.number}]' for cite in sentence.cites)}"
+            for sentence in self.sentences
         )
         notes = []
-        for one in self.cited:
-            quotes = " … ".join(" ".join(piece.text.split()) for piece in one.pieces if piece.marked)
-            where = ", ".join(filter(None, (one.passage.headings or one.passage.id, one.url or one.source)))
-            page = "" if one.passage.page is None else f", page {one.passage.page}"
-            notes.append(f"[{one.number}] {where}{page}: “{quotes}”")
+        for view in self.cited_passages:
+            quotes = " … ".join(" ".join(piece.text.split()) for piece in view.pieces if piece.marks)
+            source = ", ".join(filter(None, (view.passage.headings or view.passage.id, view.url or view.source)))
+            page = "" if view.passage.page is None else f", page {view.passage.page}"
+            notes.append(f"[{view.number}] {source}{page}: “{quotes}”")
         return "\n\n".join(filter(None, (body, "\n".join(notes))))
+
+
+def _gap(sentence: SentenceView) -> str:
+    """The blanks before a sentence in plain text."""
+    if sentence.starts_paragraph:
+        return "\n\n"
+    return "\n" if sentence.lead else " "
 
 
 def view_answer(
     answer: Answer,
     *,
-    place: str,
+    id_prefix: str,
     urls: Mapping[str, str],
     look: Look,
     checks: Sequence[SentenceCheck] | None = None,
     numbers: Mapping[str, int] | None = None,
-    untitled: str = "",
+    untitled_prefix: str = "",
 ) -> AnswerView:
     """Return what the page shows of an answer.
 
     `urls` has the link of each passage, `look` finds its neighbours. `numbers` are those of the passages, by default
-    in the order of first citation. A passage without headings is called by its id, after `untitled`.
+    in the order of first citation. A passage without headings is called by its id, after `untitled_prefix`.
     """
-    listed = [(n, hit.passage) for n, _, hit in answer.numbered()]
+    passages_by_number = [(n, hit.passage) for n, _, hit in answer.numbered()]
     if numbers is not None:
-        listed = sorted(((numbers[passage.id], passage) for _, passage in listed), key=lambda one: one[0])
-    number = {passage.id: n for n, passage in listed}
+        passages_by_number = sorted(
+            ((numbers[passage.id], passage) for _, passage in passages_by_number), key=lambda pair: pair[0]
+        )
+    number = {passage.id: n for n, passage in passages_by_number}
     spans = _spans(answer, checks or ())
-    cited = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
+    cited_ids = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
     passages = []
-    for n, passage in listed:
-        found = look(passage.id) if passage.id in spans or (answer.abstained and n <= _NEAREST) else None
+    for n, passage in passages_by_number:
+        context = look(passage.id) if passage.id in spans or (answer.abstained and n <= _NEAREST) else None
         passages.append(
             PassageView(
-                panel=f"{place}-p{n}",
+                panel=f"{id_prefix}-p{n}",
                 number=n,
                 passage=passage,
-                pieces=marked(passage.text, spans.get(passage.id, ())),
+                pieces=split_at_spans(passage.text, spans.get(passage.id, ())),
                 href=urls[passage.id],
-                source="" if found is None else found.source,
-                url="" if found is None else found.url,
-                cited=passage.id in cited,
-                title=passage.title or passage.section or f"{untitled}{passage.id}",
-                before="" if found is None or found.before is None else found.before.text,
-                after="" if found is None or found.after is None else found.after.text,
+                source="" if context is None else context.source,
+                url="" if context is None else context.url,
+                is_cited=passage.id in cited_ids,
+                title=passage.title or passage.section or f"{untitled_prefix}{passage.id}",
+                before="" if context is None or context.before is None else context.before.text,
+                after="" if context is None or context.after is None else context.after.text,
             )
         )
-    panels = {one.passage.id: one for one in passages}
+    panels = {view.passage.id: view for view in passages}
 
     def cite(citation: Citation) -> Cite:
-        one = panels[citation.passage]
-        return Cite(number[citation.passage], one.href, one.panel, one.title)
+        view = panels[citation.passage]
+        return Cite(number[citation.passage], view.href, view.panel, view.title)
 
     end = next((sentence.end for sentence in reversed(answer.sentences) if sentence.end), 0)
     tokens = answer.trace.get("tokens")
     return AnswerView(
-        place=place,
+        id_prefix=id_prefix,
         sentences=tuple(_sentences(answer, checks, cite)),
         tail=answer.text[end:].strip(),
         passages=tuple(passages),
         abstained=answer.abstained or not answer.sentences,
         reason=answer.reason or "",
-        read=len(answer.hits),
+        passage_count=len(answer.hits),
         tokens=(tokens["read"], tokens["written"]) if tokens else None,
-        unresolved=sum(one.is_citation for one in answer.unresolved),
-        about=asked_there(answer),
+        unresolved=sum(marker.is_citation for marker in answer.unresolved),
+        yes_no_question=asked_there(answer),
     )
 
 
@@ -218,9 +228,9 @@ def _spans(answer: Answer, checks: Sequence[SentenceCheck]) -> dict[str, list[tu
     for n, sentence in enumerate(answer.sentences):
         for citation in sentence.citations:
             spans.setdefault(citation.passage, []).append((*citation.span, n))
-    for n, one in enumerate(checks):
-        if one.nearest is not None:
-            spans.setdefault(one.nearest.passage, []).append((*one.nearest.span, n))
+    for n, check in enumerate(checks):
+        if check.nearest is not None:
+            spans.setdefault(check.nearest.passage, []).append((*check.nearest.span, n))
     return spans
 
 
@@ -236,9 +246,9 @@ def _sentences(
         yield SentenceView(
             number=n,
             lead=gap.strip() + " " if gap.strip() else "",
-            apart=n > 0 and gap.count("\n") > 1,
-            pieces=marked(sentence.text, unsupported),
-            cites=tuple({one.passage: cite(one) for one in sentence.citations}.values()),
+            starts_paragraph=n > 0 and gap.count("\n") > 1,
+            pieces=split_at_spans(sentence.text, unsupported),
+            cites=tuple({citation.passage: cite(citation) for citation in sentence.citations}.values()),
             verdict=None if check is None else _verdict(check, cite, bool(sentence.citations)),
         )
 
@@ -247,7 +257,7 @@ def _verdict(check: SentenceCheck, cite: Callable[[Citation], Cite], cites: bool
     sign, label = SIGNS[check.verdict]
     note = {
         SentenceVerdict.SUPPORTED: (
-            "Quoted word for word" if check.reason == QUOTED else "The judge finds it in what is cited"
+            "Quoted word for word" if check.reason == QUOTED_REASON else "The judge finds it in what is cited"
         ),
         SentenceVerdict.NOT_ENOUGH: "What is cited does not say all of it" if cites else "Nothing is cited",
         SentenceVerdict.CONTRADICTED: "What is cited says something else",
@@ -260,18 +270,18 @@ def _verdict(check: SentenceCheck, cite: Callable[[Citation], Cite], cites: bool
     return VerdictView(check.verdict.value, sign, label, note, nearest, check.nearest_supports)
 
 
-def marked(text: str, spans: Iterable[tuple[int, int, int]]) -> tuple[Piece, ...]:
+def split_at_spans(text: str, spans: Iterable[tuple[int, int, int]]) -> tuple[Piece, ...]:
     """Split a text where spans `(start, end, sentence)` begin and end; spans beyond the text are cut."""
-    inside = [(max(0, start), min(end, len(text)), n) for start, end, n in spans]
-    inside = [one for one in inside if one[0] < one[1]]
-    cuts = sorted({0, len(text), *(at for start, end, _ in inside for at in (start, end))})
+    inner_spans = [(max(0, start), min(end, len(text)), n) for start, end, n in spans]
+    inner_spans = [span for span in inner_spans if span[0] < span[1]]
+    cuts = sorted({0, len(text), *(position for start, end, _ in inner_spans for position in (start, end))})
     pieces = []
     for start, end in pairwise(cuts):
-        numbers = sorted({n for first, last, n in inside if first <= start and end <= last})
+        numbers = sorted({n for first, last, n in inner_spans if first <= start and end <= last})
         pieces.append(Piece(text[start:end], " ".join(map(str, numbers))))
     return tuple(pieces)
 
 
-def marks_of(text: str, spans: Sequence[tuple[int, int]]) -> tuple[Piece, ...]:
+def split_at_marks(text: str, spans: Sequence[tuple[int, int]]) -> tuple[Piece, ...]:
     """Split a text at the spans of a link; there is no sentence to name."""
-    return marked(text, [(start, end, 0) for start, end in merged(spans)])
+    return split_at_spans(text, [(start, end, 0) for start, end in merged(spans)])

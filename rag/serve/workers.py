@@ -68,47 +68,47 @@ class Workers:
         too many wait, and `TimeLimitError` if an element takes longer than the time limit of the whole.
         """
         loop = asyncio.get_running_loop()
-        found: asyncio.Queue[T] = asyncio.Queue()
-        stopped = threading.Event()
+        queue: asyncio.Queue[T] = asyncio.Queue()
+        stop_event = threading.Event()
 
-        def put(one: T) -> None:
+        def put(item: T) -> None:
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(found.put_nowait, one)
+                loop.call_soon_threadsafe(queue.put_nowait, item)
 
         def produce() -> None:
             iterator = work(*args, **kwargs)
             try:
-                for one in iterator:
-                    if stopped.is_set():
+                for item in iterator:
+                    if stop_event.is_set():
                         return
-                    put(one)
+                    put(item)
             finally:
                 if close := getattr(iterator, "close", None):
                     close()
 
         future = self._submit(produce)
         future.add_done_callback(lambda _: put(_END))
-        return self._pieces(found, future, stopped, loop.time() + self._seconds)
+        return self._pieces(queue, future, stop_event, loop.time() + self._seconds)
 
     async def _pieces(
-        self, found: "asyncio.Queue[T]", future: "Future[None]", stopped: threading.Event, until: float
+        self, queue: "asyncio.Queue[T]", future: "Future[None]", stop_event: threading.Event, deadline: float
     ) -> AsyncGenerator[T, None]:
         try:
             while True:
                 try:
-                    one = found.get_nowait()
+                    item = queue.get_nowait()
                 except asyncio.QueueEmpty:
                     try:
-                        async with asyncio.timeout_at(until):
-                            one = await found.get()
+                        async with asyncio.timeout_at(deadline):
+                            item = await queue.get()
                     except TimeoutError:
                         raise self._late() from None
-                if one is _END:
+                if item is _END:
                     future.result()  # raises what the iterator raised
                     return
-                yield one
+                yield item
         finally:
-            stopped.set()
+            stop_event.set()
             future.cancel()
 
     def stop(self) -> None:
@@ -136,11 +136,11 @@ class Workers:
                 raise BusyError("too many questions wait; try again in a few seconds")
             self._unfinished += 1
         future: Future[T] = Future()
-        future.add_done_callback(self._done)
+        future.add_done_callback(self._release)
         self._jobs.put((future, work))
         return future
 
-    def _done(self, _: "Future[Any]") -> None:
+    def _release(self, _: "Future[Any]") -> None:
         with self._lock:
             self._unfinished -= 1
 

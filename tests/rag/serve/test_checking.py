@@ -8,7 +8,15 @@ from autoais.base.errors import UsageError
 from autoais.base.types import Judge, Judgement, Verdict
 from autoais.judges import open_judge
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
-from rag.serve.checking import QUOTED, SentenceCheck, SentenceVerdict, check_answer, check_text, cited_in, read_sources
+from rag.serve.checking import (
+    QUOTED_REASON,
+    SentenceCheck,
+    SentenceVerdict,
+    check_answer,
+    check_text,
+    cite_sources,
+    read_sources,
+)
 from tests.judges import OneByOne
 
 BRIDGE = Passage("b", "Aller bridge", "The Aller bridge opened in 1931. It has three arches of brick.\nx = f(1)\nend")
@@ -80,7 +88,7 @@ def test_a_sentence_without_citations_is_not_enough_and_a_question_claims_nothin
 def test_whole_sentences_of_what_is_cited_are_supported_without_the_judge(said: str, quoted: bool) -> None:
     judge = Says(Verdict.NOT_ATTRIBUTABLE)
     found = only(said, BRIDGE, judge)
-    assert (found.verdict is SentenceVerdict.SUPPORTED, found.reason == QUOTED) == (quoted, quoted)
+    assert (found.verdict is SentenceVerdict.SUPPORTED, found.reason == QUOTED_REASON) == (quoted, quoted)
     assert bool(judge.asked) is not quoted
 
 
@@ -175,7 +183,7 @@ def test_what_cannot_be_checked_is_refused() -> None:
     with pytest.raises(UsageError, match="no sources"):
         check_text("A.", JUDGE)
     with pytest.raises(UsageError, match="at most 2"):
-        check_text("One is. Two is. Three is.", JUDGE, sources=SOURCES, most=2)
+        check_text("One is. Two is. Three is.", JUDGE, sources=SOURCES, max_sentences=2)
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
@@ -184,6 +192,6 @@ def test_any_text_can_be_checked_against_any_sources(text: str, sources: str) ->
         listed = read_sources(sources)
     except UsageError:
         return
-    found = cited_in(text, listed, JUDGE)
+    found = cite_sources(text, listed, JUDGE)
     for check, sentence in zip(check_answer(found, JUDGE, nearest=True), found.sentences, strict=True):
         assert all(0 <= start < end <= len(sentence.text) for start, end in check.unsupported)

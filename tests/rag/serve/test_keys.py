@@ -16,12 +16,12 @@ GOOD = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=20, 
 def test_a_key_is_itself_and_nothing_else(given_keys: list[str], other: str) -> None:
     keys = Keys(given_keys)
     assert [keys.caller(key) for key in given_keys] == [f"key {n}" for n in range(1, len(keys) + 1)]
-    assert [keys.signed_in(Keys.cookie(key)) for key in given_keys] == [keys.caller(key) for key in given_keys]
+    assert [keys.caller_of_cookie(Keys.cookie(key)) for key in given_keys] == [keys.caller(key) for key in given_keys]
     for key in (other, given_keys[0][:-1], f"{given_keys[0]} ", f"{given_keys[0]}x", ""):
         if key not in given_keys:
             assert keys.caller(key) is None
-            assert keys.signed_in(key) is None
-    assert all(keys.signed_in(key) is None and keys.caller(Keys.cookie(key)) is None for key in given_keys)
+            assert keys.caller_of_cookie(key) is None
+    assert all(keys.caller_of_cookie(key) is None and keys.caller(Keys.cookie(key)) is None for key in given_keys)
 
 
 def test_without_keys_nobody_is_known() -> None:

@@ -29,7 +29,7 @@ from rag.base.errors import BusyError, IndexingError, QuestionError, TimeLimitEr
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from rag.index.index import Index
 from rag.index.open import open_index
-from rag.serve import Asked, Limits, Service
+from rag.serve import Limits, Reply, Service
 from rag.serve import openai as api
 from scripts.browser import serving
 from tests import chat_server
@@ -378,14 +378,14 @@ class Scripted(Service):
         self.so_far: Answer | None = None
         self.answers: list[Answer | Exception] = []
 
-    def partials(self, question: str, *names: str | None, **_: object) -> Iterator[Asked]:
+    def partials(self, question: str, *names: str | None, **_: object) -> Iterator[Reply]:
         if self.so_far is not None:
-            yield Asked(self.so_far, "town", "reader", question, 0.1)
+            yield Reply(self.so_far, "town", "reader", question, 0.1)
         self.go.wait(10)
         found = self.answers.pop(0)
         if isinstance(found, Exception):
             raise found
-        yield Asked(found, "town", "reader", question, 0.1)
+        yield Reply(found, "town", "reader", question, 0.1)
 
 
 @pytest.fixture
@@ -500,10 +500,10 @@ def test_a_client_that_hangs_up_stops_the_model(folder: Path) -> None:
     stopped = threading.Event()
 
     class Endless(Service):
-        def partials(self, question: str, *names: str | None, **_: object) -> Iterator[Asked]:
+        def partials(self, question: str, *names: str | None, **_: object) -> Iterator[Reply]:
             try:
                 while True:
-                    yield Asked(cited("It opened in 1931.", 18), "town", "reader", question, 0.1)
+                    yield Reply(cited("It opened in 1931.", 18), "town", "reader", question, 0.1)
                     time.sleep(0.001)
             finally:
                 stopped.set()

@@ -17,7 +17,7 @@ from rag.base.errors import BusyError, NotFoundError, QuestionError, RagError, T
 from rag.base.types import Passage, Turn
 from rag.commands.serve import named_systems
 from rag.index.index import Index
-from rag.serve import Asked, Limits, Service
+from rag.serve import Limits, Reply, Service
 from tests.rag.serve.served import make_index
 
 QUESTION = "When did the Aller bridge open?"
@@ -40,14 +40,14 @@ def test_an_answer_is_that_of_the_library(service: Service, index: Index) -> Non
 
 def test_a_stream_ends_with_the_answer_of_ask(service: Service) -> None:
     *pieces, asked = service.stream(QUESTION, system="extractive", identifier="x")
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, Reply)
     assert "".join(map(str, pieces)) == str(asked.answer)
     assert asked.answer == service.ask(QUESTION, system="extractive", identifier="x").answer
     assert asked.answer.question.id == "x"
 
 
 def test_the_answer_so_far_ends_with_the_answer_of_ask(service: Service) -> None:
-    told: list[Asked] = []
+    told: list[Reply] = []
     service.watch(told.append)
     *_, asked = service.partials(QUESTION, system="extractive", identifier="x")
     assert told == [asked]

@@ -22,7 +22,7 @@ import rag
 from rag.base.errors import IndexingError, UsageError
 from rag.serve.app import create_app
 from rag.serve.service import Service
-from rag.serve.uploads import Documents, Upload, stored_name
+from rag.serve.uploads import Documents, Upload, safe_name
 from tests.rag.serve.served import make_index
 
 TOWER = b"# The tower of Harnholm\n\nThe tower of Harnholm is 31 metres high. It was lit in 1887.\n"
@@ -150,7 +150,7 @@ def test_limits_and_names_of_indexes(client: TestClient, monkeypatch: pytest.Mon
     assert client.post("/documents/nope", data={"csrf": token(client)}).status_code == 404
     assert client.post("/documents/town", data={"csrf": token(client)}).status_code == 400
     assert send(client, *[(f"{n}.md", b"a") for n in range(101)]).status_code == 400
-    monkeypatch.setattr("rag.serve.uploads.MOST_BYTES", 100)
+    monkeypatch.setattr("rag.serve.uploads.MAX_BYTES", 100)
     assert send(client, ("tower.md", TOWER * 3)).status_code == 413
 
 
@@ -189,12 +189,12 @@ def test_indexes_that_take_no_documents_are_refused() -> None:
     ],
 )
 def test_a_file_is_stored_under_a_name_made_of_its_letters(given: str, stored: str | None) -> None:
-    assert stored_name(given) == stored
+    assert safe_name(given) == stored
 
 
 @given(st.text(max_size=60), st.sampled_from(["", ".md", ".PDF", ".txt.gz", "/.md", "\\x.html"]))
 def test_no_name_is_a_path(name: str, suffix: str) -> None:
-    found = stored_name(name + suffix)
+    found = safe_name(name + suffix)
     if found is not None:
         assert Path(found).name == found
         assert not found.startswith((".", "-"))
