@@ -15,7 +15,7 @@ from autoais.base.exports import on_first_use
 
 if TYPE_CHECKING:
     from rag.answer.conversation import Conversation
-    from rag.answer.from_markers import cited_answer
+    from rag.answer.from_markers import parse_answer
     from rag.answer.system import System
     from rag.answer.systems import SystemKind
     from rag.api import (
@@ -66,7 +66,7 @@ _WHERE = {
     "QuestionError RagError TimeLimitError UsageError UserError",
     "rag.index.index": "Index",
     "rag.index.rebuild": "Changes",
-    "rag.answer.from_markers": "cited_answer",
+    "rag.answer.from_markers": "parse_answer",
     "rag.retrieval.planning": "Plan",
     "rag.retrieval": "Retriever RetrieverKind",
     "rag.answer.system": "System",
@@ -110,12 +110,12 @@ __all__ = [
     "attribute",
     "build_index",
     "build_shards",
-    "cited_answer",
     "import_index",
     "merge_indexes",
     "open_index",
     "open_retriever",
     "open_system",
+    "parse_answer",
     "plan_index",
     "remove_from_index",
     "search",

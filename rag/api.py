@@ -642,7 +642,7 @@ def attribute(
     sentences (`drop`) or has a language model rewrite them (`gguf:<file>`).
     """
     from autoais.judges import open_judge
-    from rag.answer.attribution.post_hoc import PostHoc, given, given_pair
+    from rag.answer.attribution.post_hoc import PostHoc, uncited_answer, uncited_answer_of_pair
     from rag.answer.attribution.revise import open_reviser
 
     if isinstance(answers, str):
@@ -655,7 +655,11 @@ def attribute(
     reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)
     found = []
     for number, answer in enumerate(answers, 1):
-        read = given_pair(answer, number) if isinstance(answer, tuple | list | str) else given(answer, number)
+        read = (
+            uncited_answer_of_pair(answer, number)
+            if isinstance(answer, tuple | list | str)
+            else uncited_answer(answer, number)
+        )
         attributed = post_hoc.attribute(read)
         found.append(attributed if reviser is None else reviser.revise(attributed))
     return found

@@ -47,5 +47,5 @@ with TemporaryDirectory() as folder:
     # %%
     conversation = rag.Conversation(system)
     show(conversation.ask("When was HAGRID published?"))
-    print("searched for:", conversation.standalone("And what about AttrScore?"))
+    print("searched for:", conversation.make_standalone("And what about AttrScore?"))
     show(conversation.ask("And what about AttrScore?"))

@@ -72,20 +72,28 @@ def answer_file(
     questions, out, pace = Path(questions), Path(out), Pace(concurrency)
     if retry_failed and not out.exists():
         raise RagError(f"{out}: no such file; retry_failed (--retry-failed) needs the answers of an earlier run")
-    listed = list(read_questions(questions))
+    question_list = list(read_questions(questions))
     settings = _settings(system.name, index, "questions", questions)
     with Journal(out, settings, resume=resume or retry_failed) as journal:
-        left, done, failed = pending(listed, journal.done), len(journal.done), len(journal.failed)
+        remaining, finished_count, failure_count = (
+            pending(question_list, journal.done),
+            len(journal.done),
+            len(journal.failed),
+        )
         if retry_failed:
-            again = set(journal.failed)
-            left, done, failed = [question for question in listed if question.id in again], done - failed, 0
+            retry_ids = set(journal.failed)
+            remaining, finished_count, failure_count = (
+                [question for question in question_list if question.id in retry_ids],
+                finished_count - failure_count,
+                0,
+            )
         write = journal.renew if retry_failed else journal.write
-        for answer, seconds in answer_each(system, left, pace):
+        for answer, seconds in answer_each(system, remaining, pace):
             write(to_row(answer.to_cited(index.name, seconds)))
-            done, failed = done + 1, failed + answer.failed
+            finished_count, failure_count = finished_count + 1, failure_count + answer.failed
             if progress:
-                progress(done, len(listed))
-    return AnswerRun(done, failed, *tokens_of(out), pace.totals)
+                progress(finished_count, len(question_list))
+    return AnswerRun(finished_count, failure_count, *tokens_of(out), pace.totals)
 
 
 def attribute_file(
@@ -103,27 +111,27 @@ def attribute_file(
 
     `reviser` drops or rewrites unsupported sentences. `resume` as for `answer_file`.
     """
-    from rag.answer.attribution.post_hoc import read_given
+    from rag.answer.attribution.post_hoc import read_uncited_answers
 
     answers, out = Path(answers), Path(out)
     check_outputs([answers], [out])
-    given = list(read_given(answers, format))
+    answer_list = list(read_uncited_answers(answers, format))
     name = post_hoc.name if reviser is None else f"{post_hoc.name}>{reviser.name}"
     with Journal(out, _settings(name, index, "answers", answers), resume=resume) as journal:
-        pending([answer.question for answer in given], journal.done)
-        done, attached, uncited = len(journal.done), 0, 0
-        for answer in given[done:]:
-            started = time.perf_counter()
-            attributed = post_hoc.attribute(answer)
-            attached += attributed.trace["attribution"]["attached"]
-            uncited += attributed.trace["attribution"]["uncited"]
+        pending([answer.question for answer in answer_list], journal.done)
+        finished_count, attached_count, uncited_count = len(journal.done), 0, 0
+        for answer in answer_list[finished_count:]:
+            start_time = time.perf_counter()
+            answer_with_citations = post_hoc.attribute(answer)
+            attached_count += answer_with_citations.trace["attribution"]["attached"]
+            uncited_count += answer_with_citations.trace["attribution"]["uncited"]
             if reviser is not None:
-                attributed = reviser.revise(attributed)
-            journal.write(to_row(attributed.to_cited(index.name, time.perf_counter() - started)))
-            done += 1
+                answer_with_citations = reviser.revise(answer_with_citations)
+            journal.write(to_row(answer_with_citations.to_cited(index.name, time.perf_counter() - start_time)))
+            finished_count += 1
             if progress:
-                progress(done, len(given))
-    return AttributionRun(len(given), attached, uncited)
+                progress(finished_count, len(answer_list))
+    return AttributionRun(len(answer_list), attached_count, uncited_count)
 
 
 def _settings(system: str, index: Index, role: str, path: Path) -> dict[str, Any]:
@@ -139,11 +147,11 @@ def _settings(system: str, index: Index, role: str, path: Path) -> dict[str, Any
 
 def tokens_of(answers: Path) -> tuple[int, int]:
     """The numbers of tokens that language models read and wrote for the answers of a file."""
-    read = written = 0
-    for where, row in read_objects(answers):
-        trace = field(row, "trace", dict, where)
+    prompt_tokens = completion_tokens = 0
+    for location, row in read_objects(answers):
+        trace = field(row, "trace", dict, location)
         if "tokens" in trace:
-            tokens = field(trace, "tokens", dict, where)
-            read += field(tokens, "read", int, where)
-            written += field(tokens, "written", int, where)
-    return read, written
+            tokens = field(trace, "tokens", dict, location)
+            prompt_tokens += field(tokens, "read", int, location)
+            completion_tokens += field(tokens, "written", int, location)
+    return prompt_tokens, completion_tokens

@@ -7,7 +7,7 @@ from rag.answer.system import System
 from rag.base.types import Answer, Question
 
 _PROMPT = "closed-book.v1"
-_MOST = 200  # tokens of a reply
+_MAX_TOKENS = 200  # tokens of a reply
 
 
 class ClosedBook(System):
@@ -23,4 +23,4 @@ class ClosedBook(System):
 
     def respond(self, question: Question) -> Answer:
         """The model's answer; if the model fails, a failed answer with the reason."""
-        return ask_about(self._model, self._prompt, _MOST, ("answer", "short"), question, self.name)[0]
+        return ask_about(self._model, self._prompt, _MAX_TOKENS, ("answer", "short"), question, self.name)[0]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rag.answer.generators.follow_up import read_history, standalone
+from rag.answer.generators.follow_up import make_standalone, read_history
 from rag.answer.system import System
 from rag.base.errors import check_list, check_type
 from rag.base.types import Answer, Question, Turn
@@ -32,14 +32,14 @@ class Conversation:
         self._model_name, self._asked = model, len(self.turns)
         self._model: LanguageModel | None = None
 
-    def standalone(self, question: str) -> str:
+    def make_standalone(self, question: str) -> str:
         """Rewrite the question so that it can be understood without the earlier turns."""
         check_type("question", question, "a string", str)
         if self.turns and self._model_name is not None and self._model is None:
             from rag.answer.llms import open_model
 
             self._model = open_model(self._model_name)
-        return standalone(question, self.turns, self._model)
+        return make_standalone(question, self.turns, self._model)
 
     def ask(self, question: str) -> Answer:
         """Answer a question, which may be a follow-up; the ids of questions are q1, q2, ..."""
@@ -55,9 +55,9 @@ class Conversation:
             yield piece
 
     def _question(self, question: str) -> Question:
-        whole = self.standalone(question)
+        standalone_question = self.make_standalone(question)
         self._asked += 1
-        return Question(f"q{self._asked}", whole)
+        return Question(f"q{self._asked}", standalone_question)
 
     def remember(self, question: str, answer: Answer) -> None:
         """Add a turn, unless the system abstained."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoais.base.engines import Engine
-from rag.answer.system import System, timed
+from rag.answer.system import System, time_answers
 from rag.answer.systems import Options, open_system
 from rag.base.errors import RagError
 from rag.base.types import Answer, Question
@@ -34,7 +34,7 @@ class OpenSystem:
         check_index(index, self.checksum)
         system = open_system(self.name, index, self.options, k=self.k, recipe=self.recipe)
         check_system(system, self.expected)
-        return timed(system)
+        return time_answers(system)
 
 
 def check_index(index: Index, checksum: str) -> None:

@@ -8,7 +8,7 @@ from rag.base.errors import check_list, check_type
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Question, Unresolved
 
 
-def cited_answer(question: str | Question, text: str, hits: Sequence[Hit], system: str) -> Answer:
+def parse_answer(question: str | Question, text: str, hits: Sequence[Hit], system: str) -> Answer:
     """Return the answer that a text with markers is: `[1]` cites the first hit, in the sentence where it stands.
 
     Markers are read in the forms that models write, such as `[1, 3]`. Each citation quotes the sentence of its passage
@@ -18,20 +18,22 @@ def cited_answer(question: str | Question, text: str, hits: Sequence[Hit], syste
     check_type("question", question, "a string or a Question", str, Question)
     check_type("text", text, "a string with markers such as [1]", str)
     check_list("hits", hits, "a list of Hits")
-    asked = question if isinstance(question, Question) else Question("q1", question)
+    question_object = question if isinstance(question, Question) else Question("q1", question)
     parsed = parse(text, len(hits), passages=[hit.passage.text for hit in hits])
-    lost = list(parsed.unresolved)
+    unresolved_markers = list(parsed.unresolved)
     sentences = []
-    for number, one in enumerate(parsed.sentences):
-        claim = parsed.text[one.start : one.end]
-        cited = [hits[n - 1].passage for n in one.cites]
-        citations = tuple(_citation(claim, passage.id, passage.text) for passage in cited if passage.text.strip())
-        lost += [Unresolved(f"[{n}]", "empty", number) for n in one.cites if not hits[n - 1].passage.text.strip()]
-        sentences.append(CitedSentence(claim, citations, one.start, one.end))
+    for number, sentence in enumerate(parsed.sentences):
+        claim = parsed.text[sentence.start : sentence.end]
+        passages = [hits[n - 1].passage for n in sentence.cites]
+        citations = tuple(_citation(claim, passage.id, passage.text) for passage in passages if passage.text.strip())
+        unresolved_markers += [
+            Unresolved(f"[{n}]", "empty", number) for n in sentence.cites if not hits[n - 1].passage.text.strip()
+        ]
+        sentences.append(CitedSentence(claim, citations, sentence.start, sentence.end))
     if not sentences:
-        return Answer(asked, "", (), tuple(hits), system, abstained=True, reason="the text has no sentence")
-    unresolved = tuple(Unresolved(one.marker, one.reason) for one in lost)
-    return Answer(asked, parsed.text, tuple(sentences), tuple(hits), system, unresolved=unresolved)
+        return Answer(question_object, "", (), tuple(hits), system, abstained=True, reason="the text has no sentence")
+    unresolved = tuple(Unresolved(marker.marker, marker.reason) for marker in unresolved_markers)
+    return Answer(question_object, parsed.text, tuple(sentences), tuple(hits), system, unresolved=unresolved)
 
 
 def _citation(claim: str, identifier: str, text: str) -> Citation:

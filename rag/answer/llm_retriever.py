@@ -17,8 +17,8 @@ from rag.retrieval import Retriever
 
 _PROMPT = "llm-retriever.v1"
 _LABELS = ("answer", "short", "page", "search")
-_MOST = 250  # tokens of a reply
-_LONGEST = 300  # characters of a page's name or of a query
+_MAX_TOKENS = 250  # tokens of a reply
+_MAX_POINTER_LENGTH = 300  # characters of a page's name or of a query
 
 
 class ModelAsRetriever(System):
@@ -41,13 +41,15 @@ class ModelAsRetriever(System):
 
     def respond(self, question: Question) -> Answer:
         """The model's answer with citations; if the model fails, a failed answer with the reason."""
-        answer, reply = ask_about(self._model, self._prompt, _MOST, _LABELS, question, self.name)
+        answer, reply = ask_about(self._model, self._prompt, _MAX_TOKENS, _LABELS, question, self.name)
         if not answer.sentences:
             return answer
-        return self._cited(answer, reply.get("page", "")[:_LONGEST], reply.get("search", "")[:_LONGEST])
+        return self._add_citations(
+            answer, reply.get("page", "")[:_MAX_POINTER_LENGTH], reply.get("search", "")[:_MAX_POINTER_LENGTH]
+        )
 
-    def _cited(self, answer: Answer, page: str, query: str) -> Answer:
-        hits, reason = self._resolved(answer, page, query)
+    def _add_citations(self, answer: Answer, page: str, query: str) -> Answer:
+        hits, reason = self._resolve_pointer(answer, page, query)
         answer = replace(answer, hits=tuple(hits), trace={**answer.trace, "page": page, "search": query})
         passages = [hit.passage for hit in hits]
         sentences = []
@@ -61,7 +63,7 @@ class ModelAsRetriever(System):
         unresolved = (*answer.unresolved, Unresolved(page or query, reason)) if reason else answer.unresolved
         return replace(answer, sentences=tuple(sentences), unresolved=unresolved)
 
-    def _resolved(self, answer: Answer, page: str, query: str) -> tuple[Sequence[Hit], str | None]:
+    def _resolve_pointer(self, answer: Answer, page: str, query: str) -> tuple[Sequence[Hit], str | None]:
         """The passages of the pointer, or the reason why there are none."""
         if page:
             hits = self._titles.resolve(page, f"{answer.question.text} {answer.text}", self._k)

@@ -19,7 +19,7 @@ from rag.retrieval import Retriever
 In = TypeVar("In")
 Out = TypeVar("Out")
 
-_AHEAD = 4  # items for each that is worked on, while the first of them is not done
+_MAX_AHEAD = 4  # items for each that is worked on, while the first of them is not done
 
 
 class System(ABC):
@@ -49,8 +49,8 @@ class System(ABC):
         Raises `UsageError` for a string instead of a list.
         """
         check_list("questions", questions, "a list of strings or Questions")
-        asked = (_as_question(question, number) for number, question in enumerate(questions, 1))
-        return (answer_or_abstain(self, question) for question in asked)
+        question_objects = (_as_question(question, number) for number, question in enumerate(questions, 1))
+        return (answer_or_abstain(self, question) for question in question_objects)
 
     def stream(self, question: str | Question) -> Iterator[str | Answer]:
         """Yield the text in pieces as it is written, or whole if the system cannot stream; then the answer.
@@ -101,22 +101,22 @@ class RetrieveThenRead(System):
 
     def stream(self, question: str | Question) -> Iterator[str | Answer]:
         """Yield the generator's text in pieces, or whole if it cannot stream; then the answer."""
-        asked = _as_question(question, 1)
-        hits = self._hits(asked)
+        question_object = _as_question(question, 1)
+        hits = self._hits(question_object)
         if not isinstance(self.generator, Streaming):
-            answer = replace(self.generator.generate(asked, hits), system=self.name)
+            answer = replace(self.generator.generate(question_object, hits), system=self.name)
             yield from (str(answer), answer)
             return
-        for piece in self.generator.stream(asked, hits):
+        for piece in self.generator.stream(question_object, hits):
             yield replace(piece, system=self.name) if isinstance(piece, Answer) else piece
 
     def partials(self, question: str | Question) -> Iterator[Answer]:
         """Yield the generator's answer so far, if it can show one; then the answer."""
-        asked = _as_question(question, 1)
+        question_object = _as_question(question, 1)
         if not isinstance(self.generator, Growing):
-            yield self.respond(asked)
+            yield self.respond(question_object)
             return
-        partials = self.generator.partials(asked, self._hits(asked))
+        partials = self.generator.partials(question_object, self._hits(question_object))
         yield from changed_partials(partials, lambda answer: replace(answer, system=self.name))
 
     def _hits(self, question: Question) -> list[Hit]:
@@ -134,7 +134,7 @@ def answer_or_abstain(system: System, question: Question) -> Answer:
 
 
 @runtime_checkable
-class Several(Protocol):
+class BatchSystem(Protocol):
     """A system that answers several questions at once in its own way, such as on a cluster."""
 
     def answer_each(self, questions: Iterable[Question]) -> Iterator[tuple[Answer, float]]:
@@ -147,25 +147,25 @@ def answer_each(
 ) -> Iterator[tuple[Answer, float]]:
     """Yield the answer (`answer_or_abstain`) and the seconds it took for each question, in order.
 
-    Several questions are answered at once as `in_order` does. A system that answers several at once (`Several`) does so
-    instead.
+    Several questions are answered at once as `map_in_order` does. A system that answers several at once (`BatchSystem`)
+    does so instead.
     """
-    if isinstance(system, Several):
+    if isinstance(system, BatchSystem):
         return system.answer_each(questions)
-    return in_order(timed(system), questions, concurrency)
+    return map_in_order(time_answers(system), questions, concurrency)
 
 
-def timed(system: System) -> Callable[[Question], tuple[Answer, float]]:
+def time_answers(system: System) -> Callable[[Question], tuple[Answer, float]]:
     """A function that returns the answer to a question (`answer_or_abstain`), and the seconds it took."""
 
     def work(question: Question) -> tuple[Answer, float]:
-        started = time.perf_counter()
-        return answer_or_abstain(system, question), time.perf_counter() - started
+        start_time = time.perf_counter()
+        return answer_or_abstain(system, question), time.perf_counter() - start_time
 
     return work
 
 
-def in_order(work: Callable[[In], Out], items: Iterable[In], concurrency: int | str | Pace = 1) -> Iterator[Out]:
+def map_in_order(work: Callable[[In], Out], items: Iterable[In], concurrency: int | str | Pace = 1) -> Iterator[Out]:
     """Yield the result of each item in order; up to `concurrency` are worked on at once, in threads.
 
     `auto` lets the model server that the work asks decide (`Pace`); work that asks none is done one at a time. While
@@ -173,21 +173,21 @@ def in_order(work: Callable[[In], Out], items: Iterable[In], concurrency: int | 
     """
     pace = concurrency if isinstance(concurrency, Pace) else Pace(concurrency)
 
-    def paced(item: In) -> Out:
+    def work_at_pace(item: In) -> Out:
         with pace.here():
             return work(item)
 
     waiting: deque[Future[Out]] = deque()
-    finished: SimpleQueue[None] = SimpleQueue()
+    completions: SimpleQueue[None] = SimpleQueue()
     running = 0
     for item in items:
         if pace.at_once == 1 and not running:
-            yield paced(item)  # in this thread, which Ctrl-C ends
+            yield work_at_pace(item)  # in this thread, which Ctrl-C ends
             continue
-        waiting.append(_started(paced, item, finished))
+        waiting.append(_start_thread(work_at_pace, item, completions))
         running += 1
-        while running and (running >= pace.at_once or len(waiting) >= _AHEAD * pace.at_once):
-            finished.get()
+        while running and (running >= pace.at_once or len(waiting) >= _MAX_AHEAD * pace.at_once):
+            completions.get()
             running -= 1
             while waiting and waiting[0].done():
                 yield waiting.popleft().result()
@@ -195,7 +195,7 @@ def in_order(work: Callable[[In], Out], items: Iterable[In], concurrency: int | 
         yield waiting.popleft().result()
 
 
-def _started(work: Callable[[In], Out], item: In, finished: "SimpleQueue[None]") -> "Future[Out]":
+def _start_thread(work: Callable[[In], Out], item: In, completions: "SimpleQueue[None]") -> "Future[Out]":
     """Start the work in a daemon thread: at exit, Python would wait for the threads of a pool."""
     future: Future[Out] = Future()
 
@@ -204,7 +204,7 @@ def _started(work: Callable[[In], Out], item: In, finished: "SimpleQueue[None]")
             future.set_result(work(item))
         except BaseException as error:  # noqa: BLE001  (raised by future.result())
             future.set_exception(error)
-        finished.put(None)
+        completions.put(None)
 
     threading.Thread(target=run, daemon=True).start()
     return future

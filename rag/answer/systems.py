@@ -35,9 +35,9 @@ class Options:
     seed: int | None = None
     revise: str | None = None
 
-    def chosen(self) -> dict[str, Any]:
+    def non_defaults(self) -> dict[str, Any]:
         """The options that are not None."""
-        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
+        return {option.name: value for option in fields(self) if (value := getattr(self, option.name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,43 +68,43 @@ class SystemKind:
     searches_question: bool = True
 
 
-def _extractive(settings: Settings) -> System:
+def _open_extractive(settings: Settings) -> System:
     from rag.answer.generators.extractive import Extractive
 
     return RetrieveThenRead(settings.retriever, Extractive(), settings.k)
 
 
-def _first_passage(settings: Settings) -> System:
+def _open_first_passage(settings: Settings) -> System:
     from rag.answer.generators.first_passage import FirstPassage
 
     return RetrieveThenRead(settings.retriever, FirstPassage(), settings.k)
 
 
-def _reader(settings: Settings) -> System:
+def _open_reader(settings: Settings) -> System:
     from autoais.base.io.paths import user_path
     from rag.answer.generators.passage_reader import PassageReader
     from rag.retrieval.reader import Reader
 
-    own = Reader(user_path(settings.model)) if settings.model else None
-    reader = PassageReader(own, min_confidence=settings.options.min_confidence)
-    return RetrieveThenRead(settings.retriever, reader, settings.k)
+    reader = Reader(user_path(settings.model)) if settings.model else None
+    generator = PassageReader(reader, min_confidence=settings.options.min_confidence)
+    return RetrieveThenRead(settings.retriever, generator, settings.k)
 
 
-def _cited(kind: str) -> Callable[[Settings], System]:
+def _open_cited(kind: str) -> Callable[[Settings], System]:
     def make(settings: Settings) -> System:
         from autoais.judges.minilm import shipped
         from rag.answer.attribution.attributor import Attributor
-        from rag.answer.attribution.repair import Repaired
-        from rag.answer.generators.cited import Cited
+        from rag.answer.attribution.repair import RepairedGenerator
+        from rag.answer.generators.cited import CitedGenerator
         from rag.answer.llms.prompts import Prompt
 
         prompt = Prompt.read(settings.options.prompt or DEFAULT_PROMPT)
-        model = _opened(f"{kind}:{settings.model}", settings.options)
-        generator: Generator = Repaired(Cited(model, prompt), shipped())
+        model = _open_model(f"{kind}:{settings.model}", settings.options)
+        generator: Generator = RepairedGenerator(CitedGenerator(model, prompt), shipped())
         if settings.options.revise is not None:
-            from rag.answer.attribution.revise import Revised, open_reviser
+            from rag.answer.attribution.revise import RevisedGenerator, open_reviser
 
-            generator = Revised(generator, open_reviser(settings.options.revise, Attributor(shipped())))
+            generator = RevisedGenerator(generator, open_reviser(settings.options.revise, Attributor(shipped())))
         return RetrieveThenRead(settings.retriever, generator, settings.k)
 
     return make
@@ -116,49 +116,49 @@ DEFAULT_PROMPT = "hagrid.v1"
 _MODEL_OPTIONS = frozenset({"context", "temperature", "seed"})
 
 
-def _cited_kind(kind: str, requires: str) -> SystemKind:
-    what = "an answer by a language model, with every citation checked"
-    return SystemKind(what, requires, "default-llm", 5, _cited(kind), _MODEL_OPTIONS | {"prompt", "revise"})
+def _language_model_kind(kind: str, requires: str) -> SystemKind:
+    description = "an answer by a language model, with every citation checked"
+    return SystemKind(description, requires, "default-llm", 5, _open_cited(kind), _MODEL_OPTIONS | {"prompt", "revise"})
 
 
-def _closed_book(settings: Settings) -> System:
+def _open_closed_book(settings: Settings) -> System:
     from rag.answer.closed_book import ClosedBook
 
-    return ClosedBook(_model(settings, "closed-book"))
+    return ClosedBook(_require_model(settings, "closed-book"))
 
 
-def _post_hoc(settings: Settings) -> System:
+def _open_post_hoc(settings: Settings) -> System:
     from autoais.judges.minilm import shipped
     from rag.answer.attribution.post_hoc import AnswerThenAttribute, PostHoc
     from rag.answer.closed_book import ClosedBook
 
-    model = _model(settings, "post-hoc")
+    model = _require_model(settings, "post-hoc")
     return AnswerThenAttribute(ClosedBook(model), PostHoc(settings.retriever, shipped(), settings.k))
 
 
-def _llm_retriever(settings: Settings) -> System:
+def _open_llm_retriever(settings: Settings) -> System:
     from autoais.judges.minilm import shipped
     from rag.answer.attribution.titles import Titles
     from rag.answer.llm_retriever import ModelAsRetriever
 
-    model, titles = _model(settings, "llm-retriever"), Titles(settings.index)
+    model, titles = _require_model(settings, "llm-retriever"), Titles(settings.index)
     return ModelAsRetriever(model, titles, settings.retriever, shipped(), settings.k)
 
 
-def _model(settings: Settings, system: str) -> "LanguageModel":
+def _require_model(settings: Settings, system: str) -> "LanguageModel":
     if not settings.model:
         raise RagError(f"system {system!r} needs a language model: {system}:gguf:<file>, {system}:openai:<model>")
-    return _opened(settings.model, settings.options)
+    return _open_model(settings.model, settings.options)
 
 
-def _opened(name: str, options: Options) -> "LanguageModel":
+def _open_model(name: str, options: Options) -> "LanguageModel":
     from rag.answer.llms import open_model
 
-    given = {key: value for key, value in options.chosen().items() if key in _MODEL_OPTIONS}
-    return open_model(name, **given)
+    model_options = {key: value for key, value in options.non_defaults().items() if key in _MODEL_OPTIONS}
+    return open_model(name, **model_options)
 
 
-_NOTHING = "nothing"  # what a system needs that takes no model
+_NO_REQUIREMENT = "nothing"  # what a system needs that takes no model
 
 SYSTEMS: Registry[SystemKind] = Registry(
     "rag.systems",
@@ -169,20 +169,24 @@ SYSTEMS: Registry[SystemKind] = Registry(
             "nothing; reader:<folder> is your own",
             "default",
             16,
-            _reader,
+            _open_reader,
             frozenset({"min_confidence"}),
         ),
-        "extractive": SystemKind("the one to three sentences that answer best", _NOTHING, "bm25", 10, _extractive),
-        "first-passage": SystemKind("the first passage, whole: a baseline", _NOTHING, "bm25", 1, _first_passage),
-        "openai": _cited_kind("openai", "openai:<model>, a server (OPENAI_BASE_URL)"),
-        "gguf": _cited_kind("gguf", "gguf:<file>, the extra gguf"),
-        "hf": _cited_kind("hf", "hf:<name or folder>, the extra models"),
+        "extractive": SystemKind(
+            "the one to three sentences that answer best", _NO_REQUIREMENT, "bm25", 10, _open_extractive
+        ),
+        "first-passage": SystemKind(
+            "the first passage, whole: a baseline", _NO_REQUIREMENT, "bm25", 1, _open_first_passage
+        ),
+        "openai": _language_model_kind("openai", "openai:<model>, a server (OPENAI_BASE_URL)"),
+        "gguf": _language_model_kind("gguf", "gguf:<file>, the extra gguf"),
+        "hf": _language_model_kind("hf", "hf:<name or folder>, the extra models"),
         "closed-book": SystemKind(
             "what a model remembers, without sources",
             "closed-book:<model>",
             "bm25",
             0,
-            _closed_book,
+            _open_closed_book,
             _MODEL_OPTIONS,
             searches_question=False,
         ),
@@ -191,7 +195,7 @@ SYSTEMS: Registry[SystemKind] = Registry(
             "post-hoc:<model>",
             "bm25",
             10,
-            _post_hoc,
+            _open_post_hoc,
             _MODEL_OPTIONS,
             searches_question=False,
         ),
@@ -200,7 +204,7 @@ SYSTEMS: Registry[SystemKind] = Registry(
             "llm-retriever:<model>",
             "bm25",
             10,
-            _llm_retriever,
+            _open_llm_retriever,
             _MODEL_OPTIONS,
             searches_question=False,
         ),
@@ -224,12 +228,12 @@ def system_kind(name: str) -> SystemKind:
     if kind in SYSTEMS:
         return SYSTEMS[kind]
     if kind in LANGUAGE_MODELS:
-        return _cited_kind(kind, f"{kind}:<model>")
-    if is_own(name):
-        return _own_kind(name)
+        return _language_model_kind(kind, f"{kind}:<model>")
+    if is_user_class(name):
+        return _user_kind(name)
     if kind not in GENERATORS:
-        there = ", ".join(list_systems())
-        raise RagError(f"no system called {kind!r}; there are: {there}, and your own package.module:Class")
+        names = ", ".join(list_systems())
+        raise RagError(f"no system called {kind!r}; there are: {names}, and your own package.module:Class")
     make = GENERATORS[kind]
     description = next(iter((make.__doc__ or "").strip().splitlines()), "")
     return SystemKind(
@@ -241,49 +245,49 @@ def system_kind(name: str) -> SystemKind:
     )
 
 
-def is_own(name: str) -> bool:
+def is_user_class(name: str) -> bool:
     """Whether a name is that of a class of one's own, `package.module:Class`, whose code would run."""
     from rag.answer.llms import LANGUAGE_MODELS
 
     kind = name.partition(":")[0]
-    return is_import_path(name) and not any(kind in known for known in (SYSTEMS, LANGUAGE_MODELS, GENERATORS))
+    return is_import_path(name) and not any(kind in registry for registry in (SYSTEMS, LANGUAGE_MODELS, GENERATORS))
 
 
-def _own_kind(name: str) -> SystemKind:
-    found = import_object("system", name)
-    if not (callable(found) or isinstance(found, System)):
-        raise RagError(f"system {name!r} should be a subclass of rag.System, found {type(found).__name__}")
+def _user_kind(name: str) -> SystemKind:
+    target = import_object("system", name)
+    if not (callable(target) or isinstance(target, System)):
+        raise RagError(f"system {name!r} should be a subclass of rag.System, found {type(target).__name__}")
 
     def make(settings: Settings) -> System:
         try:
-            opened = found if isinstance(found, System) else _called(found, settings)
-            check_type(f"system {name!r}", opened, "a rag.System", System)
-            check_type(f"system {name!r}: its name", opened.name, "a line of text", str)
+            system = target if isinstance(target, System) else _call_factory(target, settings)
+            check_type(f"system {name!r}", system, "a rag.System", System)
+            check_type(f"system {name!r}: its name", system.name, "a line of text", str)
         except UserError:
             raise
         except Exception as error:  # somebody else's code may raise anything
             raise RagError(f"system {name!r} cannot be opened: {type(error).__name__}: {first_line(error)}") from error
-        return opened
+        return system
 
     return SystemKind("a system of your own", "your own code", _GENERATOR_RECIPE, _GENERATOR_K, make)
 
 
-def _called(make: Callable[..., Any], settings: Settings) -> System:
+def _call_factory(make: Callable[..., Any], settings: Settings) -> System:
     """What a class or function returns: called with the settings, or with nothing if it takes nothing."""
-    opened: System = make(settings) if signature(make).parameters else make()
-    return opened
+    system: System = make(settings) if signature(make).parameters else make()
+    return system
 
 
-def checked_kind(name: str, options: Options) -> SystemKind:
+def check_options(name: str, options: Options) -> SystemKind:
     """The entry of a system by its whole name; raises `RagError` if there is none, or it does not take the options."""
     row = system_kind(name)
     kind, _, model = name.partition(":")
-    if model and row.requires == _NOTHING:
+    if model and row.requires == _NO_REQUIREMENT:
         raise RagError(f"system {kind!r} takes no model, found {model!r}")
-    if unknown := sorted(options.chosen().keys() - row.options):
-        others = [other for other, its in SYSTEMS.items() if unknown[0] in its.options]
-        shown = name if is_own(name) else kind
-        raise RagError(f"system {shown!r} has no option {unknown[0]!r}; systems that have it: {', '.join(others)}")
+    if unknown := sorted(options.non_defaults().keys() - row.options):
+        supporting = [other for other, row_of_other in SYSTEMS.items() if unknown[0] in row_of_other.options]
+        label = name if is_user_class(name) else kind
+        raise RagError(f"system {label!r} has no option {unknown[0]!r}; systems that have it: {', '.join(supporting)}")
     return row
 
 
@@ -313,7 +317,7 @@ def open_system(
     """
     check_type("system", name, "a name such as 'reader'", str)
     options = options or Options()
-    row, model = checked_kind(name, options), name.partition(":")[2]
+    row, model = check_options(name, options), name.partition(":")[2]
     if options.min_confidence is not None:
         check_type("min_confidence", options.min_confidence, "a number from 0 to 1", Real)
     if k is not None:

@@ -11,11 +11,11 @@ def word_weights(text: str) -> dict[str, float]:
     return {stem: idf(stem) for stem in content_stems(text)}
 
 
-def shared_weight(weights: dict[str, float], text: str) -> float:
+def overlap(weights: dict[str, float], text: str) -> float:
     """The share of the weighted words that occur in the text, 0 to 1."""
-    whole = sum(weights.values())
-    stems = set(content_stems(text)) if whole else set()
-    return sum(weight for stem, weight in weights.items() if stem in stems) / whole if whole else 0.0
+    total = sum(weights.values())
+    stems = set(content_stems(text)) if total else set()
+    return sum(weight for stem, weight in weights.items() if stem in stems) / total if total else 0.0
 
 
 def nearest_sentence(text: str, claim: str) -> tuple[int, int] | None:
@@ -24,11 +24,11 @@ def nearest_sentence(text: str, claim: str) -> tuple[int, int] | None:
     Each shared stem counts once with its idf; ties go to the first sentence.
     """
     weights = word_weights(claim)
-    best, most = None, 0.0
+    best, best_weight = None, 0.0
     for start, end, stems in _sentence_stems(text):
-        shared = sum(sorted(weights[stem] for stem in stems & weights.keys()))  # sorted: float sums depend on order
-        if shared > most:
-            best, most = (start, end), shared
+        weight = sum(sorted(weights[stem] for stem in stems & weights.keys()))  # sorted: float sums depend on order
+        if weight > best_weight:
+            best, best_weight = (start, end), weight
     return best
 
 

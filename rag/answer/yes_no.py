@@ -8,7 +8,7 @@ _YES_NO = re.compile(r"(?:Yes|No)(?=[.,;:!]|\s[–—-]|$)")
 _ENDS = (". ", "! ", "? ")
 
 
-def asked_there(answer: Answer) -> str:
+def find_quoted_question(answer: Answer) -> str:
     """Return what an answer that begins with a quoted "Yes" or "No" is about; empty for other answers.
 
     That is the question before it in the passage, or the headings of the passage that it opens.

@@ -15,8 +15,8 @@ from autoais.base.io.schema import record as record_schema
 from autoais.base.models.pace import RequestTotals
 from autoais.judges import DEFAULT, JUDGES
 from autoais.metrics.scoring import CITATION_METRICS
-from rag.answer.specs import SystemSpec, distinct, safe
-from rag.answer.systems import is_own
+from rag.answer.specs import SystemSpec, number_duplicates, safe_name
+from rag.answer.systems import is_user_class
 from rag.base.config import DEFAULT_SYSTEM
 from rag.base.errors import FormatError, RagError, UserError
 from rag.bench.benchmark import Benchmark
@@ -146,7 +146,7 @@ class RunFolder:
             raise RagError(f"{self.path}: its judge is {judge!r}, whose code would run; name it as judge (--judge)")
         if given.get("systems") is None:
             for one in record["answers"].values():
-                if is_own(name := str(one.get("spec", "")).partition(",")[0]):
+                if is_user_class(name := str(one.get("spec", "")).partition(",")[0]):
                     raise RagError(
                         f"{self.path}: its system is {name!r}, whose code would run; name it as a system (--system)"
                     )
@@ -289,13 +289,15 @@ def _answers(settings: Mapping[str, Any], known: Mapping[str, Any] | None = None
     """
     specs = [SystemSpec.parse(one) for one in settings["systems"]]
     sources = [{"spec": str(one)} for one in specs] + [{"predictions": one} for one in settings["predictions"]]
-    names = [one.label for one in specs] + [safe(Path(one).stem).replace("@", "-") for one in settings["predictions"]]
+    names = [one.label for one in specs] + [
+        safe_name(Path(one).stem).replace("@", "-") for one in settings["predictions"]
+    ]
     known = dict(known or {})
     taken, found = [*_OURS, RUN, CACHE, "retrieval", "report", *known], {}
     for name, source in zip(names, sources, strict=True):
         label = next((one for one, its in known.items() if its.items() >= source.items()), None)
         if label is None:
-            (label,) = distinct([name], taken)
+            (label,) = number_duplicates([name], taken)
             taken.append(label)
         found[label] = known.pop(label, source)
     return found

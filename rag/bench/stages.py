@@ -19,8 +19,8 @@ from autoais.judges import open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache
 from autoais.judges.engine import EngineJudge
 from autoais.metrics.scoring import Measures, ScoreRun, with_notes
-from rag.answer.specs import SystemSpec, distinct, safe
-from rag.answer.system import in_order
+from rag.answer.specs import SystemSpec, number_duplicates, safe_name
+from rag.answer.system import map_in_order
 from rag.base.errors import RagError
 from rag.base.journal import Journal, pending
 from rag.base.progress import Progress
@@ -91,7 +91,9 @@ class Stages:
                     searched[key] = there[key]
                     continue
                 recipe, k = key
-                (name,) = distinct([safe(f"{Path(recipe).stem if recipe.endswith('.toml') else recipe}@{k}")], taken)
+                (name,) = number_duplicates(
+                    [safe_name(f"{Path(recipe).stem if recipe.endswith('.toml') else recipe}@{k}")], taken
+                )
                 taken.append(name)
                 searched[key] = f"retrieval/{name}.jsonl"
         # First those that add parts to an index, as a recipe may choose by the parts that are there.
@@ -198,7 +200,7 @@ class Stages:
             before = len(journal.done)
             left = ((asked, None if rows is None else rows.of(asked)) for asked in self._questions[before:])
             if self._engine is None:
-                answers = in_order(answering, left, pace)
+                answers = map_in_order(answering, left, pace)
             else:
                 answers = self._engine.map(self._elsewhere(opening, answering.name), left)
             for done, (answer, seconds) in enumerate(answers, before + 1):

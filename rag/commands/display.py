@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from rag.answer.yes_no import asked_there
+from rag.answer.yes_no import find_quoted_question
 from rag.base.terminal import clean, counted, megabytes, note, open_console
 from rag.base.types import Answer, Hit, Passage, Question
 
@@ -40,7 +40,7 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
         _show_reason(answer, console)
     else:
         wrap = not console.is_terminal
-        if about := asked_there(answer):
+        if about := find_quoted_question(answer):
             console.print(Text(clean(f'About "{about}":'), style="dim"), soft_wrap=wrap)
         if answer.headline:
             console.print(Text(clean(answer.headline), style="bold"), soft_wrap=wrap)
@@ -354,7 +354,7 @@ def converse(conversation: "Conversation", *, stream: bool = False) -> None:
 
 
 def _converse(conversation: "Conversation", question: str, *, stream: bool) -> None:
-    asked = conversation.standalone(question)
+    asked = conversation.make_standalone(question)
     if asked != question:
         note(f"searched for: {asked}")
     if stream:

@@ -180,7 +180,7 @@ def ask(
             note(_OF_HANDBOOK)
         converse(conversation, stream=stream)
         return
-    asked = conversation.standalone(question)
+    asked = conversation.make_standalone(question)
     if history is not None:
         note(f"searched for: {asked}")
     if to is not None:

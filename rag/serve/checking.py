@@ -140,7 +140,7 @@ def _with_nearest(
     supports = judgement.verdict.ais is True
     if sentence.citations and not supports:  # what it cites is shown already
         return check
-    citation = attributor.located(sentence.text, passage, judgement, answer.question.text).citation("nearest")
+    citation = attributor.find_span(sentence.text, passage, judgement, answer.question.text).citation("nearest")
     if sentence.citations:
         return replace(check, nearest=citation, nearest_supports=supports)
     closest = _check_sentence(sentence.text, (passage.evidence,), judgement)
@@ -192,7 +192,7 @@ def cite_sources(text: str, sources: Sequence[Passage], judge: Judge, question: 
     def cite_numbers(claim: str, numbers: Sequence[int]) -> list[Citation]:
         passages = [sources_by_number[number] for number in numbers if number in sources_by_number]
         verdicts = attributor.verdicts(claim, passages, question)
-        spans = [attributor.located(claim, *pair, question) for pair in zip(passages, verdicts, strict=True)]
+        spans = [attributor.find_span(claim, *pair, question) for pair in zip(passages, verdicts, strict=True)]
         return [span.citation("cited") for span in spans]
 
     sentences = []

@@ -15,8 +15,8 @@ from typing import Unpack
 
 from autoais.base.types import Attribution, Judge, Judgement
 from autoais.judges import open_judge
-from rag.answer.attribution.post_hoc import PostHoc, given_pair
-from rag.answer.generators.follow_up import standalone
+from rag.answer.attribution.post_hoc import PostHoc, uncited_answer_of_pair
+from rag.answer.generators.follow_up import make_standalone
 from rag.answer.specs import SystemSpec
 from rag.answer.system import RetrieveThenRead, System
 from rag.answer.systems import open_system
@@ -392,7 +392,7 @@ class Service:
             self._text("the question", question, self.limits.question, empty=True),
             self._text("the answer", answer, self.limits.text),
         )
-        plain_answer = given_pair(pair, 1)
+        plain_answer = uncited_answer_of_pair(pair, 1)
         self._check_many("sentences", plain_answer.sentences)
         return PostHoc(self.retriever(index, recipe), self.judge_model, self._k(k)).attribute(plain_answer)
 
@@ -591,7 +591,7 @@ class Service:
             )
             for turn in history
         ]
-        return standalone(self._text("the question", question, self.limits.question), turns)
+        return make_standalone(self._text("the question", question, self.limits.question), turns)
 
     def _text(self, name: str, text: str, max_length: int, *, empty: bool = False) -> str:
         """Return a text without lone surrogates, which no answer could be sent with."""

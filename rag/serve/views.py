@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rag.answer.export.sources import merged
-from rag.answer.yes_no import asked_there
+from rag.answer.yes_no import find_quoted_question
 from rag.base.types import Answer, Citation, Passage
 from rag.serve.checking import QUOTED_REASON, SentenceCheck, SentenceVerdict
 from rag.serve.passages import PassageContext
@@ -218,7 +218,7 @@ def view_answer(
         passage_count=len(answer.hits),
         tokens=(tokens["read"], tokens["written"]) if tokens else None,
         unresolved=sum(marker.is_citation for marker in answer.unresolved),
-        yes_no_question=asked_there(answer),
+        yes_no_question=find_quoted_question(answer),
     )
 
 

@@ -148,7 +148,7 @@ def measure_spans(judge: Judge, data: Path, index: Index) -> dict[str, Any]:
     for (claim, passage, gold), judgement in zip(cases, judgements, strict=True):
         if judgement.verdict.ais is not True:
             continue
-        span = attributor.located(claim, passage, judgement)
+        span = attributor.find_span(claim, passage, judgement)
         marks.add(passage.text, (span.start, span.end), gold)
         nearest.add(passage.text, nearest_sentence(passage.text, claim), gold)
     return {

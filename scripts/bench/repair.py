@@ -26,8 +26,8 @@ from autoais.judges.minilm import shipped
 from autoais.metrics.rates import Rate
 from autoais.metrics.short_answers import has_answer
 from rag.answer.answer_files import tokens_of
-from rag.answer.attribution.repair import Repaired
-from rag.answer.generators.cited import Cited
+from rag.answer.attribution.repair import RepairedGenerator
+from rag.answer.generators.cited import CitedGenerator
 from rag.answer.llms import Completion, Message
 from rag.answer.llms.prompts import Prompt
 from rag.base.types import Answer, Hit, Passage, Question
@@ -67,7 +67,7 @@ def parse_output(row: Mapping[str, Any]) -> Answer:
     passages = {passage["id"]: passage for passage in row["passages"]}
     hits = [Hit(passage_of(passages[key]), passages[key]["score"]) for key in row["trace"]["shown"]]
     question = Question(row["id"], row["question"], tuple(row.get("answers", ())), tuple(row.get("gold", ())))
-    return Cited(ReplayModel(row["trace"]["raw"]), Prompt.read("hagrid.v1"), max_tokens=1 << 18).generate(
+    return CitedGenerator(ReplayModel(row["trace"]["raw"]), Prompt.read("hagrid.v1"), max_tokens=1 << 18).generate(
         question, hits
     )
 
@@ -118,8 +118,8 @@ def main(
     record = bench if bench.exists() else answers.with_name(answers.name + ".run.json")
     answer_command = parse_object(record.read_bytes(), str(record))["command"]
     raw_answers = [parse_output(row) for row in rows if row["sentences"]]
-    repair = Repaired(Cited(ReplayModel(""), Prompt.read("hagrid.v1")), shipped())
-    repaired_answers = [repair.repaired(answer) for answer in raw_answers]
+    repair = RepairedGenerator(CitedGenerator(ReplayModel(""), Prompt.read("hagrid.v1")), shipped())
+    repaired_answers = [repair.repair(answer) for answer in raw_answers]
     if as_parsed is not None:
         raw_by_id = {answer.question.id: answer.to_cited() for answer in raw_answers}
         rows_of = ((raw_by_id.get(answer.id, answer), answer.extra["trace"]) for answer in read_answers(answers))

@@ -254,8 +254,8 @@ def _read_reply(case: Case) -> None:
     from rag.answer.attribution.revise import ModelRewriter, Reviser
     from rag.answer.attribution.titles import Titles
     from rag.answer.closed_book import ClosedBook
-    from rag.answer.generators.cited import Cited
-    from rag.answer.generators.follow_up import standalone
+    from rag.answer.generators.cited import CitedGenerator
+    from rag.answer.generators.follow_up import make_standalone
     from rag.answer.llm_retriever import ModelAsRetriever
     from rag.answer.llms.prompts import Prompt
     from rag.base.types import Question, Turn
@@ -265,7 +265,7 @@ def _read_reply(case: Case) -> None:
     reply, question, judge = case.text[:200_000], Question("1", seeds.QUESTION), LexicalJudge()
     piece = case.rng.choice((1, 3, 50)) if len(reply) < 9000 else 5000
     model = ScriptedModel(reply, context=case.rng.choice((700, 4096)), piece=piece)
-    generator = Cited(model, Prompt.read(case.rng.choice(("hagrid.v1", "hagrid-few-shot.v1"))))
+    generator = CitedGenerator(model, Prompt.read(case.rng.choice(("hagrid.v1", "hagrid-few-shot.v1"))))
     answer = generator.generate(question, _hits())
     *pieces, last = generator.stream(question, _hits())
     _check(last == answer and all(isinstance(piece, str) for piece in pieces), "stream and answer differ")
@@ -278,7 +278,9 @@ def _read_reply(case: Case) -> None:
     for answer in answers:
         _check_utf8(answer.text, str(answer), answer.short_answer, answer.reason)
         json.dumps(answer.to_cited().extra, allow_nan=False)
-    _check_utf8(standalone("When was it built?", [Turn(seeds.QUESTION, "In 1802."), Turn("Who?", reply[:3000])], model))
+    _check_utf8(
+        make_standalone("When was it built?", [Turn(seeds.QUESTION, "In 1802."), Turn("Who?", reply[:3000])], model)
+    )
 
 
 # --- questions -------------------------------------------------------------------------------------------------------
@@ -296,12 +298,12 @@ def _ask_question(case: Case) -> None:
     import rag
     from autoais.base.io.jsonl import dumps
     from rag.answer.conversation import Conversation
-    from rag.answer.generators.follow_up import standalone
+    from rag.answer.generators.follow_up import make_standalone
     from rag.base.types import Turn
 
     text = case.text[:100_000]
-    standalone(text, [Turn(seeds.QUESTION, seeds.MILL), Turn(text[:500], "Nora Finch.")])
-    standalone("When was she born, and in 1990?", [Turn(text[:2000], text[:2000])])
+    make_standalone(text, [Turn(seeds.QUESTION, seeds.MILL), Turn(text[:500], "Nora Finch.")])
+    make_standalone("When was she born, and in 1990?", [Turn(text[:2000], text[:2000])])
     with suppress(rag.QuestionError):
         for hit in rag.search(text, _index(), k=4):
             _check(hit.score > 0, "a score is not positive")

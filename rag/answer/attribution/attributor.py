@@ -8,7 +8,7 @@ from decimal import Decimal
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.types import Attribution, Judge, Judgement, Span
 from autoais.metrics.short_answers import has_answer
-from rag.answer.word_overlap import shared_weight, word_weights
+from rag.answer.word_overlap import overlap, word_weights
 from rag.base.types import Citation, Passage
 
 # Chosen on every eighth question of nq_pool_dev (open-nq-pool/post-hoc-constants.json): more pairs gain little.
@@ -55,32 +55,32 @@ class Attributor:
     def verdicts(self, claim: str, passages: Sequence[Passage], question: str = "") -> list[Judgement]:
         """Judge the claim against each whole passage."""
         evidence = [passage.evidence for passage in passages]
-        return self.judge.judge([Attribution(as_written(claim, text), (text,), question) for text in evidence])
+        return self.judge.judge([Attribution(match_amounts(claim, text), (text,), question) for text in evidence])
 
     def together(self, claim: str, passages: Sequence[Passage], question: str = "") -> Judgement:
         """Judge the claim against all passages together."""
         evidence = tuple(passage.evidence for passage in passages)
-        return self.judge.support(as_written(claim, " ".join(evidence)), evidence, question)
+        return self.judge.support(match_amounts(claim, " ".join(evidence)), evidence, question)
 
     def nearest(self, claim: str, passages: Sequence[Passage]) -> list[Passage]:
         """The candidates for the judge: the passages that share most of the claim's words, ties in the given order."""
-        known = {passage.id: passage for passage in passages if passage.text.strip()}
+        by_id = {passage.id: passage for passage in passages if passage.text.strip()}
         weights = word_weights(claim)
-        shares = {key: shared_weight(weights, passage.contents) for key, passage in known.items()}
-        return [known[key] for key in sorted(known, key=lambda key: -shares[key])[: self._candidates]]
+        shares = {key: overlap(weights, passage.contents) for key, passage in by_id.items()}
+        return [by_id[key] for key in sorted(by_id, key=lambda key: -shares[key])[: self._candidates]]
 
     def support(self, claim: str, passages: Sequence[Passage], question: str = "") -> SupportingSpan | None:
         """The passage that most probably supports the claim, ties in the given order; None if no passage does."""
-        near = self.nearest(claim, passages)
-        judged = self.verdicts(claim, near, question)
-        yes = [pair for pair in zip(near, judged, strict=True) if pair[1].verdict.ais is True]
+        candidates = self.nearest(claim, passages)
+        judgements = self.verdicts(claim, candidates, question)
+        yes = [pair for pair in zip(candidates, judgements, strict=True) if pair[1].verdict.ais is True]
         if not yes:
             return None
-        place = {passage.id: number for number, passage in enumerate(passages)}
-        passage, judgement = min(yes, key=lambda pair: (-_probability(pair[1]), place[pair[0].id]))
-        return self.located(claim, passage, judgement, question)
+        positions = {passage.id: number for number, passage in enumerate(passages)}
+        passage, judgement = min(yes, key=lambda pair: (-_probability(pair[1]), positions[pair[0].id]))
+        return self.find_span(claim, passage, judgement, question)
 
-    def located(self, claim: str, passage: Passage, judgement: Judgement, question: str = "") -> SupportingSpan:
+    def find_span(self, claim: str, passage: Passage, judgement: Judgement, question: str = "") -> SupportingSpan:
         """The supporting span of a passage, given the judgement of the whole passage.
 
         This is the shortest span of one to three sentences that the judge still accepts, or else the sentence with the
@@ -93,18 +93,25 @@ class Attributor:
         spans = sentence_spans(passage.text)
         if len(spans) < 2:
             return spans[0] if spans else (0, len(passage.text))
-        claimed, asked = word_weights(claim), word_weights(question)
+        claim_weights, question_weights = word_weights(claim), word_weights(question)
         texts = [passage.text[start:end] for start, end in spans]
         verbatim = [has_answer(text, [claim]) for text in texts]
 
-        def promise(at: int) -> tuple[bool, bool, float, float]:
-            read = _was_read(spans[at], passage, judgement.evidence)
-            return verbatim[at], read, shared_weight(claimed, texts[at]), shared_weight(asked, texts[at])
+        def promise(number: int) -> tuple[bool, bool, float, float]:
+            was_read = _was_read(spans[number], passage, judgement.evidence)
+            return (
+                verbatim[number],
+                was_read,
+                overlap(claim_weights, texts[number]),
+                overlap(question_weights, texts[number]),
+            )
 
         order = sorted(range(len(spans)), key=promise, reverse=True)[:_SENTENCES]  # stable: ties stay in order
-        alone = zip(order, self._judged(claim, passage, [spans[at] for at in order], question), strict=True)
-        best, found = min(alone, key=lambda one: _preference(one[1], verbatim[one[0]]))
-        if found.verdict.ais is True:
+        single_judgements = zip(
+            order, self._judge_spans(claim, passage, [spans[number] for number in order], question), strict=True
+        )
+        best, judgement_of_best = min(single_judgements, key=lambda pair: _preference(pair[1], verbatim[pair[0]]))
+        if judgement_of_best.verdict.ais is True:
             return spans[best]
         last = len(spans) - 1
         pairs = [(low, low + 1) for low in (best - 1, best) if 0 <= low < last]
@@ -112,42 +119,44 @@ class Attributor:
         wider = [(spans[low][0], spans[high][1]) for low, high in dict.fromkeys(wider)]
         enough = [
             span
-            for span, verdict in zip(wider, self._judged(claim, passage, wider, question), strict=True)
+            for span, verdict in zip(wider, self._judge_spans(claim, passage, wider, question), strict=True)
             if verdict.verdict.ais is True
         ]
         return min(enough, key=lambda span: span[1] - span[0], default=spans[best])
 
-    def _judged(self, claim: str, passage: Passage, spans: Sequence[tuple[int, int]], question: str) -> list[Judgement]:
+    def _judge_spans(
+        self, claim: str, passage: Passage, spans: Sequence[tuple[int, int]], question: str
+    ) -> list[Judgement]:
         texts = [replace(passage, text=passage.text[start:end]).evidence for start, end in spans]
-        return self.judge.judge([Attribution(as_written(claim, text), (text,), question) for text in texts])
+        return self.judge.judge([Attribution(match_amounts(claim, text), (text,), question) for text in texts])
 
 
-def as_written(claim: str, text: str) -> str:
+def match_amounts(claim: str, text: str) -> str:
     """The claim with its amounts as the text writes them, which a judge compares by their signs: 39800 for $39,800.
 
     Numbers below 100 are changed only with decimals or the sign of a currency: others are too often equal by chance.
     """
-    written: dict[Decimal, str] = {}
-    for one in _AMOUNT.finditer(text):
-        written.setdefault(_value(one), one[0])
+    amounts: dict[Decimal, str] = {}
+    for match in _AMOUNT.finditer(text):
+        amounts.setdefault(_value(match), match[0])
 
-    def same(one: re.Match[str]) -> str:
-        by_chance = _value(one) < _LARGE and one[0].isdigit()
-        found = one[0] if by_chance or one[0] in text else written.get(_value(one), one[0])
-        other_currency = found[0] != one[0][0] and not (found[0].isdigit() or one[0][0].isdigit())
-        return one[0] if other_currency else found
+    def replacement(match: re.Match[str]) -> str:
+        by_chance = _value(match) < _LARGE and match[0].isdigit()
+        amount = match[0] if by_chance or match[0] in text else amounts.get(_value(match), match[0])
+        other_currency = amount[0] != match[0][0] and not (amount[0].isdigit() or match[0][0].isdigit())
+        return match[0] if other_currency else amount
 
-    return _AMOUNT.sub(same, claim)
+    return _AMOUNT.sub(replacement, claim)
 
 
 def _value(amount: re.Match[str]) -> Decimal:
     return Decimal(amount[1].replace(",", ""))
 
 
-def _was_read(span: tuple[int, int], passage: Passage, read: Sequence[Span]) -> bool:
+def _was_read(span: tuple[int, int], passage: Passage, read_spans: Sequence[Span]) -> bool:
     """Whether the judge read any part of the span; a judge that reports no spans has read everything."""
     before = len(passage.evidence) - len(passage.text)
-    return not read or any(one.start - before < span[1] and span[0] < one.end - before for one in read)
+    return not read_spans or any(part.start - before < span[1] and span[0] < part.end - before for part in read_spans)
 
 
 def _probability(judgement: Judgement) -> float:

@@ -45,29 +45,31 @@ class PostHoc:
         """
         question = answer.question.text
         claims = [sentence.text for sentence in answer.sentences]
-        wanted = [applicable(claim, answer.short_answer) for claim in claims]
-        statements = [claim for claim, claims_something in zip(claims, wanted, strict=True) if claims_something]
-        found = self._found(question, [*statements, *filter(None, [answer.short_answer])] if statements else [])
-        pool = [hit.passage for hit in found]
+        is_claim = [applicable(claim, answer.short_answer) for claim in claims]
+        statements = [claim for claim, flag in zip(claims, is_claim, strict=True) if flag]
+        hits = self._search_statements(
+            question, [*statements, *filter(None, [answer.short_answer])] if statements else []
+        )
+        pool = [hit.passage for hit in hits]
         sentences = []
-        for sentence, claim, claims_something in zip(answer.sentences, claims, wanted, strict=True):
-            support = self.attributor.support(claim, pool, question) if claims_something else None
+        for sentence, claim, claims_fact in zip(answer.sentences, claims, is_claim, strict=True):
+            support = self.attributor.support(claim, pool, question) if claims_fact else None
             citations = (support.citation("attached"),) if support else ()
             sentences.append(replace(sentence, citations=citations))
-        cited = {one.passage for sentence in sentences for one in sentence.citations}
-        shown = [hit for rank, hit in enumerate(found) if rank < self._k or hit.passage.id in cited]
-        uncited = [number for number, one in enumerate(sentences) if wanted[number] and not one.citations]
+        cited_ids = {citation.passage for sentence in sentences for citation in sentence.citations}
+        answer_hits = [hit for rank, hit in enumerate(hits) if rank < self._k or hit.passage.id in cited_ids]
+        uncited = [number for number, sentence in enumerate(sentences) if is_claim[number] and not sentence.citations]
         counts = {
-            "attached": sum(bool(one.citations) for one in sentences),
+            "attached": sum(bool(sentence.citations) for sentence in sentences),
             "uncited": len(uncited),
-            "not_applicable": wanted.count(False),
+            "not_applicable": is_claim.count(False),
             "uncited_sentences": uncited,
         }
         trace = {**answer.trace, "attribution": counts}
         system = f"{answer.system}>{self.name}"
-        return replace(answer, sentences=tuple(sentences), hits=tuple(shown), system=system, trace=trace)
+        return replace(answer, sentences=tuple(sentences), hits=tuple(answer_hits), system=system, trace=trace)
 
-    def _found(self, question: str, statements: Sequence[str]) -> list[Hit]:
+    def _search_statements(self, question: str, statements: Sequence[str]) -> list[Hit]:
         """The hits of all queries, fused by reciprocal rank; a query that cannot be searched is skipped."""
         lists = []
         for query in dict.fromkeys(f"{question} {text}".strip() for text in statements):
@@ -100,7 +102,7 @@ class AnswerThenAttribute(System):
 # --- answers of other systems ----------------------------------------------------------------------------------
 
 
-def read_given(path: Path, name: str | None = None) -> Iterator[Answer]:
+def read_uncited_answers(path: Path, name: str | None = None) -> Iterator[Answer]:
     """Read the answers of a file in any answer format (`autoais.formats`), without their citations.
 
     A row of `answers.jsonl` may have `answer` without `sentences`: it is split into sentences, and its markers are
@@ -109,17 +111,17 @@ def read_given(path: Path, name: str | None = None) -> Iterator[Answer]:
     """
     name = name or formats.detect(path)
     answers = _read_own(path) if name == formats.ANSWERS.name else formats.read(path, name)
-    return map(_given, answers)
+    return map(_remove_citations, answers)
 
 
-def given_pair(pair: Sequence[str], number: int) -> Answer:
+def uncited_answer_of_pair(pair: Sequence[str], number: int) -> Answer:
     """An answer from a (question, answer) pair; markers are removed. Raises `UsageError` unless both are strings."""
     if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
         raise UsageError(f"answer {number}: should be a pair of strings (question, answer), found {pair!r:.80}")
-    return given({"id": f"q{number}", "question": pair[0], "answer": pair[1]}, number)
+    return uncited_answer({"id": f"q{number}", "question": pair[0], "answer": pair[1]}, number)
 
 
-def given(answer: object, number: int = 1) -> Answer:
+def uncited_answer(answer: object, number: int = 1) -> Answer:
     """Convert an answer of another system (`autoais.base.answers.as_cited`) to an `Answer` without hits and citations.
 
     A row of `answers.jsonl` may have `answer` without `sentences`: it is split. `number` identifies it in errors.
@@ -127,54 +129,56 @@ def given(answer: object, number: int = 1) -> Answer:
     if isinstance(answer, Mapping):
         for fault in faults(dict(answer), own.SCHEMA):
             raise FormatError(f"answer {number}: {fault}")
-        answer = _with_sentences(answer)
-    return _given(as_cited(answer, number))
+        answer = _split_sentences(answer)
+    return _remove_citations(as_cited(answer, number))
 
 
-def _given(answer: CitedAnswer) -> Answer:
+def _remove_citations(answer: CitedAnswer) -> Answer:
     question = Question(answer.id, answer.question, answer.answers, answer.gold, answer.nuggets)
     texts = [text for sentence in answer.sentences if (text := sentence.text.strip())]
     short = (answer.short_answer or "").strip()
-    text, spans = _placed(answer.plain, texts or [short] * bool(short))
+    text, spans = _find_sentences(answer.plain, texts or [short] * bool(short))
     sentences = tuple(CitedSentence(text[start:end], (), start, end) for start, end in spans)
-    named = answer.extra.get("system")
-    system = named if isinstance(named, str) and named else "given"
+    system_name = answer.extra.get("system")
+    system = system_name if isinstance(system_name, str) and system_name else "given"
     reason = None if sentences else "nothing was said"
-    abstained = not sentences
-    return Answer(question, text, sentences, (), system, short_answer=short or None, abstained=abstained, reason=reason)
+    is_abstention = not sentences
+    return Answer(
+        question, text, sentences, (), system, short_answer=short or None, abstained=is_abstention, reason=reason
+    )
 
 
-def _placed(text: str, sentences: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+def _find_sentences(text: str, sentences: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
     """The text and the spans of its sentences; if one does not occur in it, the text is the joined sentences."""
-    spans, at = [], 0
+    spans, position = [], 0
     for sentence in sentences:
-        start = text.find(sentence, at)
+        start = text.find(sentence, position)
         if start < 0:
-            return _placed(" ".join(sentences), sentences)
-        at = start + len(sentence)
-        spans.append((start, at))
+            return _find_sentences(" ".join(sentences), sentences)
+        position = start + len(sentence)
+        spans.append((start, position))
     return text if spans else "", spans
 
 
 def _read_own(path: Path) -> Iterator[CitedAnswer]:
-    seen: set[str] = set()
-    for where, row in records(path):
+    ids: set[str] = set()
+    for location, row in records(path):
         if isinstance(row, FormatError):
             raise row
         for fault in faults(row, own.SCHEMA):
-            raise FormatError(f"{where}: {fault}")
-        answer = own.from_row(_with_sentences(row), where)
-        if answer.id in seen:
-            raise FormatError(f"{where}: id {answer.id!r} occurs twice")
-        seen.add(answer.id)
+            raise FormatError(f"{location}: {fault}")
+        answer = own.from_row(_split_sentences(row), location)
+        if answer.id in ids:
+            raise FormatError(f"{location}: id {answer.id!r} occurs twice")
+        ids.add(answer.id)
         yield answer
 
 
-def _with_sentences(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _split_sentences(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The row, with `sentences` split from its `answer` if it has only that."""
     text = row.get("answer")
     if not isinstance(text, str) or not text or row.get("sentences") or row.get("abstained"):
         return row
     parsed = parse(text, len(row.get("passages", [])))
-    sentences = [{"text": parsed.text[one.start : one.end]} for one in parsed.sentences]
+    sentences = [{"text": parsed.text[sentence.start : sentence.end]} for sentence in parsed.sentences]
     return {**row, "answer": parsed.text, "sentences": sentences}

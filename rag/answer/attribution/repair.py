@@ -11,11 +11,11 @@ from rag.answer.attribution.attributor import Attributor
 from rag.answer.generator import Generator, Growing, Streaming, changed_partials
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
-_Judged = dict[CitedSentence, tuple[CitedSentence, Counter[str]]]
+_RepairMemo = dict[CitedSentence, tuple[CitedSentence, Counter[str]]]
 """Sentences, as they were repaired, and what was done."""
 
 
-class Repaired:
+class RepairedGenerator:
     """Checks each citation of another generator's answers, in this order.
 
     A citation is kept (`cited`) if the judge finds that it supports its sentence, alone or together with the sentence's
@@ -35,7 +35,7 @@ class Repaired:
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """The generator's answer with its citations repaired; an abstention is unchanged."""
         answer = self.generator.generate(question, hits)
-        return self.repaired(answer) if answer.sentences else replace(answer, system=self.name)
+        return self.repair(answer) if answer.sentences else replace(answer, system=self.name)
 
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
         """Yield the generator's text as it is written, or whole if it cannot stream; then the repaired answer."""
@@ -45,7 +45,7 @@ class Repaired:
             return
         for piece in self.generator.stream(question, hits):
             if isinstance(piece, Answer):
-                yield self.repaired(piece) if piece.sentences else replace(piece, system=self.name)
+                yield self.repair(piece) if piece.sentences else replace(piece, system=self.name)
             else:
                 yield piece
 
@@ -57,80 +57,82 @@ class Repaired:
         if not isinstance(self.generator, Growing):
             yield self.generate(question, hits)
             return
-        judged: _Judged = {}
+        memo: _RepairMemo = {}
 
-        def repaired(answer: Answer) -> Answer:
-            return self.repaired(answer, judged) if answer.sentences else replace(answer, system=self.name)
+        def repair_partial(answer: Answer) -> Answer:
+            return self.repair(answer, memo) if answer.sentences else replace(answer, system=self.name)
 
-        yield from changed_partials(self.generator.partials(question, hits), repaired)
+        yield from changed_partials(self.generator.partials(question, hits), repair_partial)
 
-    def repaired(self, answer: Answer, judged: _Judged | None = None) -> Answer:
+    def repair(self, answer: Answer, memo: _RepairMemo | None = None) -> Answer:
         """The answer with its citations kept, moved, attached or removed.
 
-        `judged` holds sentences that were repaired before, and gets the others.
+        `memo` holds sentences that were repaired before, and gets the others.
         """
-        judged = {} if judged is None else judged
+        memo = {} if memo is None else memo
         passages = {hit.passage.id: hit.passage for hit in answer.hits}
-        done: Counter[str] = Counter(cited=0, undecided=0, moved=0, attached=0, removed=0)
+        totals: Counter[str] = Counter(cited=0, undecided=0, moved=0, attached=0, removed=0)
         sentences = []
         for sentence in answer.sentences:
-            if sentence not in judged:
+            if sentence not in memo:
                 counts: Counter[str] = Counter()
-                judged[sentence] = self._sentence(answer, sentence, passages, counts), counts
-            repaired, counts = judged[sentence]
-            sentences.append(repaired)
-            done.update(counts)
+                memo[sentence] = self._sentence(answer, sentence, passages, counts), counts
+            repaired_sentence, counts = memo[sentence]
+            sentences.append(repaired_sentence)
+            totals.update(counts)
         uncited = [number for number, sentence in enumerate(sentences) if not sentence.citations]
-        trace = {**answer.trace, "repair": {**done, "uncited": uncited}}
+        trace = {**answer.trace, "repair": {**totals, "uncited": uncited}}
         return replace(answer, sentences=tuple(sentences), system=self.name, trace=trace)
 
     def _sentence(
-        self, answer: Answer, sentence: CitedSentence, passages: dict[str, Passage], done: Counter[str]
+        self, answer: Answer, sentence: CitedSentence, passages: dict[str, Passage], counts: Counter[str]
     ) -> CitedSentence:
         claim, question = sentence.text, answer.question.text
-        if any(one.origin == "copied" for one in sentence.citations):
+        if any(citation.origin == "copied" for citation in sentence.citations):
             return sentence
         if not sentence.citations and not applicable(claim, answer.short_answer):
             return sentence
-        kept = self._kept(claim, question, sentence.citations, passages, done)
-        if kept:
-            done["removed"] += len(sentence.citations) - len(kept)
-            return replace(sentence, citations=kept)
-        cited = {one.passage for one in sentence.citations}
-        others = [passage for key, passage in passages.items() if key not in cited]
-        support = self._attributor.support(claim, others, question)
+        supporting = self._supporting_citations(claim, question, sentence.citations, passages, counts)
+        if supporting:
+            counts["removed"] += len(sentence.citations) - len(supporting)
+            return replace(sentence, citations=supporting)
+        cited_ids = {citation.passage for citation in sentence.citations}
+        candidates = [passage for key, passage in passages.items() if key not in cited_ids]
+        support = self._attributor.support(claim, candidates, question)
         if support is None:
-            done["removed"] += len(sentence.citations)
+            counts["removed"] += len(sentence.citations)
             return replace(sentence, citations=())
         origin = "moved" if sentence.citations else "attached"
-        done[origin] += 1
-        done["removed"] += max(0, len(sentence.citations) - 1)
+        counts[origin] += 1
+        counts["removed"] += max(0, len(sentence.citations) - 1)
         return replace(sentence, citations=(support.citation(origin),))
 
-    def _kept(
+    def _supporting_citations(
         self,
         claim: str,
         question: str,
         citations: Sequence[Citation],
         passages: dict[str, Passage],
-        done: Counter[str],
+        counts: Counter[str],
     ) -> tuple[Citation, ...]:
         """The citations to keep, narrowed to the supporting spans."""
-        cited = [passages[key] for key in dict.fromkeys(one.passage for one in citations)]
-        judged = dict(zip((p.id for p in cited), self._attributor.verdicts(claim, cited, question), strict=True))
-        if len(cited) > 1 and not any(judgement.verdict.ais for judgement in judged.values()):
-            together = self._attributor.together(claim, cited, question)
-            if together.verdict.ais is True:
-                done["cited"] += len(citations)
+        cited_passages = [passages[key] for key in dict.fromkeys(citation.passage for citation in citations)]
+        judgements = dict(
+            zip((p.id for p in cited_passages), self._attributor.verdicts(claim, cited_passages, question), strict=True)
+        )
+        if len(cited_passages) > 1 and not any(judgement.verdict.ais for judgement in judgements.values()):
+            joint_judgement = self._attributor.together(claim, cited_passages, question)
+            if joint_judgement.verdict.ais is True:
+                counts["cited"] += len(citations)
                 return tuple(citations)
-        kept = []
+        supporting = []
         for citation in citations:
-            judgement, passage = judged[citation.passage], passages[citation.passage]
+            judgement, passage = judgements[citation.passage], passages[citation.passage]
             if judgement.verdict.ais is False:
                 continue
-            done["undecided" if judgement.verdict.ais is None else "cited"] += 1
-            whole = citation.span == (0, len(passage.text)) and len(sentence_spans(passage.text)) > 1
-            if whole and judgement.verdict.ais is True:
-                citation = self._attributor.located(claim, passage, judgement, question).citation("cited")
-            kept.append(citation)
-        return tuple(kept)
+            counts["undecided" if judgement.verdict.ais is None else "cited"] += 1
+            cites_whole_passage = citation.span == (0, len(passage.text)) and len(sentence_spans(passage.text)) > 1
+            if cites_whole_passage and judgement.verdict.ais is True:
+                citation = self._attributor.find_span(claim, passage, judgement, question).citation("cited")
+            supporting.append(citation)
+        return tuple(supporting)

@@ -17,12 +17,12 @@ from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Questi
 
 DROP = "drop"
 _PROMPT = "revise.v1"
-_PRESERVED = 0.5  # RARR rejects edits that change more than half of a text
-_LONGEST = 300  # words of a sentence that is rewritten
-_PASSAGE = 4000  # characters of the passage in the prompt
+_MIN_PRESERVED = 0.5  # RARR rejects edits that change more than half of a text
+_MAX_WORDS = 300  # words of a sentence that is rewritten
+_MAX_PASSAGE_LENGTH = 4000  # characters of the passage in the prompt
 
 
-_Corrected = tuple[str | None, tuple[Citation, ...], str]
+_Correction = tuple[str | None, tuple[Citation, ...], str]
 """The new sentence (None: dropped), its citations, and the reason."""
 
 
@@ -48,15 +48,15 @@ class ModelRewriter:
 
     def rewrite(self, question: str, sentence: str, passage: Passage) -> str | None:
         """The sentence as rewritten by the model, or None."""
-        texts = (question, passage.evidence[:_PASSAGE], sentence)
+        texts = (question, passage.evidence[:_MAX_PASSAGE_LENGTH], sentence)
         values = dict(zip(("question", "passage", "sentence"), map(plain, texts), strict=True))
         try:
             reply = ask(self._model, self._prompt, 40 + 2 * len(sentence.split()), **values).text
         except ModelError:
             return None
-        rewritten = fields(reply, ("sentence",)).get("sentence", "")
-        rewritten = parse(rewritten, 0).text  # removes markers: the prompt numbers no passages
-        return None if not rewritten or rewritten.strip("\"'. ").upper() == "NONE" else rewritten
+        sentence_after = fields(reply, ("sentence",)).get("sentence", "")
+        sentence_after = parse(sentence_after, 0).text  # removes markers: the prompt numbers no passages
+        return None if not sentence_after or sentence_after.strip("\"'. ").upper() == "NONE" else sentence_after
 
 
 class Reviser:
@@ -72,31 +72,31 @@ class Reviser:
         self._attributor, self._rewriter = attributor, rewriter
         self.name = f"revise.v1({DROP if rewriter is None else rewriter.name})"
 
-    def revise(self, answer: Answer, known: dict[str, _Corrected] | None = None) -> Answer:
+    def revise(self, answer: Answer, memo: dict[str, _Correction] | None = None) -> Answer:
         """The answer with unsupported sentences rewritten or dropped; an abstention if no cited sentence remains.
 
-        `known` holds sentences that were corrected before, and gets the others. `trace["revised"]` lists the changes:
+        `memo` holds sentences that were corrected before, and gets the others. `trace["revised"]` lists the changes:
         `before`, `after` (None: dropped) and `why`. The short answer is dropped if the text no longer contains it.
         """
-        known = {} if known is None else known
-        kept: list[tuple[int, str, tuple[Citation, ...]]] = []
+        memo = {} if memo is None else memo
+        remaining: list[tuple[int, str, tuple[Citation, ...]]] = []
         changes: list[dict[str, Any]] = []
         for number, sentence in enumerate(answer.sentences):
             before = sentence.text
             if sentence.citations or not applicable(before, answer.short_answer):
-                kept.append((number, before, sentence.citations))
+                remaining.append((number, before, sentence.citations))
                 continue
-            if before not in known:
-                known[before] = self._corrected(answer, before)
-            after, citations, why = known[before]
-            changes.append({"before": before, "after": after, "why": why})
+            if before not in memo:
+                memo[before] = self._correct(answer, before)
+            after, citations, explanation = memo[before]
+            changes.append({"before": before, "after": after, "why": explanation})
             if after is not None:
-                kept.append((number, after, citations))
+                remaining.append((number, after, citations))
         trace = {**answer.trace, "revised": changes}
         system = f"{answer.system}>{self.name}"
         if not changes:
             return replace(answer, system=system, trace=trace)
-        if not any(citations for _, _, citations in kept):
+        if not any(citations for _, _, citations in remaining):
             reason = "no sentence of the answer is supported by a retrieved passage"
             return replace(
                 answer,
@@ -108,29 +108,29 @@ class Reviser:
                 system=system,
                 trace=trace,
             )
-        text, sentences = _joined(answer, kept)
+        text, sentences = _join_sentences(answer, remaining)
         short = answer.short_answer
         if short is not None and _holds(answer.text, short) and not _holds(text, short):
             short = None
         return replace(answer, text=text, sentences=sentences, short_answer=short, system=system, trace=trace)
 
-    def _corrected(self, answer: Answer, before: str) -> _Corrected:
+    def _correct(self, answer: Answer, before: str) -> _Correction:
         unsupported = "no passage shown supports it"
-        near = self._attributor.nearest(before, [hit.passage for hit in answer.hits])[:1]
-        if self._rewriter is None or not near or len(before.split()) > _LONGEST:
+        nearest = self._attributor.nearest(before, [hit.passage for hit in answer.hits])[:1]
+        if self._rewriter is None or not nearest or len(before.split()) > _MAX_WORDS:
             return None, (), unsupported
-        after = self._rewriter.rewrite(answer.question.text, before, near[0])
+        after = self._rewriter.rewrite(answer.question.text, before, nearest[0])
         if after is None:
             return None, (), f"{unsupported}, and the rewriter returned nothing"
-        if len(sentence_spans(after)) != 1 or preserved(before, after) < _PRESERVED:
+        if len(sentence_spans(after)) != 1 or share_preserved(before, after) < _MIN_PRESERVED:
             return None, (), f"{unsupported}, and the rewriter changed too much of it"
-        support = self._attributor.support(after, near, answer.question.text)
+        support = self._attributor.support(after, nearest, answer.question.text)
         if support is None:
             return None, (), f"{unsupported}, nor the rewritten sentence"
-        return after, (support.citation("attached"),), f"{unsupported}; {near[0].id} supports the new sentence"
+        return after, (support.citation("attached"),), f"{unsupported}; {nearest[0].id} supports the new sentence"
 
 
-class Revised:
+class RevisedGenerator:
     """Revises the answers of another generator. It does not stream, as words may be dropped; it shows sentences."""
 
     def __init__(self, generator: Generator, reviser: Reviser) -> None:
@@ -139,7 +139,7 @@ class Revised:
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """The generator's answer, revised; an abstention is unchanged."""
-        return self._revised(self.generator.generate(question, hits), {})
+        return self._revise(self.generator.generate(question, hits), {})
 
     def partials(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
         """Yield the generator's answer so far, revised, or only the answer if the generator cannot; then the answer.
@@ -149,12 +149,12 @@ class Revised:
         if not isinstance(self.generator, Growing):
             yield self.generate(question, hits)
             return
-        known: dict[str, _Corrected] = {}
+        memo: dict[str, _Correction] = {}
         partials = self.generator.partials(question, hits)
-        yield from changed_partials(partials, lambda answer: self._revised(answer, known))
+        yield from changed_partials(partials, lambda answer: self._revise(answer, memo))
 
-    def _revised(self, answer: Answer, known: dict[str, _Corrected]) -> Answer:
-        return self.reviser.revise(answer, known) if answer.sentences else replace(answer, system=self.name)
+    def _revise(self, answer: Answer, memo: dict[str, _Correction]) -> Answer:
+        return self.reviser.revise(answer, memo) if answer.sentences else replace(answer, system=self.name)
 
 
 def open_reviser(name: str, attributor: Attributor) -> Reviser:
@@ -164,16 +164,16 @@ def open_reviser(name: str, attributor: Attributor) -> Reviser:
     return Reviser(attributor, ModelRewriter(open_model(name)))
 
 
-def preserved(before: str, after: str) -> float:
+def share_preserved(before: str, after: str) -> float:
     """How much of a sentence an edit preserves, 0 to 1: RARR's Pres_Lev, 1 - distance / length, computed on words."""
     a, b = words(before), words(after)
     if not a:
         return float(not b)
     row = list(range(len(b) + 1))
     for i, word in enumerate(a, 1):
-        above, row[0] = row[0], i
+        diagonal, row[0] = row[0], i
         for j, other in enumerate(b, 1):
-            above, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, above + (word != other))
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (word != other))
     return max(0.0, 1 - row[-1] / len(a))
 
 
@@ -181,13 +181,13 @@ def _holds(text: str, short: str) -> bool:
     return " ".join(words(short)) in " ".join(words(text))
 
 
-def _joined(
-    answer: Answer, kept: Sequence[tuple[int, str, tuple[Citation, ...]]]
+def _join_sentences(
+    answer: Answer, remaining: Sequence[tuple[int, str, tuple[Citation, ...]]]
 ) -> tuple[str, tuple[CitedSentence, ...]]:
     """The text of the kept sentences, with the separators between them (line ends, list markers)."""
     text = ""
     sentences: list[CitedSentence] = []
-    for number, words_of, citations in kept:
+    for number, words_of, citations in remaining:
         gap = answer.text[answer.sentences[number - 1].end if number else 0 : answer.sentences[number].start]
         text += gap if sentences else gap.lstrip()
         sentences.append(CitedSentence(words_of, citations, len(text), len(text) + len(words_of)))

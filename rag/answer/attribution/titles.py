@@ -11,8 +11,10 @@ from rag.index.index import Index
 from rag.index.recipes import Recipe
 
 _DEPTH = 200  # hits whose titles are compared, and among which the passages of a page are found
-_ALIKE = 0.85  # minimum similarity of a title and a name
-_ASIDE = 0.9  # similarity of titles that differ only in brackets, such as "Deadpool (film)" and "Deadpool"
+_MIN_SIMILARITY = 0.85  # minimum similarity of a title and a name
+_BRACKETS_SIMILARITY = (
+    0.9  # similarity of titles that differ only in brackets, such as "Deadpool (film)" and "Deadpool"
+)
 _BRACKETS = re.compile(r"\s*\([^()]*\)\s*\Z")
 _NUMBER = re.compile(r"\d+")
 _URL = re.compile(r"\A<?https?://[^/\s]+/(?:wiki/)?", re.IGNORECASE)
@@ -41,15 +43,15 @@ class Titles:
         title = self.title(name)
         if title is None:
             return []
-        wanted = " ".join(f"{title} {section.replace('#', ' ')} {query}".split())
+        page_query = " ".join(f"{title} {section.replace('#', ' ')} {query}".split())
         # The passages of a page may rank low if its title has few words, which many pages share.
-        for search, text in ((self._by_both, wanted), (self._by_title, title)):
+        for search, text in ((self._by_both, page_query), (self._by_title, title)):
             try:
                 hits = search.search([text], _DEPTH)[0]
             except QuestionError:
                 continue
-            if found := [hit for hit in hits if hit.passage.title == title]:
-                return found[:k]
+            if page_hits := [hit for hit in hits if hit.passage.title == title]:
+                return page_hits[:k]
         return []
 
     def title(self, name: str) -> str | None:
@@ -60,9 +62,9 @@ class Titles:
             return None
         titles = dict.fromkeys(hit.passage.title for hit in hits if hit.passage.title)
         likeness, best = max(
-            ((title_similarity(name, title), title) for title in titles), key=lambda one: one[0], default=(0, "")
+            ((title_similarity(name, title), title) for title in titles), key=lambda pair: pair[0], default=(0, "")
         )
-        return best if likeness >= _ALIKE else None
+        return best if likeness >= _MIN_SIMILARITY else None
 
 
 def title_similarity(name: str, title: str) -> float:
@@ -74,7 +76,7 @@ def title_similarity(name: str, title: str) -> float:
     a, b = _plain(name), _plain(title)
     bare_a, bare_b = (_plain(_BRACKETS.sub("", text)) for text in (name, title))
     if bare_a and bare_a == bare_b and (bare_a == a) != (bare_b == b):
-        return _ASIDE
+        return _BRACKETS_SIMILARITY
     if not a or not b or sorted(_NUMBER.findall(a)) != sorted(_NUMBER.findall(b)):
         return 0.0
     return SequenceMatcher(None, a, b, autojunk=False).ratio()

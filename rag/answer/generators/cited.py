@@ -26,12 +26,12 @@ from rag.base.errors import RagError
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Question, Unresolved
 
 MAX_TOKENS = 512  # of a reply, or an eighth of the context if that is more; at most a quarter of the context
-_LONGEST_TOKEN = 16  # characters per token; a longer reply comes from a server that ignores max_tokens
+_MAX_TOKEN_LENGTH = 16  # characters per token; a longer reply comes from a server that ignores max_tokens
 # A sentence may have ended, and another has begun: markers may stand between them.
-_NEXT_BEGUN = re.compile(r"[.!?…。！？\n][^\w\[]{0,20}(?:\[[^\]\n]{0,60}\][^\w\[]{0,20}){0,8}[^\W\d]")
-_LONGEST_RUN = 8  # sentences that are repeated together
-_REPEATS = 3  # of a text behind its first occurrence, which make it a loop
-_LOOP = re.compile(rf"(.{{10,400}}?)\1{{{_REPEATS}}}", re.DOTALL)
+_SENTENCE_BREAK = re.compile(r"[.!?…。！？\n][^\w\[]{0,20}(?:\[[^\]\n]{0,60}\][^\w\[]{0,20}){0,8}[^\W\d]")
+_MAX_LOOP_SENTENCES = 8  # sentences that are repeated together
+_MIN_REPEATS = 3  # of a text behind its first occurrence, which make it a loop
+_LOOP = re.compile(rf"(.{{10,400}}?)\1{{{_MIN_REPEATS}}}", re.DOTALL)
 _SOURCES = r"(?:contexts?|passages?|sources?|documents?|quotes?|texts?|information)"
 _NOT = r"(?:do not|does not|did not|don't|doesn't|didn't|cannot|can't)"
 _REFUSAL = re.compile(
@@ -49,36 +49,36 @@ _REFUSAL = re.compile(
 _MARKER = re.compile(r"\[\d")
 _MARKS = r"\[\d[\d, -]{0,20}\](?:(?:, ?| and |, and )?\[\d[\d, -]{0,20}\]){0,8}"
 _PASSAGE = r"(?:the )?(?:(?:given|provided) )?(?:contexts?|passages?|sources?|documents?|texts?|references?) "
-_SAID = r"(?:stated|mentioned|noted|described|explained|shown|given|provided|found|seen|listed|specified)"
+_STATED_VERBS = r"(?:stated|mentioned|noted|described|explained|shown|given|provided|found|seen|listed|specified)"
 _POINTER = re.compile(
     r"(?<=[.!?])\s+(?:The|This|My) (?:reference|source|citation)s?(?: [a-z]+){0,8} (?:is|are|comes? from):? ?"
     r"(?:the )?(?:context |passage |quote )?((?:\[\d{1,3}\](?:, ?| and )?)+)(?:\.(?=\s|$)|(?=\s*\n|\s*$))"
     r"|(?<=[.!?])\s+This (?:information |answer )?(?:is|was|can be) (?:[a-z]{1,12} )?"
-    rf"{_SAID} in (?:{_PASSAGE})?({_MARKS})\.(?=\s|$)"
+    rf"{_STATED_VERBS} in (?:{_PASSAGE})?({_MARKS})\.(?=\s|$)"
 )
 # "In the first context" and "passage 2" are markers in words.
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
-_WORDED = re.compile(
+_VERBAL_MARKER = re.compile(
     rf"\bthe ({'|'.join(_ORDINALS)}) (?:context(?: text)?|passage)\b"
     r"|\b(?:context|passage) (?:number |#)?(\d{1,2})\b(?! ?\])",
     re.IGNORECASE,
 )
 # A marker may be a word of its sentence, which lacks it once markers are taken out. "According to [1], it is old." is
 # read as "It [1] is old.", and "It is old, as stated in context [1]." as "It is old [1]."
-_LED = re.compile(
+_LEADING_MARKER = re.compile(
     r"(?:^|(?<=[.!?]\s))"
-    rf"(?:(?:According to|As {_SAID} (?:in|by)|As per|Per|Based on|In|From) (?:{_PASSAGE})?({_MARKS}),"
+    rf"(?:(?:According to|As {_STATED_VERBS} (?:in|by)|As per|Per|Based on|In|From) (?:{_PASSAGE})?({_MARKS}),"
     rf"|(?:The )?(?:Context|Passage|Source|Document|Text) ({_MARKS}) (?:states|says|mentions|notes|explains) that)"
     r" +([^\s\[]+)",
     re.IGNORECASE | re.MULTILINE,
 )
-_NAMED = re.compile(
-    rf",? (?:as {_SAID} in (?:{_PASSAGE})?|according to (?:{_PASSAGE})?|(?:in|from|by) {_PASSAGE})(?={_MARKS})"
+_SOURCE_PHRASE = re.compile(
+    rf",? (?:as {_STATED_VERBS} in (?:{_PASSAGE})?|according to (?:{_PASSAGE})?|(?:in|from|by) {_PASSAGE})(?={_MARKS})"
     rf"|(?<=[a-z]) in (?={_MARKS}[.,;]?(?:\s|$))",
     re.IGNORECASE,
 )
 # "Based on the given contexts, it is old.", every third answer of a 1.5B model: no source says so much.
-_UPON = re.compile(
+_SOURCE_OPENING = re.compile(
     r"(?:^|(?<=[.!?]\s))(?:Based on|According to|From) (?:the )?(?:information (?:in|from) (?:the )?)?"
     r"(?:(?:given|provided|above) )?(?:contexts?|passages?|sources?|documents?|texts?|information)"
     r"(?: (?:texts?|passages?))?(?: (?:provided|given|above))?, +(?:the answer(?: to [^\n:]{0,300})? is: *\n? *)?"
@@ -92,15 +92,15 @@ class _Request:
     """A prompt: its messages, and the passages shown, in the order of their numbers, with the characters shown."""
 
     messages: tuple[Message, ...]
-    shown: tuple[tuple[Hit, int], ...]
+    excerpts: tuple[tuple[Hit, int], ...]
     trace: dict[str, Any]
 
     @property
     def texts(self) -> list[str]:
-        return [hit.passage.text[:end] for hit, end in self.shown]
+        return [hit.passage.text[:end] for hit, end in self.excerpts]
 
 
-class Cited:
+class CitedGenerator:
     """Asks a language model with a prompt and checks the numbers it cites against the passages shown.
 
     Passages that do not fit the context window are cut at the end of a sentence, or dropped, from the last. A number of
@@ -119,8 +119,8 @@ class Cited:
             raise RagError(f"{prompt.name}: no placeholder for passages; it needs {{contexts}} or {{titled_contexts}}")
         self._model = model
         self._prompt = prompt
-        most = max(MAX_TOKENS, model.context // 8) if max_tokens is None else max_tokens
-        self._max_tokens = max(1, min(most, model.context // 4))
+        token_limit = max(MAX_TOKENS, model.context // 8) if max_tokens is None else max_tokens
+        self._max_tokens = max(1, min(token_limit, model.context // 4))
         self._room = model.context - self._max_tokens
         self._thinks = False  # whether the model was seen to write thoughts without their beginning
         self.name = f"cited.v4({model.name},{prompt.id},{self._max_tokens})"
@@ -133,8 +133,8 @@ class Cited:
         try:
             completion = self._model.complete(request.messages, self._max_tokens, STOP)
         except ModelError as error:
-            return self._nothing(question, hits, str(error), request.trace, failed=True)
-        return self._read(question, hits, request, completion)
+            return self._abstain(question, hits, str(error), request.trace, failed=True)
+        return self._parse_reply(question, hits, request, completion)
 
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
         """Yield the model's text, with whole citation markers numbered as in `trace["shown"]`; then the answer.
@@ -152,7 +152,7 @@ class Cited:
                 if isinstance(piece, Completion):
                     yield parser.feed("" if begin is not None else without_thoughts(raw))
                     yield parser.close()[0]
-                    yield self._read(question, hits, request, piece)
+                    yield self._parse_reply(question, hits, request, piece)
                     return
                 raw += piece
                 if begin is not None:
@@ -161,7 +161,7 @@ class Cited:
                     begin = thought_end(raw, thinks=self._thinks)
                     yield "" if begin is None else parser.feed(raw[begin:])
         except ModelError as error:
-            yield self._nothing(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
+            yield self._abstain(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
 
     def partials(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
         """Yield the answer so far at each piece of the model's text; last, the answer.
@@ -173,57 +173,59 @@ class Cited:
         if isinstance(request, Answer):
             yield request
             return
-        raw, read = "", 0
+        raw, parsed_length = "", 0
         so_far = Answer(question, "", (), tuple(hits), self.name)
         try:
             for piece in self._model.stream(request.messages, self._max_tokens, STOP):
                 if isinstance(piece, Completion):
-                    yield self._read(question, hits, request, piece)
+                    yield self._parse_reply(question, hits, request, piece)
                     return
                 raw += piece
-                if _NEXT_BEGUN.search(raw, read) and raw.count("```") % 2 == 0:  # markers in code are code
-                    read = len(raw)
+                if _SENTENCE_BREAK.search(raw, parsed_length) and raw.count("```") % 2 == 0:  # markers in code are code
+                    parsed_length = len(raw)
                     if thought_end(raw, thinks=self._thinks) is not None:
-                        grown = _settled(self._read(question, hits, request, Completion(raw, False, 0, 0)))
-                        if grown.sentences[: len(so_far.sentences)] == so_far.sentences:
-                            so_far = grown
+                        longer = _drop_unsettled(
+                            self._parse_reply(question, hits, request, Completion(raw, False, 0, 0))
+                        )
+                        if longer.sentences[: len(so_far.sentences)] == so_far.sentences:
+                            so_far = longer
                 yield so_far
         except ModelError as error:
-            yield self._nothing(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
+            yield self._abstain(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
 
     def _request(self, question: Question, hits: Sequence[Hit]) -> _Request | Answer:
         """The request to the model, or an abstention if there is nothing to show it."""
         with_text = [hit for hit in hits if hit.passage.text.strip()]
         trace: dict[str, Any] = {"prompt": self._prompt.id}
         if not with_text:
-            return self._nothing(question, hits, "no passages were found", trace)
-        shown = self._fitted(question, with_text)
-        if not shown:
+            return self._abstain(question, hits, "no passages were found", trace)
+        excerpts = self._fit_passages(question, with_text)
+        if not excerpts:
             reason = f"question and prompt leave no room for a passage in {self._room} tokens"
-            return self._nothing(question, hits, reason, trace, failed=True)
-        trace["shown"] = [hit.passage.id for hit, _ in shown]
-        shortened = {hit.passage.id: end for hit, end in shown if end < len(hit.passage.text)}
-        dropped = [hit.passage.id for hit in with_text[len(shown) :]]
-        if shortened or dropped:
-            trace["cut"] = {"shortened": shortened, "dropped": dropped}
-        return _Request(self._messages(question, shown), shown, trace)
+            return self._abstain(question, hits, reason, trace, failed=True)
+        trace["shown"] = [hit.passage.id for hit, _ in excerpts]
+        cut_ends = {hit.passage.id: end for hit, end in excerpts if end < len(hit.passage.text)}
+        omitted = [hit.passage.id for hit in with_text[len(excerpts) :]]
+        if cut_ends or omitted:
+            trace["cut"] = {"shortened": cut_ends, "dropped": omitted}
+        return _Request(self._messages(question, excerpts), excerpts, trace)
 
-    def _messages(self, question: Question, shown: Sequence[tuple[Hit, int]]) -> tuple[Message, ...]:
-        passages = [replace(hit.passage, text=hit.passage.text[:end]) for hit, end in shown]
+    def _messages(self, question: Question, excerpts: Sequence[tuple[Hit, int]]) -> tuple[Message, ...]:
+        passages = [replace(hit.passage, text=hit.passage.text[:end]) for hit, end in excerpts]
         return (Message("user", self._prompt.fill(question.text, passages)),)
 
-    def _fitted(self, question: Question, hits: Sequence[Hit]) -> tuple[tuple[Hit, int], ...]:
+    def _fit_passages(self, question: Question, hits: Sequence[Hit]) -> tuple[tuple[Hit, int], ...]:
         """The first passages that fit the context window; the last one is cut at the end of a sentence if needed."""
-        whole = tuple((hit, len(hit.passage.text)) for hit in hits)
-        if self._fits(question, whole):
-            return whole
-        shown: tuple[tuple[Hit, int], ...] = ()
-        for hit, length in whole:
-            if not self._fits(question, (*shown, (hit, length))):
-                end = self._fitting_end(question, shown, hit)
-                return (*shown, (hit, end)) if end else shown
-            shown = (*shown, (hit, length))
-        return shown
+        full_excerpts = tuple((hit, len(hit.passage.text)) for hit in hits)
+        if self._fits(question, full_excerpts):
+            return full_excerpts
+        excerpts: tuple[tuple[Hit, int], ...] = ()
+        for hit, length in full_excerpts:
+            if not self._fits(question, (*excerpts, (hit, length))):
+                end = self._fitting_end(question, excerpts, hit)
+                return (*excerpts, (hit, end)) if end else excerpts
+            excerpts = (*excerpts, (hit, length))
+        return excerpts
 
     def _fitting_end(self, question: Question, before: tuple[tuple[Hit, int], ...], hit: Hit) -> int:
         """The end of the last sentence up to which a passage fits after the others, or 0."""
@@ -231,11 +233,13 @@ class Cited:
         fitting = bisect_left(ends, True, key=lambda end: not self._fits(question, (*before, (hit, end))))
         return ends[fitting - 1] if fitting else 0
 
-    def _fits(self, question: Question, shown: Sequence[tuple[Hit, int]]) -> bool:
-        return self._model.count(self._messages(question, shown)) <= self._room
+    def _fits(self, question: Question, excerpts: Sequence[tuple[Hit, int]]) -> bool:
+        return self._model.count(self._messages(question, excerpts)) <= self._room
 
-    def _read(self, question: Question, hits: Sequence[Hit], request: _Request, completion: Completion) -> Answer:
-        raw = completion.text[: self._max_tokens * _LONGEST_TOKEN]
+    def _parse_reply(
+        self, question: Question, hits: Sequence[Hit], request: _Request, completion: Completion
+    ) -> Answer:
+        raw = completion.text[: self._max_tokens * _MAX_TOKEN_LENGTH]
         completion = replace(completion, text=raw, cut=completion.cut or len(raw) < len(completion.text))
         trace = request.trace | traced(completion)
         self._thinks |= only_ends_thoughts(raw)
@@ -243,38 +247,38 @@ class Cited:
         # A model in a loop writes up to the token limit, so only a reply that was cut can be one.
         if completion.cut and (loop := _LOOP.search(text)):
             trace["repeated"] = True
-            once = len(text[: loop.end(1)].rstrip())
-            text = text[: next((end for _, end in sentence_spans(text[: loop.end()]) if end >= once), once)]
+            first_end = len(text[: loop.end(1)].rstrip())
+            text = text[: next((end for _, end in sentence_spans(text[: loop.end()]) if end >= first_end), first_end)]
         if "```" not in text:
-            text = _plainly_cited(text)
-        parsed = parse(text, len(request.shown), passages=request.texts)
-        listed = parsed.sentences
-        if completion.cut and (kept := _before_loop([parsed.text[one.start : one.end] for one in listed])) < len(
-            listed
-        ):
+            text = _normalize_markers(text)
+        parsed = parse(text, len(request.excerpts), passages=request.texts)
+        parsed_sentences = parsed.sentences
+        if completion.cut and (
+            count := _count_before_loop([parsed.text[span.start : span.end] for span in parsed_sentences])
+        ) < len(parsed_sentences):
             trace["repeated"] = True
-            listed = listed[:kept]
-            parsed = replace(parsed, text=parsed.text[: listed[-1].end], sentences=listed)
-        unresolved = tuple(Unresolved(one.marker, one.reason) for one in parsed.unresolved)
-        cited = any(one.cites for one in parsed.sentences)
-        if not cited and _REFUSAL.search(" ".join(parsed.text.casefold().replace("’", "'").split())):
+            parsed_sentences = parsed_sentences[:count]
+            parsed = replace(parsed, text=parsed.text[: parsed_sentences[-1].end], sentences=parsed_sentences)
+        unresolved = tuple(Unresolved(marker.marker, marker.reason) for marker in parsed.unresolved)
+        has_citations = any(span.cites for span in parsed.sentences)
+        if not has_citations and _REFUSAL.search(" ".join(parsed.text.casefold().replace("’", "'").split())):
             reason = "the model says that the passages do not answer"
-            return self._nothing(question, hits, reason, trace, unresolved)
+            return self._abstain(question, hits, reason, trace, unresolved)
         if not parsed.sentences:
-            return self._nothing(question, hits, self._why_nothing(completion), trace, unresolved, failed=True)
+            return self._abstain(question, hits, self._explain_empty_reply(completion), trace, unresolved, failed=True)
         if words(parsed.text) == words(question.text):
             reason = "the model only repeated the question"
-            return self._nothing(question, hits, reason, trace, unresolved, failed=True)
+            return self._abstain(question, hits, reason, trace, unresolved, failed=True)
         sentences = []
-        for one in parsed.sentences:
-            sentence = parsed.text[one.start : one.end]
-            citations = tuple(_citation(sentence, *request.shown[number - 1]) for number in one.cites)
-            sentences.append(CitedSentence(sentence, citations, one.start, one.end))
+        for span in parsed.sentences:
+            sentence = parsed.text[span.start : span.end]
+            citations = tuple(_citation(sentence, *request.excerpts[number - 1]) for number in span.cites)
+            sentences.append(CitedSentence(sentence, citations, span.start, span.end))
         return Answer(
             question, parsed.text, tuple(sentences), tuple(hits), self.name, unresolved=unresolved, trace=trace
         )
 
-    def _why_nothing(self, completion: Completion) -> str:
+    def _explain_empty_reply(self, completion: Completion) -> str:
         if completion.cut and not without_thoughts(completion.text).strip():
             return (
                 f"the model wrote no answer within {self._max_tokens} tokens, perhaps only thoughts; an eighth of "
@@ -282,7 +286,7 @@ class Cited:
             )
         return "the model wrote no sentence" if completion.text.strip() else "the model wrote nothing"
 
-    def _nothing(
+    def _abstain(
         self,
         question: Question,
         hits: Sequence[Hit],
@@ -306,45 +310,47 @@ class Cited:
         )
 
 
-def _plainly_cited(text: str) -> str:
+def _normalize_markers(text: str) -> str:
     """A reply with its citations as markers that are no words of their sentences, and no sentences of their own."""
-    text = _POINTER.sub(_moved, _WORDED.sub(_in_brackets, text))
-    text = _UPON.sub(lambda upon: upon[1].upper(), _LED.sub(_at_first_word, text))
-    return _NAMED.sub(" ", text)
+    text = _POINTER.sub(_move_markers, _VERBAL_MARKER.sub(_bracket_number, text))
+    text = _SOURCE_OPENING.sub(lambda match: match[1].upper(), _LEADING_MARKER.sub(_mark_first_word, text))
+    return _SOURCE_PHRASE.sub(" ", text)
 
 
-def _in_brackets(worded: re.Match[str]) -> str:
-    number = worded[2] or 1 + _ORDINALS.index(worded[1].lower())
+def _bracket_number(match: re.Match[str]) -> str:
+    number = match[2] or 1 + _ORDINALS.index(match[1].lower())
     return f"context [{number}]"
 
 
-def _moved(pointer: re.Match[str]) -> str:
+def _move_markers(pointer: re.Match[str]) -> str:
     """The markers of a sentence that only cites, for the one before it, unless that one cites by itself."""
     before = re.split(r"(?<=[.!?])\s", pointer.string[max(0, pointer.start() - 600) : pointer.start()])[-1]
     return pointer[0] if _MARKER.search(before) else f" {pointer[1] or pointer[2]}"
 
 
-def _at_first_word(led: re.Match[str]) -> str:
-    return f"{led[3][0].upper()}{led[3][1:]} {led[1] or led[2]}"
+def _mark_first_word(match: re.Match[str]) -> str:
+    return f"{match[3][0].upper()}{match[3][1:]} {match[1] or match[2]}"
 
 
-def _before_loop(sentences: Sequence[str]) -> int:
+def _count_before_loop(sentences: Sequence[str]) -> int:
     """How many sentences there are up to the end of the first run of which there are four in a row, or all.
 
     The numbers of list items are no part of sentences, and may differ.
     """
     for start in range(len(sentences)):
-        for length in range(1, _LONGEST_RUN + 1):
-            end = start + length * (_REPEATS + 1)
+        for length in range(1, _MAX_LOOP_SENTENCES + 1):
+            end = start + length * (_MIN_REPEATS + 1)
             if end <= len(sentences) and sentences[start : end - length] == sentences[start + length : end]:
                 return start + length
     return len(sentences)
 
 
-def _settled(answer: Answer) -> Answer:
+def _drop_unsettled(answer: Answer) -> Answer:
     """An answer to the beginning of a reply, up to the last sentence that the rest of the reply does not change."""
     sentences = answer.sentences[:-1]
-    while sentences and (not sentences[-1].citations or sentences[-1].text in {one.text for one in sentences[:-1]}):
+    while sentences and (
+        not sentences[-1].citations or sentences[-1].text in {sentence.text for sentence in sentences[:-1]}
+    ):
         sentences = sentences[:-1]
     end = (sentences[-1].end or 0) if sentences else 0
     return replace(answer, text=answer.text[:end], sentences=sentences, abstained=False, reason=None, failed=False)

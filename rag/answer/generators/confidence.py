@@ -55,44 +55,44 @@ class Confidence:
         """Read a `confidence.json`; raises `RagError` if it is not valid."""
         try:
             row = json.loads(path.read_text("utf-8"))
-            found = cls(_estimate(row["right"]), _estimate(row["answerable"]), float(row["threshold"]))
+            confidence = cls(_estimate(row["right"]), _estimate(row["answerable"]), float(row["threshold"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RagError(f"{path}: not a confidence file ({first_line(error)})") from error
-        if not math.isfinite(found.threshold):
+        if not math.isfinite(confidence.threshold):
             raise RagError(f"{path}: the threshold is not a number")
-        return found
+        return confidence
 
 
 def _estimate(row: Mapping[str, Any]) -> Estimate:
     if missing := [name for name in SIGNALS if name not in row["weights"]]:
         raise ValueError(f"no weight of {', '.join(missing)}: fit it to the signals of this version")
-    found = Estimate({name: float(row["weights"][name]) for name in SIGNALS}, float(row["bias"]))
-    if not all(map(math.isfinite, (*found.weights.values(), found.bias))):
+    estimate = Estimate({name: float(row["weights"][name]) for name in SIGNALS}, float(row["bias"]))
+    if not all(map(math.isfinite, (*estimate.weights.values(), estimate.bias))):
         raise ValueError("a weight is not a number")
-    return found
+    return estimate
 
 
-def unmentioned(question: str, texts: Sequence[str]) -> list[str]:
+def find_unmentioned(question: str, texts: Sequence[str]) -> list[str]:
     """The names and years of a question that none of the texts has, in any form: "Does it sync with Feedly?".
 
     A name is a capitalised word that begins no sentence; none is taken if most of the words that begin none have
     capitals. A name inside a longer word counts as there.
     """
-    inside = [
-        found
-        for found in _WORD.finditer(question)
-        if not _BEGINS.search(question, max(0, found.start() - _BEFORE), found.start())
+    matches = [
+        match
+        for match in _WORD.finditer(question)
+        if not _BEGINS.search(question, max(0, match.start() - _BEFORE), match.start())
     ]
-    names = [found.group() for found in inside if found.group()[0].isupper()]
-    if len(names) > len(inside) / 2:
+    names = [match.group() for match in matches if match.group()[0].isupper()]
+    if len(names) > len(matches) / 2:
         names = []
     names = [name for name in dict.fromkeys([*names, *_YEAR.findall(question)]) if content_stems(name)]
-    whole = _folded("\n".join(texts)) if names else ""
-    missing = [name for name in names if _folded(name) not in whole]
-    stems = set(content_stems(whole)) if missing else set()
-    return [name for name in missing if stems.isdisjoint(content_stems(_folded(name)))]
+    folded_text = _fold("\n".join(texts)) if names else ""
+    missing = [name for name in names if _fold(name) not in folded_text]
+    stems = set(content_stems(folded_text)) if missing else set()
+    return [name for name in missing if stems.isdisjoint(content_stems(_fold(name)))]
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """A text without case and accents."""
     return "".join(c for c in unicodedata.normalize("NFKD", text).casefold() if not unicodedata.combining(c))

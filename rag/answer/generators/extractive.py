@@ -10,20 +10,20 @@ from rag.answer.generators.answer_types import answer_type
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
 # The effect of each constant on answer recall and wrong answers: eval/results/open-nq-pool/extractive-constants.json.
-_ENOUGH = 0.4  # minimum share of the question's weighted words in sentence and headings
-_MOST = 3  # sentences in an answer
-_WORTH = 0.8  # minimum score of a further sentence, as a share of the best one's
-_SAME = 0.6  # overlap of stems above which two sentences are duplicates
+_MIN_COVERAGE = 0.4  # minimum share of the question's weighted words in sentence and headings
+_MAX_SENTENCES = 3  # sentences in an answer
+_MIN_SCORE_SHARE = 0.8  # minimum score of a further sentence, as a share of the best one's
+_MAX_OVERLAP = 0.6  # overlap of stems above which two sentences are duplicates
 # A question for a definition; the verb between the subject of a definition and the rest.
 _DEFINING = re.compile(r"\s*(?:what|who)(?:'s|’s| is| are| was| were| does)\b", re.IGNORECASE)
 _COPULA = re.compile(r"\s(?:is|are|was|were|means|denotes|refers to|stands for)\s")
 _ALIAS = re.compile(r"\(([^()]+)\)")
 
 # Weights of the other features, chosen on half of nq_pool_dev by answer recall:
-_RANK = 1.2  # the passage's score, as a share of the best passage's
-_OPENS = 0.4  # the sentence opens with, or defines, the subject of the question
-_TYPE = 0.3  # it contains the name, date or number that the question asks for
-_LONG = 0.2  # subtracted for more than 45 content words
+_RANK_WEIGHT = 1.2  # the passage's score, as a share of the best passage's
+_SUBJECT_WEIGHT = 0.4  # the sentence opens with, or defines, the subject of the question
+_TYPE_WEIGHT = 0.3  # it contains the name, date or number that the question asks for
+_LENGTH_PENALTY = 0.2  # subtracted for more than 45 content words
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,69 +50,71 @@ class Extractive:
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote up to three sentences; abstain if no sentence matches enough of the question."""
-        chosen = _choose(sorted(self._candidates(question.text, hits), key=lambda c: (-c.score, c.order)))
+        candidates = _choose(sorted(self._candidates(question.text, hits), key=lambda c: (-c.score, c.order)))
         text, sentences = "", []
-        for candidate in chosen:
+        for candidate in candidates:
             text += " " if text else ""
             start = len(text)
             text += " ".join(candidate.quote.split())
             citation = Citation(candidate.passage.id, candidate.start, candidate.end, candidate.quote, "copied")
             sentences.append(CitedSentence(text[start:], (citation,), start, len(text)))
-        reason = None if chosen else "no retrieved sentence covers enough of the question"
-        return Answer(question, text, tuple(sentences), tuple(hits), self.name, abstained=not chosen, reason=reason)
+        reason = None if candidates else "no retrieved sentence covers enough of the question"
+        return Answer(question, text, tuple(sentences), tuple(hits), self.name, abstained=not candidates, reason=reason)
 
     def _candidates(self, question: str, hits: Sequence[Hit]) -> Iterator[_Candidate]:
-        asked = {stem: idf(stem) for stem in content_stems(question)}
-        wanted = answer_type(question)
+        question_weights = {stem: idf(stem) for stem in content_stems(question)}
+        type_pattern = answer_type(question)
         defining = _DEFINING.match(question) is not None
-        whole = sum(asked.values())
+        total = sum(question_weights.values())
         top = max((hit.score for hit in hits), default=0.0)
-        if not whole or top <= 0:
+        if not total or top <= 0:
             return
         for rank, hit in enumerate(hits[: self._passages]):
             headings = set(content_stems(hit.passage.headings))
             for number, (start, end) in enumerate(sentence_spans(hit.passage.text)):
                 sentence = hit.passage.text[start:end]
                 stems = content_stems(sentence)
-                if len(stems) < 3 or not any(stem in asked for stem in stems):
+                if len(stems) < 3 or not any(stem in question_weights for stem in stems):
                     continue
                 # A sentence need not repeat the words of the headings.
-                covered = headings.union(stems)
-                score = sum(weight for stem, weight in asked.items() if stem in covered) / whole
-                if score < _ENOUGH:
+                sentence_stems = headings.union(stems)
+                score = sum(weight for stem, weight in question_weights.items() if stem in sentence_stems) / total
+                if score < _MIN_COVERAGE:
                     continue
-                score += _RANK * hit.score / top
-                score += _TYPE * bool(wanted and wanted.search(sentence))
-                score += _OPENS * (_defines(sentence, asked) if defining else _opens_with(stems, asked))
-                score -= _LONG * (len(stems) > 45)
+                score += _RANK_WEIGHT * hit.score / top
+                score += _TYPE_WEIGHT * bool(type_pattern and type_pattern.search(sentence))
+                score += _SUBJECT_WEIGHT * (
+                    _defines(sentence, question_weights) if defining else _opens_with(stems, question_weights)
+                )
+                score -= _LENGTH_PENALTY * (len(stems) > 45)
                 yield _Candidate(hit.passage, start, end, frozenset(stems), score, (rank, number))
 
 
-def _choose(ranked: Sequence[_Candidate]) -> list[_Candidate]:
-    chosen: list[_Candidate] = []
-    for candidate in ranked:
-        if len(chosen) == _MOST or (chosen and candidate.score < _WORTH * chosen[0].score):
+def _choose(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    selection: list[_Candidate] = []
+    for candidate in candidates:
+        if len(selection) == _MAX_SENTENCES or (selection and candidate.score < _MIN_SCORE_SHARE * selection[0].score):
             break
-        if all(_overlap(candidate.stems, other.stems) < _SAME for other in chosen):
-            chosen.append(candidate)
+        if all(_overlap(candidate.stems, other.stems) < _MAX_OVERLAP for other in selection):
+            selection.append(candidate)
     # Reading order: the passage of the best sentence first, and the sentences of a passage in text order.
-    passages = list(dict.fromkeys(candidate.passage.id for candidate in chosen))
-    return sorted(chosen, key=lambda candidate: (passages.index(candidate.passage.id), candidate.start))
+    passages = list(dict.fromkeys(candidate.passage.id for candidate in selection))
+    return sorted(selection, key=lambda candidate: (passages.index(candidate.passage.id), candidate.start))
 
 
 def _overlap(a: frozenset[str], b: frozenset[str]) -> float:
     return len(a & b) / min(len(a), len(b))
 
 
-def _opens_with(stems: Sequence[str], asked: dict[str, float]) -> bool:
+def _opens_with(stems: Sequence[str], question_weights: dict[str, float]) -> bool:
     """Whether a sentence opens with the question's words: it is likely to define them ("Citation precision is ...")."""
-    return len(asked) <= len(stems) and set(stems[: len(asked)]) <= asked.keys()
+    return len(question_weights) <= len(stems) and set(stems[: len(question_weights)]) <= question_weights.keys()
 
 
-def _defines(sentence: str, asked: dict[str, float]) -> float:
+def _defines(sentence: str, question_weights: dict[str, float]) -> float:
     """How well the subject of "X is ..." matches the subject of the question, 0 to 1; 1 for an exact match."""
     subject, copula, _ = _COPULA.sub("\0", sentence, count=1).partition("\0")
-    if any(set(content_stems(alias)) == asked.keys() for alias in _ALIAS.findall(subject)):
+    if any(set(content_stems(alias)) == question_weights.keys() for alias in _ALIAS.findall(subject)):
         return 1.0  # "Attributable to Identified Sources (AIS) is ..." defines AIS
     stems = set(content_stems(subject))
-    return len(stems & asked.keys()) / len(stems | asked.keys()) if copula and stems else 0.0
+    return len(stems & question_weights.keys()) / len(stems | question_weights.keys()) if copula and stems else 0.0

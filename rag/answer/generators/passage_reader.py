@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rag.answer.generators.confidence import Confidence, unmentioned
+from rag.answer.generators.confidence import Confidence, find_unmentioned
 from rag.answer.generators.readings import ReadHit, read_hits
 from rag.answer.generators.short_answers import short_answer, shown
 from rag.answer.generators.stretches import quote, quoted
@@ -95,7 +95,7 @@ class PassageReader:
         """The hits that were read, the names in the question that none has, and the signals; {} without any text."""
         found = hits[: self._passages]
         read = read_hits(self._reader, question.text, found)
-        missing = unmentioned(question.text, [hit.passage.contents for hit in found])
+        missing = find_unmentioned(question.text, [hit.passage.contents for hit in found])
         return read, missing, _signals(read, missing) if any(one.units for one in read) else {}
 
     def _reason(self, signals: Mapping[str, float], missing: Sequence[str]) -> str | None:

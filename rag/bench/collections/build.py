@@ -18,11 +18,11 @@ from autoais.base.io.jsonl import dumps, read_objects, write_atomic
 from autoais.base.io.paths import folder_size
 from autoais.base.io.provenance import command, sha256_file, versions
 from autoais.base.models.pace import AUTO, Pace
-from rag.answer.attribution.repair import Repaired
+from rag.answer.attribution.repair import RepairedGenerator
 from rag.answer.llms import cost
 from rag.answer.llms.prompts import Prompt
-from rag.answer.specs import SystemSpec, distinct
-from rag.answer.system import RetrieveThenRead, System, answer_or_abstain, in_order
+from rag.answer.specs import SystemSpec, number_duplicates
+from rag.answer.system import RetrieveThenRead, System, answer_or_abstain, map_in_order
 from rag.answer.systems import DEFAULT_PROMPT, open_system
 from rag.base.errors import RagError, check_list, check_type
 from rag.base.journal import Journal, pending
@@ -215,7 +215,9 @@ def _variants(systems: Sequence[str], answers: int) -> list[_Variant]:
         raise RagError("name at least one system, such as reader")
     if len({str(spec) for _, spec, _ in found}) < len(found):
         raise RagError("a system is named twice, with the same options; its answers would be the same")
-    labels = distinct([(spec if seed else plain).label for plain, spec, seed in found], ["questions", "left-out"])
+    labels = number_duplicates(
+        [(spec if seed else plain).label for plain, spec, seed in found], ["questions", "left-out"]
+    )
     return [_Variant(label, plain.label, spec, seed) for label, (plain, spec, seed) in zip(labels, found, strict=True)]
 
 
@@ -367,13 +369,13 @@ class _Build:
             pending([one.question for one in self._questions], journal.done)
             left = self._questions[len(journal.done) :]
             done, total = len(journal.done), len(self._questions)
-            for row in in_order(ask, left, pace):
+            for row in map_in_order(ask, left, pace):
                 journal.write(row)
                 done += 1
                 self._progress(f"answering with {variant.label}", done, total)
             if retry and journal.failed:
                 again = [one for one in self._questions if one.question.id in set(journal.failed)]
-                for number, row in enumerate(in_order(ask, again, pace), 1):
+                for number, row in enumerate(map_in_order(ask, again, pace), 1):
                     journal.renew(row)
                     self._progress(f"asking {variant.label} again", number, len(again))
         failed = sum(bool(row.get("failed")) for _, row in read_objects(path))
@@ -495,7 +497,7 @@ class _Build:
 def _opened(variant: _Variant, most: int, given: _GivenQuotes, *, repair: bool) -> System:
     spec = variant.spec
     system = open_system(spec.name, open_index(None), spec.options, k=most, retriever=given)
-    if not repair and isinstance(system, RetrieveThenRead) and isinstance(system.generator, Repaired):
+    if not repair and isinstance(system, RetrieveThenRead) and isinstance(system.generator, RepairedGenerator):
         return replace(system, generator=system.generator.generator)  # the citations as the model wrote them
     return system
 

@@ -60,7 +60,7 @@ def test_questions_have_ids_of_their_own_and_wrong_calls_are_told() -> None:
     assert isinstance(streamed, Answer)
     assert streamed.question.id == "q4"
     untyped: Any = conversation
-    for call in (untyped.ask, untyped.standalone, lambda question: list(untyped.stream(question))):
+    for call in (untyped.ask, untyped.make_standalone, lambda question: list(untyped.stream(question))):
         with pytest.raises(UsageError, match="question should be a string, found NoneType"):
             call(None)
     wrong: Any = ("a", "b")

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from autoais.judges.lexical import LexicalJudge
 from rag.answer.attribution.attributor import Attributor
 from rag.answer.attribution.post_hoc import AnswerThenAttribute, PostHoc
-from rag.answer.attribution.repair import Repaired
-from rag.answer.attribution.revise import ModelRewriter, Revised, Reviser, preserved
+from rag.answer.attribution.repair import RepairedGenerator
+from rag.answer.attribution.revise import ModelRewriter, RevisedGenerator, Reviser, share_preserved
 from rag.answer.attribution.titles import Titles, title_similarity
 from rag.answer.closed_book import ClosedBook
-from rag.answer.generators.cited import Cited
+from rag.answer.generators.cited import CitedGenerator
 from rag.answer.llm_retriever import ModelAsRetriever
 from rag.answer.llms import ModelError
 from rag.answer.llms.labelled_replies import fields
@@ -287,11 +287,11 @@ WRITTEN = "Marie Curie moved to Paris in 1891 [1]. She was a famous sailor. Mari
 
 def test_a_generator_is_revised_sentence_by_sentence_as_it_writes() -> None:
     judge = LexicalJudge(0.9)
-    written = Repaired(Cited(ScriptedModel(WRITTEN, piece=3), Prompt.read("hagrid.v1")), judge)
+    written = RepairedGenerator(CitedGenerator(ScriptedModel(WRITTEN, piece=3), Prompt.read("hagrid.v1")), judge)
     for reply, kept in ((None, 2), ("Sentence: Marie Curie moved to Paris.", 2)):
         model = ScriptedModel(reply or "")
         reviser = Reviser(Attributor(judge), None if reply is None else ModelRewriter(model))
-        generator = Revised(written, reviser)
+        generator = RevisedGenerator(written, reviser)
         answer = generator.generate(BORN, [Hit(CURIE, 1.0)])
         asked = len(model.asked)
         *partials, last = generator.partials(BORN, [Hit(CURIE, 1.0)])
@@ -320,10 +320,10 @@ def test_revision_is_an_option_of_a_language_model(shelf: Path, tmp_path: Path, 
 
 
 def test_preserved_is_the_share_of_words_that_an_edit_leaves() -> None:
-    assert preserved("a b c d", "a b c d") == 1
-    assert preserved("one two three four", "one two three five") == 0.75
-    assert preserved("one two", "six seven eight nine") == 0
-    assert preserved("", "") == 1
+    assert share_preserved("a b c d", "a b c d") == 1
+    assert share_preserved("one two three four", "one two three five") == 0.75
+    assert share_preserved("one two", "six seven eight nine") == 0
+    assert share_preserved("", "") == 1
 
 
 def test_thoughts_are_dropped_in_time_however_long_the_reply() -> None:

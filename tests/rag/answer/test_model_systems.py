@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from rag.answer.answer_files import answer_file
-from rag.answer.generators.cited import Cited
+from rag.answer.generators.cited import CitedGenerator
 from rag.answer.generators.extractive import Extractive
 from rag.answer.llms import ModelError
 from rag.answer.llms.prompts import Prompt
-from rag.answer.system import RetrieveThenRead, answer_each, in_order
+from rag.answer.system import RetrieveThenRead, answer_each, map_in_order
 from rag.answer.systems import Options, open_system
 from rag.base.errors import RagError
 from rag.base.journal import Journal
@@ -39,7 +39,7 @@ QUESTIONS = [Question(str(n), text) for n, text in enumerate(ASKED)]
 
 def scripted(shelf: Path, *says: str | ModelError) -> RetrieveThenRead:
     retriever = open_retriever("bm25", open_index(shelf))
-    return RetrieveThenRead(retriever, Cited(ScriptedModel(*says), Prompt.read("hagrid.v1")), 3)
+    return RetrieveThenRead(retriever, CitedGenerator(ScriptedModel(*says), Prompt.read("hagrid.v1")), 3)
 
 
 def test_a_system_answers_streams_and_answers_several_at_once_alike(shelf: Path) -> None:
@@ -75,7 +75,7 @@ def test_several_at_once_run_at_once_and_no_more_than_were_asked_for(shelf: Path
             return super().complete(*arguments)
 
     retriever = open_retriever("bm25", open_index(shelf))
-    system = RetrieveThenRead(retriever, Cited(Slow("Yes [1]."), Prompt.read("hagrid.v1")), 3)
+    system = RetrieveThenRead(retriever, CitedGenerator(Slow("Yes [1]."), Prompt.read("hagrid.v1")), 3)
     questions = [Question(str(n), ASKED[0]) for n in range(12)]
     assert [answer.question.id for answer, _ in answer_each(system, questions, 4)] == [q.id for q in questions]
     assert 1 < most <= 4
@@ -95,7 +95,7 @@ def test_a_slow_question_does_not_hold_up_others_without_bounds() -> None:
             assert many.wait(60)
         return item
 
-    for item in in_order(work, range(100), 3):
+    for item in map_in_order(work, range(100), 3):
         assert item == yielded
         yielded += 1
     assert yielded == 100
@@ -108,7 +108,7 @@ def test_a_system_without_a_server_is_asked_one_question_at_a_time() -> None:
         threads.add(threading.get_ident())
         return item
 
-    assert list(in_order(work, range(20), "auto")) == list(range(20))
+    assert list(map_in_order(work, range(20), "auto")) == list(range(20))
     assert threads == {threading.get_ident()}
 
 
@@ -118,7 +118,7 @@ def test_an_error_that_a_person_must_mend_ends_the_run(shelf: Path) -> None:
             raise RagError("the server wants a key")
 
     retriever = open_retriever("bm25", open_index(shelf))
-    system = RetrieveThenRead(retriever, Cited(Broken(""), Prompt.read("hagrid.v1")), 3)
+    system = RetrieveThenRead(retriever, CitedGenerator(Broken(""), Prompt.read("hagrid.v1")), 3)
     for concurrency in (1, 4):
         with pytest.raises(RagError, match="wants a key"):
             list(answer_each(system, QUESTIONS, concurrency))

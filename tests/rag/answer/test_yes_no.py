@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from rag.answer.export.markdown import to_markdown
-from rag.answer.yes_no import asked_there
+from rag.answer.yes_no import find_quoted_question
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from rag.commands.display import show_answer
 from rag.serve.views import view_answer
@@ -35,12 +35,12 @@ def quoting(text: str, quote: str, section: str = "Tickets, May dogs swim?", ori
     ],
 )
 def test_a_quoted_yes_or_no_has_the_question_or_heading_above_it(text: str, quote: str, about: str) -> None:
-    assert asked_there(quoting(text, quote)) == about
+    assert find_quoted_question(quoting(text, quote)) == about
 
 
 def test_what_a_model_says_is_no_answer_to_a_heading() -> None:
-    assert asked_there(quoting(REST, REST, origin="cited")) == ""
-    assert asked_there(Answer(Question("q", "dogs?"), "", (), (), "s", abstained=True)) == ""
+    assert find_quoted_question(quoting(REST, REST, origin="cited")) == ""
+    assert find_quoted_question(Answer(Question("q", "dogs?"), "", (), (), "s", abstained=True)) == ""
 
 
 def test_the_terminal_and_the_page_show_it_and_exports_do_not() -> None:

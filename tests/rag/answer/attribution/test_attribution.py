@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from autoais.base.types import Attribution, Judge, Judgement
 from autoais.judges import open_judge
 from autoais.judges.lexical import LexicalJudge
-from rag.answer.attribution.attributor import Attributor, as_written
-from rag.answer.attribution.repair import Repaired
-from rag.answer.generators.cited import Cited
+from rag.answer.attribution.attributor import Attributor, match_amounts
+from rag.answer.attribution.repair import RepairedGenerator
+from rag.answer.generators.cited import CitedGenerator
 from rag.answer.llms.prompts import Prompt
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Unresolved
 from rag.testing import ScriptedModel
@@ -58,7 +58,7 @@ def minilm() -> Judge:
     ],
 )
 def test_a_judge_reads_amounts_as_the_passage_writes_them(claim: str, text: str, asked: str) -> None:
-    assert as_written(claim, text) == asked
+    assert match_amounts(claim, text) == asked
 
 
 def test_an_amount_of_a_table_is_found_under_another_spelling(minilm: Judge) -> None:
@@ -150,7 +150,7 @@ BORN = "Marie Curie was born in Warsaw in 1867."
 
 
 def repaired(judge: Judge, *sentences: tuple[str, tuple[str, ...]], origin: str = "cited") -> Answer:
-    return Repaired(Wrote(sentences, origin), judge).generate(Question("q", "Where was Curie born?"), HITS)
+    return RepairedGenerator(Wrote(sentences, origin), judge).generate(Question("q", "Where was Curie born?"), HITS)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_questions_and_instructions_get_no_source_and_abstentions_stay(minilm: J
 
 def test_markers_that_pointed_nowhere_stay() -> None:
     lost = (Unresolved("[9]", "out-of-range"),)
-    made = Repaired(Wrote(((BORN, ()),), unresolved=lost), LexicalJudge()).generate(Question("q", "?"), HITS)
+    made = RepairedGenerator(Wrote(((BORN, ()),), unresolved=lost), LexicalJudge()).generate(Question("q", "?"), HITS)
     assert made.unresolved == lost
 
 
@@ -227,7 +227,9 @@ def test_whatever_is_written_every_citation_left_is_shown_and_verbatim(
     generator = Wrote(tuple(sentences))
     question = Question("q", "Where was Curie born?")
     before = generator.generate(question, hits)
-    after = Repaired(generator, LexicalJudge(threshold)).generate(question, hits)  # `Answer` checks every citation
+    after = RepairedGenerator(generator, LexicalJudge(threshold)).generate(
+        question, hits
+    )  # `Answer` checks every citation
     assert after.text == before.text
     assert [(s.start, s.end) for s in after.sentences] == [(s.start, s.end) for s in before.sentences]
     if before.sentences:
@@ -247,8 +249,10 @@ def test_a_growing_answer_is_repaired_sentence_by_sentence_and_each_is_judged_on
     says = "Curie was born in Warsaw [2]. She studied in Paris [1]. She won a prize."
     prompt = Prompt.read("hagrid.v1")
     judges = [Counted(LexicalJudge()) for _ in range(2)]
-    whole = Repaired(Cited(ScriptedModel(says), prompt), judges[0]).generate(Question("q", "Who?"), HITS)
-    growing = Repaired(Cited(ScriptedModel(says, piece=2), prompt), judges[1])
+    whole = RepairedGenerator(CitedGenerator(ScriptedModel(says), prompt), judges[0]).generate(
+        Question("q", "Who?"), HITS
+    )
+    growing = RepairedGenerator(CitedGenerator(ScriptedModel(says, piece=2), prompt), judges[1])
     *partials, last = growing.partials(Question("q", "Who?"), HITS)
     assert last == whole
     assert judges[0].pairs == judges[1].pairs

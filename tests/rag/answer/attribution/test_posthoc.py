@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from autoais.base.answers import to_row
 from autoais.base.errors import FormatError
 from autoais.judges.lexical import LexicalJudge
-from rag.answer.attribution.post_hoc import PostHoc, read_given
+from rag.answer.attribution.post_hoc import PostHoc, read_uncited_answers
 from rag.base.types import Answer, CitedSentence, Question
 from rag.index.index import Index
 from rag.index.open import open_index
@@ -114,7 +114,7 @@ def test_an_answer_alone_is_cut_into_sentences_and_its_markers_are_set_aside(tmp
         {"id": 3, "question": "Who?", "abstained": True},
         {"id": 4, "question": "Who?", "answer": ""},
     )
-    first, second, *nothing = read_given(path)
+    first, second, *nothing = read_uncited_answers(path)
     assert first.text == "Curie won it. She was born in Warsaw."
     assert [first.text[one.start : one.end] for one in first.sentences] == ["Curie won it.", "She was born in Warsaw."]
     assert first.system == "theirs"
@@ -126,12 +126,12 @@ def test_predictions_and_alce_files_are_read(tmp_path: Path) -> None:
     predictions = tmp_path / "p.csv"
     with predictions.open("w", newline="") as file:
         csv.writer(file).writerows([["question", "answer", "attribution"], ["who won", "Curie", "x#1"]])
-    (answer,) = read_given(predictions)
+    (answer,) = read_uncited_answers(predictions)
     assert (answer.text, answer.short_answer, answer.hits) == ("Curie", "Curie", ())
     alce = tmp_path / "alce.json"
     item = {"question": "Who?", "docs": [{"title": "T", "text": "x"}], "output": "Curie won [1]. She moved [1]."}
     alce.write_text(json.dumps({"args": {}, "data": [item | {"answer": "Curie"}]}))
-    (answer,) = read_given(alce)
+    (answer,) = read_uncited_answers(alce)
     assert len(answer.sentences) == 2
     assert all(not sentence.citations for sentence in answer.sentences)
 
@@ -149,7 +149,7 @@ def test_a_broken_file_is_refused_with_its_line(tmp_path: Path, lines: str, says
     path = tmp_path / "a.jsonl"
     path.write_text(lines)
     with pytest.raises(FormatError, match=says):
-        list(read_given(path))
+        list(read_uncited_answers(path))
 
 
 # --- rag attribute ---------------------------------------------------------------------------------------------

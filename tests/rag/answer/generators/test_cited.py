@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autoais.base.markers.grammar import parse
 from rag.answer.generator import Generator, Streaming
-from rag.answer.generators.cited import Cited
+from rag.answer.generators.cited import CitedGenerator
 from rag.answer.llms import LanguageModel, Message, ModelError
 from rag.answer.llms.prompts import Prompt
 from rag.answer.word_overlap import nearest_sentence
@@ -28,8 +28,8 @@ HITS = [
 ]
 
 
-def cited(model: LanguageModel, prompt: str = "hagrid.v1") -> Cited:
-    return Cited(model, Prompt.read(prompt))
+def cited(model: LanguageModel, prompt: str = "hagrid.v1") -> CitedGenerator:
+    return CitedGenerator(model, Prompt.read(prompt))
 
 
 def answer(*says: str | ModelError, hits: list[Hit] = HITS, context: int = 4096) -> Answer:

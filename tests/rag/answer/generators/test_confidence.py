@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rag.answer.generators.confidence import SIGNALS, Confidence, unmentioned
+from rag.answer.generators.confidence import SIGNALS, Confidence, find_unmentioned
 from rag.answer.generators.passage_reader import PassageReader
 from rag.base.errors import RagError
 from rag.base.types import Hit, Passage, Question
@@ -108,12 +108,12 @@ def test_a_name_that_no_passage_has_counts_and_is_told(tmp_path: Path) -> None:
 )
 def test_names_and_years_that_no_text_has(question: str, missing: list[str]) -> None:
     texts = ["São Paulo and Zurich are cities; in 1999 they grew.", "Germany: German towns."]
-    assert unmentioned(question, texts) == missing
-    assert not unmentioned(question, [*texts, question])
+    assert find_unmentioned(question, texts) == missing
+    assert not find_unmentioned(question, [*texts, question])
 
 
 def test_a_question_of_many_sentences_is_read_in_a_moment() -> None:
-    assert unmentioned(". " * 100_000 + "Ab " * 100_000, []) == []
+    assert find_unmentioned(". " * 100_000 + "Ab " * 100_000, []) == []
 
 
 def test_the_name_says_when_the_reader_abstains(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.answer.generators.follow_up import names, read_history, standalone
+from rag.answer.generators.follow_up import find_names, make_standalone, read_history
 from rag.answer.llms import ModelError
 from rag.base.errors import FormatError
 from rag.base.types import Turn
@@ -45,7 +45,7 @@ CUP = [Turn("who won the world cup in 1986", "Argentina won the 1986 World Cup."
     ],
 )
 def test_what_was_left_out_is_put_in(history: list[Turn], question: str, alone: str) -> None:
-    assert standalone(question, history) == alone
+    assert make_standalone(question, history) == alone
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_was_left_out_is_put_in(history: list[Turn], question: str, alone: 
     ],
 )
 def test_it_is_what_the_last_question_was_about(before: str, answer: str, question: str, alone: str) -> None:
-    assert standalone(question, [Turn(before, answer)]) == alone
+    assert make_standalone(question, [Turn(before, answer)]) == alone
 
 
 @pytest.mark.parametrize(
@@ -86,35 +86,35 @@ def test_it_is_what_the_last_question_was_about(before: str, answer: str, questi
     ],
 )
 def test_a_question_that_stands_by_itself_stays(question: str) -> None:
-    assert standalone(question, DUNE) == question
-    assert standalone(question, []) == question
+    assert make_standalone(question, DUNE) == question
+    assert make_standalone(question, []) == question
 
 
 def test_earlier_turns_are_follow_ups_too() -> None:
     history = [*CURIE, Turn("where did she die?", "She died in Passy.")]
-    assert standalone("what was she famous for?", history) == "what was Marie Curie famous for?"
-    assert standalone("who is buried there?", history) == "who is buried in Passy?"
+    assert make_standalone("what was she famous for?", history) == "what was Marie Curie famous for?"
+    assert make_standalone("who is buried there?", history) == "who is buried in Passy?"
 
 
 def test_turns_do_not_multiply_each_other() -> None:
     asked = ["What is the old mill?", *[f"What is {'it-' * 500}it?"] * 4]
-    alone = standalone("What is it?", [Turn(question, "It is red.") for question in asked])
+    alone = make_standalone("What is it?", [Turn(question, "It is red.") for question in asked])
     assert len(alone) < 1_000
 
 
 def test_names_are_told_by_their_capitals() -> None:
-    assert names("Who wrote The Lord of the Rings?") == ["The Lord of the Rings"]
-    assert names("Did Marie Curie's husband live in Paris?") == ["Marie Curie", "Paris"]
-    assert names("who wrote dune") == []
+    assert find_names("Who wrote The Lord of the Rings?") == ["The Lord of the Rings"]
+    assert find_names("Did Marie Curie's husband live in Paris?") == ["Marie Curie", "Paris"]
+    assert find_names("who wrote dune") == []
 
 
 def test_a_model_is_asked_where_there_is_one_and_held_to_the_words_that_were_said() -> None:
     says = ScriptedModel("Question: When was Frank Herbert born?")
-    assert standalone("When was he born?", DUNE, says) == "When was Frank Herbert born?"
+    assert make_standalone("When was he born?", DUNE, says) == "When was Frank Herbert born?"
     assert "Answer: Frank Herbert wrote Dune.\n" in says.asked[0]
     by_rules = "When was Frank Herbert born?"
     for reply in ("", "Question: When was Brian Herbert born?", "Question: is it?", ModelError("gone")):
-        assert standalone("When was he born?", DUNE, ScriptedModel(reply)) == by_rules
+        assert make_standalone("When was he born?", DUNE, ScriptedModel(reply)) == by_rules
 
 
 _SAID = st.one_of(st.text(max_size=60), st.lists(st.sampled_from("He it and what about Marie Curie 1990 ? there there is".split()), max_size=8).map(" ".join))  # fmt: skip  # noqa: E501
@@ -122,8 +122,8 @@ _SAID = st.one_of(st.text(max_size=60), st.lists(st.sampled_from("He it and what
 
 @given(_SAID, st.lists(st.builds(Turn, _SAID, _SAID), max_size=4))
 def test_any_words_give_a_question(question: str, history: list[Turn]) -> None:
-    alone = standalone(question, history)
-    assert alone == standalone(question, history)
+    alone = make_standalone(question, history)
+    assert alone == make_standalone(question, history)
     assert bool(alone.strip()) >= bool(question.strip())
 
 

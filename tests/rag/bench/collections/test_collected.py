@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.base.answers import CitedAnswer
-from rag.answer.generators.cited import Cited
+from rag.answer.generators.cited import CitedGenerator
 from rag.answer.llms import Completion, Message
 from rag.answer.llms.prompts import Prompt
 from rag.base.types import Hit, Passage, Question
@@ -40,7 +40,7 @@ class Says:
 
 def written(text: str, *, cut: bool = False) -> CitedAnswer:
     """What a model's reply becomes."""
-    generator = Cited(Says(text, cut=cut), Prompt.read("hagrid.v1"))  # type: ignore[arg-type]
+    generator = CitedGenerator(Says(text, cut=cut), Prompt.read("hagrid.v1"))  # type: ignore[arg-type]
     answer = generator.generate(Question("q", "Where is Warsaw?"), [Hit(quote, 1.0) for quote in QUOTES])
     return to_collected(answer, QUOTES)
 
