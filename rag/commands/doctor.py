@@ -1,5 +1,6 @@
 """`rag doctor`: which engines are installed and work, and how to fix the others."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -10,8 +11,12 @@ from importlib.util import find_spec
 from rich.console import Console
 from rich.text import Text
 
+from autoais.base.errors import first_line
 from rag.base import jvm
 from rag.base.errors import RagError
+from rag.documents.converters.programs import INSTALL, find_program
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +53,19 @@ _PACKAGES = (
     ("matplotlib", "matplotlib", "reports of benchmarks (rag bench report)", "report"),
 )
 
+_PROGRAMS = (
+    ("pandoc", "manual pages, LaTeX, DocBook, Org, RTF and OpenDocument texts"),
+    ("asciidoctor", "AsciiDoc"),
+)
+
 
 def examine() -> list[Check]:
     """Check all engines from package metadata, without importing them; only Java is run."""
     checks = [_package(*row) for row in _PACKAGES]
     checks[1:1] = [_lucene()]
     names = [check.name for check in checks]
+    after = names.index("python-pptx") + 1
+    checks[after:after] = [_program(name, purpose) for name, purpose in _PROGRAMS]
     checks.insert(names.index("sentence-transformers") + 1, _faiss())
     return checks
 
@@ -118,6 +130,23 @@ def _faiss() -> Check:
     if check.version is None and find_spec("faiss") is not None:  # from conda, under another distribution name
         return Check("faiss", purpose, "not known", works=True)
     return check
+
+
+def _program(name: str, purpose: str) -> Check:
+    path = find_program(name)
+    if path is None:
+        return Check(name, purpose, None, works=False, advice=INSTALL[name])
+    try:
+        process = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        return Check(name, purpose, "not known", works=False, advice=first_line(error))
+    return Check(
+        name,
+        purpose,
+        version[0] if (version := _NUMBER.search(process.stdout)) else "not known",
+        works=True,
+        advice=path,
+    )
 
 
 def _lucene() -> Check:

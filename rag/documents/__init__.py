@@ -19,18 +19,18 @@ from rag.base.errors import FormatError
 from rag.base.types import Passage
 from rag.documents.blocks import Block, Kind
 from rag.documents.contents import without_contents, without_references
-from rag.documents.readers import CHECKED, HEAD, READERS, RawFile, is_plain_text
+from rag.documents.converters.programs import INSTALL, find_program
+from rag.documents.formats import FORMATS, HEAD, RawFile, is_plain_text
 from rag.documents.sources import LARGEST
 from rag.documents.split import passages
 from rag.documents.time_limit import limited
 from rag.documents.titles import is_generic
 
-SUFFIXES = frozenset(READERS)
+SUFFIXES = frozenset(FORMATS)
 SECONDS = 90.0  # for one file, at most; a PDF has a shorter limit of its own
 _AT_LEAST, _A_MEGABYTE = 8.0, 20.0  # seconds for a small file, and more for each megabyte
 _FIRST = frozenset(["readme", "index"])  # files that are read first, of which a corpus has many
 _MAN = re.compile(r"\.[1-8][a-z]{0,5}")
-_INFO = re.compile(r"\.info(?:-\d{1,3})?")
 _README = re.compile(r"readme\.[a-z]\w*")
 _TEXTS = re.compile(
     r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
@@ -79,7 +79,7 @@ def load_document(path: Path | Traversable, name: str) -> Document:
 
 def _read(file: RawFile, kind: str) -> tuple[str, list[Passage]]:
     """The title and the passages."""
-    title, blocks = READERS[kind](file)
+    title, blocks = FORMATS[kind].read(file)
     said = [*without_references(without_contents(blocks, file.dropped), file.dropped)]
     return title, list(passages(said, file.name, title or _called(said, file.name)))
 
@@ -97,7 +97,7 @@ def _stem(name: str) -> str:
     """The name of a file without its folder and the suffixes that tell how it is read."""
     file = PurePosixPath(PurePosixPath(name).name.removesuffix(".gz"))
     suffix = file.suffix.lower()
-    known = suffix in READERS or _MAN.fullmatch(suffix) or _INFO.fullmatch(suffix)
+    known = suffix in FORMATS or _MAN.fullmatch(suffix)
     return _EXPORTED.sub("", file.stem if known else file.name)
 
 
@@ -109,12 +109,10 @@ def kind_of(name: str) -> str | None:
     path = PurePosixPath(name.lower())
     if path.suffix == ".gz":
         path = path.with_suffix("")
-    if path.suffix in READERS:
+    if path.suffix in FORMATS:
         return path.suffix
     if _TEXTS.fullmatch(path.name) or _is_readme(path.name):
         return ".txt"
-    if _INFO.fullmatch(path.suffix):
-        return ".info"
     return ".1" if _MAN.fullmatch(path.suffix) else None
 
 
@@ -138,15 +136,34 @@ def is_document(path: Path) -> bool:
         check: Callable[[bytes], bool] = _is_no_list_of_packages
     elif kind is None:
         check = is_plain_text
-    elif kind in CHECKED:
-        check = CHECKED[kind]
+    elif (own := FORMATS[kind].check) is not None:
+        or_text = FORMATS[kind].or_text
+        check = lambda head: own(head) or (or_text and is_plain_text(head))  # noqa: E731
     else:
         return True
+    head = _head(path)
+    return head is not None and check(head)
+
+
+def missing_program(path: Path) -> str | None:
+    """The program that a document needs to be read, with how to install it; None if all is there."""
+    kind = kind_of(path.name)
+    program = FORMATS[kind].program if kind is not None else ""
+    if kind is None or not program or find_program(program) is not None:
+        return None
+    check, head = FORMATS[kind].check, _head(path) if FORMATS[kind].or_text else None
+    if check is not None and head is not None and not check(head):
+        return None  # it is plain text
+    return f"{program} ({INSTALL[program]})"
+
+
+def _head(path: Path) -> bytes | None:
+    """The first bytes of a file, unpacked; None if it cannot be read."""
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            return check(file.read(HEAD))
+            return file.read(HEAD)
     except (OSError, EOFError, zlib.error):
-        return False
+        return None
 
 
 def _is_no_list_of_packages(head: bytes) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from autoais.formats.corpora import check_corpus_format, detect_corpus, read_passages
 from rag.base.errors import FormatError, IndexingError
 from rag.base.types import Passage
-from rag.documents import SUFFIXES, is_document, load_document
+from rag.documents import SUFFIXES, is_document, load_document, missing_program
 from rag.documents.duplicates import Sketch, Twins, packed, sketch_of
 from rag.documents.folders import documents_below
 from rag.documents.report import EXAMPLES, ReadReport
@@ -190,10 +190,13 @@ def sniff(source: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()
         if next(documents_below(source, include, exclude, report), None) is None:
             chosen = " that include and exclude (--include, --exclude) choose" if include or exclude else ""
             others = [f"{count:,} {kind}" for kind, count in report.unread.most_common(EXAMPLES)]
+            others += [f"{count:,} {reason}" for reason, count in report.passed.items() if " needs " in reason]
             only = f", only {', '.join(others)}" if others else ""
             raise IndexingError(f"{source} holds no documents ({', '.join(sorted(SUFFIXES))}){chosen}{only}")
         return DOCUMENTS
     if is_document(source):
+        if program := missing_program(source):
+            raise FormatError(f"{source}: reading it needs {program}")
         return DOCUMENTS
     if source.name.lower().endswith(_ARCHIVES):
         raise FormatError(f"{source} is an archive: unpack it and name the folder")

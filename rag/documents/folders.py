@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from rag.documents import is_document, kind_of
+from rag.documents import is_document, kind_of, missing_program
 from rag.documents.report import ReadReport
 from rag.documents.sources import selected
 
@@ -48,7 +48,10 @@ class _Walk:
             elif not selected(within, self._include, self._exclude):
                 self._report.passed["file outside of --include and --exclude"] += 1
             elif not leads_out and entry.is_file() and is_document(path):
-                yield path
+                if program := missing_program(path):
+                    self._report.passed[f"file that needs {program}"] += 1
+                else:
+                    yield path
             else:
                 self._report.leave(within, _suffix(path.name))
 

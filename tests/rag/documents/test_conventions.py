@@ -14,7 +14,7 @@ from rag.base.errors import FormatError
 from rag.base.types import Passage
 from rag.documents import read_document
 from rag.documents.blocks import Block, code, entry, heading, item, row
-from rag.documents.html import html_blocks
+from rag.documents.main_content import html_blocks
 from rag.documents.split import passages
 
 SUFFIXES = [

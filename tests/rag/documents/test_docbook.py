@@ -9,8 +9,8 @@ import pytest
 from rag.base.errors import FormatError
 from rag.documents import load_document
 from rag.documents import navigation as nav
+from rag.documents.converters.docbook import DEEPEST, docbook_blocks
 from rag.documents.corpus import Corpus
-from rag.documents.docbook import DEEPEST, docbook_blocks
 from rag.documents.page_names import page_name
 
 BOOK = """<?xml version="1.0" encoding="utf-8"?>

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from rag.documents import read_document
+from rag.documents.converters.markdown import markdown_blocks
+from rag.documents.converters.pdf_words import HYPHEN, Words
+from rag.documents.converters.rst import _learn
 from rag.documents.corpus import Corpus
-from rag.documents.markdown import markdown_blocks
-from rag.documents.pdf_words import HYPHEN, Words
-from rag.documents.rst import _learn
 from rag.documents.titles import clean_heading
 
 MANY = 200_000

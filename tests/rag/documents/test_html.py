@@ -6,7 +6,7 @@ import pytest
 from rag.base.types import Passage
 from rag.documents import navigation as nav
 from rag.documents.blocks import Kind
-from rag.documents.html import html_blocks
+from rag.documents.main_content import html_blocks
 from rag.documents.split import passages
 
 LONG = "This paragraph has more than twelve words, so that it stands as a passage by itself."

@@ -10,8 +10,8 @@ from rag.base.errors import FormatError
 from rag.base.types import Passage
 from rag.documents import Document, load_document, pdf_pages
 from rag.documents import navigation as nav
-from rag.documents.pdf_pages import read_pages
-from rag.documents.pdf_words import Words
+from rag.documents.converters.pdf_pages import read_pages
+from rag.documents.converters.pdf_words import Words
 from tests.rag.documents.pdfs import Print, make_pdf, paragraph
 
 TEXT = "The Vistula is the longest river of Poland."

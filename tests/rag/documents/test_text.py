@@ -5,9 +5,9 @@ import pytest
 
 from rag.documents import navigation as nav
 from rag.documents.blocks import Kind
-from rag.documents.text import plain_blocks
-from rag.documents.text_code import is_prose
-from rag.documents.text_headings import titled
+from rag.documents.converters.text import plain_blocks
+from rag.documents.converters.text_code import is_prose
+from rag.documents.converters.text_headings import titled
 
 
 def blocks(text: str) -> list[str]:

@@ -1,0 +1,249 @@
+"""Blocks from the texts of a page, as the walk over it meets them."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+
+from rag.documents import navigation as nav
+from rag.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
+from rag.documents.converters.text import plain_blocks
+from rag.documents.converters.text_code import is_prose
+from rag.documents.tables import Cell
+
+CALLOUT = re.compile(
+    r"(?:note|notes|tip|warning|caution|important|hint|danger|attention|error|info|see also|todo|remark)\W?",
+    re.IGNORECASE,
+)
+ALL_LINKS = 0.85  # of the characters of a text or list; commas or spaces stand between its links
+_BULLET = re.compile(r"\A[-–•·] (?=\S)")  # that stands in the text of an item too
+_LINKS, _ANNOUNCED = 5, 15  # paragraphs that are links: a list of pages, unless a colon stands above so many
+_CAPTION_WORDS = 12  # a longer caption of a figure says something by itself
+_PERSON = re.compile(r"[A-Z]\w+\.? (?:[A-Z][\w.-]* )*[A-Z][\w-]+, \w")  # "Jane Smith, head teacher"
+_BAR = re.compile(r"(?<=\S) [|>»/·•→\\] (?=\S)")
+_RELATED = re.compile(
+    r"(?:related|more|further|other) (?:topics|articles|links|pages|information|reading)\W?|see also\W?", re.IGNORECASE
+)
+BREAK = "\x1e"  # ends a line, where a page says so; a space for all who do not ask
+_PARAGRAPH = re.compile(rf"{BREAK}\s*{BREAK}[\s{BREAK}]*")
+_FACT_WORDS = 12  # in a line that is a fact
+# "Tuesday: 9 to 12", "Adults £5", "Sunday closed"
+_FACT = re.compile(
+    r"[^\W\d_][^:]{0,40}: ?\S.*|[^\W\d_].*[\s£€$]\d[\d.,:–-]*\s?(?:[%€£$ap]\.?m?\.?|[kc]?[mg]|l)?|\w.* (?:closed|free)",
+    re.IGNORECASE,
+)
+_CHANGE = re.compile(r"(?:new|added|changed|deprecated|removed) (?:in|since) version [\w.]+\W*", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class OpenList:
+    """An open list: the number of the next item, or None if items have no numbers."""
+
+    number: int | None
+
+
+@dataclass(slots=True)
+class BlockBuilder:
+    """Collects the blocks of a page."""
+
+    dropped: Counter[str]
+    blocks: list[Block] = field(default_factory=list)
+    headings: list[tuple[int, str]] = field(default_factory=list)
+    inline: list[str] = field(default_factory=list)
+    linked: int = 0  # characters of the text in `inline` that are links
+    lists: list[OpenList] = field(default_factory=list)
+    mark: str | None = None  # of the list item whose text is next
+    term: str = ""  # that the next text defines
+    terms: list[str] = field(default_factory=list)
+    links: list[Block] = field(default_factory=list)  # paragraphs that are a link
+    rows: list[int] = field(default_factory=list)  # how many blocks stand above each row of links that was left out
+    related: int | None = None  # how many blocks stand above the last links to related pages
+    index_next: bool = False  # the next list or table is an index, which was counted
+
+    def finish(self) -> list[Block]:
+        """The blocks of the whole page, without long runs of paragraphs that are links, as lists of links go too.
+
+        A page that says nothing but links has none.
+        """
+        self._flush()
+        if len(names := self._names_of_rows()) >= _LINKS:
+            self.dropped[nav.CONTENTS] += len(names)
+            self.blocks = [block for block in self.blocks if id(block) not in names]
+        only = {id(block) for block in self.links}
+        said = [block for block in self.blocks if block.kind is not Kind.HEADING]
+        if only and len(only) == len(said) and not nav.are_facts([block.text for block in said]):
+            self.dropped[nav.NAVIGATION] += len(said)
+            return []
+        kept: list[Block] = []
+        for linked, run in groupby(self.blocks, lambda block: id(block) in only):
+            blocks = [*run]
+            announced = len(blocks) <= _ANNOUNCED and bool(kept) and kept[-1].text.endswith(":")
+            if not linked or len(blocks) < _LINKS or announced or nav.are_facts([block.text for block in blocks]):
+                kept += blocks
+            else:
+                self.dropped[nav.NAVIGATION] += len(blocks)
+        return kept
+
+    def _names_of_rows(self) -> set[int]:
+        """The ids of short blocks that each stand alone above a row of links, as the categories of an index do."""
+        starts = [at - 1 for at in self.rows[:1]] + self.rows
+        names = (
+            self.blocks[start] for start, at in pairwise(starts) if at == start + 1 and 0 <= start < len(self.blocks)
+        )
+        return {
+            id(block) for block in names if block.kind is not Kind.HEADING and len(block.text.split()) < _CAPTION_WORDS
+        }
+
+    def _code(self, text: str, *, certain: bool = False) -> None:
+        if not certain and is_prose(text):
+            for block in plain_blocks(text, self.dropped):
+                below = heading(block.text, min(6, block.level + 1))
+                self.blocks.append(below if block.kind is Kind.HEADING else block)
+        elif (lines := code(text)) is not None:
+            self._lead_in()
+            self.blocks.append(lines)
+
+    def _lead_in(self) -> None:
+        """A term or item whose first block is no text."""
+        if self.term:
+            self.blocks.append(entry(self.term, ""))
+            self.term = ""
+        self.mark = None
+
+    def _item(self) -> None:
+        opened = self.lists[-1] if self.lists else OpenList(None)
+        if opened.number is None:
+            self.mark = "-"
+        else:
+            self.mark = f"{opened.number}."
+            opened.number += 1
+
+    def _define(self) -> None:
+        """The terms before a definition become what the next text defines."""
+        self._undefined()
+        self.term = ", ".join(text for text in self.terms if text)
+        self.terms = []
+
+    def _undefined(self) -> None:
+        """A term without a definition is a text of its own."""
+        if self.term and any(map(str.isalnum, self.term)) and not CALLOUT.fullmatch(self.term):
+            self.blocks.append(Block(self.term, Kind.LEAD))
+        self.term = ""
+
+    def _caption(self, text: str, *, figure: bool) -> None:
+        text = squeezed(text)
+        if CALLOUT.fullmatch(text):
+            self.term = text
+        elif figure and len(text.split()) < _CAPTION_WORDS and not _PERSON.match(text):
+            self.dropped[nav.FIGURE] += 1
+        elif text:
+            self.blocks.append(
+                Block(text if figure or text[-1] in ".:!?" else f"{text}:", Kind.TEXT if figure else Kind.LEAD)
+            )
+
+    def _flush(self) -> None:
+        """End the text collected so far."""
+        if self.inline:
+            text = "".join(self.inline)
+            self.inline = []
+            if not text.isspace():
+                self._lines(text)
+        self.linked = 0
+
+    def _lines(self, text: str) -> None:
+        """A text whose lines end with `BREAK`: two of them end a paragraph, and lines that are all facts stay apart."""
+        if self.linked or BREAK not in text:
+            if text := squeezed(text):
+                self._text(text)
+            return
+        for part in _PARAGRAPH.split(text):
+            lines = [line for line in map(squeezed, part.split(BREAK)) if line]
+            if self.mark or self.term or not _are_facts(lines):
+                lines = [" ".join(lines)] if lines else []
+            for line in lines:
+                self._text(line)
+
+    def _text(self, text: str) -> None:
+        if not any(map(str.isalnum, text)) or (len(text) <= 8 and self.linked and text[0] in "[(" and text[-1] in "])"):
+            return
+        self.index_next = False
+        if nav.is_boilerplate(text):
+            self.dropped[nav.BOILERPLATE] += 1
+        elif self.linked and self._bar(text):
+            self.rows.append(len(self.blocks))
+            self.dropped[nav.NAVIGATION] += 1
+        elif (self.linked and nav.is_navigation(text)) or self._is_related(text):
+            self.dropped[nav.NAVIGATION] += 1
+        elif self._is_contents(text):
+            self.dropped[nav.CONTENTS] += 1
+        elif nav.announces_index(text):
+            self.dropped[nav.CONTENTS] += 1
+            self.index_next = True
+        elif self.term and _CHANGE.fullmatch(text):
+            self.term += f" ({text.rstrip('.: ')})"
+        elif self.mark:
+            text = _BULLET.sub("", text, count=1) if self.mark == "-" else text
+            self.blocks.append(
+                item(f"{self.term}: {text}" if self.term else text, min(max(0, len(self.lists) - 1), 8), self.mark)
+            )
+            self.mark, self.term = None, ""
+        elif self.term:
+            self.blocks.append(entry(self.term, text))
+            self.term = ""
+        elif CALLOUT.fullmatch(text):
+            self.term = text.rstrip(":")
+        else:
+            self.blocks.append(Block(text))
+            if self.linked >= len(text):
+                self.links.append(self.blocks[-1])
+
+    def _is_contents(self, text: str) -> bool:
+        """Whether a text is a line of a table of contents or all links, below its title: prices may look the same."""
+        listed = nav.is_contents_line(text) or self.linked >= ALL_LINKS * len(text)
+        return listed and bool(self.blocks) and nav.names_contents(self.blocks[-1].text)
+
+    def _is_related(self, text: str) -> bool:
+        """Whether a paragraph is a link below `Related topics`, which goes with the first one, or below such a link."""
+        if self.lists or self.linked < len(text):
+            return False
+        if self.related == len(self.blocks):
+            return True
+        if not self.blocks or not _RELATED.fullmatch(self.blocks[-1].text):
+            return False
+        self.blocks.pop()
+        self.related = len(self.blocks)
+        return True
+
+    def _bar(self, text: str) -> bool:
+        """A row of links: `Modules | Directives | FAQ` or `Home > Manual > Modules`."""
+        bars = len(_BAR.findall(text))
+        if bars == 1:
+            # A bar inside of one link is part of a name: "Names / Values".
+            return not (self.mark or self.term) and len(text) - 4 <= self.linked <= len(text) - 2
+        return bars > 1 and self.linked >= 0.7 * (len(text) - 3 * bars)
+
+    def _row(self, cells: list[Cell], names: list[str], *, alone: bool) -> None:
+        texts = [cell.text for cell in cells]
+        if all(cell.header for cell in cells):
+            if len(cells) > 1:
+                names[:] = texts
+            elif texts and texts[0]:
+                self._caption(texts[0], figure=False)
+        elif cells[0].alone and names and texts[0]:  # "Starters", above rows of soups
+            self.blocks.append(Block(texts[0], Kind.LEAD if len(texts[0].split()) < _CAPTION_WORDS else Kind.TEXT))
+        elif len(cells) == 2 and cells[0].header and not names and texts[0] and texts[1]:
+            self.blocks.append(entry(texts[0], texts[1]))
+        elif (block := row(texts, names)) is not None and any(map(str.isalnum, block.text)):
+            if self._is_contents(block.text):
+                self.dropped[nav.CONTENTS] += 1
+            else:
+                self.blocks.append(Block(block.text, Kind.LEAD) if alone else block)
+
+
+def _are_facts(lines: Sequence[str]) -> bool:
+    """Whether short lines name things and what they cost, measure or when they are: more than half of them."""
+    if any(len(line.split()) > _FACT_WORDS for line in lines):
+        return False
+    found = sum(_FACT.fullmatch(line) is not None for line in lines)
+    return found > 1 and 2 * found > len(lines)

@@ -1,0 +1,165 @@
+"""Blocks from tables whose cells stand between commas, semicolons, tabs or bars (CSV and TSV)."""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import dropwhile, islice
+
+from autoais.base.io.files import allow_long_cells
+from rag.documents.blocks import Block, row, squeezed
+from rag.documents.converters.grids import check_cells
+from rag.documents.encodings import decoded
+from rag.documents.formats import RawFile
+
+_SIGNS = ",;\t|"
+_NAMED = re.compile(r"sep=([^\w\"\r\n ])[ \t]*\r?\n", re.IGNORECASE)  # as Excel has it
+_SAID = 8  # words of a cell, at most, in a table whose rows differ
+_YEAR = re.compile(r"(?:19|20)\d\d(?:[-/]\d\d(?:\d\d)?)?")
+# A number, date, time, phone number or address.
+_VALUE = re.compile(r"[\s.,:/()+%€$£#-]*\d[\s\d.,:/()+%€$£#-]*|\S+@\S+\.\S+|\w+://\S+")
+_LONGEST_VALUE = 80  # characters
+_NAME = 3  # words of the name of a column below an empty line; more are data
+_TRIED = 50  # rows, to find what stands between the cells
+_COLON_ROWS = 5  # of a table whose cells stand between colons, at least
+_NO_CELLS = re.compile(r":\s|\s:|://|(?<!\d)\d{1,2}:\d\d(?!\d)")  # colons of prose, settings, addresses and times
+_LETTERS = re.compile(r"[^\W\d_]{3}")
+_REGULAR = 0.7  # of them have as many cells as most
+
+
+def read_table(file: RawFile) -> tuple[str, list[Block]]:
+    """No title, and the rows of a table; a file that is none is read as a text."""
+    from rag.documents.converters.text import read_text
+
+    blocks = delimited_blocks(decoded(file.data, file.where), file.where)
+    return read_text(file) if blocks is None else ("", blocks)
+
+
+def delimited_blocks(text: str, where: str) -> list[Block] | None:
+    """The rows of tables, each a block; None if it is none, as its lines have no cells or are text with commas."""
+    if named := _NAMED.match(text):
+        text = text[named.end() :]
+    try:
+        sign = named[1] if named else max(_SIGNS, key=lambda one: _fits(text, one))
+        regular, *fits = (True, 1) if named else _fits(text, sign)
+        if not any(fits):
+            return None
+        rows = []
+        cells = 0
+        for line in _read(text, sign):
+            cells += len(line)
+            check_cells(cells, where)
+            rows.append([squeezed(cell) for cell in line])
+    except csv.Error:
+        return None
+    if regular:
+        return [*_tables(rows)]
+    words = Counter(len(cell.split()) > _SAID for line in rows for cell in line if cell)
+    return None if words[True] > 0.1 * words.total() else [block for line in rows if (block := row(line))]
+
+
+def colon_blocks(text: str, where: str) -> list[Block] | None:
+    """The rows of a text whose lines have cells between colons, as `ANC:Anchorage:US` has; None if it is none.
+
+    A line above them that begins with `#` and has as many cells names the columns.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith("#")]
+    counts = Counter(line.count(":") for line in said)
+    colons, count = counts.most_common(1)[0] if counts else (0, 0)
+    if colons < 2 or count < max(_COLON_ROWS, 0.9 * len(said)):
+        return None
+    odd = sum(_NO_CELLS.search(line) is not None or not _LETTERS.search(line) for line in said)
+    if odd > 0.1 * len(said):
+        return None
+    check_cells((colons + 1) * len(said), where)
+    names: Sequence[str] = ()
+    blocks: list[Block | None] = []
+    for line in lines:
+        comment = line.startswith("#")
+        cells = [squeezed(cell) for cell in line.lstrip("# ").split(":")]
+        if comment and len(cells) == colons + 1 and not names:
+            names = cells
+        elif comment:
+            blocks += [Block(squeezed(line.lstrip("# ")))] if _LETTERS.search(line) else []
+        else:
+            blocks.append(row(cells, names if len(cells) == colons + 1 else ()))
+    return [block for block in blocks if block]
+
+
+def _read(text: str, sign: str) -> Iterator[list[str]]:
+    allow_long_cells(len(text))
+    return csv.reader(io.StringIO(text, newline=""), delimiter=sign, skipinitialspace=True)
+
+
+def _fits(text: str, sign: str) -> tuple[bool, float, int]:
+    """Whether most rows have the usual number of cells, the share that has, and that number.
+
+    Zeros if most rows have one cell. Lines above the table, such as its title, count for the share alone.
+    """
+    lines = [len(line) for line in islice(_read(text, sign), _TRIED) if any(line)]
+    found = [*dropwhile(lambda cells: cells == 1, lines)]
+    if 2 * len(found) < len(lines) or sum(cells > 1 for cells in found) < _REGULAR * len(found) or not found:
+        return False, 0, 0
+    width, count = Counter(found).most_common(1)[0]
+    return width > 1 and count >= _REGULAR * len(found), count / len(lines), width
+
+
+def _tables(rows: Sequence[Sequence[str]]) -> Iterator[Block]:
+    """The rows; the first with several cells names the columns, if its cells may be names, and so may one after a gap.
+
+    A line with one cell is a caption.
+    """
+    filled = [line for line in rows if any(line)]
+    width = Counter(map(len, filled)).most_common(1)[0][0] if filled else 0
+    following = iter([*filled[1:], []])
+    names: Sequence[str] = ()
+    begins, said, gap = True, 0, False  # rows since the names
+    for cells in rows:
+        if not any(cells):
+            gap = True
+            continue
+        after = next(following)
+        if width > 2 and cells[0] and not any(cells[1:]):
+            yield from filter(None, [row(cells)])
+            continue
+        again = names and list(cells) == list(names)
+        new = (
+            said
+            and gap
+            and all(0 < len(cell.split()) <= _NAME for cell in cells[:width])
+            and any(map(_is_value, after))
+        )
+        few = 2 * sum(map(bool, cells)) <= width  # as a line above the table has
+        if again or (not few and (begins or new) and _are_names(cells, after)):
+            names, said = cells, 0
+        else:
+            said += 1
+            yield from filter(None, [row(cells, names)])
+        begins = begins and few
+        gap = False
+
+
+def _are_names(cells: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether cells name columns: none is a value, they are years above other values, or none is above the first."""
+    filled = [cell for cell in cells if cell]
+    if len(filled) < 2 or not any(after):
+        return False
+    values = [cell for cell in filled if _is_value(cell)]
+    corner = not cells[0] and len(filled) == len(cells) - 1 and after[0] != ""
+    below = [cell for cell, name in zip(after, cells, strict=False) if _YEAR.fullmatch(name)]
+    years = len(values) < len(filled) and all(map(_YEAR.fullmatch, values)) and not any(map(_YEAR.fullmatch, below))
+    return not values or corner or years
+
+
+def _is_value(cell: str) -> bool:
+    return len(cell) <= _LONGEST_VALUE and _VALUE.fullmatch(cell) is not None
+
+
+def is_table(head: bytes) -> bool:
+    """Whether a file is no collection of passages, as some have such names, by its beginning."""
+    from autoais.formats.corpora import CORPORA
+
+    lines = [line for line in head.splitlines() if line.strip()]
+    return not any(kind.detect(line) for line in lines[:3] for _, kind in CORPORA.items())

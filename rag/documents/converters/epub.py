@@ -1,0 +1,81 @@
+"""Blocks from e-books: the pages of an .epub in the order of reading."""
+
+import posixpath
+import xml.etree.ElementTree as ET
+import zipfile
+from collections import Counter
+from urllib.parse import unquote
+
+from autoais.base.errors import first_line
+from rag.base.errors import FormatError
+from rag.documents import navigation as nav
+from rag.documents.archives import open_zip, read_member
+from rag.documents.blocks import Block, Kind, heading, squeezed
+from rag.documents.encodings import decoded
+from rag.documents.formats import RawFile
+from rag.documents.main_content import html_blocks
+
+_CONTAINER = "META-INF/container.xml"
+
+
+def read_epub(file: RawFile) -> tuple[str, list[Block]]:
+    """The title of a book ("" if it has none) and its blocks."""
+    with open_zip(file.data, file.where) as archive:
+        if "META-INF/encryption.xml" in archive.namelist() and _is_locked(archive, file.where):
+            raise FormatError(f"{file.where}: protected against copying (DRM), so it cannot be read")
+        package = _package(archive, file.where)
+        root = _xml(archive, package, file.where)
+        title = next((squeezed(node.text or "") for node in root.iter() if _tag(node) == "title"), "")
+        blocks: list[Block] = []
+        for path in dict.fromkeys(_spine(root, package, file.dropped)):
+            inside = f"{file.where}/{' '.join(path.split())}"
+            text = decoded(read_member(archive, path, file.where), inside, markup=True)
+            name, page = html_blocks(text, file.dropped, where=inside)
+            if page and page[0].kind is not Kind.HEADING and name and name != title:
+                blocks.append(heading(name, 1))
+            blocks += page
+    return title, blocks
+
+
+def _is_locked(archive: zipfile.ZipFile, where: str) -> bool:
+    """Whether more than the fonts is encrypted."""
+    text = read_member(archive, "META-INF/encryption.xml", where).lower()
+    return b"html" in text
+
+
+def _package(archive: zipfile.ZipFile, where: str) -> str:
+    root = _xml(archive, _CONTAINER, where)
+    for node in root.iter():
+        if _tag(node) == "rootfile" and (path := node.get("full-path")):
+            return path
+    raise FormatError(f"{where}: broken: {_CONTAINER} names no book")
+
+
+def _spine(root: ET.Element, package: str, dropped: Counter[str]) -> list[str]:
+    """The paths of the pages in the order of reading, without the table of contents."""
+    folder = posixpath.dirname(package)
+    items: dict[str, ET.Element] = {}
+    for node in root.iter():
+        if _tag(node) == "item" and (key := node.get("id")):
+            items[key] = node
+    paths = []
+    for node in root.iter():
+        item = items.get(node.get("idref") or "") if _tag(node) == "itemref" else None
+        if item is None or not (item.get("media-type") or "").endswith(("html+xml", "html")):
+            continue
+        if "nav" in (item.get("properties") or "").split():
+            dropped[nav.CONTENTS] += 1
+            continue
+        paths.append(posixpath.normpath(posixpath.join(folder, unquote((item.get("href") or "").partition("#")[0]))))
+    return paths
+
+
+def _xml(archive: zipfile.ZipFile, name: str, where: str) -> ET.Element:
+    try:
+        return ET.fromstring(decoded(read_member(archive, name, where), where, markup=True))
+    except ET.ParseError as error:
+        raise FormatError(f"{where}: broken: {name!r}: {first_line(error)}") from error
+
+
+def _tag(node: ET.Element) -> str:
+    return node.tag.rpartition("}")[2] if isinstance(node.tag, str) else ""

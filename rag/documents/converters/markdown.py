@@ -1,0 +1,132 @@
+"""Blocks from Markdown, by way of HTML."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from rag.documents import navigation as nav
+from rag.documents.blocks import Block
+from rag.documents.converters.markdown_tags import keep_placeholders
+from rag.documents.converters.mdx import read_mdx
+from rag.documents.converters.mkdocs import read_mkdocs
+from rag.documents.converters.myst import expanded, read_myst
+from rag.documents.converters.text_lines import DOTS, are_narrow
+from rag.documents.converters.text_lists import marked
+from rag.documents.converters.text_tables import have_dots
+from rag.documents.encodings import decoded
+from rag.documents.formats import RawFile
+from rag.documents.main_content import html_blocks
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+# "key: value" tells front matter from a text that begins with a rule.
+_FRONT_MATTER = re.compile(
+    r"""\A---[ \t]*\n(?=(?:\s*\#[^\n]*\n)*\s*(?:[\w"'-]+[ \t]*:|---|\.\.\.))(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)""",
+    re.DOTALL,
+)
+_TOML = re.compile(
+    r"\A\+\+\+[ \t]*\n(?=\s*[\w\"'\[-][^\n]*[=\]])(?:[^\n]*\n)*?\+\+\+[ \t]*(?:\n|\Z)"
+)  # the same, between plus signs
+_TITLE = re.compile(r"^title(?::| *=)(.*)$", re.MULTILINE)
+_GITHUB_CALLOUT = re.compile(r"^(>\s*)\[!(\w+)\][ \t]*$", re.MULTILINE)
+
+_WIDEST = 80  # characters of a line of a price list
+_BOLD_LABEL = re.compile(r"(\*\*|__)(?=\w)[^*_\n:]{1,40}(?::\1|\1 ?:)\s*\S")
+_LABEL = re.compile(
+    r"(?:\*\*|__)?[^\W_][\w/-]*(?: [\w./-]+){0,3}(?:\*\*|__)?:(?:\*\*|__)?\s+\S|(?:\*\*|__)Q: .+(?:\*\*|__)$"
+)
+
+
+def read_markdown(file: RawFile) -> tuple[str, list[Block]]:
+    """The title ("" if there is none) and the blocks of a file."""
+    return markdown_blocks(decoded(file.data, file.where), file.dropped, file.name)
+
+
+def markdown_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
+    """The title and the blocks of a text in CommonMark, with tables, front matter, callouts, MyST and MkDocs."""
+    title = ""
+    if front := _FRONT_MATTER.match(text) or _TOML.match(text):
+        found = _TITLE.search(front[0])
+        title = found[1].strip().strip("\"'") if found else ""
+        text = text[front.end() :]
+    own, blocks = html_blocks(rendered(text, dropped, mdx=name.lower().endswith(".mdx")), dropped, name)
+    return title or own, blocks
+
+
+def rendered(text: str, dropped: Counter[str], *, mdx: bool = False) -> str:
+    """Markdown, or MDX, as HTML."""
+    from markdown_it import MarkdownIt
+
+    text = _GITHUB_CALLOUT.sub(lambda mark: f"{mark[1]}{mark[2].title()}\n{mark[1]}", text)
+    reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    keep_placeholders(reader, text)
+    read_myst(reader, text)
+    read_mkdocs(reader, text)
+    if mdx:
+        read_mdx(reader)
+    known: dict[str, Any] = {}
+    tokens = [*expanded(reader, reader.parse(text, known), known, dropped)]
+    return str(reader.renderer.render([*_apart(reader, tokens, known)], reader.options, known))
+
+
+def _apart(reader: "MarkdownIt", tokens: "list[Token]", known: dict[str, Any]) -> "Iterator[Token]":
+    """The tokens, with a paragraph for each line of one whose lines all begin with labels, as those of minutes do."""
+    contents = False  # whether the last heading is that of contents
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open" or (token.type == "inline" and nav.names_contents(token.content)):
+            contents = token.type == "inline"
+        if token.type == "inline" and ".." in token.content and not contents:
+            token = _with_prices(reader, token, known)
+        lines = _labelled(token.content) if token.type == "inline" else []
+        if token.type == "inline" and not lines and token.level == 1:  # of no list
+            lines = _lines(token.content)
+        if not lines or tokens[place - 1].type != "paragraph_open" or tokens[place - 1].hidden:
+            yield token
+            continue
+        for number, line in enumerate(lines):
+            if number:
+                yield from (tokens[place + 1], tokens[place - 1])
+            yield from reader.parseInline(line, known)
+
+
+def _with_prices(reader: "MarkdownIt", token: "Token", known: dict[str, Any]) -> "Token":
+    """The token, with colons for the dots of `Tea ...... 2.60`, which are no contents."""
+    said = DOTS.sub(": ", token.content)
+    lines = said.split("\n")
+    if (
+        not have_dots(token.content.split("\n"))
+        or "`" in said
+        or "](" in said
+        or any(len(line) > _WIDEST for line in lines)
+    ):
+        return token
+    (found,) = reader.parseInline(said, known)
+    return found
+
+
+def _lines(content: str) -> list[str]:
+    """The parts of a paragraph that stand apart: its lines, if they are too short to be wrapped, or have labels."""
+    lines = content.split("\n")
+    if len(lines) < 2 or any(not line.strip() or line.endswith(("  ", "\\")) for line in lines):
+        return []
+    if are_narrow(lines):
+        return lines
+    starts = marked(lines)
+    return ["\n".join(lines[start:end]) for start, end in pairwise(sorted({0, *starts, len(lines)}))] if starts else []
+
+
+def _labelled(content: str) -> list[str]:
+    """The lines of a paragraph, if there are two or more and each begins with a label; or its parts with bold ones."""
+    lines = content.split("\n")
+    if len(lines) < 2:
+        return []
+    if all(map(_LABEL.match, lines)):
+        return lines
+    starts = [place for place, line in enumerate(lines) if _BOLD_LABEL.match(line)]
+    if len(starts) < 2:
+        return []
+    return ["\n".join(lines[start:end]) for start, end in pairwise(sorted({0, *starts, len(lines)}))]

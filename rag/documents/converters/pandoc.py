@@ -1,0 +1,125 @@
+"""Blocks from manual pages, LaTeX, DocBook, Org, RTF and OpenDocument texts, which pandoc turns into HTML.
+
+pandoc runs as a program of its own, with limits (`rag.documents.limits`) and with `--sandbox`: it opens no other file,
+so what a document includes is missing. Formulas stay as TeX. Footnotes are counted and left out.
+"""
+
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+from rag.base.errors import FormatError
+from rag.documents import kinds
+from rag.documents import navigation as nav
+from rag.documents.blocks import Block, Kind, squeezed, with_bare_headings
+from rag.documents.converters.docbook import without_entities
+from rag.documents.converters.office import with_header_rows
+from rag.documents.converters.programs import INSTALL, find_program
+from rag.documents.encodings import decoded
+from rag.documents.formats import HEAD, RawFile, is_plain_text
+from rag.documents.limits import run_program
+from rag.documents.main_content import html_blocks
+
+_TEMPLATE = Path(__file__).with_name("pandoc.html")
+_TAG = re.compile(r"<[^<>]*>")
+_LINK = re.compile(r"</?a\b[^<>]*>|<sup>\s*</sup>")
+_FOOTNOTE_MARK = re.compile(r'<a\b[^<>]*class="footnote-ref"[^<>]*>.*?</a>', re.DOTALL)
+_FOOTNOTES = re.compile(r'<(section|div)\b[^<>]*class="footnotes.*?</\1>', re.DOTALL)
+_FOOTNOTE = re.compile(r"<li\b[^<>]*\bid=\"fn")
+_FORMULA = re.compile(r'(<span class="math \w+">)\\[(\[](.*?)\\[)\]](?=</span>)', re.DOTALL)
+_HEADING = re.compile(r"(</?h)([1-5])(?=[\s>])")
+_TABLE_PART = re.compile(r"<(table|tr|td)\s(?![^<>]*(?:row|col)span)[^<>]*>")
+_SYNTAX = re.compile(r"[\[\]<>{}|]")
+_REDIRECT = re.compile(r"\s*\.so\s+\S+\s*\Z")
+_BOX = re.compile(r"<input type=\"checkbox\"[^<>]*>")
+_ORG_OPTIONS = "#+OPTIONS: p:t tags:nil ^:{}\n"  # with dates of tasks, without tags, and `a_b` as it stands
+_COMMENT = re.compile(r"""^[.'][ \t]*\\["#].*\n?""", re.MULTILINE)
+
+
+def read_man_page(file: RawFile, source: str) -> tuple[str, list[Block]]:
+    """The title, such as `ls(1)`, and the blocks of a manual page; a text with such a name is read as a text."""
+    head = file.data[:HEAD]
+    if not kinds.is_man_page(head):
+        if is_plain_text(head):
+            return _read_text(file)
+        raise FormatError(f"{file.where}: not a manual page: it has no title (.TH or .Dd)")
+    text = decoded(file.data, file.where)
+    if _REDIRECT.fullmatch(_COMMENT.sub("", text)):
+        file.dropped[nav.REDIRECT] += 1
+        return "", []
+    title, blocks = _convert(file, text.encode(), "mdoc" if kinds.is_mdoc(head) else source)
+    name, bracket, section = title.partition("(")
+    return f"{name.lower() if name.isupper() else name}{bracket}{section}", [_without_capitals(one) for one in blocks]
+
+
+def _without_capitals(block: Block) -> Block:
+    """A heading in capitals as other headings are written; not a call, such as `RPC INFO [NAME]`."""
+    if block.kind is Kind.HEADING and block.text.isupper() and not _SYNTAX.search(block.text):
+        return replace(block, text=block.text.capitalize())
+    return block
+
+
+def read_latex(file: RawFile, source: str) -> tuple[str, list[Block]]:
+    """The title ("" if it has none) and the blocks of a LaTeX document or a part of one."""
+    if not kinds.is_latex(file.data[:HEAD]):
+        raise FormatError(f"{file.where}: not a LaTeX document: it defines commands, or is written in plain TeX")
+    return _convert(file, decoded(file.data, file.where).encode(), source)
+
+
+def read_docbook(file: RawFile, source: str) -> tuple[str, list[Block]]:
+    """The title ("" if it has none) and the blocks of a DocBook document."""
+    if file.name.lower().removesuffix(".gz").endswith(".xml") and not kinds.is_docbook(file.data[:HEAD]):
+        raise FormatError(f"{file.where}: not a DocBook document: other XML is not read")
+    return _convert(file, without_entities(decoded(file.data, file.where, markup=True)).encode(), source)
+
+
+def read_org(file: RawFile, source: str) -> tuple[str, list[Block]]:
+    """The title ("" if it has none) and the blocks of an Org file; a text with such a name is read as a text."""
+    if not kinds.is_org(file.data[:HEAD]):
+        return _read_text(file)
+    title, blocks = _convert(file, (_ORG_OPTIONS + decoded(file.data, file.where)).encode(), f"{source}+task_lists")
+    return title, [*with_bare_headings(blocks, lambda text: text != "Footnotes")]  # tasks
+
+
+def read_rtf(file: RawFile, source: str) -> tuple[str, list[Block]]:
+    """The title ("" if it has none) and the blocks of a file in Rich Text Format."""
+    if not file.data.lstrip().startswith(b"{\\rtf"):
+        raise FormatError(f"{file.where}: not Rich Text Format")
+    return _convert(file, file.data, source)
+
+
+def read_odt(file: RawFile, source: str) -> tuple[str, list[Block]]:
+    """The title ("" if it has none) and the blocks of an OpenDocument text."""
+    from rag.documents.archives import open_zip
+
+    open_zip(file.data, file.where).close()
+    return _convert(file, file.data, source)
+
+
+def _read_text(file: RawFile) -> tuple[str, list[Block]]:
+    from rag.documents.converters.text import read_text
+
+    return read_text(file)
+
+
+def _convert(file: RawFile, data: bytes, source: str) -> tuple[str, list[Block]]:
+    """The title and the blocks of what pandoc makes of a document."""
+    program = find_program("pandoc")
+    if program is None:
+        raise FormatError(f"{file.where}: only pandoc reads it: {INSTALL['pandoc']}")
+    arguments = ["--sandbox", "-f", source, "-t", "html5", "--wrap=none", "--mathjax", f"--template={_TEMPLATE}"]
+    page = run_program([program, *arguments], data, file.where)
+    head, _, body = page.partition("<body>")
+    title = squeezed(unescape(_TAG.sub("", _FOOTNOTE_MARK.sub("", head))))
+    for notes in _FOOTNOTES.finditer(body):
+        file.dropped["footnote"] += len(_FOOTNOTE.findall(notes[0]))
+    body = _FOOTNOTE_MARK.sub("", _FOOTNOTES.sub("", body))
+    body = _FORMULA.sub(r"\1\2", _LINK.sub("", body))  # links of a document are no navigation
+    body = _BOX.sub(lambda box: "[x] " if "checked" in box[0] else "[ ] ", body)
+    body = with_header_rows(_TABLE_PART.sub(r"<\1>", body))
+    if not title:
+        return html_blocks(body, file.dropped, where=file.where)
+    body = _HEADING.sub(lambda tag: f"{tag[1]}{int(tag[2]) + 1}", body)
+    _, blocks = html_blocks(body, file.dropped, where=file.where)
+    return title, blocks

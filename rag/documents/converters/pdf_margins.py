@@ -1,0 +1,157 @@
+"""What surrounds the text of a PDF: headers and footers, tables of contents and indexes."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from operator import attrgetter
+
+from rag.documents import navigation as nav
+from rag.documents.contents import Beginnings
+from rag.documents.converters.pdf_pages import Line
+
+_DIGITS = re.compile(r"\d+")
+_PAGE_NUMBER = re.compile(
+    r"[-–—|\s]*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?[-–—|\s]*", re.IGNORECASE
+)
+_TO_PAGE = re.compile(
+    r"(?:(?<!\d)[,.]|(?<=,)\s|\s(?!\s*(?:19|20)\d\d\s*$))\s*(?:\d{1,4}(?:[,–-]\s*\d{1,4})*|[ivxlc]{1,6})\s*$"
+)
+_PAGE_ENDS = tuple("0123456789ivxlc")
+_FIRST_PAGE = re.compile(r"(\d{1,4})(?:[,–-]\s*\d{1,4})*\s*$")
+_BEHIND_COMMA = re.compile(r",\s*\d{1,4}\s*$")
+_IN_ORDER = 0.65  # of the lines of a list of contents or an index that are in order
+_SOME = 4  # lines below a list of contents that are text
+_GAP = 1.3  # line heights between a header and the text
+_ROUNDS = 3  # lines of a header
+
+
+def without_edges(pages: Sequence[list[Line]], dropped: Counter[str]) -> list[list[Line]]:
+    """The pages without the headers and footers; what repeats at an edge, a line at a time from the outside."""
+    kept = [sorted(lines, key=attrgetter("y"), reverse=True) for lines in pages]
+    gone: list[set[int]] = [set() for _ in pages]
+    for edge in (0, -1):
+        for _ in range(_ROUNDS):
+            found = [*_headers(kept, edge)]
+            for number in found:
+                gone[number].add(id(kept[number].pop(edge)))
+            dropped[nav.MARGIN] += len(found)
+            if not found:
+                break
+    return [[line for line in lines if id(line) not in out] for lines, out in zip(pages, gone, strict=True)]
+
+
+def _headers(pages: Sequence[list[Line]], edge: int) -> Iterator[int]:
+    """The numbers of the pages whose first (0) or last (-1) line is a header or footer."""
+    edges = {number: lines[edge] for number, lines in enumerate(pages) if lines}
+    patterns = Counter(_pattern(line) for line in edges.values())
+    apart = {number: _apart(pages[number], edge) for number in edges}
+    heights: Counter[int] = Counter()
+    for number, line in edges.items():
+        heights[line.y // 10] += apart[number]
+    enough = 0.4 * len(edges)
+    for number, line in edges.items():
+        pattern = _pattern(line)
+        numbered = pattern[0] == "#" or pattern[-1] == "#"
+        repeats = patterns[pattern] >= (3 if numbered else max(4, 0.1 * len(edges)))
+        at = line.y // 10
+        fixed = len(edges) > 4 and heights[at] + heights[at - 1] + heights[at + 1] > enough and apart[number]
+        number_alone = _PAGE_NUMBER.fullmatch(line.text) is not None and not _in_last_row(pages[number], edge)
+        if number_alone or (len(edges) > 2 and repeats) or fixed:
+            yield number
+
+
+def _in_last_row(lines: list[Line], edge: int) -> bool:
+    """Whether the line at an edge stands beside others, near the row above or below it: the last cell of a table."""
+    line = lines[edge]
+    inwards = lines[1:] if edge == 0 else lines[-2::-1]
+    beside = next((at for at, other in enumerate(inwards) if abs(other.y - line.y) > line.size / 2), len(inwards))
+    return 0 < beside < len(inwards) and abs(inwards[beside].y - line.y) <= _GAP * 1.2 * line.size
+
+
+def _pattern(line: Line) -> str:
+    return _DIGITS.sub("#", line.text.lower())
+
+
+def _apart(lines: list[Line], edge: int) -> bool:
+    """Whether a gap parts the line at an edge from the others."""
+    if len(lines) < 2:
+        return False
+    line, following = lines[edge], lines[1 if edge == 0 else -2]
+    return abs(line.y - following.y) > _GAP * 1.2 * max(line.size, following.size)
+
+
+def without_lists(pages: Sequence[list[Line]], dropped: Counter[str]) -> list[list[Line]]:
+    """The lines of pages without those of a table of contents or an index."""
+    texts = ((number, line.text) for number, lines in enumerate(pages) for line in lines)
+    beginnings = Beginnings((number, text) for number, text in texts if not nav.is_contents_line(text))
+    kept: list[list[Line]] = []
+    inside = False  # whether the page before has one, or its title at the end
+    for number, lines in enumerate(pages):
+        titled = any(map(nav.names_contents, [line.text for line in lines]))
+        kept.append(_without_list(lines, number, beginnings, titled=inside or titled))
+        dropped[nav.CONTENTS] += len(lines) - len(kept[-1])
+        inside = titled or len(kept[-1]) < len(lines)
+    return kept
+
+
+def _without_list(lines: list[Line], number: int, beginnings: Beginnings, *, titled: bool) -> list[Line]:
+    """The lines of a page without those of a list: it has a title, or half of it names what stands on later pages.
+
+    Prices and sizes may look the same, and may be in order.
+    """
+
+    def are_named(names: Sequence[str]) -> bool:
+        return titled or 2 * sum(beginnings.stand_below(name, number) for name in names) >= len(names)
+
+    ends = [(line.text, end) for line in lines if (end := _page_at_end(line.text)) is not None]
+    most = len(lines) >= 8 and len(ends) > 0.6 * len(lines)
+    if most and titled and 2 * sum(_leads_to(text, end) for text, end in ends) > len(ends):
+        return _around(lines)  # the pages of an index are in no order
+    dotted = [line.text for line in lines if nav.is_contents_line(line.text)]
+    if dotted and not (nav.are_contents(dotted) and are_named([*map(nav.named_by, dotted)])):
+        return lines
+    pages = [text for text, _ in ends]
+    if len(dotted) > 0.2 * len(lines):
+        return _around(lines)
+    if most and (_behind_commas(pages) or (_in_order(pages) and are_named([text[:end] for text, end in ends]))):
+        return _around(lines)
+    goes_on = titled and not any(nav.names_contents(line.text) for line in lines)
+    listed = (
+        next((at for at, line in enumerate(lines) if _page_at_end(line.text) is None), len(lines)) if goes_on else 0
+    )
+    return [line for line in lines[listed:] if not nav.is_contents_line(line.text)] if dotted or listed else lines
+
+
+def _around(lines: list[Line]) -> list[Line]:
+    """What stands above the title of a list, such as an abstract, and several lines below it, without page numbers."""
+    listed = [at for at, line in enumerate(lines) if _page_at_end(line.text) is not None]
+    title = next((at for at, line in enumerate(lines) if nav.names_contents(line.text)), 0)
+    below = lines[max(listed, default=len(lines)) + 1 :]
+    return [*lines[:title], *(below if len(below) >= _SOME else [])]
+
+
+def _page_at_end(text: str) -> int | None:
+    """Where the number of a page begins that a line ends in."""
+    last = text.rstrip(" ,")  # others may follow in the next line
+    found = _TO_PAGE.search(last, max(0, len(last) - 24)) if last.endswith(_PAGE_ENDS) else None
+    return found.start() if found else None
+
+
+def _leads_to(text: str, end: int) -> bool:
+    """Whether dots or a comma stand before the page that a line ends in, or other pages."""
+    return text[:end].rstrip()[-1:] in (".", ",") or text[end:].lstrip()[:1] in (".", ",")
+
+
+def _behind_commas(texts: Sequence[str]) -> bool:
+    """Whether most lines end as those of an index do: `river, 12`."""
+    return 2 * sum(map(bool, map(_BEHIND_COMMA.search, texts))) > len(texts)
+
+
+def _in_order(texts: Sequence[str]) -> bool:
+    """Whether the numbers at the ends of lines mostly rise, or the lines are in order."""
+    pages = [int(found[1]) for text in texts if (found := _FIRST_PAGE.search(text)) is not None]
+    names = [text.casefold() for text in texts]
+    rising = sum(before <= after for before, after in pairwise(pages))
+    sorted_ = sum(before <= after for before, after in pairwise(names))
+    return max(rising, sorted_) >= _IN_ORDER * (len(texts) - 1)

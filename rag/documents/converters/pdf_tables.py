@@ -1,0 +1,198 @@
+"""The tables of a PDF: lines that wide gaps part into cells which stand below each other."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rag.documents.converters.pdf_headings import Mark
+from rag.documents.converters.pdf_pages import Line
+
+_NUMBER = re.compile(r"[-+−–±<>~≈(]*\.?\d[^a-zA-Z]*(?:[a-zA-Z%°µΩ/]{1,4}\W*)?")
+_COLUMN = re.compile(r"""$|[#%$("'“<]?[^\W\d_]|[#%]$""")  # how the name of a column begins
+_LETTER, _WORD = re.compile(r"[^\W\d_]"), re.compile(r"[^\W\d_]{2}")
+_DIGITS = 40  # characters of a number
+_CELLS = 100  # of a row
+_NAME = 6  # words in the name of a column
+
+
+class Cell(NamedTuple):
+    """The text of a cell and where it stands."""
+
+    text: str
+    left: int
+    right: int
+
+
+@dataclass(slots=True)
+class _Row:
+    cells: list[Cell]
+    y: int
+    bottom: int  # the height of its last line
+    size: int
+    bold: bool
+
+
+class Table(NamedTuple):
+    """Rows of as many cells each, and the names of the columns if the first line has them."""
+
+    names: list[str]
+    rows: list[list[str]]
+    top: Line
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is more than numbers and signs; a row alone needs a word, as an axis may end in `x`."""
+        word = _LETTER if self.names or len(self.rows) > 1 else _WORD
+        return any(word.search(cell) for row in [self.names, *self.rows] for cell in row)
+
+
+def with_tables(lines: Sequence[Line | Mark], leading: int) -> Iterator[Line | Mark | Table]:
+    """The lines of a page, with tables in place of the lines that they are made of."""
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if isinstance(line, Line) and line.cells and not (at and _is_result(lines[at - 1], line, leading)):
+            rows, columns, end = _rows(lines, at, leading)
+            if len(rows) > 1 or (rows and _has_numbers(rows[0])):
+                yield _table(rows, columns, line)
+                at = end
+                continue
+        yield line
+        at += 1
+
+
+def _is_result(above: Line | Mark, line: Line, leading: int) -> bool:
+    """Whether a line is the result of the code above it."""
+    return isinstance(above, Line) and above.mono and 0 < above.y - line.y <= 2.5 * max(leading, line.size)
+
+
+def _has_numbers(row: _Row) -> bool:
+    """Whether a line that stands alone is a row: most of its cells are numbers."""
+    numbers = sum(_NUMBER.fullmatch(cell.text) is not None for cell in row.cells if len(cell.text) <= _DIGITS)
+    return len(row.cells) > 2 and 2 * numbers > len(row.cells)
+
+
+def _rows(lines: Sequence[Line | Mark], at: int, leading: int) -> tuple[list[_Row], list[tuple[int, int]], int]:
+    """The rows that begin with a line, the left and right ends of their columns, and the number of the line after."""
+    rows: list[_Row] = []
+    columns: list[tuple[int, int]] = []
+    while at < len(lines):
+        row, end = _row(lines, at, leading)
+        if row is None:
+            break
+        if rows:
+            fitting = _fitted(columns, row)
+            if fitting is None or not 0 < rows[-1].bottom - row.y <= 2.5 * max(leading, row.size):
+                break
+            columns = fitting
+        else:
+            columns = [(cell.left, cell.right) for cell in row.cells]
+        rows.append(row)
+        at = end
+    return rows, columns, at
+
+
+def _row(lines: Sequence[Line | Mark], at: int, leading: int) -> tuple[_Row | None, int]:
+    """The row that begins with a line, with the lines that go on below and beside its cells; None if it is no row."""
+    line = lines[at]
+    if isinstance(line, Mark) or line.mono:
+        return None, at
+    cells = _cells(line)
+    row = _Row(cells, line.y, line.y, line.size, bool(line.look))
+    below = line.y
+    at += 1
+    while at < len(lines):
+        line = lines[at]
+        if isinstance(line, Mark) or line.mono or abs(line.size - row.size) > 15 or len(cells) > _CELLS:
+            break
+        if abs(line.y - row.y) <= 0.35 * row.size and line.left > cells[-1].right + row.size // 2:
+            cells += _cells(line)
+            below = row.y
+        elif not line.cells and 0.8 * leading <= below - line.y <= 1.35 * max(leading, row.size):
+            # A line goes on in a cell that it begins below of; that of the first cell may be a paragraph of its own.
+            column = next((n for n, cell in enumerate(cells) if abs(cell.left - line.left) < 0.6 * row.size), 0)
+            if column == 0:
+                break
+            text, left, right = cells[column]
+            cells[column] = Cell(f"{text} {line.text}", left, max(right, line.right))
+            below = line.y
+            row.bottom = min(row.bottom, below)
+        else:
+            break
+        at += 1
+    is_item = len(cells) == 2 and len(cells[0].text) == 1 and not cells[0].text.isalnum()  # or a remark in code
+    return (row if len(cells) > 1 and not is_item else None), at
+
+
+def _cells(line: Line) -> list[Cell]:
+    if not line.cells:
+        return [Cell(line.text, line.left, line.right)]
+    starts = line.cells[::3]
+    ends = [*starts[1:], len(line.text)]
+    return [
+        Cell(line.text[start:end].strip(), left, right)
+        for start, end, left, right in zip(starts, ends, line.cells[1::3], line.cells[2::3], strict=True)
+    ]
+
+
+def _fitted(columns: list[tuple[int, int]], row: _Row) -> list[tuple[int, int]] | None:
+    """The columns with another row; None if its cells do not stand below them."""
+    fitted = list(columns)
+    taken: list[int] = []
+    aligned: list[bool] = []
+    for cell in row.cells:
+        over = [n for n, (left, right) in enumerate(fitted) if cell.left < right and left < cell.right]
+        if len(over) > 1 or over[:1] == taken[-1:] != []:
+            return None
+        if over:
+            left, right = fitted[over[0]]
+            off = (cell.left - left, cell.right - right, (cell.left + cell.right - left - right) // 2)
+            aligned.append(min(map(abs, off)) <= row.size)
+            fitted[over[0]] = (min(left, cell.left), max(right, cell.right))
+            taken += over
+        else:
+            taken.append(len(fitted))
+            fitted.append((cell.left, cell.right))
+    fits = len(aligned) > 1 and aligned[0] and 2 * sum(aligned) > len(aligned)
+    return sorted(fitted) if fits else None
+
+
+def _table(rows: Sequence[_Row], columns: Sequence[tuple[int, int]], top: Line) -> Table:
+    placed = [[_at(row, left, right) for left, right in columns] for row in rows]
+    bold = rows[0].bold and not any(row.bold for row in rows[1:])
+    if not _are_names(placed[0], placed[1:], bold=bold):
+        return Table([], placed, top)
+    return Table(placed[0], placed[1:], top)
+
+
+def _at(row: _Row, left: int, right: int) -> str:
+    return next((cell.text for cell in row.cells if left <= cell.left and cell.right <= right), "")
+
+
+def _are_names(first: Sequence[str], others: Sequence[Sequence[str]], *, bold: bool) -> bool:
+    """Whether a row names the columns: it is bold, or stands above numbers and has none or lacks the first cell."""
+    if _has_corner(first, others):
+        return True
+    if not all(_COLUMN.match(cell) and len(cell.split()) <= _NAME for cell in first):
+        return False
+    if bold:
+        return True
+    if len(first) == 2 and len(others) < 2:
+        return False  # a name and what it says, as in a form
+    for column, name in enumerate(first):
+        cells = [row[column] for row in others if row[column]]
+        if any(map(str.isalpha, name)) and 2 * sum(map(bool, map(_NUMBER.fullmatch, cells))) > len(cells):
+            return True
+    return False
+
+
+def _has_corner(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Whether a row lacks the first cell alone, as that stands above names and the others above numbers: `50–59`."""
+    if first[0] or len({*first}) != len(first) or len(first) < 3 or len(others) < 2:
+        return False
+    columns = [[row[column] for row in others if row[column]] for column in range(len(first))]
+    numbers = [sum(map(bool, map(_NUMBER.fullmatch, cells))) for cells in columns]
+    named = len(columns[0]) == len(others) and not numbers[0] and all(map(_LETTER.search, columns[0]))
+    counted = all(2 * count > len(cells) for count, cells in zip(numbers[1:], columns[1:], strict=True))
+    return named and counted and all(len(cell.split()) <= _NAME for cell in first)

@@ -1,0 +1,81 @@
+"""Which lines of plain text are code, and which preformatted ones are prose."""
+
+import re
+from collections.abc import Sequence
+
+from rag.base.errors import FormatError
+from rag.documents.converters.text_lines import BULLET, DOTS, GAP, RULE, WORD, hangs, indent_of, wordy
+from rag.documents.encodings import decoded
+
+_COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
+_SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")
+_SIGN = re.compile(r"[$=<>{}\[|\\]|(?<!\d)[\w.]*/\w|\w_\w|\w\.\w*[a-z]|(?:^|\s)--?\w|^\s*#|\w\(")  # of code
+# A line of a script, of settings, of data or with marks of roff.
+_NO_TEXT = re.compile(r"\s*(?:#|[.'][A-Za-z\\]|//|;|/\*|\*/|[<{}|@%$]|\w+\s*[:+?]?=)|.*(?:[{};\\]|\*/)\s*$")
+# A line of a program: an import, a decorator, a variable, the head of a block, a comment at its end, or open brackets.
+_PROGRAM = re.compile(
+    r"""\s*(?:from\ [\w.]+\ import\ |import\ [\w.]+(?:\ as\ \w+)?$|@\w|(?:const|let|var|local)\ \w|[\w.]+\ =\ )
+    |\s*(?:def|class|if|for|while|with|try|else)\b.*:$
+    |.*\S\s+(?://|\#)\s
+    |.*(?:[{\[]|[)}\]"'];|\}[)\]]*,?|\][)\],]+)$""",
+    re.VERBOSE,
+)
+_ARGUMENTS = re.compile(r"[\w\s][(\[<]")
+
+
+def is_prose(text: str) -> bool:
+    """Whether preformatted text holds sentences, as a manual page set in `<pre>` does, rather than code."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    coded = sum(bool(_COMMENT.match(line) or _PROGRAM.match(line.rstrip())) for line in lines)
+    if len(lines) < 6 or coded > 0.2 * len(lines):
+        return False
+    return sum(map(wordy, lines)) >= 0.5 * len(lines)
+
+
+def is_text_file(head: bytes) -> bool:
+    """Whether a file whose name says nothing holds sentences, by its beginning, rather than code, settings or data."""
+    if head.startswith(b"#!") or b"\0" in head:
+        return False
+    try:
+        text = decoded(head, "")
+    except FormatError:
+        return False
+    words = text.split()
+    lines = [(wordy(line), _NO_TEXT.match(line) is not None) for line in text.splitlines() if line.strip()]
+    said = sum(of_sentence and not other for of_sentence, other in lines)
+    return (
+        said > 0
+        and said >= 0.3 * len(lines)
+        and 2 * sum(other for _, other in lines) <= said
+        and sum(map(bool, map(WORD.match, words))) >= 0.75 * len(words)
+    )
+
+
+def is_code(lines: Sequence[str], base: int) -> bool:
+    """Whether lines between empty ones are code or columns, in a text that is indented by `base`."""
+    if all(map(DOTS.search, lines)) or BULLET.match(lines[0]):
+        return False
+    if any(map(RULE.fullmatch, lines)) and len(lines) <= 3:
+        return False
+    sentences = sum(map(wordy, lines))
+    gaps = sum(bool(GAP.search(line.strip())) for line in lines)
+    if len(lines) >= 3 and gaps >= 0.6 * len(lines) and not any(map(DOTS.search, lines)):
+        return True  # columns: their lines are kept
+    if lines[0].lstrip()[0].isupper() and len(lines[0].split()) >= 2 and lines[-1].endswith("."):
+        return False  # a short sentence
+    if min(map(indent_of, lines)) >= base + 2 and sentences < 0.5 * len(lines):
+        return len(lines) > 1 or any(map(_SIGNATURE.search, lines)) or indent_of(lines[0]) >= base + 4
+    return sentences == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
+
+
+def are_commands(lines: Sequence[str], width: int) -> bool:
+    """Whether lines are code although they are not indented: none is a sentence or has a capital, some have signs."""
+    if len(lines) < 2 or max(map(len, lines)) >= width or any(map(RULE.fullmatch, lines)):
+        return False
+    if hangs(lines) and not _ARGUMENTS.search(lines[0]):
+        return False
+    if any(wordy(line) or BULLET.match(line) or line[-1] in ".!?,;:" for line in lines):
+        return False
+    if not all(line.isascii() and not line.lstrip()[0].isupper() for line in lines):
+        return False
+    return sum(map(bool, map(_SIGN.search, lines))) >= 0.3 * len(lines)

@@ -1,0 +1,603 @@
+"""The walk over the elements of a page: what each one is, and which are left out.
+
+It has a stack of its own, because pages can nest deeper than Python recurses.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rag.documents import navigation as nav
+from rag.documents.blocks import Block, Kind, entry, heading, item, row, squeezed
+from rag.documents.builder import ALL_LINKS, BREAK, CALLOUT, BlockBuilder, OpenList
+from rag.documents.converters.text_chunks import ASKED, TOLD
+from rag.documents.tables import cells_of, is_layout, short_cells, tags_inside
+from rag.documents.titles import clean_heading, is_name
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+_DROPPED = frozenset(
+    """
+    script style noscript template svg nav footer button select option textarea input head iframe object embed applet
+    audio video canvas map dialog datalist frame noframes link meta
+    """.split()
+)
+_INLINE = frozenset(
+    """
+    a abbr acronym b bdi bdo big cite code data dfn em font i ins kbd label mark math mi mo mn mrow ms msub msup
+    msubsup mfrac mtext mstyle mspace msqrt mover munder mtable mtr mtd semantics nobr output q ruby rb samp small
+    span strong sub sup time tt u var wbr img br
+    """.split()
+)
+_HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
+_LISTS = frozenset(["ul", "ol", "menu", "dir"])
+_EXAMPLES = frozenset(["example", "note", "warning", "tip", "caution", "important", "listing", "code-example"])
+_NUMBERED = frozenset(["chapter", "appendix", "section", "unnumbered"])
+_NUMBER = re.compile(r"^(?:\d{1,3}|[A-Z])\s+(?=[^\W\d_])")
+_CODE = ("code", "tt", "kbd", "samp")
+_NESTED = frozenset(["list", "table", "dl"])
+_DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
+_PROSE = 80  # words in paragraphs, without links, of what is no navigation
+_LABEL = re.compile(r"\w{1,5}\.?:")  # "Q:", "A:"
+_BOLD_WORDS = 10  # of a paragraph that is a heading
+_QUESTION_WORDS, _DEEPEST_HEADING = 25, 6
+_LONGEST_ROW = 300  # characters of a row of links without signs between them
+_LINKS_ONLY, _FEW_LINKS = 0.8, 0.2  # of the characters of a list or table
+_LEAD_WORDS = 12  # of a line that announces a list
+_SENTENCE_END = re.compile(r"[.!?]\s")
+_INDEX_TERMS = 4  # of a list that is an index by itself
+_IN_ORDER = 0.8  # of the terms of an index
+_OTHER_SITE = re.compile(r"[\w+.-]+:|//")
+_INDEX = re.compile(r"\bindex$", re.IGNORECASE)
+_IS_PAGE = re.compile(r"\.x?html?(?:\.gz)?$", re.IGNORECASE)  # of a site; not a README or a book
+_LOOSE = re.compile(r"\s+(?=[,)])|(\()\s+")
+_QUERY = re.compile(r"[?#].*", re.DOTALL)
+_LETTERS = "a[id^=index_], a[name^=index_]"
+_SITE = re.compile(r"\s[-–—|:·]\s.*")
+_CHAPTER = re.compile(r"\s*(?i:chapter|part|appendix|section)\s+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])\b")
+_BESIDE = 6  # words beside a link of a page of contents
+_LANGUAGE = re.compile(r"\blanguage-(?!(?:te?xt|plain(?:text)?|none|nohighlight|markdown|md)\b)\w")
+_BETWEEN_DASHES = re.compile(r"- \S{1,8} -")
+
+
+@dataclass(slots=True)
+class Page(BlockBuilder):
+    """The blocks of the page called `name`.
+
+    `tabs` are the labels of tabs by their ids, and by those of the panels that they show.
+    """
+
+    name: str = ""
+    depth: int = 0  # of lists and tables in one another
+    root: "LexborNode | None" = None
+    inside: bool | None = None  # whether questions stand inside of paragraphs, once that is known
+    asked: Block | None = None  # the last heading that is a question
+    tabs: dict[str, str] = field(default_factory=dict)
+
+    def walk(self, root: "LexborNode") -> None:
+        """Read an element and all below it."""
+        self.root = root
+        stack: list[LexborNode | str] = [root]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, str):
+                self._close(node)
+                continue
+            tag = node.tag or ""
+            if tag == "-text":
+                self.inline.append(node.text_content or "")
+            elif tag in _INLINE or ":" in tag:  # Word marks places and people in the middle of a sentence
+                self._inline(node, tag, stack)
+            elif tag[0] != "-" and (tag not in _DROPPED or _is_source(node)):
+                self._open(node, tag, stack)
+            elif tag in ("input", "textarea"):
+                self.inline.append(" ")
+            elif tag in ("nav", "footer"):
+                self.dropped[nav.NAVIGATION] += 1
+
+    def _inline(self, node: "LexborNode", tag: str, stack: "list[LexborNode | str]") -> None:
+        if tag == "br":
+            self.inline.append(BREAK)
+        elif tag == "a" and _leads(node):
+            self.linked += len(node.text().strip())
+            stack.extend(_children(node))
+        elif node.first_child is not None:
+            stack.extend(_children(node))
+
+    def _open(self, node: "LexborNode", tag: str, stack: "list[LexborNode | str]") -> None:
+        self._flush()
+        if tag == "p":
+            self._paragraph(node)
+        elif tag in _HEADINGS:
+            self._heading(node, int(tag[1]))
+        elif tag in ("pre", "listing", "xmp"):
+            self._code(node.text(), certain=_names_language(node))
+        elif self._left_out(node, tag):
+            pass
+        elif tag == "table":
+            self._table(node, stack)
+        elif tag in _LISTS:
+            self.lists.append(OpenList(_start(node) if tag == "ol" else None))
+            self._enter(node, "list", stack)
+        elif tag == "li":
+            self._item()
+            self._enter(node, "li", stack)
+        elif tag == "dt":
+            self.terms.append(squeezed(node.text()).lstrip(": "))
+        elif tag == "summary":
+            self._undefined()
+            self.term = squeezed(node.text())
+        elif tag == "dd":
+            self._define()
+            self._enter(node, "dd", stack)
+        elif tag in ("caption", "figcaption"):
+            self._caption(node.text(), figure=tag == "figcaption")
+        elif tag in ("div", "tr") and self._special(node):
+            pass
+        elif self.tabs and node.attributes.get("role") == "tab" and node.attributes.get("id") in self.tabs:
+            pass  # said above its panel
+        else:
+            if self.tabs and (label := self._tab_of(node)):
+                self._undefined()
+                self.term = label
+            self._enter(node, tag, stack)
+
+    def _tab_of(self, panel: "LexborNode") -> str:
+        """The label of the tab that shows an element; "" if none does."""
+        if panel.attributes.get("role") != "tabpanel":
+            return ""
+        names = (panel.attributes.get("aria-labelledby"), panel.attributes.get("id"))
+        return next((self.tabs[name] for name in names if name in self.tabs), "")
+
+    def _special(self, node: "LexborNode") -> bool:
+        """Whether a class says what an element is: Doxygen's code, declaration or title, DocBook's question or row."""
+        parts = (node.attributes.get("class") or "").split()
+        if node.tag == "tr":
+            return self._asked(node, parts) or self._short_row(node)
+        if "fragment" in parts:
+            self._code("\n".join(line.text().rstrip("\n") for line in node.css("div.line")) or node.text())
+        elif "memproto" in parts and self._prototype(node):
+            pass
+        elif "title" in parts and self._is_page_title(node):
+            self.dropped[nav.NAVIGATION] += len(self.blocks)  # above the title stands the header of all pages
+            self.blocks.clear()
+            self.rows.clear()
+            self._heading(node, 1)
+        elif "caption" in parts:
+            self._caption(node.text(), figure=True)
+        elif "seglistitem" in parts:  # a row whose cells begin with the names of their columns
+            if (block := row(squeezed(part.text()) for part in node.css("div.seg"))) is not None:
+                self.blocks.append(block)
+        else:
+            return False
+        return True
+
+    def _is_page_title(self, node: "LexborNode") -> bool:
+        """Whether an element with the class of titles is that of the page: the first text, or as Doxygen sets it."""
+        first = not self.blocks or (node.parent is not None and "headertitle" in _names(node.parent).split())
+        return first and not self.headings and len(node.css("div, h1, h2")) == 1
+
+    def _asked(self, row: "LexborNode", parts: list[str]) -> bool:
+        """Whether a row is the question of a list of questions and answers, which then introduces the answer."""
+        label = row.css_first("td")
+        if label is None or not {"question", "answer"} & set(parts):
+            return False
+        if _LABEL.fullmatch(squeezed(label.text())):
+            label.decompose()
+        if "question" in parts and (text := squeezed(row.text())):
+            self.blocks.append(Block(text, Kind.LEAD))
+            return True
+        return False
+
+    def _short_row(self, line: "LexborNode") -> bool:
+        """Whether a row of a table for layout is one of data, such as a thing and its price."""
+        block = row(short_cells(line)) if self.depth <= _DEEPEST else None
+        if block is not None:
+            self._undefined()
+            self.blocks.append(block)
+        return block is not None
+
+    def _enter(self, node: "LexborNode", end: str, stack: "list[LexborNode | str]") -> None:
+        self.depth += end in _NESTED
+        stack.append(end)
+        stack.extend(_children(node))
+
+    def _close(self, end: str) -> None:
+        self._flush()
+        self.depth -= end in _NESTED
+        if end == "list":
+            self.lists.pop()
+            self.mark = None
+        elif end == "li":
+            self.mark = None
+        elif end in ("dd", "dl", "details"):
+            if end != "dd":
+                self._define()
+            self._undefined()
+
+    def _left_out(self, node: "LexborNode", tag: str) -> bool:
+        """Whether an element is navigation, a table of contents or an index; counts it."""
+        attributes = node.attributes
+        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower()
+        if tag == "section" or "section" in names.split():  # its id comes from its heading: "Languages", "Search"
+            names = (attributes.get("class") or "").lower()
+        why = nav.reason_by_name(names, attributes.get("role")) if names.strip() or "role" in attributes else None
+        if "directory" in names.split() and node.css_first("table.directory") is not None:  # of Doxygen, not of shops
+            why = nav.CONTENTS
+        if why == nav.CONTENTS and tag in _LISTS and _has_few_links(node):  # texi2html calls lists without bullets so
+            why = None
+        if why and tag != "body" and not _is_prose(node):
+            if why == nav.CONTENTS:
+                self._take_lead()
+            self.dropped[why] += 1
+            return True
+        listed = tag in _LISTS or tag in ("table", "dl")
+        if listed and self.index_next:
+            self.index_next = False
+            return True
+        if self.depth > _DEEPEST:
+            return False
+        if not listed and tag not in ("aside", "header") and not nav.suspicious(names):
+            return False
+        if tag != "aside" and node.css_first("a[href]") is None:
+            return False  # what follows looks at links
+        if tag == "body" or _is_prose(node):
+            return False
+        if tag == "aside" and nav.names_contents(squeezed(node.text())):  # which a script fills
+            self.dropped[nav.NAVIGATION] += 1
+            return True
+        if tag == "dl" and self._is_index(node):
+            self.dropped[nav.CONTENTS] += 1
+            return True
+        if tag == "ul" and (_lists_names(node) or (self._is_page_of_contents() and _lists_links(node))):
+            self.dropped[nav.CONTENTS] += 1
+            return True
+        return self._links_only(node, listed=listed, certain=not listed or nav.suspicious(names))
+
+    def _is_index(self, node: "LexborNode") -> bool:
+        """Whether a list defines its terms by links to other places alone: several terms, or below such a heading."""
+        terms = node.css("dt")
+        if len(terms) < _INDEX_TERMS and not (self.headings and _INDEX.search(self.headings[0][1])):
+            return False
+        links = [link for link in node.css("dd a[href]") if not _OTHER_SITE.match(link.attributes.get("href") or "")]
+        linked = sum(len(squeezed(link.text())) for link in links)
+        own = len(squeezed(node.text())) - sum(len(squeezed(term.text())) for term in terms)
+        if linked == 0 or linked < ALL_LINKS * own:
+            return False
+        if node.css_first("dt a[href]") is not None or any(
+            "#" in (link.attributes.get("href") or "") for link in links
+        ):
+            return True
+        return _in_order([squeezed(term.text()) for term in terms])  # those of facts are in none
+
+    def _is_page_of_contents(self) -> bool:
+        """Whether the title above is that of a table of contents: `Table of Contents - Buses`."""
+        titles = [text for level, text in self.headings if level == 1]
+        return bool(titles) and nav.names_contents(_SITE.sub("", titles[-1], count=1))
+
+    def _links_only(self, node: "LexborNode", *, listed: bool, certain: bool) -> bool:
+        """Whether the text of an element is mostly links that are no part of what the page says."""
+        links = [link for link in node.css("a[href]") if _leads(link)]
+        if not links:
+            return False
+        text = squeezed(node.text())
+        share = sum(len(squeezed(link.text())) for link in links) / max(1, len(text))
+        if share < (0.5 if certain else _LINKS_ONLY) and not (listed and nav.is_navigation(text)):
+            return False
+        lead = self.blocks[-1] if self.blocks and self.blocks[-1].text.endswith(":") else None
+        inside = all((link.attributes.get("href") or "").startswith("#") for link in links)
+        if listed and not certain:
+            if not inside and nav.are_facts([link.text() for link in links]):
+                return False
+            chapters = all(_CHAPTER.match(link.text()) for link in links)
+            if lead is not None and not inside and not chapters and len(links) <= 15:
+                return False
+            below_text = bool(self.blocks) and self.blocks[-1].kind is not Kind.HEADING
+            beside = any(nav.leads_to_neighbour(link.text()) for link in links)
+            if len(links) < 3 and not inside and below_text and not beside:
+                return False
+        if listed:
+            self._take_lead()
+        self.dropped[nav.CONTENTS if inside or listed else nav.NAVIGATION] += 1
+        return True
+
+    def _take_lead(self) -> None:
+        """Remove the line that announces what is left out; a longer one says something by itself."""
+        lead = self.blocks[-1] if self.blocks else None
+        if lead is None or lead.kind not in (Kind.TEXT, Kind.LEAD):
+            return
+        announces = lead.text.endswith(":") and len(lead.text.split()) <= _LEAD_WORDS
+        if nav.names_contents(lead.text) or (announces and not _SENTENCE_END.search(lead.text)):
+            self.blocks.pop()
+
+    def _paragraph(self, node: "LexborNode") -> None:
+        names = _names(node)
+        if names:
+            if "admonition-title" in names.split():
+                self._undefined()
+                self.term = squeezed(node.text())
+                return
+            if "title" in names.split():
+                parent = node.parent
+                self._caption(node.text(), figure=parent is not None and "figure" in _names(parent))
+                return
+            if (why := nav.reason_by_name(names, None)) is not None:
+                self.dropped[why] += 1
+                return
+        text = squeezed(node.text())
+        inside = tags_inside(node)
+        if not inside.isdisjoint(_CODE) and (lines := _code_lines(node, text)) is not None:
+            self._code(lines)
+            return
+        if question := self._question(node, text):
+            self._undefined()
+            self.asked = heading(question, _DEEPEST_HEADING)  # any other heading ends it
+            self.blocks.append(self.asked)
+            return
+        if self._is_bold_heading(node, text):
+            self.blocks.append(Block(text, Kind.LEAD))
+            return
+        if self.asked is not None and self.blocks and self.blocks[-1] is self.asked:
+            text = TOLD.sub("", text, count=1)
+        if "a" in inside and (len(text) < _LONGEST_ROW or " · " in text or " | " in text):
+            self.linked = sum(len(link.text().strip()) for link in node.css("a[href]") if _leads(link))
+        if "br" in inside and text.endswith(squeezed(node.text())):
+            for line_end in node.css("br"):
+                line_end.insert_before(BREAK)
+            text = node.text()
+        self._lines(text)
+        self.linked = 0
+
+    def _question(self, node: "LexborNode", text: str) -> str:
+        """The question that a paragraph asks, all of it bold or after a `Q:`, if its answer follows; else ""."""
+        if self.lists or self.terms or self.term or not text.endswith("?") or len(text.split()) > _QUESTION_WORDS:
+            return ""
+        following = _next(node)
+        if following is None or following.tag not in ("p", "ul", "ol", "pre", "table", "div"):
+            return ""
+        bold = node.css_first("b, strong")
+        marked = ASKED.match(text) is not None and TOLD.match(squeezed(following.text())) is not None
+        if not marked and (bold is None or squeezed(bold.text()) != text or self._asks_inside()):
+            return ""
+        return ASKED.sub("", text, count=1)
+
+    def _is_bold_heading(self, node: "LexborNode", text: str) -> bool:
+        """Whether a short paragraph, all of it bold, stands above another one, a list or a table."""
+        if (
+            self.lists
+            or self.terms
+            or self.term
+            or not text[:1].isalnum()
+            or text[-1] in ".!,;"
+            or CALLOUT.fullmatch(text)
+        ):
+            return False
+        bold = node.css_first("b, strong")
+        if bold is None or len(text.split()) > _BOLD_WORDS or squeezed(bold.text()) != text:
+            return False
+        following = _next(node)
+        return following is not None and following.tag in ("p", "ul", "ol", "table", "div")
+
+    def _asks_inside(self) -> bool:
+        """Whether other questions of the page stand before their answers in one paragraph, and so are no headings."""
+        if self.inside is None:
+            found = self.root.css("p b, p strong") if self.root is not None else []
+            self.inside = any(squeezed(bold.text()).endswith("?") and not _is_whole(bold) for bold in found)
+        return self.inside
+
+    def _heading(self, node: "LexborNode", level: int) -> None:
+        text = clean_heading(node.text())
+        names = _names(node).split()
+        if not _NUMBERED.isdisjoint(names):  # Texinfo numbers without a dot
+            text = _NUMBER.sub("", text, count=1)
+        said = any(map(str.isalpha, text))
+        if _BETWEEN_DASHES.fullmatch(text) and node.css_first(_LETTERS) is not None:  # of an index by Doxygen
+            self.index_next = True
+            self.dropped[nav.CONTENTS] += 1
+            return
+        if not said and not is_name(text):
+            return
+        if CALLOUT.fullmatch(text):
+            self.term = text
+        elif level == 1 and self._elsewhere(node):
+            self.dropped[nav.NAVIGATION] += 1
+        elif level > 2 and (text[-1] == ":" or _in_example(node) or (level > 3 and not said)):
+            # A deep code, such as the status of a reply, has an end that nothing marks.
+            self._caption(text, figure=False)
+        else:
+            self._undefined()
+            self.index_next = False
+            self.headings.append((level, text if "chapter" in names else squeezed(node.text())))
+            self.blocks.append(heading(text, level))
+
+    def _elsewhere(self, node: "LexborNode") -> bool:
+        """Whether a heading is only a link to another page, as the name of a site is."""
+        link = node.css_first("a[href]")
+        if link is None or squeezed(link.text()) != squeezed(node.text()):
+            return False
+        address = link.attributes.get("href") or ""
+        target = _QUERY.sub("", address)
+        if not target or not _IS_PAGE.search(self.name):
+            return False
+        return target.rsplit("/", 1)[-1] != self.name.rsplit("/", 1)[-1]
+
+    def _table(self, node: "LexborNode", stack: "list[LexborNode | str]") -> None:
+        if self.depth <= _DEEPEST and "memberdecls" in _names(node).split() and len(node.css("table")) == 1:
+            self._members(node)
+            return
+        if self.depth > _DEEPEST or is_layout(node):
+            self._enter(node, "table", stack)
+            return
+        caption = node.css_first("caption")
+        if caption is not None:
+            self._caption(caption.text(), figure=False)
+        self.mark = None
+        names: list[str] = []
+        if self.term:
+            self._lead_in()
+        rows = cells_of(node)
+        for cells in rows:
+            self._row(cells, names, alone=len(rows) == 1)
+
+    def _members(self, table: "LexborNode") -> None:
+        """Doxygen's table of members: declarations and what they do; those of a base class stand on its own page."""
+        declared = template = ""
+        inherited = False  # the row above, whose description may not say so
+        for line in table.css("tr"):
+            cells = line.css("td")
+            kinds = " ".join(cell.attributes.get("class") or "" for cell in cells)
+            parts = (line.attributes.get("class") or "").split()
+            title = line.css_first("h1, h2, h3, h4")
+            if "inherit_header" in parts:
+                self.dropped[nav.CONTENTS] += 1
+            elif "inherit" in parts:
+                inherited = True
+            elif "mdesc" in kinds and inherited:
+                inherited = False
+            elif "memTemplParams" in kinds:
+                template = squeezed(line.text()) + " "
+            elif "mdesc" in kinds and declared:
+                self.blocks.append(entry(declared, squeezed(line.text())))
+                declared = ""
+            else:
+                inherited = False
+                self._undescribed(declared)
+                declared = f"{template}{_declaration(cells)}" if "memItem" in kinds or "memTempl" in kinds else ""
+                template = ""
+                if title is not None:
+                    self._heading(title, int((title.tag or "h2")[1]))
+                elif not declared and (text := squeezed(line.text())):
+                    self._text(text)
+        self._undescribed(declared)
+
+    def _undescribed(self, declared: str) -> None:
+        if declared:
+            self.blocks.append(item(declared, 0, "-"))
+
+    def _prototype(self, node: "LexborNode") -> bool:
+        """Doxygen's declaration of a member, as code; False if its parts do not stand in cells."""
+        table = node.css_first("table.memname")
+        if table is None or len(table.css("table")) > 1:
+            return False
+        before = " ".join(squeezed(one.text()) for one in node.css("div.memtemplate"))
+        labels = ", ".join(squeezed(one.text()) for one in node.css("span.mlabel"))
+        self._code(f"{before} {_declaration(table.css('td'))}{f' [{labels}]' if labels else ''}".lstrip())
+        return True
+
+
+def _has_few_links(node: "LexborNode") -> bool:
+    """Whether nearly all text of an element is none of links."""
+    linked = sum(len(squeezed(link.text())) for link in node.css("a[href]"))
+    return linked < _FEW_LINKS * len(squeezed(node.text()))
+
+
+def _in_order(names: Sequence[str]) -> bool:
+    """Whether nearly all of the names are in the order of the alphabet."""
+    found = [name.casefold() for name in names]
+    return sum(before <= after for before, after in pairwise(found)) >= _IN_ORDER * (len(found) - 1)
+
+
+def _lists_names(node: "LexborNode") -> bool:
+    """Whether each item of a list is a name and links to where it stands, in order: Doxygen's index of members."""
+    names: list[str] = []
+    for line in node.css("li"):
+        name, _, places = squeezed(line.text()).partition(" : ")
+        if not places or places != ", ".join(squeezed(link.text()) for link in line.css("a.el[href]")):
+            return False
+        names.append(name)
+    return len(names) >= _INDEX_TERMS and _in_order(names)
+
+
+def _lists_links(node: "LexborNode") -> bool:
+    """Whether each item of a list has a link and a few words beside it."""
+    lines = node.css("li")
+    linked = sum(len(link.text().split()) for link in node.css("a[href]"))
+    few = len(node.text().split()) - linked <= _BESIDE * len(lines)
+    return few and all(line.css_first("a[href]") is not None for line in lines)
+
+
+def _is_source(node: "LexborNode") -> bool:
+    """Whether a footer says who is quoted."""
+    return node.tag == "footer" and node.parent is not None and node.parent.tag == "blockquote"
+
+
+def _leads(link: "LexborNode") -> bool:
+    """Whether a link leads to a page; an address for mail or a number to call is what the page says."""
+    address = (link.attributes.get("href") or "").strip()
+    return bool(address) and not address.lower().startswith(("mailto:", "tel:"))
+
+
+def _children(node: "LexborNode") -> "list[LexborNode]":
+    """The children of a node, the last one first."""
+    children = list(node.iter(include_text=True))
+    children.reverse()
+    return children
+
+
+def _is_whole(node: "LexborNode") -> bool:
+    """Whether a paragraph has no other text than this part of it."""
+    above = node.parent
+    while above is not None and above.tag != "p":
+        above = above.parent
+    return above is None or squeezed(above.text()) == squeezed(node.text())
+
+
+def _next(node: "LexborNode") -> "LexborNode | None":
+    """The element after this one."""
+    following = node.next
+    while following is not None and (following.tag or "-")[0] == "-":
+        following = following.next
+    return following
+
+
+def _declaration(cells: "list[LexborNode]") -> str:
+    """A declaration of Doxygen, whose parts stand in cells."""
+    return _LOOSE.sub(r"\1", squeezed(" ".join(cell.text() for cell in cells)))
+
+
+def _is_prose(node: "LexborNode") -> bool:
+    """Whether an element holds so much text besides links that it is no navigation, whatever its name is."""
+    words = 0
+    for paragraph in node.css("p, pre, dd"):
+        linked = sum(len(link.text().split()) for link in paragraph.css("a[href]"))
+        own = len(paragraph.text().split()) - linked
+        words += own if own > 2 * linked else 0
+        if words >= _PROSE:
+            return True
+    return False
+
+
+def _names(node: "LexborNode") -> str:
+    attributes = node.attributes
+    return f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower().strip()
+
+
+def _code_lines(node: "LexborNode", text: str) -> str | None:
+    """The lines of a paragraph that is all code, broken by `<br>` or inside of an example; else None."""
+    found = node.css(", ".join(_CODE))
+    if len(found) != 1 or squeezed(found[0].text()) != text or not text:
+        return None
+    if found[0].css_first("br") is None and not _in_example(node):
+        return None
+    lines = (line.lstrip(" \t") for line in node.text().split("\n"))
+    return "\n".join(line.replace("\xa0", " ") for line in lines if line.strip())
+
+
+def _names_language(node: "LexborNode") -> bool:
+    """Whether preformatted text says in which language it is written, as a fence of Markdown does."""
+    named = node.css_first("code[class*=language-]")
+    return named is not None and _LANGUAGE.search(named.attributes.get("class") or "") is not None
+
+
+def _in_example(node: "LexborNode") -> bool:
+    """Whether a heading only names an example or a note."""
+    parent = node.parent
+    return parent is not None and not _EXAMPLES.isdisjoint(_names(parent).split())
+
+
+def _start(node: "LexborNode") -> int:
+    start = node.attributes.get("start") or "1"
+    return int(start) if start.isascii() and start.isdigit() and len(start) < 6 else 1
