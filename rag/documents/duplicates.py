@@ -34,7 +34,7 @@ _SIZE = 128  # of the smallest hashes of a file's shingles: the share that two f
 _FEWEST = 30  # shingles; shorter files may say the same by chance
 _KEYS = 8  # files that share none of so many smallest hashes are not alike
 _SUFFIXES = re.compile(
-    r"(?:\.(?:html?|xhtml|mht|mhtml|md|markdown|rst|adoc|asciidoc|org|txt|text|pdf|epub|docx|odt|rtf|docbook|xml|info"
+    r"(?:\.(?:html?|xhtml|mht|mhtml|md|markdown|rst|adoc|asciidoc|org|txt|text|pdf|epub|docx|odt|rtf|docbook|xml"
     r"|tex|ltx|latex|(?<=[^\W\d]\.)\d[a-z]*|gz|en))+$"
 )
 _FORMATS = (
@@ -42,7 +42,6 @@ _FORMATS = (
     "md markdown ipynb",
     "rst adoc asciidoc org docbook xml",
     "epub docx odt rtf",
-    "info",
     "tex ltx latex",
     "pdf",
 )  # the best first; then text

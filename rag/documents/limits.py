@@ -4,7 +4,6 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 
-from autoais.base.errors import first_line
 from rag.base.errors import FormatError
 
 SECONDS = 30  # of processor time for one file
@@ -43,7 +42,7 @@ def run_program(argv: Sequence[str], data: bytes, where: str) -> str:
             )
         if process.returncode:
             errors.seek(0)
-            reason = first_line(errors.read(10_000).decode("utf-8", "replace").strip())
-            raise FormatError(f"{where}: {name} cannot read it: {reason or 'it gives no reason'}")
+            reason = errors.read(10_000).decode("utf-8", "replace").strip() or "it gives no reason"
+            raise FormatError(f"{where}: {name} cannot read it: {reason.splitlines()[0][:200]}")
         output.seek(0)
         return output.read().decode("utf-8", "replace")

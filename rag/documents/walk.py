@@ -400,7 +400,7 @@ class Page(BlockBuilder):
             return
         if not said and not is_name(text):
             return
-        if CALLOUT.fullmatch(text):
+        if level > 2 and CALLOUT.fullmatch(text):
             self.term = text
         elif level == 1 and self._elsewhere(node):
             self.dropped[nav.NAVIGATION] += 1

@@ -52,7 +52,7 @@ def test_the_source_of_a_manual_is_its_twin(tmp_path: Path) -> None:
 
 
 def test_the_source_of_a_paper_is_read_instead_of_its_text(tmp_path: Path) -> None:
-    found = corpus(tmp_path, a_DOT_tex=f"\\documentclass{{article}}\n\\begin{{document}}\n{TEXT}", a_DOT_txt=TEXT)
+    found = corpus(tmp_path, a_DOT_tex=f"\\begin{{document}}\n{TEXT}\n\\end{{document}}", a_DOT_txt=TEXT)
     assert read(found) == ["a.tex"]
 
 

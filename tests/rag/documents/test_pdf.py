@@ -8,8 +8,9 @@ import pytest
 
 from rag.base.errors import FormatError
 from rag.base.types import Passage
-from rag.documents import Document, load_document, pdf_pages
+from rag.documents import Document, load_document
 from rag.documents import navigation as nav
+from rag.documents.converters import pdf_pages
 from rag.documents.converters.pdf_pages import read_pages
 from rag.documents.converters.pdf_words import Words
 from tests.rag.documents.pdfs import Print, make_pdf, paragraph
