@@ -27,7 +27,9 @@ def test_every_engine_is_named_and_what_every_install_has_works() -> None:
 def test_what_is_missing_comes_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_version", lambda name: None)
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    monkeypatch.setattr(doctor, "find_program", lambda name: None)
     found = {check.name: check for check in examine()}
+    assert found["pandoc"].advice == "pip install 'attributed-rag[formats]'"
     assert not any(check.works for check in found.values() if check.name != "lucene")
     assert found["rank-bm25"].advice == 'pip install "attributed-rag[reference]"'
     assert found["faiss-cpu"].advice == 'pip install "attributed-rag[dense]"'
