@@ -1,6 +1,6 @@
 """Fragments: sentences of an answer that cannot be read on their own."""
 
-from rag.answer.generators.units import CODE, ENTRY, ITEM, ROW, units
+from rag.answer.generators.units import CODE, ENTRY, ITEM, ROW, split_units
 from rag.base.types import Answer, CitedSentence
 
 _ENDS = frozenset(".!?…)]\"'”’»;:")
@@ -39,7 +39,7 @@ def _unit_kinds(answer: Answer, sentence: CitedSentence) -> tuple[set[str], bool
         if citation.start is None or citation.end is None:
             continue
         text = texts[citation.passage]
-        kinds |= {u.kind for u in units(text) if u.start < citation.end and citation.start < u.end}
+        kinds |= {u.kind for u in split_units(text) if u.start < citation.end and citation.start < u.end}
         opens |= not text[: citation.start].strip() or text[: citation.start].endswith("\n")
     return kinds, opens
 

@@ -550,7 +550,7 @@ class Service:
 
         try:
             if isinstance(system.generator, PassageReader):
-                return replace(system_copy, generator=system.generator.refusing(min_confidence))
+                return replace(system_copy, generator=system.generator.with_min_confidence(min_confidence))
             spec_options = replace(spec.options, min_confidence=min_confidence)
             return open_system(spec.name, self.indexes[index], spec_options, retriever=retriever, k=system_copy.k)
         except RagError as error:

@@ -20,5 +20,5 @@ def _patterns() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
 
 def answer_type(question: str) -> re.Pattern[str] | None:
     """A pattern that the answer should match (a name, date or number), or None if the type is not clear."""
-    folded = question.casefold()
-    return next((looked_for for asks, looked_for in _patterns() if asks.search(folded)), None)
+    folded_question = question.casefold()
+    return next((pattern for asks, pattern in _patterns() if asks.search(folded_question)), None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rag.answer.generators.units import quote_units, units
+from rag.answer.generators.units import quote_units, split_units
 from rag.base.types import Answer, Hit, Question
 
 
@@ -13,6 +13,6 @@ class FirstPassage:
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote the first hit; abstain if there is none."""
-        text, sentences = quote_units((hit.passage, unit) for hit in hits[:1] for unit in units(hit.passage.text))
+        text, sentences = quote_units((hit.passage, unit) for hit in hits[:1] for unit in split_units(hit.passage.text))
         reason = None if sentences else "no passage was found"
         return Answer(question, text, sentences, tuple(hits), self.name, abstained=not sentences, reason=reason)

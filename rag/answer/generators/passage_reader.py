@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from rag.answer.generators.confidence import Confidence, find_unmentioned
 from rag.answer.generators.readings import ReadHit, read_hits
-from rag.answer.generators.short_answers import short_answer, shown
-from rag.answer.generators.stretches import quote, quoted
+from rag.answer.generators.short_answers import format_short_answer, short_answer
+from rag.answer.generators.stretches import choose_units, quote
 from rag.answer.generators.units import quote_units
 from rag.base.errors import RagError
 from rag.base.types import AGREED, Answer, Hit, Question, best_first
 from rag.retrieval.reader import Reader
 from rag.retrieval.reader import shipped as shipped_reader
 
-_PASSAGES = 16  # hits read at most; chosen as the constants of `rag.answer.generators.readings`
-_TWO = re.compile(
+_MAX_PASSAGES = 16  # hits read at most; chosen as the constants of `rag.answer.generators.readings`
+_TWO_QUESTIONS = re.compile(
     r"\b(?:and|or) (?:\w+ ){0,2}(?:who|whom|whose|what|when|where|why|how|which)\b"
     r"|[,?] (?:and|or) (?:is|are|was|were|do|does|did|can|could|has|have|will|would|should|must|may)\b",
     re.IGNORECASE,
@@ -38,7 +38,7 @@ class PassageReader:
     """
 
     def __init__(
-        self, reader: Reader | None = None, *, passages: int = _PASSAGES, min_confidence: float | None = None
+        self, reader: Reader | None = None, *, passages: int = _MAX_PASSAGES, min_confidence: float | None = None
     ) -> None:
         self._reader = reader or shipped_reader()
         self._passages = passages
@@ -49,28 +49,28 @@ class PassageReader:
         if min_confidence is not None and self._confidence is None:
             raise RagError(f"{self._reader.folder} has no confidence.json, so its answers have no confidence")
         self._min_confidence = min_confidence
-        refusing = ""  # a part of the name
+        threshold_name = ""  # a part of the name
         if min_confidence is not None:
-            refusing = f", confidence >= {min_confidence:g}"
+            threshold_name = f", confidence >= {min_confidence:g}"
         elif self._confidence is not None:
-            refusing = f", answerable >= {self._confidence.threshold:g}"
-        self.name = f"quotes.v8({self._reader.name}@{passages}{refusing})"
+            threshold_name = f", answerable >= {self._confidence.threshold:g}"
+        self.name = f"quotes.v8({self._reader.name}@{passages}{threshold_name})"
 
-    def refusing(self, min_confidence: float) -> "PassageReader":
+    def with_min_confidence(self, min_confidence: float) -> "PassageReader":
         """The same reader with another `min_confidence`; its network is not loaded again."""
         return PassageReader(self._reader, passages=self._passages, min_confidence=min_confidence)
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote what answers the question; an abstention keeps the best candidate in its trace."""
-        read, missing, signals = self._examined(question, hits)
-        hits = _reranked(read, hits)
+        read_passages, missing, signals = self._read_hits(question, hits)
+        hits = _rerank(read_passages, hits)
         if not signals:
-            nothing = "no retrieved passage contains a possible answer"
-            return Answer(question, "", (), hits, self.name, abstained=True, reason=nothing)
+            no_text_reason = "no retrieved passage contains a possible answer"
+            return Answer(question, "", (), hits, self.name, abstained=True, reason=no_text_reason)
         confidence = self._confidence.right.of(signals) if self._confidence else None
-        short, share = short_answer(read)
-        certain = share >= AGREED and not _TWO.search(question.text)
-        units = quoted(read, short, certain=certain)
+        short, share = short_answer(read_passages)
+        certain = share >= AGREED and not _TWO_QUESTIONS.search(question.text)
+        units = choose_units(read_passages, short, certain=certain)
         reason = self._reason(signals, missing)
         if reason is not None:
             candidate = {"candidate": " ".join(quote(units[0]).split()), "passage": units[0][0].hit.passage.id}
@@ -78,25 +78,31 @@ class PassageReader:
             return Answer(
                 question, "", (), hits, self.name, abstained=True, reason=reason, confidence=confidence, trace=trace
             )
-        text, sentences = quote_units((one.hit.passage, unit) for one, unit in units)
+        text, sentences = quote_units((passage.hit.passage, unit) for passage, unit in units)
         answer = Answer(question, text, sentences, hits, self.name, confidence=confidence, trace={"signals": signals})
         if short is None:
             return answer
-        return replace(answer, short_answer=shown(short), trace={"signals": signals, "short_share": share})
+        return replace(
+            answer, short_answer=format_short_answer(short), trace={"signals": signals, "short_share": share}
+        )
 
     def signals(self, question: Question, hits: Sequence[Hit]) -> dict[str, float]:
         """The signals of the confidence (`rag.answer.generators.confidence.SIGNALS`), or an empty dict."""
-        *_, signals = self._examined(question, hits)
+        *_, signals = self._read_hits(question, hits)
         return signals
 
-    def _examined(
+    def _read_hits(
         self, question: Question, hits: Sequence[Hit]
     ) -> tuple[list[ReadHit], Sequence[str], dict[str, float]]:
         """The hits that were read, the names in the question that none has, and the signals; {} without any text."""
-        found = hits[: self._passages]
-        read = read_hits(self._reader, question.text, found)
-        missing = find_unmentioned(question.text, [hit.passage.contents for hit in found])
-        return read, missing, _signals(read, missing) if any(one.units for one in read) else {}
+        top_hits = hits[: self._passages]
+        read_passages = read_hits(self._reader, question.text, top_hits)
+        missing = find_unmentioned(question.text, [hit.passage.contents for hit in top_hits])
+        return (
+            read_passages,
+            missing,
+            _signals(read_passages, missing) if any(passage.units for passage in read_passages) else {},
+        )
 
     def _reason(self, signals: Mapping[str, float], missing: Sequence[str]) -> str | None:
         """Why the reader abstains, or None."""
@@ -112,29 +118,31 @@ class PassageReader:
         if value >= minimum:
             return None
         digits = next((n for n in range(2, 17) if round(value, n) < round(minimum, n)), 17)
-        least = round(minimum, digits)
-        told = f"the retrieved passages do not seem to answer it ({name} {value:.{digits}f}, minimum {least})"
-        return f"{told}; none has {', '.join(map(repr, missing))}" if missing else told
+        shown_minimum = round(minimum, digits)
+        message = (
+            f"the retrieved passages do not seem to answer it ({name} {value:.{digits}f}, minimum {shown_minimum})"
+        )
+        return f"{message}; none has {', '.join(map(repr, missing))}" if missing else message
 
 
-def _reranked(read: Sequence[ReadHit], hits: Sequence[Hit]) -> tuple[Hit, ...]:
+def _rerank(read_passages: Sequence[ReadHit], hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """The hits by the score of the reader; those that were not read follow in their order, with lower scores."""
-    first = best_first(Hit(one.hit.passage, one.logit) for one in read)
-    rest = hits[len(read) :]
-    if not first or not rest:
-        return tuple(first or rest)
-    below = (Hit(hit.passage, first[-1].score - 1 - (rest[0].score - hit.score)) for hit in rest)
-    return (*first, *below)
+    first = best_first(Hit(passage.hit.passage, passage.logit) for passage in read_passages)
+    unread_hits = hits[len(read_passages) :]
+    if not first or not unread_hits:
+        return tuple(first or unread_hits)
+    unread_scores = (Hit(hit.passage, first[-1].score - 1 - (unread_hits[0].score - hit.score)) for hit in unread_hits)
+    return (*first, *unread_scores)
 
 
-def _signals(read: Sequence[ReadHit], missing: Sequence[str]) -> dict[str, float]:
+def _signals(read_passages: Sequence[ReadHit], missing: Sequence[str]) -> dict[str, float]:
     """`rag.answer.generators.confidence.SIGNALS`."""
     votes: dict[str, float] = {}
-    for one in read:
-        if one.reading.start is not None:
-            votes[one.key] = votes.get(one.key, 0.0) + one.weight
+    for passage in read_passages:
+        if passage.reading.start is not None:
+            votes[passage.key] = votes.get(passage.key, 0.0) + passage.weight
     return {
-        "relevance": max(one.reading.relevance for one in read),
+        "relevance": max(passage.reading.relevance for passage in read_passages),
         "agreement": max(votes.values(), default=0.0),
         "unmentioned": float(bool(missing)),
     }

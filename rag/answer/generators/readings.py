@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from autoais.base.text.folding import normalize_answer
 from autoais.base.text.words import content_stems, idf
-from rag.answer.generators.units import ITEM, ROW, Unit, entry_of, units
+from rag.answer.generators.units import ITEM, ROW, Unit, entry_start, split_units
 from rag.base.types import Hit, Passage
 from rag.index.analysis import asked_name
 from rag.index.definitions import definition
@@ -15,19 +15,23 @@ from rag.retrieval.reader import Reader, Reading, Span
 
 # Chosen on the part `dev` of own-documents and on reader-validation.jsonl (eval/recipes), and some before that on every
 # eighth question of nq_pool_dev:
-_RANK = 8.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
-_WORDING = 2.0  # weight of the question's words in a unit, beside the reader's `keep`
-_NAMED = 2.0  # added to a passage's logit if it has the name that a question is about; twice if an entry begins with it
+_RANK_WEIGHT = 8.0  # weight of a hit's score (as a share of the best one's), added to the reader's logit
+_WORDING_WEIGHT = 2.0  # weight of the question's words in a unit, beside the reader's `keep`
+_NAME_BONUS = (
+    2.0  # added to a passage's logit if it has the name that a question is about; twice if an entry begins with it
+)
 
 # Chosen by what it saves (a fifth of the reading), on the same questions as above and 250 of nq_pool_dev:
-_AT_ONCE = 4  # hits read at once
-_SURE = 4.5  # no further hit is read if it needs at least this relevance to be the best one
+_BATCH_SIZE = 4  # hits read at once
+_SURE_MARGIN = 4.5  # no further hit is read if it needs at least this relevance to be the best one
 
 # Chosen on a tester's questions about papers of his own (docs/limits.md):
-_OTHER_ROW = 10.0  # taken from the log-probability of a short answer whose line has none of the question's words
+_OTHER_ROW_PENALTY = (
+    10.0  # taken from the log-probability of a short answer whose line has none of the question's words
+)
 
 # Set by hand, not by measurement:
-_DEFINES = 3.0  # added to a passage's logit and to a unit's score if it defines what a question asks to define
+_DEFINITION_BONUS = 3.0  # added to a passage's logit and to a unit's score if it defines what a question asks to define
 _OPENING = re.compile(r"(?:[-*•] )?(?:the |an? )?[\"'`(\[]?", re.IGNORECASE)  # before the name that begins an entry
 
 
@@ -64,25 +68,25 @@ class ReadHit:
 
 def read_hits(reader: Reader, question: str, hits: Sequence[Hit]) -> list[ReadHit]:
     """Read hits in their order, until no further one could be the best; those that were not read are left out."""
-    asked = _Asked(question)
+    features = _QuestionFeatures(question)
     top = max((hit.score for hit in hits), default=0.0)
-    priors = [asked.prior(hit, top) for hit in hits]
+    priors = [features.prior(hit, top) for hit in hits]
     readings: list[Reading] = []
     logits: list[float] = []
-    for first in range(0, len(hits), _AT_ONCE):
-        if logits and max(logits) >= max(priors[first:]) + _SURE:
+    for first in range(0, len(hits), _BATCH_SIZE):
+        if logits and max(logits) >= max(priors[first:]) + _SURE_MARGIN:
             break
-        readings += reader.read(question, [hit.passage for hit in hits[first : first + _AT_ONCE]])
+        readings += reader.read(question, [hit.passage for hit in hits[first : first + _BATCH_SIZE]])
         logits = [reading.relevance + prior for reading, prior in zip(readings, priors, strict=False)]
-    most = max(logits, default=0.0)
-    total = sum(math.exp(logit - most) for logit in logits)
+    max_logit = max(logits, default=0.0)
+    total = sum(math.exp(logit - max_logit) for logit in logits)
     return [
-        asked.scored(hit, reading, logit, math.exp(logit - most) / total)
+        features.score_units(hit, reading, logit, math.exp(logit - max_logit) / total)
         for hit, reading, logit in zip(hits, readings, logits, strict=False)
     ]
 
 
-class _Asked:
+class _QuestionFeatures:
     """What a question asks for: its words with their weights, the name that it is about, and what it asks to define."""
 
     def __init__(self, question: str) -> None:
@@ -91,27 +95,35 @@ class _Asked:
 
     def prior(self, hit: Hit, top: float) -> float:
         """What a hit's score, the name and a definition add to its logit; `top` is the best score."""
-        score = _RANK * (hit.score / top if top > 0 else 0.0)
-        return score + _NAMED * _about(self._name, hit.passage) + _defined(self._defines, hit.passage.text)
+        score = _RANK_WEIGHT * (hit.score / top if top > 0 else 0.0)
+        return (
+            score
+            + _NAME_BONUS * _topic_score(self._name, hit.passage)
+            + _definition_bonus(self._defines, hit.passage.text)
+        )
 
-    def scored(self, hit: Hit, reading: Reading, logit: float, weight: float) -> ReadHit:
+    def score_units(self, hit: Hit, reading: Reading, logit: float, weight: float) -> ReadHit:
         """A hit with its units and their scores, without a short answer that cannot be said of the name."""
-        text, pieces = hit.passage.text, tuple(units(hit.passage.text))
+        text, pieces = hit.passage.text, tuple(split_units(hit.passage.text))
         quotes = [text[unit.start : unit.end] for unit in pieces]
-        named = [_named(self._name, quote) for quote in quotes]
-        defined = [_defined(self._defines, quote) for quote in quotes]
+        name_scores = [_name_score(self._name, quote) for quote in quotes]
+        definition_scores = [_definition_bonus(self._defines, quote) for quote in quotes]
         reading = _of_line(reading, text, pieces, self._words)
         scores = tuple(
-            reading.kept(unit.start, unit.end) + _WORDING * _share(self._words, content_stems(quote)) + sum(bonus)
-            for unit, quote, *bonus in zip(pieces, quotes, named, defined, strict=True)
+            reading.kept(unit.start, unit.end)
+            + _WORDING_WEIGHT * _share(self._words, content_stems(quote))
+            + sum(bonus)
+            for unit, quote, *bonus in zip(pieces, quotes, name_scores, definition_scores, strict=True)
         )
         if self._name is not None and not _may_be_of(self._name, hit.passage, reading, pieces):
             reading = replace(reading, start=None, end=None, answer=-math.inf, no_short=0.0)
-        entries = frozenset(place for place in range(len(pieces)) if named[place] > 1 or defined[place])
+        entries = frozenset(
+            position for position in range(len(pieces)) if name_scores[position] > 1 or definition_scores[position]
+        )
         return ReadHit(hit, reading, logit, weight, pieces, scores, entries)
 
 
-def _of_line(reading: Reading, text: str, pieces: Sequence[Unit], asked: Mapping[str, float]) -> Reading:
+def _of_line(reading: Reading, text: str, pieces: Sequence[Unit], question_weights: Mapping[str, float]) -> Reading:
     """The reading; in a list or table, with the short answer of the line that has the most words of the question.
 
     "Head of sales: Ann" and "Head of support: Bob" stand below each other there, and the reader mixes them up.
@@ -123,22 +135,22 @@ def _of_line(reading: Reading, text: str, pieces: Sequence[Unit], asked: Mapping
     for span in reading.spans:
         unit = next((unit for unit in pieces if unit.start <= span.start < unit.end), None)
         first, last = text.rfind("\n", 0, span.start) + 1, text.find("\n", span.end)
-        share = _share(asked, content_stems(text[first : last if last >= 0 else len(text)]))
+        share = _share(question_weights, content_stems(text[first : last if last >= 0 else len(text)]))
         rows += unit is not None and (unit.kind in (ITEM, ROW) or unit.entry is not None)
         lines.append((span, share))
     if rows < 2:
         return reading
-    most = max(share for _, share in lines)
-    scores = ((span.answer - _OTHER_ROW * (most - share), span) for span, share in lines)
+    max_share = max(share for _, share in lines)
+    scores = ((span.answer - _OTHER_ROW_PENALTY * (max_share - share), span) for span, share in lines)
     answer, best = max(scores, key=lambda pair: pair[0])
     return replace(reading, start=best.start, end=best.end, answer=answer)
 
 
-def _defined(defines: re.Pattern[str] | None, text: str) -> float:
-    return _DEFINES if defines is not None and defines.search(text) else 0.0
+def _definition_bonus(defines: re.Pattern[str] | None, text: str) -> float:
+    return _DEFINITION_BONUS if defines is not None and defines.search(text) else 0.0
 
 
-def _named(name: re.Pattern[str] | None, text: str) -> int:
+def _name_score(name: re.Pattern[str] | None, text: str) -> int:
     """2 if a text begins with the name that a question is about, as entries of a reference do, 1 if it has the name."""
     if name is None or not name.search(text):
         return 0
@@ -146,13 +158,13 @@ def _named(name: re.Pattern[str] | None, text: str) -> int:
     return 2 if opening is not None and name.match(text, opening.end()) else 1
 
 
-def _about(name: re.Pattern[str] | None, passage: Passage) -> int:
+def _topic_score(name: re.Pattern[str] | None, passage: Passage) -> int:
     """2 if the headings have the name that a question is about, or a line begins with it, 1 if the text has it."""
     if name is None:
         return 0
     if name.search(passage.headings):
         return 2
-    return max((_named(name, line) for line in passage.text.splitlines()), default=0)
+    return max((_name_score(name, line) for line in passage.text.splitlines()), default=0)
 
 
 def _may_be_of(name: re.Pattern[str], passage: Passage, reading: Reading, pieces: Sequence[Unit]) -> bool:
@@ -164,14 +176,14 @@ def _may_be_of(name: re.Pattern[str], passage: Passage, reading: Reading, pieces
         return True
     if name.fullmatch(passage.text[reading.start : reading.end].strip("$ ")):
         return False
-    place = max((place for place, unit in enumerate(pieces) if unit.start <= reading.start), default=0)
-    begin = entry_of(pieces, place) if pieces else None
+    position = max((position for position, unit in enumerate(pieces) if unit.start <= reading.start), default=0)
+    begin = entry_start(pieces, position) if pieces else None
     if begin is None or name.search(passage.headings):
         return True
     return name.search(passage.text, pieces[begin].start, reading.start) is not None
 
 
-def _share(asked: Mapping[str, float], there: Collection[str]) -> float:
+def _share(question_weights: Mapping[str, float], stems: Collection[str]) -> float:
     """The share of the question's words, by weight, among these."""
-    whole = sum(asked.values())
-    return sum(weight for stem, weight in asked.items() if stem in there) / whole if whole else 0.0
+    total = sum(question_weights.values())
+    return sum(weight for stem, weight in question_weights.items() if stem in stems) / total if total else 0.0

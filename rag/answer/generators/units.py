@@ -47,48 +47,48 @@ class Unit:
     entry: int | None = None
 
 
-def units(text: str) -> list[Unit]:
+def split_units(text: str) -> list[Unit]:
     """The units of a passage's text, in order; together they hold all of it but white space."""
-    found: list[Unit] = []
+    pieces: list[Unit] = []
     for start, end in _blocks(text):
         block = text[start:end]
         kind = _kind(block)
         if kind in (CODE, ROW):
-            found.append(_unit(text, start, end, kind))
+            pieces.append(_unit(text, start, end, kind))
             continue
-        begin = len(found)
+        begin = len(pieces)
         for first, last in _sentences(block):
-            found.append(_unit(text, start + first, start + last, kind))
-        if kind == SENTENCE and begin < len(found) and ENTRY.match(text, found[begin].start):
-            found[begin:] = [replace(unit, entry=place) for place, unit in enumerate(found[begin:])]
+            pieces.append(_unit(text, start + first, start + last, kind))
+        if kind == SENTENCE and begin < len(pieces) and ENTRY.match(text, pieces[begin].start):
+            pieces[begin:] = [replace(unit, entry=position) for position, unit in enumerate(pieces[begin:])]
     return [
         replace(unit, leads=True) if _announces(text, unit, after) else unit
-        for unit, after in zip_longest(found, found[1:])
+        for unit, after in zip_longest(pieces, pieces[1:])
     ]
 
 
-def entry_of(pieces: Sequence[Unit], place: int) -> int | None:
+def entry_start(pieces: Sequence[Unit], position: int) -> int | None:
     """The place where the entry begins that the unit is a part of, if any."""
-    back = pieces[place].entry
-    return None if back is None else place - back
+    back = pieces[position].entry
+    return None if back is None else position - back
 
 
-def quote_units(quoted: Iterable[tuple[Passage, Unit]]) -> tuple[str, tuple[CitedSentence, ...]]:
+def quote_units(pieces: Iterable[tuple[Passage, Unit]]) -> tuple[str, tuple[CitedSentence, ...]]:
     """The text and sentences of an answer that quotes units of passages.
 
     Units of one line stay in a line, and sentences of two passages run on. White space is normalised, except in code.
     """
     text, sentences = "", []
     before: tuple[Passage, Unit] | None = None
-    for passage, unit in quoted:
+    for passage, unit in pieces:
         if before is not None:
             text += " " if _runs_on(before, (passage, unit)) else "\n"
         quote = passage.text[unit.start : unit.end]
-        shown = quote if unit.kind == CODE else " ".join(quote.split())
+        line = quote if unit.kind == CODE else " ".join(quote.split())
         citation = Citation(passage.id, unit.start, unit.end, quote, "copied")
         start = len(text)
-        text += shown
-        sentences.append(CitedSentence(shown, (citation,), start, len(text)))
+        text += line
+        sentences.append(CitedSentence(line, (citation,), start, len(text)))
         before = passage, unit
     return text, tuple(sentences)
 
@@ -98,20 +98,20 @@ def _runs_on(before: tuple[Passage, Unit], after: tuple[Passage, Unit]) -> bool:
 
     Of two passages, only sentences run on, unless the second begins an entry, or introduces a list or code.
     """
-    (one, first), (other, second) = before, after
-    if one is other:
-        return "\n" not in one.text[first.end : second.start]
+    (passage, first), (next_passage, second) = before, after
+    if passage is next_passage:
+        return "\n" not in passage.text[first.end : second.start]
     return first.kind == second.kind == SENTENCE and second.entry != 0 and not second.leads
 
 
 def _sentences(block: str) -> list[tuple[int, int]]:
     """The sentences of a block; a number, "Yes." or "No." is not cut from what follows."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for start, end in sentence_spans(block):
-        if found and _OPENS.fullmatch(block, *found[-1]):
-            start = found.pop()[0]
-        found.append((start, end))
-    return found
+        if spans and _OPENS.fullmatch(block, *spans[-1]):
+            start = spans.pop()[0]
+        spans.append((start, end))
+    return spans
 
 
 def _announces(text: str, unit: Unit, after: Unit | None) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.answer.generators.units import CODE, ITEM, ROW, SENTENCE, units
+from rag.answer.generators.units import CODE, ITEM, ROW, SENTENCE, split_units
 
 TEXT = """To build the garden shed, run:
 
@@ -24,7 +24,7 @@ plank: a long flat piece of wood."""  # noqa: W293  (an empty line of code has i
 
 
 def test_the_blocks_of_a_document_are_told_apart() -> None:
-    found = [(unit.kind, TEXT[unit.start : unit.end]) for unit in units(TEXT)]
+    found = [(unit.kind, TEXT[unit.start : unit.end]) for unit in split_units(TEXT)]
     assert found == [
         (SENTENCE, "To build the garden shed, run:"),
         (CODE, "    saw --all\n    \n    nail"),
@@ -39,25 +39,25 @@ def test_the_blocks_of_a_document_are_told_apart() -> None:
 
 
 def test_what_leads_and_what_leans() -> None:
-    found = {TEXT[unit.start : unit.end]: unit for unit in units(TEXT)}
+    found = {TEXT[unit.start : unit.end]: unit for unit in split_units(TEXT)}
     assert [text for text, unit in found.items() if unit.leads] == ["To build the garden shed, run:"]
     assert [text for text, unit in found.items() if unit.leans] == ["However, wet wood splits."]
 
 
 def test_the_units_of_an_entry_know_its_beginning() -> None:
     text = "Prose comes first. So.\n\nwidth: How wide it is. At least 3.\n\n- depth: an item. Two."
-    assert [unit.entry for unit in units(text)] == [None, None, 0, 1, None, None]
+    assert [unit.entry for unit in split_units(text)] == [None, None, 0, 1, None, None]
 
 
 def test_yes_and_no_stay_with_what_follows() -> None:
     text = "No. It runs on Linux alone. Yes! It may. No one knows. No."
-    pieces = [text[unit.start : unit.end] for unit in units(text)]
+    pieces = [text[unit.start : unit.end] for unit in split_units(text)]
     assert pieces == ["No. It runs on Linux alone.", "Yes! It may.", "No one knows.", "No."]
 
 
 def test_a_passage_without_structure_is_its_sentences() -> None:
     text = "Arlen lies on the Finch. It has a mill."
-    assert [(text[u.start : u.end], u.leans) for u in units(text)] == [
+    assert [(text[u.start : u.end], u.leans) for u in split_units(text)] == [
         ("Arlen lies on the Finch.", False),
         ("It has a mill.", True),
     ]
@@ -69,7 +69,7 @@ def test_a_passage_without_structure_is_its_sentences() -> None:
 )
 def test_names_and_numbers_are_not_cut_from_their_sentence(sentence: str) -> None:
     text = f"This is one. {sentence} This is another."
-    assert [text[u.start : u.end] for u in units(text)] == ["This is one.", sentence, "This is another."]
+    assert [text[u.start : u.end] for u in split_units(text)] == ["This is one.", sentence, "This is another."]
 
 
 LINES = st.lists(
@@ -83,7 +83,7 @@ LINES = st.lists(
 
 @given(LINES.map("\n".join))
 def test_units_are_in_order_and_hold_all_text(text: str) -> None:
-    found = units(text)
+    found = split_units(text)
     end = 0
     for unit in found:
         assert end <= unit.start < unit.end <= len(text)
