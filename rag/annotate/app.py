@@ -12,7 +12,7 @@ from rag.annotate.site import Site
 from rag.annotate.study import Study
 from rag.annotate.work import WorkPages
 from rag.base.errors import LinkError, PressError, StudyError
-from rag.web.security import allowed_hosts, middleware
+from rag.web.security import list_hosts, middleware
 
 _MAX_BODY = 1 << 18
 
@@ -48,7 +48,7 @@ def create_app(study: Study, base_url: str | None = None) -> Starlette:
             Route("/admin/ties", admin.adjudicate, methods=["POST"]),
             Route("/admin/export", admin.export, methods=["POST"]),
         ],
-        middleware=middleware(allowed_hosts(base_url), site.on_other_host, max_body=_MAX_BODY),
+        middleware=middleware(list_hosts(base_url), site.on_other_host, max_body=_MAX_BODY),
         exception_handlers={
             HTTPException: site.on_http_error,
             LinkError: site.on_link_error,

@@ -53,7 +53,7 @@ class Site:
         try:
             return await run_in_threadpool(self.study.sign_in, token)
         except LinkError:
-            self._guesses.failed(client_of(request))
+            self._guesses.count_failure(client_of(request))
             raise
 
     async def admin(self, request: Request) -> Annotator:

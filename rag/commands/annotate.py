@@ -120,11 +120,11 @@ def invite(
 ) -> None:
     """Print a personal link for each person; their earlier links end."""
     from rag.annotate.create import open_study
-    from rag.web.security import allowed_hosts
+    from rag.web.security import list_hosts
 
     opened = open_study(study)
     try:
-        allowed_hosts(base_url)  # a link that nobody can follow must not end an earlier one
+        list_hosts(base_url)  # a link that nobody can follow must not end an earlier one
         for person in people:
             token = opened.invite(person, "admin" if admin else None, days=days)
             typer.echo(f"{person}\t{(base_url or f'http://127.0.0.1:{_PORT}').rstrip('/')}/in/{token}")

@@ -24,7 +24,7 @@ from rag.retrieval.client import Client
 
 
 @contextmanager
-def needed(package: str, module: str) -> Iterator[None]:
+def require_package(package: str, module: str) -> Iterator[None]:
     """Name the way out where a module of the framework, a package of PyPI, is not installed."""
     try:
         yield
@@ -44,7 +44,7 @@ class Searcher:
     """Searches a source with a retriever; threads may share it."""
 
     def __init__(self, source: Source = None, recipe: str = "bm25", k: int = 10) -> None:
-        source = _opened(source)
+        source = _open_address(source)
         self.recipe, self.k = recipe, k
         self._client = source if isinstance(source, Client) else None
         self._retriever: Retriever | None = None if isinstance(source, Client) else open_retriever(recipe, source)
@@ -62,7 +62,7 @@ class Searcher:
 
 def open_source(source: Source = None, system: str | None = None, k: int | None = None) -> System:
     """Return a system (default: `reader`, or the first of the server) over a source; `k` is its number of passages."""
-    source = _opened(source)
+    source = _open_address(source)
     if isinstance(source, Client):
         return ServedSystem(source, system, k=k)
     return open_system(system or DEFAULT_SYSTEM, source, k=k)
@@ -95,18 +95,18 @@ def passage_metadata(hit: Hit, rank: int) -> dict[str, Any]:
     }
 
 
-def cited_passages(answer: Answer) -> list[tuple[Hit, dict[str, Any]]]:
+def number_passages(answer: Answer) -> list[tuple[Hit, dict[str, Any]]]:
     """Return the passages of an answer as its markers number them, the cited ones first, each with its metadata.
 
     Beside those of `passage_metadata` there are `n`, the number, and `spans`: what is cited of the text, as
     [start, end, sentence], where `sentence` is the index of the sentence that cites it.
     """
     spans: dict[str, list[tuple[int, int, int]]] = {}
-    for place, sentence in enumerate(answer.sentences):
-        for one in sentence.citations:
-            spans.setdefault(one.passage, []).append((*one.span, place))
+    for index, sentence in enumerate(answer.sentences):
+        for citation in sentence.citations:
+            spans.setdefault(citation.passage, []).append((*citation.span, index))
     return [
-        (hit, {**passage_metadata(hit, rank), "n": n, "spans": [list(one) for one in spans.get(hit.passage.id, ())]})
+        (hit, {**passage_metadata(hit, rank), "n": n, "spans": [list(span) for span in spans.get(hit.passage.id, ())]})
         for n, rank, hit in answer.numbered()
     ]
 
@@ -119,7 +119,9 @@ def answer_metadata(answer: Answer) -> dict[str, Any]:
         "reason": answer.reason,
         "short_answer": answer.short_answer,
         "confidence": answer.confidence,
-        "sentences": [{"text": one.text, "start": one.start, "end": one.end} for one in answer.sentences],
+        "sentences": [
+            {"text": sentence.text, "start": sentence.start, "end": sentence.end} for sentence in answer.sentences
+        ],
     }
 
 
@@ -130,5 +132,5 @@ def answer_text(answer: Answer) -> str:
     return not_answered(answer) if answer.abstained else str(answer)
 
 
-def _opened(source: Source) -> Index | str | Path | Client | None:
+def _open_address(source: Source) -> Index | str | Path | Client | None:
     return Client(source) if isinstance(source, str) and is_url(source) else source

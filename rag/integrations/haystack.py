@@ -8,14 +8,14 @@ from rag.integrations import (
     Source,
     answer_metadata,
     answer_text,
-    cited_passages,
-    needed,
+    number_passages,
     open_source,
     passage_metadata,
+    require_package,
     source_name,
 )
 
-with needed("haystack-ai", "haystack"):
+with require_package("haystack-ai", "haystack"):
     from haystack import Document, component, default_from_dict, default_to_dict
     from haystack.dataclasses import GeneratedAnswer
 
@@ -34,20 +34,20 @@ class PassageRetriever:
     @component.output_types(documents=list[Document])  # type: ignore[untyped-decorator, unused-ignore]
     def run(self, query: str, top_k: int | None = None) -> dict[str, list[Document]]:
         """Return the documents of a query."""
-        found = self._search(query, top_k)
-        return {"documents": [_document(hit, passage_metadata(hit, rank)) for rank, hit in enumerate(found, 1)]}
+        hits = self._search(query, top_k)
+        return {"documents": [_document(hit, passage_metadata(hit, rank)) for rank, hit in enumerate(hits, 1)]}
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the component for a pipeline's file."""
-        made: dict[str, Any]
-        made = default_to_dict(self, source=source_name(self.source), recipe=self.recipe, top_k=self.top_k)
-        return made
+        description: dict[str, Any]
+        description = default_to_dict(self, source=source_name(self.source), recipe=self.recipe, top_k=self.top_k)
+        return description
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "PassageRetriever":
         """Make the component that `to_dict` described."""
-        made: PassageRetriever = default_from_dict(cls, data)
-        return made
+        retriever: PassageRetriever = default_from_dict(cls, data)
+        return retriever
 
 
 @component
@@ -67,21 +67,21 @@ class CitedAnswerer:
     def run(self, query: str) -> dict[str, list[GeneratedAnswer]]:
         """Return the answer to a question."""
         answer = self._system.ask(query)
-        documents = [_document(hit, about) for hit, about in cited_passages(answer)]
+        documents = [_document(hit, metadata) for hit, metadata in number_passages(answer)]
         return {"answers": [GeneratedAnswer(answer_text(answer), query, documents, answer_metadata(answer))]}
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the component for a pipeline's file."""
-        made: dict[str, Any]
-        made = default_to_dict(self, source=source_name(self.source), system=self.system, top_k=self.top_k)
-        return made
+        description: dict[str, Any]
+        description = default_to_dict(self, source=source_name(self.source), system=self.system, top_k=self.top_k)
+        return description
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "CitedAnswerer":
         """Make the component that `to_dict` described."""
-        made: CitedAnswerer = default_from_dict(cls, data)
-        return made
+        answerer: CitedAnswerer = default_from_dict(cls, data)
+        return answerer
 
 
-def _document(hit: Hit, about: dict[str, Any]) -> Document:
-    return Document(id=hit.passage.id, content=hit.passage.text, meta=about, score=float(hit.score))
+def _document(hit: Hit, metadata: dict[str, Any]) -> Document:
+    return Document(id=hit.passage.id, content=hit.passage.text, meta=metadata, score=float(hit.score))

@@ -4,9 +4,9 @@ from typing import Any
 
 from rag.answer.system import System
 from rag.base.types import Answer
-from rag.integrations import Searcher, answer_metadata, cited_passages, needed, open_source, passage_metadata
+from rag.integrations import Searcher, answer_metadata, number_passages, open_source, passage_metadata, require_package
 
-with needed("langchain-core", "langchain_core"):
+with require_package("langchain-core", "langchain_core"):
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
     from langchain_core.documents import Document
     from langchain_core.messages import AIMessage
@@ -48,16 +48,16 @@ class CitedAnswers(RunnableSerializable[str, AIMessage]):  # type: ignore[misc, 
     system: str | None = None
     k: int | None = None
     model_config = ConfigDict(arbitrary_types_allowed=True)
-    _opened: System = PrivateAttr()
+    _system: System = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401
         """Open the system."""
         super().model_post_init(context)
-        self._opened = open_source(self.source, self.system, self.k)
+        self._system = open_source(self.source, self.system, self.k)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **_: Any) -> AIMessage:  # noqa: A002, ANN401
         """Answer one question."""
-        return self._call_with_config(lambda question: as_message(self._opened.ask(question)), input, config)
+        return self._call_with_config(lambda question: as_message(self._system.ask(question)), input, config)
 
 
 def as_message(answer: Answer) -> AIMessage:
@@ -67,25 +67,30 @@ def as_message(answer: Answer) -> AIMessage:
     the passage's metadata, and `start` and `end`, the quote's characters of the passage's text. All passages are in
     `response_metadata["passages"]`. An answer that abstains has no text and says why in `response_metadata["reason"]`.
     """
-    passages = cited_passages(answer)
-    known = {hit.passage.id: about for hit, about in passages}
+    passages = number_passages(answer)
+    metadata_by_id = {hit.passage.id: metadata for hit, metadata in passages}
     annotations = [
         {
             "type": "citation",
-            "title": known[one.passage]["title"],
+            "title": metadata_by_id[citation.passage]["title"],
             "start_index": sentence.start,
             "end_index": sentence.end,
-            "cited_text": one.quote,
-            "extras": {**_without_spans(known[one.passage]), "start": one.span[0], "end": one.span[1]},
+            "cited_text": citation.quote,
+            "extras": {
+                **_without_spans(metadata_by_id[citation.passage]),
+                "start": citation.span[0],
+                "end": citation.span[1],
+            },
         }
         for sentence in answer.sentences
-        for one in sentence.citations
+        for citation in sentence.citations
     ]
-    about = answer_metadata(answer) | {"passages": [{**about, "text": hit.passage.text} for hit, about in passages]}
+    rows = [{**metadata, "text": hit.passage.text} for hit, metadata in passages]
     return AIMessage(
-        content=[{"type": "text", "text": answer.text, "annotations": annotations}], response_metadata=about
+        content=[{"type": "text", "text": answer.text, "annotations": annotations}],
+        response_metadata=answer_metadata(answer) | {"passages": rows},
     )
 
 
-def _without_spans(about: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in about.items() if name != "spans"}
+def _without_spans(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in metadata.items() if name != "spans"}

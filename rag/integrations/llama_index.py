@@ -9,13 +9,13 @@ from rag.integrations import (
     Source,
     answer_metadata,
     answer_text,
-    cited_passages,
-    needed,
+    number_passages,
     open_source,
     passage_metadata,
+    require_package,
 )
 
-with needed("llama-index-core", "llama_index"):
+with require_package("llama-index-core", "llama_index"):
     from llama_index.core.base.base_query_engine import BaseQueryEngine
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.base.response.schema import Response
@@ -35,8 +35,8 @@ class PassageRetriever(BaseRetriever):  # type: ignore[misc, unused-ignore]  # w
         super().__init__()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = self._search(query_bundle.query_str)
-        return [_node(hit, passage_metadata(hit, rank)) for rank, hit in enumerate(found, 1)]
+        hits = self._search(query_bundle.query_str)
+        return [_node(hit, passage_metadata(hit, rank)) for rank, hit in enumerate(hits, 1)]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
@@ -56,7 +56,7 @@ class CitedQueryEngine(BaseQueryEngine):  # type: ignore[misc, unused-ignore]
 
     def _query(self, query_bundle: QueryBundle) -> Response:
         answer = self._system.ask(query_bundle.query_str)
-        nodes = [_node(hit, about) for hit, about in cited_passages(answer)]
+        nodes = [_node(hit, metadata) for hit, metadata in number_passages(answer)]
         return Response(answer_text(answer), source_nodes=nodes, metadata=answer_metadata(answer))
 
     async def _aquery(self, query_bundle: QueryBundle) -> Response:
@@ -66,13 +66,13 @@ class CitedQueryEngine(BaseQueryEngine):  # type: ignore[misc, unused-ignore]
         return {}
 
 
-def _node(hit: Hit, about: dict[str, Any]) -> NodeWithScore:
-    hidden = [name for name in about if name not in _FOR_MODELS]
+def _node(hit: Hit, metadata: dict[str, Any]) -> NodeWithScore:
+    internal_keys = [name for name in metadata if name not in _FOR_MODELS]
     node = TextNode(
         id_=hit.passage.id,
         text=hit.passage.text,
-        metadata=about,
-        excluded_llm_metadata_keys=hidden,
-        excluded_embed_metadata_keys=hidden,
+        metadata=metadata,
+        excluded_llm_metadata_keys=internal_keys,
+        excluded_embed_metadata_keys=internal_keys,
     )
     return NodeWithScore(node=node, score=float(hit.score))

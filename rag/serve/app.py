@@ -35,7 +35,7 @@ from rag.serve.keys import Keys
 from rag.serve.metrics import CountRequests, Metrics
 from rag.serve.openai import Cite
 from rag.serve.service import Limits, Reply, Service
-from rag.web.security import allowed_hosts, middleware
+from rag.web.security import list_hosts, middleware
 from rag.web.server import serve
 
 _ORIGIN = re.compile(r"https?://(?:[^/?#\s\[\]]+|\[[0-9a-fA-F:.]+\](?::\d+)?)")
@@ -69,7 +69,7 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
     """
     base_url, cors = options.get("base_url"), options.get("cors", ())
     metrics, sign_in = Metrics(service), SignIn(options.get("keys") or Keys(), base_url)
-    host_names = (*allowed_hosts(base_url), *options.get("hosts", ()))
+    host_names = (*list_hosts(base_url), *options.get("hosts", ()))
     headers, host_check, body_limit = middleware(host_names, _on_other_host, max_body=MAX_BODY)
     mcp_routes, mcp_running = mcp.http_routes(service, base_url=base_url, hosts=host_names, max_body=MAX_BODY)
     origins = [*cors, *([base_url.rstrip("/")] if base_url else [])]

@@ -96,7 +96,7 @@ class SignIn:
         client = client_of(request)
         wait = self._guesses.wait(client)
         if not wait:
-            self._guesses.failed(client)
+            self._guesses.count_failure(client)
         return wait
 
 

@@ -335,7 +335,7 @@ def http_routes(
 ) -> tuple[list[BaseRoute], Callable[[], Any]]:
     """Return the route `/mcp` for an application, and the context manager that has to be open while it serves.
 
-    `hosts` are the names that a Host header may have, also with a port (`rag.web.security.allowed_hosts`). Keys are
+    `hosts` are the names that a Host header may have, also with a port (`rag.web.security.list_hosts`). Keys are
     left to the application. No session is kept: each request stands for itself.
     """
     server = make_server(service, base_url)

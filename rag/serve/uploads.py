@@ -96,8 +96,8 @@ class Documents:
             if stored_paths:
                 self._read(upload)
         except Exception as error:
-            for one in stored_paths:
-                one.unlink(missing_ok=True)
+            for stored_file in stored_paths:
+                stored_file.unlink(missing_ok=True)
             upload.files = [
                 (name, False, "not added" if is_added else message) for name, is_added, message in upload.files
             ]

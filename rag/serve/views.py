@@ -109,7 +109,7 @@ class AnswerView:
     yes_no_question: str = ""
 
     @property
-    def cited_passages(self) -> list[PassageView]:
+    def sources(self) -> list[PassageView]:
         """The passages that are cited."""
         return [passage for passage in self.passages if passage.is_cited]
 
@@ -144,7 +144,7 @@ class AnswerView:
             for sentence in self.sentences
         )
         notes = []
-        for view in self.cited_passages:
+        for view in self.sources:
             quotes = " … ".join(" ".join(piece.text.split()) for piece in view.pieces if piece.marks)
             source = ", ".join(filter(None, (view.passage.headings or view.passage.id, view.url or view.source)))
             page = "" if view.passage.page is None else f", page {view.passage.page}"

@@ -5,11 +5,11 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-SECONDS = 20.0
-"""For a first request, and for each request from its first byte to its last; a body gets more (`BYTES`)."""
-BYTES = 16 << 10
+MAX_REQUEST_SECONDS = 20.0
+"""For a first request, and for each request from its first byte to its last; a body gets more (`BYTES_PER_SECOND`)."""
+BYTES_PER_SECOND = 16 << 10
 """Bytes of a body that add a second."""
-UNREAD = 60.0
+MAX_UNREAD_SECONDS = 60.0
 """Seconds that a client may leave what is sent to it unread, once the buffers are full."""
 
 
@@ -45,7 +45,7 @@ class Connection(H11Protocol):
     def pause_writing(self) -> None:
         """Wait for the client to read."""
         super().pause_writing()
-        self._unread = self.loop.call_later(UNREAD, self.transport.abort)
+        self._unread = self.loop.call_later(MAX_UNREAD_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
         """Go on writing."""
@@ -64,7 +64,7 @@ class Connection(H11Protocol):
 
     def _expect(self) -> None:
         self._since, self._received = self.loop.time(), 0
-        self._timer = self.loop.call_later(SECONDS, self._late)
+        self._timer = self.loop.call_later(MAX_REQUEST_SECONDS, self._late)
 
     def _stop(self) -> None:
         if self._timer is not None:
@@ -74,8 +74,8 @@ class Connection(H11Protocol):
     def _late(self) -> None:
         """Close the connection, unless a long body is on its way quickly enough."""
         self._timer = None
-        left = self._since + SECONDS + self._received / BYTES - self.loop.time()
-        if self.cycle is not None and not self.cycle.response_complete and left > 0:
-            self._timer = self.loop.call_later(left, self._late)
+        remaining = self._since + MAX_REQUEST_SECONDS + self._received / BYTES_PER_SECOND - self.loop.time()
+        if self.cycle is not None and not self.cycle.response_complete and remaining > 0:
+            self._timer = self.loop.call_later(remaining, self._late)
         elif not self.transport.is_closing():
             self.transport.close()

@@ -16,7 +16,7 @@ from rag.web.security import HEADERS
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
-def escaped(value: object) -> Markup:
+def escape_text(value: object) -> Markup:
     """Return a value as HTML of its visible text; a browser would turn a bare carriage return into a line feed."""
     if isinstance(value, Markup):
         return value
@@ -38,16 +38,16 @@ class Pages:
 
     def __init__(self, *packages: str) -> None:
         self._files = {
-            f"{name.rpartition('.')[2]}/{one.name}": one.read_bytes()
+            f"{name.rpartition('.')[2]}/{file.name}": file.read_bytes()
             for name in packages
-            for one in files(name).joinpath("static").iterdir()
-            if one.is_file()
+            for file in files(name).joinpath("static").iterdir()
+            if file.is_file()
         }
         self._versions = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
         self._environment = Environment(
             loader=PrefixLoader({name.rpartition(".")[2]: PackageLoader(name) for name in packages}),
             autoescape=True,
-            finalize=escaped,
+            finalize=escape_text,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag.base.errors import UserError
 
-Refused = Callable[[Request, str], Response]
+HostRefusal = Callable[[Request, str], Response]
 """Answers a request for a host by another name, which it gets."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -37,20 +37,20 @@ HEADERS = {
 }
 
 
-def middleware(hosts: Sequence[str], refused: Refused, *, max_body: int) -> list[Middleware]:
+def middleware(hosts: Sequence[str], refuse: HostRefusal, *, max_body: int) -> list[Middleware]:
     """Return the middleware of an application: headers on every response, Host check, at most `max_body` bytes.
 
-    A page of another host cannot reach the application by DNS rebinding, as its Host header names that host; `refused`
+    A page of another host cannot reach the application by DNS rebinding, as its Host header names that host; `refuse`
     answers it.
     """
     return [
         Middleware(_Headers),
-        Middleware(_KnownHosts, hosts=hosts, refused=refused),
+        Middleware(_KnownHosts, hosts=hosts, refused=refuse),
         Middleware(RequestBodyLimitMiddleware, max_body_size=max_body),
     ]
 
 
-def allowed_hosts(base_url: str | None) -> tuple[str, ...]:
+def list_hosts(base_url: str | None) -> tuple[str, ...]:
     """Return the names that a Host header may have: loopback, and the host of the public address.
 
     Raises `UserError` if `base_url` is no address of a host, such as `https://study.example.org`.
@@ -86,23 +86,23 @@ class _Headers:
 class _KnownHosts:
     """Starlette's check of the Host header, with an answer that says what to do."""
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str], refused: Refused) -> None:
-        self._app, self._hosts, self._refused = app, hosts, refused
+    def __init__(self, app: ASGIApp, hosts: Sequence[str], refuse: HostRefusal) -> None:
+        self._app, self._hosts, self._refused = app, hosts, refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        known = False
+        is_allowed = False
 
         async def pass_on(scope: Scope, receive: Receive, send: Send) -> None:
-            nonlocal known
-            known = True
+            nonlocal is_allowed
+            is_allowed = True
             await self._app(scope, receive, send)
 
-        async def send_known(message: Message) -> None:
-            if known:  # the check's own answer is left out
+        async def filter_send(message: Message) -> None:
+            if is_allowed:  # the check's own answer is left out
                 await send(message)
 
-        await TrustedHostMiddleware(pass_on, self._hosts, www_redirect=False)(scope, receive, send_known)
-        if not known:
+        await TrustedHostMiddleware(pass_on, self._hosts, www_redirect=False)(scope, receive, filter_send)
+        if not is_allowed:
             request = Request(scope, receive)
             name = re.sub(r":\d*$", "", request.headers.get("host", ""))[:100]
             await self._refused(request, name)(scope, receive, send)
@@ -136,24 +136,24 @@ class RateLimit:
     The defaults are those for wrong keys and links.
     """
 
-    _MOST = 10_000  # clients remembered
+    _MAX_CLIENTS = 10_000  # clients remembered
 
     def __init__(self, limit: int = 20, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit, self._seconds, self._clock = limit, seconds, clock
         self._failures: dict[str, deque[float]] = {}
 
-    def failed(self, client: str) -> None:
+    def count_failure(self, client: str) -> None:
         """Count a failure of the client."""
-        found = self._failures.pop(client, None) or deque(maxlen=self._limit)
-        found.append(self._clock())
-        self._failures[client] = found  # at the end: the client that failed last is forgotten last
-        while len(self._failures) > self._MOST:
+        failures = self._failures.pop(client, None) or deque(maxlen=self._limit)
+        failures.append(self._clock())
+        self._failures[client] = failures  # at the end: the client that failed last is forgotten last
+        while len(self._failures) > self._MAX_CLIENTS:
             del self._failures[next(iter(self._failures))]
 
     def wait(self, client: str) -> int:
         """Return how many seconds the client must wait, 0 if it may try."""
-        found = self._failures.get(client)
-        if not found or len(found) < self._limit:
+        failures = self._failures.get(client)
+        if not failures or len(failures) < self._limit:
             return 0
-        left = found[0] + self._seconds - self._clock()
-        return max(0, int(left) + 1) if left > 0 else 0
+        remaining = failures[0] + self._seconds - self._clock()
+        return max(0, int(remaining) + 1) if remaining > 0 else 0

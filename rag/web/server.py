@@ -42,9 +42,9 @@ def serve(
         raise missing_extra("the server", "web") from error
     _allow_connections()
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        both = host == "::" and socket.has_dualstack_ipv6()  # IPv4 too
-        listening = socket.create_server((host, port), family=found[0], backlog=2048, dualstack_ipv6=both)
+        address_info = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        is_dual = host == "::" and socket.has_dualstack_ipv6()  # IPv4 too
+        listening = socket.create_server((host, port), family=address_info[0], backlog=2048, dualstack_ipv6=is_dual)
     except OSError as error:
         option = "--port" if error.errno in _PORT_FAULTS else "--host"
         reason = (error.strerror or str(error)).partition(" (while")[0]
@@ -91,17 +91,17 @@ class _Ending:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
+        has_started = False
 
-        async def noting(message: Message) -> None:
-            nonlocal started
-            started = True
+        async def note_start(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
             await send(message)
 
         try:
-            await self._app(scope, receive, noting)
+            await self._app(scope, receive, note_start)
         except asyncio.CancelledError:
-            if not started:
+            if not has_started:
                 later = {"Retry-After": "10"}
                 if scope["path"].startswith("/v1/"):  # an API, whose errors are one object
                     error = {"type": "BusyError", "message": "the server is stopping; ask again later"}
@@ -115,7 +115,7 @@ def _allow_connections() -> None:
     try:
         import resource
 
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     except (ImportError, OSError, ValueError):  # Windows; not allowed
         return

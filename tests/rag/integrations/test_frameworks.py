@@ -15,7 +15,7 @@ import pytest
 from rag.api import ask, open_index, search
 from rag.base.errors import QuestionError, RagError, UsageError
 from rag.base.types import Answer
-from rag.integrations import Searcher, cited_passages, open_source, source_name
+from rag.integrations import Searcher, number_passages, open_source, source_name
 from rag.retrieval.client import Client
 
 QUESTION = "Where was Marie Curie born?"
@@ -96,7 +96,7 @@ def quotes(passages: list[tuple[str, dict[str, Any]]]) -> dict[str, list[str]]:
 
 def test_spans_are_those_of_the_answer(shelf: Path) -> None:
     answer = ask(QUESTION, shelf, min_confidence=0)
-    passages = [(hit.passage.text, about) for hit, about in cited_passages(answer)]
+    passages = [(hit.passage.text, about) for hit, about in number_passages(answer)]
     assert quotes(passages) == spans_of(answer) != {}
     assert [about["n"] for _, about in passages] == list(range(1, len(passages) + 1))
     assert json.loads(json.dumps(passages)) == [list(one) for one in passages]

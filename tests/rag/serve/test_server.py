@@ -33,7 +33,7 @@ import time
 import rag.answer.systems, rag.web.connection
 from rag.answer.systems import System, SystemKind
 from rag.base.types import Answer
-rag.web.connection.SECONDS = rag.web.connection.UNREAD = 1.0
+rag.web.connection.MAX_REQUEST_SECONDS = rag.web.connection.MAX_UNREAD_SECONDS = 1.0
 class Slow(System):
     name = "slow"
     streams = True

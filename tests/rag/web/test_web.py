@@ -29,8 +29,8 @@ from starlette.types import Message, Receive, Scope, Send
 from rag.answer.export.escaping import visible
 from rag.base.errors import RagError, UserError
 from rag.retrieval.client import is_loopback
-from rag.web.pages import Pages, escaped
-from rag.web.security import HEADERS, RateLimit, allowed_hosts, csrf_token, is_csrf_token, middleware, signature
+from rag.web.pages import Pages, escape_text
+from rag.web.security import HEADERS, RateLimit, csrf_token, is_csrf_token, list_hosts, middleware, signature
 from rag.web.server import _Ending, other_address, serve
 
 
@@ -52,9 +52,9 @@ def test_what_a_browser_would_drop_or_reorder_is_replaced() -> None:
 
 
 def test_escaping_keeps_markup_and_carriage_returns() -> None:
-    assert escaped("<b>&\"'\r\n") == "&lt;b&gt;&amp;&#34;&#39;&#13;\n"
-    assert escaped(Markup("<b>")) == "<b>"
-    assert escaped(3) == "3"
+    assert escape_text("<b>&\"'\r\n") == "&lt;b&gt;&amp;&#34;&#39;&#13;\n"
+    assert escape_text(Markup("<b>")) == "<b>"
+    assert escape_text(3) == "3"
 
 
 # --- an application of our own ----------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def client(pages: Pages) -> TestClient:
         Route("/static/{name:path}", pages.static),
     ]
     handlers = {HTTPException: on_error, Exception: fault}
-    around = middleware(allowed_hosts("https://study.example.org"), other_host, max_body=100)
+    around = middleware(list_hosts("https://study.example.org"), other_host, max_body=100)
     app = Starlette(routes=routes, middleware=around, exception_handlers=handlers)
     return TestClient(app, base_url="http://127.0.0.1:8000", raise_server_exceptions=False)
 
@@ -169,7 +169,7 @@ def test_style_and_scripts_name_no_other_host(pages: Pages) -> None:
 )
 def test_a_base_url_is_an_address_without_a_path(address: str) -> None:
     with pytest.raises(UserError, match="should be like https://"):
-        allowed_hosts(address)
+        list_hosts(address)
 
 
 def test_a_csrf_token_belongs_to_its_session() -> None:
@@ -185,7 +185,7 @@ def test_a_client_that_fails_often_waits_and_others_do_not() -> None:
     limit = RateLimit(3, 60, clock=lambda: now[0])
     for _ in range(3):
         assert limit.wait("a") == 0
-        limit.failed("a")
+        limit.count_failure("a")
         now[0] += 10
     assert limit.wait("a") == 31
     assert limit.wait("b") == 0
@@ -196,7 +196,7 @@ def test_a_client_that_fails_often_waits_and_others_do_not() -> None:
 def test_a_million_clients_take_no_more_memory() -> None:
     limit = RateLimit(3, 60)
     for n in range(20_000):
-        limit.failed(str(n))
+        limit.count_failure(str(n))
     assert len(limit._failures) == 10_000
     assert "19999" in limit._failures
 
@@ -282,4 +282,4 @@ def test_loopback_is_recognised() -> None:
 def test_an_example_of_an_address_can_be_used(host: str, wanted: str) -> None:
     found = other_address(host, 8000, "a.example")
     assert found == f"http://{wanted}:8000"
-    assert allowed_hosts(found)[-1] == wanted
+    assert list_hosts(found)[-1] == wanted
