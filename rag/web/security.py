@@ -45,7 +45,7 @@ def middleware(hosts: Sequence[str], refuse: HostRefusal, *, max_body: int) -> l
     """
     return [
         Middleware(_Headers),
-        Middleware(_KnownHosts, hosts=hosts, refused=refuse),
+        Middleware(_KnownHosts, hosts=hosts, refuse=refuse),
         Middleware(RequestBodyLimitMiddleware, max_body_size=max_body),
     ]
 
@@ -87,7 +87,7 @@ class _KnownHosts:
     """Starlette's check of the Host header, with an answer that says what to do."""
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str], refuse: HostRefusal) -> None:
-        self._app, self._hosts, self._refused = app, hosts, refuse
+        self._app, self._hosts, self._refuse = app, hosts, refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_allowed = False
@@ -105,7 +105,7 @@ class _KnownHosts:
         if not is_allowed:
             request = Request(scope, receive)
             name = re.sub(r":\d*$", "", request.headers.get("host", ""))[:100]
-            await self._refused(request, name)(scope, receive, send)
+            await self._refuse(request, name)(scope, receive, send)
 
 
 def signature(session: str, *parts: str) -> str:
