@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rag.answer.systems import SystemKind
     from rag.api import (
         SystemOptions,
-        add_recipe,
+        add_retriever,
         add_to_index,
         ask,
         attribute,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _WHERE = {
-    "rag.api": "SystemOptions add_recipe add_to_index ask attribute build_index build_shards import_index "
+    "rag.api": "SystemOptions add_retriever add_to_index ask attribute build_index build_shards import_index "
     "merge_indexes open_index open_retriever open_system plan_index remove_from_index search update_index verify_index",
     "rag.answer.conversation": "Conversation",
     "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError NotFoundError "
@@ -104,7 +104,7 @@ __all__ = [
     "UsageError",
     "UserError",
     "__version__",
-    "add_recipe",
+    "add_retriever",
     "add_to_index",
     "ask",
     "attribute",

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 AnyIndex = Index | str | Path | None
 """An open index, an index folder, or None for the handbook that ships with rag."""
 
-AnyRecipe = str | Path | Retriever
-"""The name of a recipe, its .toml file, or an open retriever."""
+AnyRetriever = str | Path | Retriever
+"""The name of a retriever, its .toml file, or an open retriever."""
 
 
 def _silent(line: str) -> None:
@@ -52,7 +52,7 @@ def build_index(
     sources: str | Path | Sequence[str | Path],
     to: str | Path,
     *,
-    recipes: Sequence[str] | None = None,
+    retrievers: Sequence[str] | None = None,
     memory: int | str | None = None,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
     include: Sequence[str] = (),
@@ -68,21 +68,21 @@ def build_index(
     """Build an index of documents, corpus files, or with `allow_network` URLs in the folder `to`, and open it.
 
     `include` and `exclude` are globs that choose the files of folders. `shard`, such as "2/8", reads the second of
-    eight parts of the sources; passages of a page or file stay together. `recipes` name retrievers that add their own
-    part to the index, such as vectors (default: those of `default_recipes`); `memory` (bytes, or a string such as
-    `8GiB`) limits the memory a part takes while searching. `format` is a corpus format (default: detected). Documents
-    that cannot be read are skipped, and so are pages that cannot be fetched. `log` is called with a line for what is
-    needed of disk and memory, what was skipped or left out and why, and what was built. Raises `FormatError` at a
-    broken line, unless `skip_bad`, and at such a document if `strict`; `UsageError` for a URL that may not be fetched;
-    `IndexingError` for a URL from which nothing can be fetched, for a page that cannot be if `strict`, and for an
-    index that exists, unless `replace`, which replaces it when the new one is complete.
+    eight parts of the sources; passages of a page or file stay together. `retrievers` name retrievers that add their
+    own data to the index, such as vectors (default: those of `default_retrievers`); `memory` (bytes, or a string such
+    as `8GiB`) limits the memory that it takes while searching. `format` is a corpus format (default: detected).
+    Documents that cannot be read are skipped, and so are pages that cannot be fetched. `log` is called with a line for
+    what is needed of disk and memory, what was skipped or left out and why, and what was built. Raises `FormatError` at
+    a broken line, unless `skip_bad`, and at such a document if `strict`; `UsageError` for a URL that may not be
+    fetched; `IndexingError` for a URL from which nothing can be fetched, for a page that cannot be if `strict`, and for
+    an index that exists, unless `replace`, which replaces it when the new one is complete.
     """
     from rag.documents.corpus import Corpus
     from rag.documents.sources import Shard
     from rag.index.web_sources import Fetching, check_sources, fetched
 
     _check_new(to)
-    listed, named = _sources(sources), check_recipes(recipes)
+    listed, named = _sources(sources), check_retrievers(retrievers)
     budget = _budget(memory, named)
     chosen, left = _globs("include", include), _globs("exclude", exclude)
     if shard is not None:
@@ -98,11 +98,12 @@ def build_index(
             found.paths, format, skip_bad, include=chosen, exclude=left, strict=strict, urls=found.urls, shard=part
         )
         _build(corpus, Path(to), progress, log, replace=replace)
-    for recipe in default_recipes(to) if named is None else named:
+    for retriever in default_retrievers(to) if named is None else named:
         try:
-            add_recipe(to, recipe, memory=budget, progress=progress, log=log)
+            add_retriever(to, retriever, memory=budget, progress=progress, log=log)
         except RagError as error:
-            raise type(error)(f"{error}; {to} is built without {recipe}: add_recipe (--recipe) adds it") from error
+            message = f"{error}; {to} is built without {retriever}: add_retriever (--retriever) adds it"
+            raise type(error)(message) from error
     return open_index(to)
 
 
@@ -112,7 +113,7 @@ def build_shards(
     shards: int,
     *,
     processes: int | None = None,
-    recipes: Sequence[str] | None = None,
+    retrievers: Sequence[str] | None = None,
     memory: int | str | None = None,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
     include: Sequence[str] = (),
@@ -126,25 +127,25 @@ def build_shards(
     progress: Progress | None = None,
     log: Callable[[str], None] = _silent,
 ) -> Path:
-    """Build the sources as several indexes in the folder `to`, and return the recipe that searches them as one.
+    """Build the sources as several indexes in the folder `to`, and return the file that configures their search as one.
 
     The indexes are `001-of-008.index` and so on, each built by `build_index` with these options in a process of its
-    own, `processes` at a time (default: one per core). The recipe, `shards.toml`, searches them with the last of
-    `recipes`, or else with `bm25`. Run it again to resume a stopped build: shards that are there are updated, unless
-    `replace`. `memory` limits each shard. `engine`, `address` and `workers` are those of
-    `autoais.base.engines.open_engine`: the encoders of the recipes run there, for one shard at a time unless
+    own, `processes` at a time (default: one per core). The file, `shards.toml`, is a retriever that searches them with
+    the last of `retrievers`, or else with `bm25`. Run it again to resume a stopped build: shards that are there are
+    updated, unless `replace`. `memory` limits each shard. `engine`, `address` and `workers` are those of
+    `autoais.base.engines.open_engine`: the encoders of the retrievers run there, for one shard at a time unless
     `processes` says more. When a shard that is there is updated, changed passages are encoded on this machine. Raises
-    `UsageError` for URLs, for fewer than two shards, for a recipe that has shards of its own and for an engine without
-    a recipe; `IndexingError` as `build_index` does, for a process that was killed, and for a folder that holds other
-    indexes.
+    `UsageError` for URLs, for fewer than two shards, for a retriever that has shards of its own and for an engine
+    without a retriever; `IndexingError` as `build_index` does, for a process that was killed, and for a folder that
+    holds other indexes.
     """
     from autoais.base.engines import ENGINES
     from rag.base.urls import is_url
     from rag.documents.sources import MOST_SHARDS
-    from rag.retrieval.sharding import Options, jobs, recipe_of, run, write_recipe
+    from rag.retrieval.sharding import Options, format_config, jobs, run, write_config
 
     _check_new(to)
-    listed, named = _sources(sources), check_recipes(recipes) or []
+    listed, named = _sources(sources), check_retrievers(retrievers) or []
     for name, value, least, most in (("shards", shards, 2, MOST_SHARDS), ("processes", processes, 1, MOST_SHARDS)):
         if value is not None:
             check_type(name, value, "a whole number", Integral)
@@ -157,11 +158,11 @@ def build_shards(
     if engine is not None:
         _ = ENGINES[engine]  # may raise
         if not named:
-            raise UsageError("an engine is for the encoders of recipes: name one")
+            raise UsageError("an engine is for the encoders of retrievers: name one")
     elif address is not None or workers is not None:
         raise UsageError("address and workers are for an engine: name one, such as ray")
     options = Options(
-        recipes=tuple(named),
+        retrievers=tuple(named),
         memory=_budget(memory, named),
         format=format,
         include=_globs("include", include),
@@ -176,7 +177,7 @@ def build_shards(
     )
     at_once = processes or (1 if engine else os.cpu_count()) or 1
     made = jobs([Path(source) for source in listed], Path(to), shards, options, replace=replace)
-    text = recipe_of(made, named[-1] if named else "bm25")
+    text = format_config(made, named[-1] if named else "bm25")
     report = progress or no_progress
     report("building shards", 0, shards)
     try:
@@ -186,7 +187,7 @@ def build_shards(
     except KeyboardInterrupt:
         log("stopped; run the same command again to resume")
         raise
-    return write_recipe(Path(to), text)
+    return write_config(Path(to), text)
 
 
 def import_index(
@@ -217,14 +218,14 @@ def merge_indexes(
 
     Either all shards of a build are merged into the index of the whole, or indexes of different sources. Ids and the
     order of sources stay as they are. Vectors that all indexes have are copied; `log` is called with a line for what is
-    needed of disk and memory, and for each part that has to be added again. `replace` replaces an index in `to`, when
-    the new one is complete. Raises `UsageError` for fewer than two indexes, one that is named twice or is `to`, and for
-    one on a server; `IndexingError` for indexes that have an id or a source in common, and for shards of which one is
-    missing or that are of another build.
+    needed of disk and memory, and for each retriever whose data has to be added again. `replace` replaces an index in
+    `to`, when the new one is complete. Raises `UsageError` for fewer than two indexes, one that is named twice or is
+    `to`, and for one on a server; `IndexingError` for indexes that have an id or a source in common, and for shards of
+    which one is missing or that are of another build.
     """
     from rag.base.terminal import counted
     from rag.index.merge import estimate_merge, merge, plan_merge
-    from rag.index.parts import recipes_of
+    from rag.index.parts import read_data_configs
     from rag.retrieval import merge_parts
 
     _check_new(to)
@@ -237,10 +238,10 @@ def merge_indexes(
         manifest, left_out = merge(merger, made, partial(merge_parts, progress=progress), progress, replace=replace)
     opened = open_index(made)
     log(f"{counted(manifest['passages'], 'passage')} of {len(listed):,} indexes in {made}")
-    for recipe in recipes_of(opened):
-        log(f"{recipe.name} is in {made}")
+    for config in read_data_configs(opened):
+        log(f"{config.name} is in {made}")
     for name, why in left_out.items():
-        log(f"{name} was left out ({why}): rag index build --to {made} --recipe NAME adds it")
+        log(f"{name} was left out ({why}): rag index build --to {made} --retriever NAME adds it")
     return opened
 
 
@@ -284,8 +285,8 @@ def _told(needed: "Estimate", to: Path, log: Callable[[str], None]) -> Iterator[
         raise
 
 
-def default_recipes(folder: str | Path) -> tuple[str, ...]:
-    """The recipes whose parts a new index gets unless others are named: `hybrid` for documents, if they are few.
+def default_retrievers(folder: str | Path) -> tuple[str, ...]:
+    """The retrievers whose data a new index gets unless others are named: `hybrid` for documents, if they are few.
 
     Empty for corpus files, shards, and more than 20,000 passages, whose vectors would take more than a few minutes.
     """
@@ -306,25 +307,25 @@ def _sources(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
     return [path if is_url(path) else Path(path) for path in listed]
 
 
-def check_recipes(recipes: Sequence[str] | None) -> list[str] | None:
-    """The names as a list; raises `RagError` for a recipe that cannot be read, before a long build and not after it."""
-    from rag.retrieval import parts_of
+def check_retrievers(retrievers: Sequence[str] | None) -> list[str] | None:
+    """The names as a list; raises `RagError` for a retriever that cannot be read, before a long build starts."""
+    from rag.retrieval import walk_data_configs
 
-    if recipes is None:
+    if retrievers is None:
         return None
-    check_list("recipes", recipes, "a list of names")
-    listed = list(recipes)
-    for recipe in listed:
-        list(parts_of(recipe))
+    check_list("retrievers", retrievers, "a list of names")
+    listed = list(retrievers)
+    for retriever in listed:
+        list(walk_data_configs(retriever))
     return listed
 
 
-def _budget(memory: int | str | None, recipes: Sequence[str] | None) -> int | None:
-    """The memory limit in bytes; raises `UsageError` for a limit without recipes."""
+def _budget(memory: int | str | None, retrievers: Sequence[str] | None) -> int | None:
+    """The memory limit in bytes; raises `UsageError` for a limit without retrievers."""
     if memory is None:
         return None
-    if not recipes:
-        raise UsageError("memory is for the parts that recipes add; name recipes too")
+    if not retrievers:
+        raise UsageError("memory is for the data that retrievers add; name retrievers too")
     return _size("memory", memory)
 
 
@@ -475,25 +476,25 @@ def _counted(step: str, progress: Progress | None) -> Count | None:
     return None if progress is None else lambda done, total: progress(step, done, total)
 
 
-def add_recipe(
+def add_retriever(
     folder: str | Path,
-    recipe: str,
+    retriever: str,
     *,
     memory: int | str | None = None,
     progress: Progress | None = None,
     log: Callable[[str], None] = _silent,
 ) -> list[str]:
-    """Add the parts that a recipe needs to an existing index and return their names; a stopped run resumes.
+    """Add the data that a retriever needs to an existing index and return its names; a stopped run resumes.
 
-    `memory` (bytes, or a string such as `8GiB`) limits the memory that a part takes while searching. `log` is called
-    with a line for what each part needs of disk and memory, and when it is there. Raises `IndexingError` on a full
-    disk, or if another process is adding the part.
+    `memory` (bytes, or a string such as `8GiB`) limits the memory that the data takes while searching. `log` is called
+    with a line for what it needs of disk and memory, and when it is there. Raises `IndexingError` on a full
+    disk, or if another process is adding the data.
     """
     from rag.base.terminal import free_disk, megabytes
-    from rag.retrieval import kind_of, parts_of
+    from rag.retrieval import kind_of, walk_data_configs
 
-    folder, budget, added = _folder(folder), _budget(memory, [recipe]), []
-    for name, part in parts_of(recipe):
+    folder, budget, added = _folder(folder), _budget(memory, [retriever]), []
+    for name, part in walk_data_configs(retriever):
         index, kind = open_index(folder), kind_of(part)
 
         def report(done: int, what: str, name: str = name, total: int = index.manifest["passages"]) -> None:
@@ -511,12 +512,15 @@ def add_recipe(
             if kind.add is not None:
                 kind.add(index, part, budget, report)
         except KeyboardInterrupt:
-            log(f"stopped; rag index build --to {folder} --recipe {recipe} goes on, and until then the part is missing")
+            log(
+                f"stopped; rag index build --to {folder} --retriever {retriever} goes on, and until then its data is "
+                "missing"
+            )
             raise
         log(f"{name} was added to {folder}")
         added.append(name)
     if not added:
-        log(f"{recipe}: adds nothing to the index")
+        log(f"{retriever}: adds nothing to the index")
     return added
 
 
@@ -524,7 +528,7 @@ def plan_index(
     sources: str | Path | Sequence[str | Path],
     *,
     passages: int | str | None = None,
-    recipes: Sequence[str] | None = None,
+    retrievers: Sequence[str] | None = None,
     memory: int | str | None = None,
     sample: int = 50_000,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
@@ -534,13 +538,13 @@ def plan_index(
     """Plan what `build_index` would take on this machine: seconds, disk and memory of each step.
 
     The first `sample` passages are read and measured. `passages` is the number to plan for, also as `33M` (default:
-    that of the sources, estimated from their size). `recipes` are those of `build_index`. `log` is called with a line
-    at each step. Raises `UsageError` for numbers that are too small, and for URLs.
+    that of the sources, estimated from their size). `retrievers` are those of `build_index`. `log` is called with a
+    line at each step. Raises `UsageError` for numbers that are too small, and for URLs.
     """
     from rag.documents.corpus import Corpus
     from rag.retrieval.planning import plan
 
-    named, paths = check_recipes(recipes), []
+    named, paths = check_retrievers(retrievers), []
     for source in _sources(sources):
         if isinstance(source, str):
             raise UsageError(f"cannot plan for {source}: save its pages to a folder and plan for that")
@@ -548,36 +552,36 @@ def plan_index(
     corpus = Corpus(paths, format, skip_bad)
     number = None if passages is None else _size("passages", passages)
     limit = None if memory is None else _size("memory", memory)
-    return plan(corpus, passages=number, recipes=named, memory=limit, sample=sample, log=log)
+    return plan(corpus, passages=number, retrievers=named, memory=limit, sample=sample, log=log)
 
 
-def open_retriever(recipe: AnyRecipe = "bm25", index: AnyIndex = None) -> Retriever:
-    """Open the retriever of a recipe, a name or a .toml file; its method `search` takes several queries at once.
+def open_retriever(retriever: AnyRetriever = "bm25", index: AnyIndex = None) -> Retriever:
+    """Open a retriever by its name or .toml file; its method `search` takes several queries at once.
 
     An open retriever is returned as it is.
 
-    Raises `RagError` for an unknown recipe, `IndexingError` if the index lacks a part that the recipe needs.
+    Raises `RagError` for an unknown retriever, `IndexingError` if the index lacks data that the retriever needs.
     """
     from rag.retrieval import open_retriever as opened
 
-    check_type("recipe", recipe, "a name, a .toml file or an open retriever", str, Path, Retriever)
-    return recipe if isinstance(recipe, Retriever) else opened(str(recipe), _opened(index))
+    check_type("retriever", retriever, "a name, a .toml file or an open retriever", str, Path, Retriever)
+    return retriever if isinstance(retriever, Retriever) else opened(str(retriever), _opened(index))
 
 
-def search(query: str, index: AnyIndex = None, *, recipe: AnyRecipe = "bm25", k: int = 10) -> list[Hit]:
+def search(query: str, index: AnyIndex = None, *, retriever: AnyRetriever = "bm25", k: int = 10) -> list[Hit]:
     """Return at most k hits for a query, best first; fewer if fewer match.
 
     Scores are comparable only within one list. Raises as `open_retriever`, `QuestionError` for a query that cannot be
     searched, and `RagError` for a k below 1.
     """
     check_type("query", query, "a string (a retriever's method `search` takes a list)", str)
-    return open_retriever(recipe, index).search([query], k)[0]
+    return open_retriever(retriever, index).search([query], k)[0]
 
 
 class SystemOptions(TypedDict, total=False):
     """The options of a system: its retriever, its number of passages, and those of `rag.answer.systems.Options`."""
 
-    recipe: AnyRecipe | None
+    retriever: AnyRetriever | None
     k: int | None
     min_confidence: float | None
     prompt: str | None
@@ -590,7 +594,7 @@ class SystemOptions(TypedDict, total=False):
 def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: Unpack[SystemOptions]) -> System:
     """Open a system by name (`rag systems` lists them), such as `reader` or `openai:gpt-4.1-mini`.
 
-    `recipe` (also an open retriever) and `k` replace the system's default retriever and number of passages.
+    `retriever` (also an open retriever) and `k` replace the system's default retriever and number of passages.
     `min_confidence` (0 to 1), `prompt`, `context` (tokens), `temperature`, `seed` and `revise` apply to systems that
     support them. Raises `RagError` for an unknown name, or an option that the system does not support.
     """
@@ -598,12 +602,10 @@ def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: U
 
     if unknown := sorted(options.keys() - SystemOptions.__annotations__.keys()):
         raise UsageError(f"no option called {unknown[0]!r}; there are: {', '.join(SystemOptions.__annotations__)}")
-    k, recipe = options.pop("k", None), options.pop("recipe", None)
-    retriever = None
-    if recipe is not None:
-        check_type("recipe", recipe, "a name, a .toml file or an open retriever", str, Path, Retriever)
-        recipe, retriever = (None, recipe) if isinstance(recipe, Retriever) else (str(recipe), None)
-    return opened(name, _opened(index), Options(**options), k=k, recipe=recipe, retriever=retriever)  # type: ignore[misc]
+    k, retriever = options.pop("k", None), options.pop("retriever", None)
+    if retriever is not None:
+        check_type("retriever", retriever, "a name, a .toml file or an open retriever", str, Path, Retriever)
+    return opened(name, _opened(index), Options(**options), k=k, retriever=retriever)  # type: ignore[misc]
 
 
 def ask(
@@ -615,9 +617,9 @@ def ask(
 ) -> Answer:
     """Answer one question; `str(answer)` is the text with `[n]` markers, `answer.sentences` has citations and spans.
 
-    `options` are those of `open_system`: recipe, k, min_confidence, prompt, context, temperature, seed and revise. To
-    ask several questions, open a system once. Raises as `open_system`, and `QuestionError` for a question that cannot
-    be searched.
+    `options` are those of `open_system`: retriever, k, min_confidence, prompt, context, temperature, seed and revise.
+    To ask several questions, open a system once. Raises as `open_system`, and `QuestionError` for a question that
+    cannot be searched.
     """
     check_type("system", system, "a name such as 'reader' or an open system", str, System)
     if isinstance(system, System):
@@ -631,7 +633,7 @@ def attribute(
     answers: Iterable[tuple[str, str] | CitedAnswer | Answer | Mapping[str, Any]],
     index: AnyIndex = None,
     *,
-    recipe: AnyRecipe = "bm25",
+    retriever: AnyRetriever = "bm25",
     k: int = 10,
     judge: str | Judge = DEFAULT_JUDGE,
     revise: str | None = None,
@@ -651,7 +653,7 @@ def attribute(
     check_type("judge", judge, "a name such as 'minilm' or an open judge", str, Judge)
     check_type("k", k, "an int", Integral)
     opened = open_judge(judge) if isinstance(judge, str) else judge
-    post_hoc = PostHoc(open_retriever(recipe, index), opened, k)
+    post_hoc = PostHoc(open_retriever(retriever, index), opened, k)
     reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)
     found = []
     for number, answer in enumerate(answers, 1):

@@ -219,7 +219,7 @@ def _write_more(folder: Path) -> None:
 def _build_two(folder: Path) -> None:
     for name, towns in (("one", TOWNS[:5]), ("two", TOWNS[5:])):
         write_documents(folder / name, towns)
-        rag.build_index(folder / name, folder / f"{name}.index", recipes=["static"])
+        rag.build_index(folder / name, folder / f"{name}.index", retrievers=["static"])
 
 
 def _questions(folder: Path) -> None:
@@ -296,7 +296,7 @@ def _label_answers(folder: Path) -> None:
     """A collection, and its answers with labels."""
     _questions(folder)
     collection = build_collection(folder / "C", folder / "q.jsonl", systems=["extractive"], index=folder / "x.index",
-                            recipe="bm25")  # fmt: skip
+                            retriever="bm25")  # fmt: skip
     answers = (replace(answer, informative=True, attributable=False) for answer in collection.answers())
     (folder / "labels.jsonl").write_text("".join(f"{line}\n" for line in write_answers(answers)))
 
@@ -363,7 +363,7 @@ ADD = ("rag", "index", "add", "x.index", "more")
 REMOVE = ("rag", "index", "remove", "x.index", "Bexley.md", "Corvo.md")
 UPDATE = ("rag", "index", "update", "x.index")
 MERGE = ("rag", "index", "merge", "one.index", "two.index", "--to", "x.index")
-PART = ("rag", "index", "build", "--to", "x.index", "--recipe", "static")
+PART = ("rag", "index", "build", "--to", "x.index", "--retriever", "static")
 ANSWER = ("rag", "answer", "q.jsonl", "--system", "extractive", "--index", "x.index", "--out", "a.jsonl")
 ATTRIBUTE = ("rag", "attribute", "given.jsonl", "--index", "x.index", "--judge", "lexical", "--out", "b.jsonl")
 SCORE = ("autoais", "score", "given.jsonl", "--judge", "lexical", "--cache", "cache.jsonl", "--out", "judged.jsonl",
@@ -372,7 +372,7 @@ TRAIN = ("rag", "train", "recipe.toml", "--index", "x.index", "--data", ".", "--
 BENCH = ("rag", "bench", "run", "towns.toml", "--data", ".", "--index", "x.index", "--system", "extractive",
          "--judge", "lexical", "--out", "RUN")  # fmt: skip
 COLLECT = ("rag", "collect", "build", "C", "--questions", "q.jsonl", "--system", "extractive", "--index", "x.index",
-           "--recipe", "bm25")  # fmt: skip
+           "--retriever", "bm25")  # fmt: skip
 PACK = ("rag", "collect", "pack", "C", "--answers", "labels.jsonl")
 SEARCH = ("rag", "search", "--questions", "q.jsonl", "--index", "x.index", "--run", "run.trec")
 

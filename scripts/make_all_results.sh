@@ -18,9 +18,9 @@ figures=eval/results/systems
 
 pool() { rag bench run open-nq-pool --data "$data" --index "$index" "$@"; }
 readers() {
-  pool --system first-passage --system first-passage,recipe=best --system first-passage,recipe=gold \
-    --system extractive --system reader --system reader,min_confidence=0.3 --system reader,recipe=static \
-    --system reader,recipe=best --system reader,recipe=gold "$@"
+  pool --system first-passage --system first-passage,retriever=bm25-rerank --system first-passage,retriever=gold \
+    --system extractive --system reader --system reader,min_confidence=0.3 --system reader,retriever=static \
+    --system reader,retriever=bm25-rerank --system reader,retriever=gold "$@"
 }
 own() { rag bench run own-documents-kept --data "$documents" --index $runs/documents "$@"; }
 fresh() { rag bench run own-documents-fresh --data work/fresh-docs --index $runs/fresh-documents "$@"; }
@@ -39,12 +39,12 @@ pool --limit 200 --seed 13 --predictions $runs/post-hoc-references.jsonl \
   --predictions $runs/post-hoc-closed-book.jsonl --predictions $runs/as-parsed.jsonl --out $runs/given
 readers --limit 200 --seed 13 --out $runs/sample
 readers --predictions $runs/post-hoc-references.jsonl --out $runs/pool
-own --system first-passage --system first-passage,recipe=best --system first-passage,recipe=hybrid-reranked \
-  --system extractive --system extractive,recipe=best --system reader --system reader,recipe=shortlist \
-  --system reader,recipe=static --system reader,recipe=best --system reader,min_confidence=0 \
+own --system first-passage --system first-passage,retriever=bm25-rerank --system first-passage,retriever=hybrid-reranked \
+  --system extractive --system extractive,retriever=bm25-rerank --system reader --system reader,retriever=shortlist \
+  --system reader,retriever=static --system reader,retriever=bm25-rerank --system reader,min_confidence=0 \
   --out $runs/own-documents-kept
-fresh --system first-passage --system first-passage,recipe=hybrid-reranked --system extractive --system reader \
-  --system reader,recipe=shortlist --system reader,recipe=best --system reader,min_confidence=0 \
+fresh --system first-passage --system first-passage,retriever=hybrid-reranked --system extractive --system reader \
+  --system reader,retriever=shortlist --system reader,retriever=bm25-rerank --system reader,min_confidence=0 \
   --out $runs/own-documents-fresh
 for name in open-nq miracl-pool clapnq-pool nomiracl; do
   rag bench run $name --data "$data" --index "$index" --system first-passage --system extractive --system reader \

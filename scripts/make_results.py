@@ -115,7 +115,7 @@ PARTS = [
         "MIRACL over the closed pool, 300 questions",
         PASSAGES,
         "MIRACL's questions have no reference answers: an answer is right if it cites a passage that people judged "
-        "relevant, a strict stand-in. No constant of the reader was chosen on them, some of the recipes were.",
+        "relevant, a strict stand-in. No constant of the reader was chosen on them, some of the retrievers were.",
     ),
     Part(
         "clapnq-pool",
@@ -123,7 +123,7 @@ PARTS = [
         PASSAGES,
         "201 of the questions have no answer in the passage that people looked at, though another passage of the pool "
         "may have one. An answer is right if it cites the gold passage, as reference answers are long. No constant of "
-        "the reader was chosen on them, some of the recipes were.",
+        "the reader was chosen on them, some of the retrievers were.",
     ),
     Part(
         "nomiracl",
@@ -165,8 +165,8 @@ BASELINES = {
     "first hit": "the first BM25 hit, whole",
     "first three hits": "the first three BM25 hits, cut at 120 words",
     "reader,min_confidence=0": "`reader`, never refusing",
-    "reader,recipe=shortlist": "`reader` over the recipe `shortlist`, without vectors",
-    "first-passage,recipe=hybrid-reranked": "the first hit of `hybrid-reranked`, whole",
+    "reader,retriever=shortlist": "`reader` over the retriever `shortlist`, without vectors",
+    "first-passage,retriever=hybrid-reranked": "the first hit of `hybrid-reranked`, whole",
 }
 SUMMARY = {  # the sets of the table in README.md and docs/handbook/reference/benchmarks.md
     "fresh-2": "documentation of eight packages (`fresh-2`)",
@@ -193,17 +193,17 @@ FURTHER = {
 }
 SYSTEMS = {  # label of a run -> what it is
     "first-passage": "BM25's first hit, quoted whole: the floor",
-    "first-passage-best": "the first hit of the recipe `best`, quoted whole",
-    "first-passage-hybrid-reranked": "the first hit of the recipe `hybrid-reranked`, quoted whole",
+    "first-passage-bm25-rerank": "the first hit of the retriever `bm25-rerank`, quoted whole",
+    "first-passage-hybrid-reranked": "the first hit of the retriever `hybrid-reranked`, quoted whole",
     "first-passage-gold": "the gold passage, quoted whole",
     "extractive": "one to three sentences, no model",
-    "extractive-best": "the same over the recipe `best`",
+    "extractive-bm25-rerank": "the same over the retriever `bm25-rerank`",
     "reader": "the default system",
     "reader-min_confidence0.0": "the reader, never refusing",
     "reader-min_confidence0.3": "the reader, refusing below a confidence of 0.3",
     "reader-shortlist": "the reader over BM25 and static embeddings, as in an index without vectors",
     "reader-static": "the reader over dense retrieval alone (static embeddings)",
-    "reader-best": "the reader over the recipe `best`",
+    "reader-bm25-rerank": "the reader over the retriever `bm25-rerank`",
     "reader-gold": "the reader given the gold passage: the ceiling of reading",
     "post-hoc-references": "the reference answer, sources searched for it afterwards",
     "post-hoc-closed-book": "what the model remembers, sources searched for it afterwards",
@@ -214,6 +214,16 @@ MODELS = {
     "llm-retriever": "what the model remembers, citing the page that it names",
     "gguf": "the model over five passages, citations checked and completed by the judge",
 }
+
+
+def current_name(name: str) -> str:
+    """The name of a system, or the label of its run, as it is written now: results of older revisions keep theirs."""
+    return re.sub("(?<=[=-])best(?=,|$)", "bm25-rerank", name.replace("recipe=", "retriever="))
+
+
+def systems_of(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The systems of a report of `scripts/own_documents.py`, by their current names."""
+    return {current_name(name): result for name, result in report["systems"].items()}
 
 
 @app.command()
@@ -315,7 +325,7 @@ def _document_tables() -> Iterator[str]:
         )
         yield from ("", f"| system | {' | '.join(FIGURES_OF_DOCUMENTS.values())} | fragments |")
         yield f"|---|{'---:|' * (len(FIGURES_OF_DOCUMENTS) + 1)}"
-        for system, result in report["systems"].items():
+        for system, result in systems_of(report).items():
             cells = [share_cell(result.get(figure)) for figure in FIGURES_OF_DOCUMENTS]
             cells.append("" if result["fragments"] is None else f"{100 * result['fragments']:.1f}")
             yield f"| {BASELINES.get(system, f'`{system}`')} | {' | '.join(cells)} |"
@@ -331,10 +341,10 @@ def summary_table() -> Iterator[str]:
     )
     yield "|---|---|---|---|---|---|"
     for name, description in SUMMARY.items():
-        systems = json.loads((DOCUMENT_RESULTS / f"{name}.json").read_text("utf-8"))["systems"]
+        systems = systems_of(json.loads((DOCUMENT_RESULTS / f"{name}.json").read_text("utf-8")))
         reader = systems["reader"]
         cells = [f"{reader['answerable']}, {reader['unanswerable']}"]
-        for system in ("reader", "first-passage,recipe=hybrid-reranked", "first hit"):
+        for system in ("reader", "first-passage,retriever=hybrid-reranked", "first hit"):
             cells.append(_shares(systems[system], "right@60", "right@120"))
         cells.append(_shares(reader, "answerable_refused", "unanswerable_refused"))
         yield f"| {description} | {' | '.join(cells)} |"
@@ -375,7 +385,7 @@ def _part(part: Part) -> Iterator[str]:
         yield from ("", *further_table(group))
     yield from ("", "| system | what it is |", "|---|---|")
     for system in group["systems"]:
-        yield f"| `{system['label']}` | {_about(system['label'])} |"
+        yield f"| `{current_name(system['label'])}` | {_about(current_name(system['label']))} |"
 
 
 def _other_readers(systems: Iterable[str]) -> list[str]:
@@ -400,13 +410,13 @@ def further_table(group: Mapping[str, Any]) -> Iterator[str]:
     yield f"|---|{'---:|' * len(FURTHER)}"
     for system in group["systems"]:
         star = r"\*" if system["same_judge"] else ""
-        yield f"| `{system['label']}`{star} | {' | '.join(_cell(system, name, {}) for name in FURTHER)} |"
+        yield f"| `{current_name(system['label'])}`{star} | {' | '.join(_cell(system, name, {}) for name in FURTHER)} |"
 
 
 def _row(system: Mapping[str, Any], group: Mapping[str, Any], part: Part) -> list[str]:
     star = r"\*" if system["same_judge"] else ""
     return [
-        f"`{system['label']}`{star}",
+        f"`{current_name(system['label'])}`{star}",
         *(_cell(system, name, group["comparison"]["metrics"]) for name in part.metrics),
         *([_tokens(system["tokens"])] if _has_tokens(group) else []),
     ]

@@ -22,6 +22,7 @@ from rag.retrieval.reader import SHIPPED as READER
 from rag.retrieval.reader import Reader
 from scripts.bench.abstention import REFUSAL_SHARE
 from scripts.cards import base, files, paragraph
+from scripts.make_results import systems_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "retrieval"
@@ -68,8 +69,10 @@ def reader_card() -> Iterator[str]:
     yield from paragraph(
         f"""The reader that ships with rag: it scores how well a passage answers a question, says which sentences belong
         to the answer, and finds the short answer if there is one. English. The system `reader` answers with it, and the
-        recipe `best` (`model = "reader"`) reranks the first eight hits with it. {bench["parameters"] / 1e6:.0f} million
-        parameters, int8 weights ({(READER / "model.onnx").stat().st_size / 1e6:.0f} MB); runs on onnxruntime and
+        retriever `bm25-rerank` (`model = "reader"`) reranks the first eight hits with it. {
+            bench["parameters"] / 1e6:.0f} million parameters, int8 weights ({
+            (READER / "model.onnx").stat().st_size / 1e6:.0f} MB); runs on
+        onnxruntime and
         tokenizers."""
     )
     yield ""
@@ -146,7 +149,7 @@ def reader_card() -> Iterator[str]:
     if all(name in result["retriever"] for result in _read(RESULTS / "best.json")["sets"].values()):
         yield from retrieval_table(RESULTS, ["best"], name)
     else:
-        yield from ("", "The recipe `best` was measured with the reader before this one only.")
+        yield from ("", "The retriever `bm25-rerank` was measured with the reader before this one only.")
     yield from ("", "## Speed", "")
     yield from paragraph(
         f"""One core reads {bench["passages_per_second_and_core"]:.0f} passages of {bench["word_pieces"]:.0f} word
@@ -221,7 +224,7 @@ def limits() -> Iterator[str]:
     )
     yield ""
     yield from paragraph(
-        f"""The threshold is that of split conformal prediction on the validation, over the recipe `hybrid`: at most
+        f"""The threshold is that of split conformal prediction on the validation, over the retriever `hybrid`: at most
         {100 * REFUSAL_SHARE:.0f} % of answerable questions like those are refused, in expectation. It refuses
         {_share(confidence["answerable_refused"])} of them and {_share(confidence["unanswerable_refused"])} of the
         others."""
@@ -274,7 +277,7 @@ def _table(file: Path, name: str) -> Iterator[str]:
         raise SystemExit(f"error: {file} was not measured with {name}; measure again")
     yield from ("", "| system | right in 60 words | in 120 words | answerable refused | unanswerable refused |")
     yield "|---|---|---|---|---|"
-    for system, result in report["systems"].items():
+    for system, result in systems_of(report).items():
         metrics = ("right@60", "right@120", "answerable_refused", "unanswerable_refused")
         yield f"| {system} | {' | '.join(_share(result[metric]) for metric in metrics)} |"
 
@@ -285,23 +288,23 @@ def _share(figure: Mapping[str, Any]) -> str:
     return f"{100 * figure['value']:.0f} % ({100 * low:.0f} to {100 * high:.0f}; n = {figure['n']})"
 
 
-def retrieval_table(results: Path, recipes: Sequence[str], name: str) -> Iterator[str]:
-    """The retrieval results of the recipes and of BM25."""
-    reports = {recipe_name: _read(results / f"{recipe_name}.json") for recipe_name in ("bm25", *recipes)}
-    for recipe in recipes:
-        if not all(name in result["retriever"] for result in reports[recipe]["sets"].values()):
-            raise SystemExit(f"error: the report of {recipe} was not measured with {name}; measure again")
+def retrieval_table(results: Path, retrievers: Sequence[str], name: str) -> Iterator[str]:
+    """The retrieval results of the retrievers and of BM25."""
+    reports = {retriever: _read(results / f"{retriever}.json") for retriever in ("bm25", *retrievers)}
+    for retriever in retrievers:
+        if not all(name in result["retriever"] for result in reports[retriever]["sets"].values()):
+            raise SystemExit(f"error: the report of {retriever} was not measured with {name}; measure again")
     yield from ("", "## Retrieval", "")
     yield from paragraph(f"Intervals are 95 %. The collection is {reports['bm25']['closed_pool']}.")
     yield ""
-    yield "| set | n | recipe | Success@1 | Success@5 | Success@20 | Success@100 | nDCG@10 |"
+    yield "| set | n | retriever | Success@1 | Success@5 | Success@20 | Success@100 | nDCG@10 |"
     yield "|---|---|---|---|---|---|---|---|"
     for set_name in reports["bm25"]["sets"]:
-        for recipe_name, report in reports.items():
+        for retriever, report in reports.items():
             result = report["sets"][set_name]
             names = ("Success@1", "Success@5", "Success@20", "Success@100", "nDCG@10")
             cells = " | ".join(_percent(result["metrics"][measure]) for measure in names)
-            yield f"| {set_name} | {result['questions']} | `{recipe_name}` | {cells} |"
+            yield f"| {set_name} | {result['questions']} | `{retriever}` | {cells} |"
 
 
 def _percent(metric: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Writes a sub-pool of 100,000 passages plus all gold passages, for systems that are too slow for the whole pool.
 
     python scripts/make_subpool.py ../shared/data work/subpool.jsonl
-    rag index build work/subpool.jsonl --to work/subpool.index --recipe minilm --recipe lucene --recipe static
+    rag index build work/subpool.jsonl --to work/subpool.index --retriever minilm --retriever lucene --retriever static
 
 The sample takes the passages with the smallest SHA-256 of seed and id, so it does not depend on their order or on
 other passages. The sub-pool is easier than the whole pool; compare results only with other results on the sub-pool.

@@ -8,7 +8,7 @@ there to choose by, part `kept` is measured at the end.
 
     python -m scripts.own_documents fetch --table eval/recipes/reader-validation.toml --to DATA
     python -m scripts.own_documents measure DATA --questions eval/recipes/reader-validation.jsonl --part all \\
-        --system reader --system reader,recipe=shortlist --system reader,min_confidence=0
+        --system reader --system reader,retriever=shortlist --system reader,min_confidence=0
 
     python -m scripts.own_documents fetch --table eval/benchmarks/own-documents/fresh.toml --to DATA
     python -m scripts.own_documents fetch --table eval/benchmarks/own-documents/fresh-2.toml --to DATA
@@ -97,7 +97,7 @@ def systems(index: Index, names: Sequence[str]) -> Iterator[tuple[str, Answering
     yield "first three hits", first_hits(index, 3, WORDS[-1] // 3)
     for name in names:
         spec = SystemSpec.parse(name)
-        yield name, open_system(spec.name, index, spec.options, k=spec.k, recipe=spec.recipe).ask
+        yield name, open_system(spec.name, index, spec.options, k=spec.k, retriever=spec.retriever).ask
 
 
 def row_of(question: dict[str, Any], answer: Answer, seconds: float) -> dict[str, Any]:
@@ -247,7 +247,9 @@ def _collections(questions: Path) -> Path:
 def measure(
     data: Annotated[Path, typer.Argument(help="Folder that `fetch` filled.")],
     part: Annotated[str, typer.Option(help="A part of the questions, such as dev or kept, or all.")] = "dev",
-    system: Annotated[list[str] | None, typer.Option(help="Systems to measure, such as reader,recipe=best.")] = None,
+    system: Annotated[
+        list[str] | None, typer.Option(help="Systems to measure, such as reader,retriever=bm25-rerank.")
+    ] = None,
     every: Annotated[int, typer.Option(min=1, help="Ask only every so many questions.")] = 1,
     questions: Annotated[Path, typer.Option(help="The benchmark's questions.")] = BENCHMARK / "questions.jsonl",
     work: Annotated[Path, typer.Option(help="Folder for indexes and answers.")] = Path("work/own-documents"),
@@ -264,7 +266,7 @@ def measure(
         if not (reuse and folder.exists()):
             rag.build_index([(data / "documents" / collection).resolve()], to=folder, skip_bad=True, replace=True)
         index = rag.open_index(folder)
-        for name, ask in systems(index, system or ["reader", "reader,recipe=shortlist", "extractive"]):
+        for name, ask in systems(index, system or ["reader", "reader,retriever=shortlist", "extractive"]):
             for row in items:
                 if row["collection"] != collection:
                     continue
@@ -309,17 +311,17 @@ def identifiers(
     output: OutOption = None,
 ) -> None:
     """Ask for names of options and functions that one passage has, and count where it is found and cited."""
-    outcomes: dict[str, list[tuple[bool, ...]]] = {recipe: [] for recipe in ("bm25", "shortlist", "hybrid")}
+    outcomes: dict[str, list[tuple[bool, ...]]] = {retriever: [] for retriever in ("bm25", "shortlist", "hybrid")}
     for folder in _folders(data):
         index = _index(folder, work)
-        readers = {recipe: open_system("reader", index, recipe=recipe) for recipe in outcomes}
-        retrievers = {recipe: rag.open_retriever(recipe, index) for recipe in outcomes}
+        readers = {retriever: open_system("reader", index, retriever=retriever) for retriever in outcomes}
+        retrievers = {retriever: rag.open_retriever(retriever, index) for retriever in outcomes}
         for name, passage in sorted(_unique_names(index).items(), key=lambda pair: _sort_key(pair[0]))[:limit]:
             question = Question(name, f"What does {name} do?")
-            for recipe, rows in outcomes.items():
+            for retriever, rows in outcomes.items():
                 try:
-                    answer = readers[recipe].ask(question)
-                    hits = retrievers[recipe].search([question.text], READER_DEPTH)[0]
+                    answer = readers[retriever].ask(question)
+                    hits = retrievers[retriever].search([question.text], READER_DEPTH)[0]
                 except QuestionError:  # nothing but stop words
                     break
                 ids = [hit.passage.id for hit in hits]
@@ -332,11 +334,11 @@ def identifiers(
         "question": "What does NAME do?",
         "names": len(outcomes["bm25"]),
         "recipes": {
-            recipe: {
+            retriever: {
                 metric: share(column)
                 for metric, column in zip(metrics, zip(*rows, strict=True), strict=True)
             }
-            for recipe, rows in outcomes.items()
+            for retriever, rows in outcomes.items()
         },
         "provenance": provenance({name: COLLECTIONS.parents[2] / name for name in _TABLES}),
     }  # fmt: skip
@@ -349,8 +351,11 @@ def hits(
     work: WorkOption = Path("work/own-documents"),
     output: OutOption = None,
 ) -> None:
-    """Count the questions whose first 1, 5 and 16 hits hold all that is needed, by recipe."""
-    recipes, questions = ("bm25", "shortlist", "best", "hybrid", "hybrid-reranked"), dict[str, list[dict[str, Any]]]()
+    """Count the questions whose first 1, 5 and 16 hits hold all that is needed, by retriever."""
+    retrievers, questions = (
+        ("bm25", "shortlist", "bm25-rerank", "hybrid", "hybrid-reranked"),
+        dict[str, list[dict[str, Any]]](),
+    )
     for file in (BENCHMARK / "questions.jsonl", VALIDATION):
         for _, row in read_objects(file):
             if _answerable(row) and row.get("part", "validation") != "kept":
@@ -361,19 +366,21 @@ def hits(
         raise SystemExit(f"error: the documents of {', '.join(sorted(missing))} are missing: fetch them first")
     for folder in folders:
         index = _index(folder, work)
-        for recipe in recipes:
-            retriever = rag.open_retriever(recipe, index)
+        for name in retrievers:
+            retriever = rag.open_retriever(name, index)
             for row in questions.get(folder.name, ()):
                 (ranking,) = retriever.search([row["question"]], READER_DEPTH)
                 texts = ["\n\n".join(hit.passage.text for hit in ranking[:k]) for k in _FIRST]
                 matches = [all(_match_nuggets(row, text)) for text in texts]
-                outcomes.setdefault(row.get("part", "validation"), {}).setdefault(recipe, []).append(matches)
+                outcomes.setdefault(row.get("part", "validation"), {}).setdefault(name, []).append(matches)
     result = {
         part: {
-            recipe: {f"first {k}": share(matches) for k, matches in zip(_FIRST, zip(*rows, strict=True), strict=True)}
-            for recipe, rows in recipes.items()
+            retriever: {
+                f"first {k}": share(matches) for k, matches in zip(_FIRST, zip(*rows, strict=True), strict=True)
+            }
+            for retriever, rows in retrievers.items()
         }
-        for part, recipes in outcomes.items()
+        for part, retrievers in outcomes.items()
     } | {"provenance": provenance({"questions": BENCHMARK / "questions.jsonl", "validation": VALIDATION})}
     tell(result, output)
 
@@ -394,7 +401,7 @@ def sample(
     rng = random.Random(seed)
     for folder in sorted((data / "documents").iterdir()):
         with tempfile.TemporaryDirectory() as temporary:
-            index = rag.build_index([folder.resolve()], to=Path(temporary) / "index", skip_bad=True, recipes=())
+            index = rag.build_index([folder.resolve()], to=Path(temporary) / "index", skip_bad=True, retrievers=())
             passages = [*index.store.scan()]
         draw += [(folder.name, passage) for passage in rng.sample(passages, min(per_collection, len(passages)))]
     write_atomic(to, (

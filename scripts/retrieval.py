@@ -2,9 +2,9 @@
 
     python scripts/retrieval.py bm25 a+b --data ../shared/data --index POOL.index --results eval/results/retrieval
 
-Writes one report per recipe, `RECIPE.json`; a stopped run resumes with the sets missing from the report. Each set runs
-in its own process, one query at a time, so that peak memory is that of one recipe on one set. `--markdown` prints
-existing reports, with the figures of the index beside them (`parts.json`, at revision 2449ce1f).
+Writes one report per retriever, `RETRIEVER.json`; a stopped run resumes with the sets missing from the report. Each set
+runs in its own process, one query at a time, so that peak memory is that of one retriever on one set. `--markdown`
+prints existing reports, with the figures of the index beside them (`parts.json`, at revision 2449ce1f).
 """
 
 import json
@@ -26,7 +26,7 @@ from autoais.base.io.paths import folder_size
 from autoais.base.io.provenance import command, sha256_file, versions
 from autoais.base.types import Question
 from autoais.formats.questions import read_questions
-from rag.index.recipes import read_recipe, walk_recipes
+from rag.index.retriever_config import read_config, walk_configs
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ def questions_of(path: Path) -> list[Question]:
 
 
 def measure_set(name: str, folder: Path, path: Path) -> dict[str, Any]:
-    """The results of one recipe on one set: measures with n and interval, latency in ms, queries/s, memory in MiB.
+    """The results of one retriever on one set: measures with n and interval, latency in ms, queries/s, memory in MiB.
 
     Peak memory includes memory-mapped pages of the index, which the system can reclaim; private memory excludes them
     and is read after the last query.
@@ -123,19 +123,19 @@ def _quantile(values: list[float], share: float) -> float:
 
 
 def part_of(build: Path, name: str) -> Path:
-    """The folder of a recipe's part in a build folder, whether or not it exists."""
-    recipe = read_recipe(name)
-    if recipe.kind == "bm25":
+    """The folder of a retriever's data in a build folder, whether or not it exists."""
+    config = read_config(name)
+    if config.kind == "bm25":
         return build / "bm25"
-    if recipe.kind == "lucene":
-        from rag.retrieval.lucene import PART_RECIPE
+    if config.kind == "lucene":
+        from rag.retrieval.lucene import DATA_CONFIG
 
-        recipe = PART_RECIPE
-    return build / "parts" / recipe.name
+        config = DATA_CONFIG
+    return build / "parts" / config.name
 
 
 def sizes(folder: Path, names: Iterable[str]) -> dict[str, int]:
-    """The bytes on disk of each recipe's part of the index, and of the passages, which all recipes share."""
+    """The bytes on disk of each retriever's data in the index, and of the passages, which all retrievers share."""
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     build = folder / manifest["build"]
     parts = {name: part_of(build, name) for name in names}
@@ -160,13 +160,13 @@ def retriever_name(name: str, folder: Path) -> str:
 def report(name: str, data: Path, folder: Path, path: Path) -> None:
     """Measure the sets missing from the report, and write it after each set.
 
-    A report for another recipe, index or depth is started over, a set measured with another model is measured again.
+    A report for another retriever, index or depth is started over, a set measured with another model is measured again.
     """
-    recipes = dict(walk_recipes(name))
+    configs = dict(walk_configs(name))
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     settings = {
         "recipe": name,
-        "recipes": [recipe.record() for recipe in recipes.values()],
+        "recipes": [config.record() for config in configs.values()],
         "index": {key: manifest[key] for key in ("checksum", "passages", "untitled", "analyzer")},
         "closed_pool": CLOSED_POOL.format(manifest["passages"]),
         "k": K,
@@ -185,7 +185,7 @@ def report(name: str, data: Path, folder: Path, path: Path) -> None:
         sets[set_name] = {"file": file, "sha256": sha256, **measurement}
         result = {
             **settings,
-            "part_bytes": sizes(folder, recipes),
+            "part_bytes": sizes(folder, configs),
             "cores": os.cpu_count(),
             "sets": {key: sets[key] for key in SETS if key in sets},
             "licence": "CC BY-SA 3.0 (Natural Questions, Wikipedia's text); Apache-2.0 (MIRACL, CLAPnq)",
@@ -195,16 +195,16 @@ def report(name: str, data: Path, folder: Path, path: Path) -> None:
 
 
 def main(
-    recipes: Annotated[list[str], typer.Argument(help="Retrievers: names in indexes/, .toml files, or a+b.")],
+    retrievers: Annotated[list[str], typer.Argument(help="Retrievers: names in indexes/, .toml files, or a+b.")],
     data: Annotated[Path | None, typer.Option(help="Data folder with nq/, miracl/ and clapnq/.")] = None,
-    index: Annotated[Path | None, typer.Option(help="Index of the whole pool, with the recipes' parts.")] = None,
+    index: Annotated[Path | None, typer.Option(help="Index of the whole pool, with the retrievers' data.")] = None,
     results: Annotated[Path, typer.Option(help="Folder for the reports.")] = Path("eval/results/retrieval"),
     markdown: Annotated[bool, typer.Option("--markdown", help="Only print existing reports.")] = False,
 ) -> None:
-    """Measure each recipe on each set and print the results as a table."""
+    """Measure each retriever on each set and print the results as a table."""
     reports = []
     try:
-        for name in recipes:
+        for name in retrievers:
             path = results / f"{Path(name).name.removesuffix('.toml')}.json"
             if not markdown:
                 if data is None or index is None:
@@ -225,7 +225,7 @@ def as_markdown(reports: Sequence[dict[str, Any]], parts_file: Path) -> Iterator
     names = (*MEASURES, *ANSWER_HITS)
     yield f"Over {reports[0]['closed_pool']}. Means in percent; times on {reports[0]['cores']} cores."
     yield ""
-    yield f"| recipe | set | n | {' | '.join(names)} | p50 ms | p95 ms | q/s | q/CPU-s | peak MiB | private MiB |"
+    yield f"| retriever | set | n | {' | '.join(names)} | p50 ms | p95 ms | q/s | q/CPU-s | peak MiB | private MiB |"
     yield f"|---|---|{'---|' * (len(names) + 7)}"
     for report in reports:
         for name, result in report["sets"].items():
@@ -237,7 +237,7 @@ def as_markdown(reports: Sequence[dict[str, Any]], parts_file: Path) -> Iterator
             cells += ["-" if size is None else f"{size:.0f}" for size in memory]
             yield f"| {Path(report['recipe']).stem} | {name} | {result['questions']} | {' | '.join(cells)} |"
     yield ""
-    yield "| recipe | parts | MB beside the passages | wall s | CPU s | peak MiB |"
+    yield "| retriever | parts | MB beside the passages | wall s | CPU s | peak MiB |"
     yield "|---|---|---|---|---|---|"
     for report in reports:
         sizes = {part: size for part, size in report["part_bytes"].items() if part != "passages"}
@@ -251,12 +251,12 @@ def as_markdown(reports: Sequence[dict[str, Any]], parts_file: Path) -> Iterator
 
 
 def show(reports: Sequence[dict[str, Any]]) -> None:
-    """Print a table with one row per recipe and set, and means in percent."""
+    """Print a table with one row per retriever and set, and means in percent."""
 
     from autoais.base.terminal import new_console, new_table
 
     names = (*MEASURES, *ANSWER_HITS)
-    table = new_table("recipe", "set", "n", *names, "p50 ms", "p95 ms", "q/s", "peak MiB", words=2)
+    table = new_table("retriever", "set", "n", *names, "p50 ms", "p95 ms", "q/s", "peak MiB", words=2)
     for report in reports:
         for name, result in report["sets"].items():
             means = (result["metrics"].get(measure) for measure in names)

@@ -52,7 +52,7 @@ def test_the_commands_open_none(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"id": "1", "question": "When was the mill in Arlen built?"}\n')
     for one in (
         command("rag", "index", "build", "docs", "--to", "x.index"),
-        command("rag", "search", "mill", "--index", "x.index", "--recipe", "best"),
+        command("rag", "search", "mill", "--index", "x.index", "--retriever", "bm25-rerank"),
         command("rag", "ask", "When was the mill in Arlen built?", "--index", "x.index", "--min-confidence", "0"),
         command("rag", "answer", "q.jsonl", "--index", "x.index", "--out", "a.jsonl"),
         command("autoais", "score", "a.jsonl", "--judge", "minilm"),

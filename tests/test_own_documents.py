@@ -9,7 +9,7 @@ NAMING = "The reader stops at max_depth when the mill is deep, and the miller is
 PLAIN = "The max of the depth is what the max depth does. A depth has a max, and what does a max do to depth? It is."
 
 
-def test_each_recipe_searches_for_the_names_by_itself(tmp_path: Path) -> None:
+def test_each_retriever_searches_for_the_names_by_itself(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "documents" / "mill"
     folder.mkdir(parents=True)
     (folder / "named.md").write_text(f"# Mill\n\n{NAMING}\n", "utf-8")
@@ -18,4 +18,4 @@ def test_each_recipe_searches_for_the_names_by_itself(tmp_path: Path) -> None:
     identifiers([tmp_path / "data"], work=tmp_path, output=tmp_path / "out.json")
     result = json.loads((tmp_path / "out.json").read_text("utf-8"))
     assert result["names"] == 1
-    assert [result["recipes"][recipe]["first"]["value"] for recipe in ("bm25", "hybrid")] == [0.0, 1.0]
+    assert [result["recipes"][retriever]["first"]["value"] for retriever in ("bm25", "hybrid")] == [0.0, 1.0]

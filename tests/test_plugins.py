@@ -59,7 +59,7 @@ class Alphabetical:
 
     name = "alphabetical"
 
-    def __init__(self, index, recipe):
+    def __init__(self, index, retriever):
         self._passages = sorted(index.store.scan(), key=lambda passage: passage.id)
 
     def search(self, queries, k):
@@ -186,15 +186,15 @@ def test_rag_lists_and_uses_what_a_package_adds(rag: Command, extras: Path, tmp_
     index = tmp_path / "towns.index"
     assert "2 passages" in rag("index", "build", corpus, "--to", index, **on(extras)).stderr
     asked = ("ask", "Which town lies on the river?", "--index", index)
-    answered = rag(*asked, "--system", "first-sentence", "--recipe", "alphabetical", **on(extras))
+    answered = rag(*asked, "--system", "first-sentence", "--retriever", "alphabetical", **on(extras))
     assert answered.stdout.startswith("Bexley lies on the river too [1].")
-    wrong = rag(*asked, "--recipe", "alphabetica", **on(extras))
-    assert "no recipe called 'alphabetica'; there are: " in wrong.stderr
+    wrong = rag(*asked, "--retriever", "alphabetica", **on(extras))
+    assert "no retriever called 'alphabetica'; there are: " in wrong.stderr
     assert ", alphabetical, a+b" in wrong.stderr
     (tmp_path / "letters.toml").write_text('name = "letters"\nkind = "dense"\nencoder = "letters:x"\n')
-    built = rag("index", "build", "--to", index, "--recipe", tmp_path / "letters.toml", **on(extras))
+    built = rag("index", "build", "--to", index, "--retriever", tmp_path / "letters.toml", **on(extras))
     assert built.returncode == 0, built.stderr
-    found = rag("search", "river", "--index", index, "--recipe", tmp_path / "letters.toml", "--json", **on(extras))
+    found = rag("search", "river", "--index", index, "--retriever", tmp_path / "letters.toml", "--json", **on(extras))
     assert {hit["id"] for hit in json.loads(found.stdout)["hits"]} == {"a", "b"}
     said = rag(*asked, "--system", "closed-book:parrot:grey", **on(extras))
     assert said.stdout.splitlines()[:2] == ["parrot:grey", "parrot:grey says so."]

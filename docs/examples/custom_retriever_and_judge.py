@@ -68,12 +68,12 @@ class Numbers(autoais.Judge):
 check_retriever(Trigrams(rag.open_index()), ["closed pool", "BM25"], lexical=False)
 check_judge(Numbers())
 
-# %% Registered, they work wherever a name is taken: as a recipe, and as a judge.
-RETRIEVERS.register("trigrams", rag.RetrieverKind(lambda index, recipe: Trigrams(index)))
+# %% Registered, they work wherever a name is taken: as a retriever, and as a judge.
+RETRIEVERS.register("trigrams", rag.RetrieverKind(lambda index, config: Trigrams(index)))
 JUDGES.register("numbers", Numbers)
-for hit in rag.search("Krippendorf's alfa", recipe="trigrams", k=3):
+for hit in rag.search("Krippendorf's alfa", retriever="trigrams", k=3):
     print(f"{hit.score:.2f} {hit.passage.id}")
 
-answer = rag.ask("When was HAGRID published?", recipe="trigrams")
+answer = rag.ask("When was HAGRID published?", retriever="trigrams")
 report = autoais.score([answer], judge="numbers")
 print(f"{answer}\nAutoAIS {report.metrics['autoais'].value} by {report.judge}")

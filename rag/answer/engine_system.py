@@ -24,7 +24,7 @@ class OpenSystem:
     name: str
     options: Options
     k: int | None
-    recipe: str | None
+    retriever: str | None
     checksum: str
     expected: str
 
@@ -32,7 +32,7 @@ class OpenSystem:
         """Return the function that answers; raises `RagError` for another index, model, or version of them."""
         index = open_index(self.folder)
         check_index(index, self.checksum)
-        system = open_system(self.name, index, self.options, k=self.k, recipe=self.recipe)
+        system = open_system(self.name, index, self.options, k=self.k, retriever=self.retriever)
         check_system(system, self.expected)
         return time_answers(system)
 

@@ -1,4 +1,4 @@
-"""Systems with options in one text, as benchmarks, collections and servers name them: `reader,recipe=best,k=16`."""
+"""Systems with options in one text, as benchmarks, collections and servers name them: `reader,retriever=bm25,k=16`."""
 
 import re
 from collections.abc import Iterable
@@ -10,8 +10,8 @@ from rag.answer.systems import Options, SystemKind, check_options, system_kind
 from rag.base.errors import RagError
 
 _TYPES: dict[str, type] = {
-    "recipe": str, "k": int, "min_confidence": float, "prompt": str, "context": int, "temperature": float, "seed": int,
-    "revise": str,
+    "retriever": str, "k": int, "min_confidence": float, "prompt": str, "context": int, "temperature": float,
+    "seed": int, "revise": str,
 }  # fmt: skip
 _TYPE_DESCRIPTIONS = {int: "an integer", float: "a number"}
 _MAX_LABEL_LENGTH = 60  # characters of a label
@@ -22,7 +22,7 @@ class SystemSpec:
     """A system by name, with the options of `rag.open_system`."""
 
     name: str
-    recipe: str | None = None
+    retriever: str | None = None
     k: int | None = None
     options: Options = field(default_factory=Options)
 
@@ -42,15 +42,15 @@ class SystemSpec:
                 raise RagError(
                     f"system {text!r}: {key} should be {_TYPE_DESCRIPTIONS[_TYPES[key]]}, found {value!r}"
                 ) from None
-        recipe, k = values.pop("recipe", None), values.pop("k", None)
-        spec = cls(name, recipe, k, Options(**values))
+        retriever, k = values.pop("retriever", None), values.pop("k", None)
+        spec = cls(name, retriever, k, Options(**values))
         if k is not None and k < 1:
             raise RagError(f"system {text!r}: k must be at least 1")
         check_options(name, spec.options)
         return spec
 
     def __str__(self) -> str:
-        values = {"recipe": self.recipe, "k": self.k} | self.options.non_defaults()
+        values = {"retriever": self.retriever, "k": self.k} | self.options.non_defaults()
         return ",".join([self.name, *(f"{key}={value}" for key, value in values.items() if value is not None)])
 
     @property
@@ -63,7 +63,7 @@ class SystemSpec:
         """A short name: the kind, the file or name of the model, and the options."""
         kind, *models = self.name.split(":")
         model = re.sub(r"\.gguf$", "", PurePath(models[-1]).name) if models else ""
-        values = {"recipe": self.recipe, "k": self.k} | self.options.non_defaults()
+        values = {"retriever": self.retriever, "k": self.k} | self.options.non_defaults()
         parts = [
             kind,
             *models[:-1],
@@ -74,7 +74,7 @@ class SystemSpec:
 
 
 def _option(key: str, value: object) -> str:
-    return PurePath(str(value)).stem if key == "recipe" else f"{key}{value}"
+    return PurePath(str(value)).stem if key == "retriever" else f"{key}{value}"
 
 
 def safe_name(name: str) -> str:

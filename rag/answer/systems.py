@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from inspect import signature
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais.base.errors import first_line
@@ -55,13 +56,13 @@ class Settings:
 class SystemKind:
     """An entry of `SYSTEMS`.
 
-    `recipe` and `k` are the defaults, `requires` names what the system needs, and `options` the fields of `Options`
+    `retriever` and `k` are the defaults, `requires` names what the system needs, and `options` the fields of `Options`
     that it supports. `searches_question` is false for a system that searches with other queries, or not at all.
     """
 
     description: str
     requires: str
-    recipe: str
+    retriever: str
     k: int
     open: Callable[[Settings], System]
     options: frozenset[str] = frozenset()
@@ -214,7 +215,7 @@ SYSTEMS: Registry[SystemKind] = Registry(
 
 # Generators of other packages, used as systems; an entry is called with the part of the name after the colon.
 GENERATORS: Registry[Callable[[str], Generator]] = Registry("rag.generators", "generator", {}, RagError)
-_GENERATOR_RECIPE, _GENERATOR_K = "default-llm", 10
+_GENERATOR_RETRIEVER, _GENERATOR_K = "default-llm", 10
 
 
 def system_kind(name: str) -> SystemKind:
@@ -239,7 +240,7 @@ def system_kind(name: str) -> SystemKind:
     return SystemKind(
         description.rstrip("."),
         "an installed package",
-        _GENERATOR_RECIPE,
+        _GENERATOR_RETRIEVER,
         _GENERATOR_K,
         lambda settings: RetrieveThenRead(settings.retriever, make(settings.model), settings.k),
     )
@@ -269,7 +270,7 @@ def _user_kind(name: str) -> SystemKind:
             raise RagError(f"system {name!r} cannot be opened: {type(error).__name__}: {first_line(error)}") from error
         return system
 
-    return SystemKind("a system of your own", "your own code", _GENERATOR_RECIPE, _GENERATOR_K, make)
+    return SystemKind("a system of your own", "your own code", _GENERATOR_RETRIEVER, _GENERATOR_K, make)
 
 
 def _call_factory(make: Callable[..., Any], settings: Settings) -> System:
@@ -304,15 +305,14 @@ def open_system(
     options: Options | None = None,
     *,
     k: int | None = None,
-    recipe: str | None = None,
-    retriever: Retriever | None = None,
+    retriever: str | Path | Retriever | None = None,
 ) -> System:
     """Open a system by name (`kind`, `kind:model`, or `package.module:Class`) over an index.
 
     A class of one's own is called with the `Settings`, or with nothing if it takes nothing; a function may return the
     system, too. Its module is imported, which runs its code: do not pass a name that comes from somebody else.
 
-    `recipe` and `k` default to the system's own; an open `retriever` takes the place of a recipe. Raises `RagError`
+    `retriever` is a name, a .toml file or an open retriever; it and `k` default to the system's own. Raises `RagError`
     for an unknown name or an unsupported option.
     """
     check_type("system", name, "a name such as 'reader'", str)
@@ -324,5 +324,6 @@ def open_system(
         check_type("k", k, "an int", Integral)
         if k < 1:
             raise RagError(f"k must be at least 1, not {k}")
-    opened = open_retriever(recipe or row.recipe, index) if retriever is None else retriever
-    return row.open(Settings(index, model, opened, row.k if k is None else k, options))
+    if not isinstance(retriever, Retriever):
+        retriever = open_retriever(row.retriever if retriever is None else str(retriever), index)
+    return row.open(Settings(index, model, retriever, row.k if k is None else k, options))

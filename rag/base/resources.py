@@ -1,4 +1,4 @@
-"""Files that ship: prompts, index recipes, benchmarks, reproductions and the handbook, in a wheel or a checkout."""
+"""Files that ship: prompts, configurations of retrievers, benchmarks, reproductions, the handbook."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable

@@ -24,7 +24,8 @@ Asked = tuple[BenchQuestion, Mapping[str, Any] | None]
 
 @dataclass(frozen=True)
 class OpenAnswering:
-    """What opens a system: `first` is a question of the run, `retrieved` the recipe, name and file of its hits.
+    """What opens a system: `first` is a question of the run, `retrieved` the retriever, its full name and the file of
+    its hits.
 
     In a worker, `places` are those of the corpora (`Corpora.places`), `checksums` those of their indexes, and
     `expected` the name of the system, where the run was started.
@@ -61,8 +62,8 @@ class Answering:
         self._retrieved: Retrieved | None = None
         self._others: dict[str, Retriever] = {}
         if opening.retrieved is not None:
-            recipe, name, path = opening.retrieved
-            other = None if recipe in OF_THE_QUESTION else lambda asked: self._other(recipe, asked)
+            retriever, name, path = opening.retrieved
+            other = None if retriever in OF_THE_QUESTION else lambda asked: self._other(retriever, asked)
             self._retrieved = Retrieved(name, path, other)
         self._systems: dict[str, System] = {}
         self.name = self.system(opening.first).name
@@ -91,10 +92,11 @@ class Answering:
         searched = bool(benchmark.corpora)
         index = self._corpora.open(self._corpora.name_of(asked.collection)) if searched else open_index(None)
         k = spec.k or (benchmark.k if spec.kind.k else None) or None
-        return open_system(spec.name, index, spec.options, k=k, recipe=spec.recipe, retriever=self._retrieved)
+        retriever = spec.retriever if self._retrieved is None else self._retrieved
+        return open_system(spec.name, index, spec.options, k=k, retriever=retriever)
 
-    def _other(self, recipe: str, asked: BenchQuestion) -> Retriever:
+    def _other(self, retriever: str, asked: BenchQuestion) -> Retriever:
         corpus = self._corpora.name_of(asked.collection)
         if corpus not in self._others:
-            self._others[corpus] = self._corpora.retriever(corpus, recipe)
+            self._others[corpus] = self._corpora.retriever(corpus, retriever)
         return self._others[corpus]

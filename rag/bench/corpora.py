@@ -7,7 +7,7 @@ from typing import Any
 from autoais.base.io.notes import Notes
 from autoais.base.io.provenance import sha256_file
 from autoais.formats.corpora import find_passages, read_passages
-from rag.api import add_recipe, build_index
+from rag.api import add_retriever, build_index
 from rag.base.errors import FormatError, RagError
 from rag.base.progress import Progress
 from rag.base.types import Passage
@@ -17,8 +17,8 @@ from rag.bench.tables import inside
 from rag.index.index import Index
 from rag.index.manifest import MANIFEST
 from rag.index.open import open_index
-from rag.index.parts import recipes_of
-from rag.retrieval import Retriever, open_retriever, parts_of
+from rag.index.parts import read_data_configs
+from rag.retrieval import Retriever, open_retriever, walk_data_configs
 
 
 class Corpora:
@@ -60,14 +60,18 @@ class Corpora:
             self._open[name] = self._opened(name)
         return self._open[name]
 
-    def retriever(self, name: str, recipe: str) -> Retriever:
-        """Open the retriever of a recipe over the index of a corpus; adds the parts that the index lacks."""
+    def retriever(self, name: str, retriever: str) -> Retriever:
+        """Open a retriever over the index of a corpus; adds the data that the index lacks."""
         index = self.open(name)
-        there = {part.name for part in recipes_of(index)}
-        if self._build and index.build is not None and any(part.name not in there for _, part in parts_of(recipe)):
-            add_recipe(self._place(name), recipe, progress=self._progress)
+        there = {part.name for part in read_data_configs(index)}
+        if (
+            self._build
+            and index.build is not None
+            and any(part.name not in there for _, part in walk_data_configs(retriever))
+        ):
+            add_retriever(self._place(name), retriever, progress=self._progress)
             index = self._open[name] = open_index(self._place(name))
-        return open_retriever(recipe, index)
+        return open_retriever(retriever, index)
 
     def _opened(self, name: str) -> Index:
         if name not in self._benchmark.corpora:
@@ -154,7 +158,7 @@ class Corpora:
         return sorted({key for index, key in there if index is not None and index.store.get(key) is None})
 
     def record(self) -> dict[str, Any]:
-        """Return name, checksum and recipe of the open indexes, by corpus."""
+        """Return name, checksum and BM25 settings of the open indexes, by corpus."""
         return {
             name: {"name": index.name, "passages": index.manifest["passages"]}
             | {key: index.manifest[key] for key in ("checksum", "recipe", "analyzer")}

@@ -17,38 +17,38 @@ from rag.retrieval import Retriever
 from rag.retrieval.rerank import Scorer
 
 OF_THE_QUESTION = ("given", "gold")
-"""Recipes that search nothing: the passages are known for each question."""
+"""Retrievers that search nothing: the passages are known for each question."""
 
 Search = Callable[[BenchQuestion], Sequence[Hit]]
 
 
 class Given:
-    """Ranks the passages that come with a question, as the recipe `shortlist` does: by static embeddings.
+    """Ranks the passages that come with a question, as the retriever `shortlist` does: by static embeddings.
 
-    `recipe` is `given` (the passages of the task `given`) or `gold` (those that people found the answer in, which
+    `retriever` is `given` (the passages of the task `given`) or `gold` (those that people found the answer in, which
     makes any system an oracle's). Raises `RagError` if the corpus lacks one, or no question has any.
     """
 
     def __init__(
         self,
-        recipe: str,
+        retriever: str,
         find: Callable[[set[str]], Mapping[str, Passage]],
         questions: Iterable[BenchQuestion],
     ) -> None:
         from rag.retrieval.rerank import scorer
 
         self._scorer: Scorer = scorer("static")
-        self.name = f"{recipe}>{self._scorer.name}"
+        self.name = f"{retriever}>{self._scorer.name}"
         self._passages = {
-            asked.question.id: asked.passages if recipe == "given" else tuple(map(Passage, asked.question.gold))
+            asked.question.id: asked.passages if retriever == "given" else tuple(map(Passage, asked.question.gold))
             for asked in questions
         }
         if not any(self._passages.values()):
-            raise RagError(f"the questions have no {recipe} passages")
+            raise RagError(f"the questions have no {retriever} passages")
         unknown = {one.id for listed in self._passages.values() for one in listed if not one.text}
         self._known = find(unknown) if unknown else {}
         if lost := sorted(unknown - self._known.keys()):
-            raise RagError(f"the corpus lacks {len(lost):,} {recipe} passages of the questions, such as {lost[0]!r}")
+            raise RagError(f"the corpus lacks {len(lost):,} {retriever} passages of the questions, such as {lost[0]!r}")
 
     def search(self, asked: BenchQuestion, k: int) -> list[Hit]:
         """Return the first k of the question's passages, best first."""

@@ -28,7 +28,7 @@ from rag.bench.predictions import join_predictions
 from rag.bench.questions import questions_of
 from rag.bench.retrieval import OF_THE_QUESTION
 from rag.bench.stages import Stages
-from rag.retrieval import parts_of
+from rag.retrieval import walk_data_configs
 
 
 def run_benchmark(
@@ -55,12 +55,12 @@ def run_benchmark(
     """Run systems over a benchmark and measure them; every result is a file in the folder `out`.
 
     `benchmark` is a name (`list_benchmarks`) or your own .toml file, `data` the folder of its files. `systems` are
-    names as for `rag.open_system`, with options after commas (`reader,recipe=best,k=16`); `predictions` are files of
-    others' answers in any format of `autoais schema`. Without either, the default system runs. `index` is the index
-    of the corpus, built there if it is missing (default: in `out`); `corpus` replaces the benchmark's corpus: a path,
-    or one of its `other_corpora` by name. `metrics` are citation metrics, `human` a file of labelled answers of these
-    systems, `price` (input, output) is per million tokens. `limit` draws a sample by `seed`. `stage` runs one stage
-    alone, again if it is done; later ones are then out of date and removed, and so is a report in `out`. `resume`
+    names as for `rag.open_system`, with options after commas (`reader,retriever=bm25-rerank,k=16`); `predictions` are
+    files of others' answers in any format of `autoais schema`. Without either, the default system runs. `index` is the
+    index of the corpus, built there if it is missing (default: in `out`); `corpus` replaces the benchmark's corpus: a
+    path, or one of its `other_corpora` by name. `metrics` are citation metrics, `human` a file of labelled answers of
+    these systems, `price` (input, output) is per million tokens. `limit` draws a sample by `seed`. `stage` runs one
+    stage alone, again if it is done; later ones are then out of date and removed, and so is a report in `out`. `resume`
     continues a stopped run, which ends with the same files; what is not given is taken from it. It may name other
     `systems` or `predictions`: answers that are there stay, and the run is of those named now. `concurrency` is the
     number of questions asked at once, or `auto`: as many as make a model server faster, and one of a system that asks
@@ -144,10 +144,10 @@ def _checked(
 
 
 def _spec(text: str) -> SystemSpec:
-    """Read a system; raises `RagError` if it, an option, its recipe or its prompt is unknown."""
+    """Read a system; raises `RagError` if it, an option, its retriever or its prompt is unknown."""
     spec = SystemSpec.parse(text)
-    if spec.recipe is not None and spec.recipe not in OF_THE_QUESTION:
-        list(parts_of(spec.recipe))
+    if spec.retriever is not None and spec.retriever not in OF_THE_QUESTION:
+        list(walk_data_configs(spec.retriever))
     if spec.options.prompt is not None:
         Prompt.read(spec.options.prompt)
     return spec

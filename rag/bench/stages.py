@@ -35,7 +35,7 @@ from rag.bench.outcomes import make_item
 from rag.bench.predictions import GivenPassages, join_predictions
 from rag.bench.question_files import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, search_file
-from rag.retrieval import Retriever, parts_of
+from rag.retrieval import Retriever, walk_data_configs
 
 Task = tuple[str, Sequence[str], Callable[[], None]]
 """A piece of work of a stage: its label, the files that it writes, and the call that writes them."""
@@ -44,8 +44,8 @@ _EXAMPLES = 5  # ids that a record names
 _AT_ONCE = 16  # pairs that a kill can lose, if the judge has no `at_once` of its own
 
 
-def _adds_parts(recipe: str) -> bool:
-    return recipe not in OF_THE_QUESTION and any(True for _ in parts_of(recipe))
+def _adds_data(retriever: str) -> bool:
+    return retriever not in OF_THE_QUESTION and any(True for _ in walk_data_configs(retriever))
 
 
 class Stages:
@@ -90,23 +90,23 @@ class Stages:
                 if key in there:
                     searched[key] = there[key]
                     continue
-                recipe, k = key
+                retriever, k = key
                 (name,) = number_duplicates(
-                    [safe_name(f"{Path(recipe).stem if recipe.endswith('.toml') else recipe}@{k}")], taken
+                    [safe_name(f"{Path(retriever).stem if retriever.endswith('.toml') else retriever}@{k}")], taken
                 )
                 taken.append(name)
                 searched[key] = f"retrieval/{name}.jsonl"
-        # First those that add parts to an index, as a recipe may choose by the parts that are there.
-        for (recipe, k), file in sorted(searched.items(), key=lambda one: not _adds_parts(one[0][0])):
-            yield file, [file], partial(self._search, recipe, k, file)
+        # First those that add data to an index, as a retriever may fall back on another by the data that is there.
+        for (retriever, k), file in sorted(searched.items(), key=lambda one: not _adds_data(one[0][0])):
+            yield file, [file], partial(self._search, retriever, k, file)
 
     def _search_of(self, spec: SystemSpec) -> tuple[str, int] | None:
-        """Recipe and depth of a system that searches with the question, else None."""
+        """Retriever and depth of a system that searches with the question, else None."""
         if not spec.kind.searches_question:
             return None
         k = spec.k or self._benchmark.k or spec.kind.k
-        given = self._benchmark.task == "given" and spec.recipe != "gold"
-        return ("given" if given else spec.recipe or spec.kind.recipe), k
+        given = self._benchmark.task == "given" and spec.retriever != "gold"
+        return ("given" if given else spec.retriever or spec.kind.retriever), k
 
     def _hits_of(self, spec: SystemSpec) -> str:
         """The file with the hits of a system."""
@@ -117,9 +117,9 @@ class Stages:
                 return str(name)
         raise RagError(f"{self._folder} lacks the hits of {spec}: run the stage retrieve")
 
-    def _search(self, recipe: str, k: int, file: str) -> None:
-        if recipe in OF_THE_QUESTION:
-            given = Given(recipe, self._corpora.find, self._questions)
+    def _search(self, retriever: str, k: int, file: str) -> None:
+        if retriever in OF_THE_QUESTION:
+            given = Given(retriever, self._corpora.find, self._questions)
             name = given.name
 
             def search(asked: BenchQuestion) -> Any:  # noqa: ANN401
@@ -129,9 +129,9 @@ class Stages:
             retrievers: dict[str, Retriever] = {}
 
             def search(asked: BenchQuestion) -> Any:  # noqa: ANN401
-                return self._retriever(recipe, asked, retrievers).search([asked.question.text], k)[0]
+                return self._retriever(retriever, asked, retrievers).search([asked.question.text], k)[0]
 
-            name = self._retriever(recipe, self._questions[0], retrievers).name
+            name = self._retriever(retriever, self._questions[0], retrievers).name
         settings = {
             "retriever": name,
             "k": k,
@@ -141,7 +141,7 @@ class Stages:
         }
         lost = self._corpora.lacking((one.collection, key) for one in self._questions for key in one.question.gold)
         about = {"gold_not_in_corpus": {"count": len(lost), "examples": lost[:_EXAMPLES]}} if lost else {}
-        self._record["retrieval"][file] = {"recipe": recipe, "k": k, "name": name, **about}
+        self._record["retrieval"][file] = {"recipe": retriever, "k": k, "name": name, **about}
         search_file(
             self._folder / file,
             self._questions,
@@ -150,10 +150,10 @@ class Stages:
             lambda done, total: self._progress(f"searching {Path(file).stem}", done, total),
         )
 
-    def _retriever(self, recipe: str, asked: BenchQuestion, opened: dict[str, Retriever]) -> Retriever:
+    def _retriever(self, retriever: str, asked: BenchQuestion, opened: dict[str, Retriever]) -> Retriever:
         corpus = self._corpora.name_of(asked.collection)
         if corpus not in opened:
-            opened[corpus] = self._corpora.retriever(corpus, recipe)
+            opened[corpus] = self._corpora.retriever(corpus, retriever)
         return opened[corpus]
 
     # --- answer -------------------------------------------------------------------------------------------------

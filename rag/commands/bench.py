@@ -45,7 +45,8 @@ def run(
     system: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="SYSTEM", help="System, also with options: reader,recipe=best,k=16; repeatable (default: reader)."
+            metavar="SYSTEM",
+            help="System, also with options: reader,retriever=bm25-rerank,k=16; repeatable (default: reader).",
         ),
     ] = None,
     predictions: Annotated[

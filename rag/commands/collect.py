@@ -53,7 +53,7 @@ def build(
     quotes: Annotated[
         str | None, typer.Option(help="given, gold or retrieved (default: what the files allow).")
     ] = None,
-    recipe: Annotated[str | None, typer.Option(help="Retriever of retrieved quotes (default: default-llm).")] = None,
+    retriever: Annotated[str | None, typer.Option(help="Retriever of retrieved quotes (default: default-llm).")] = None,
     k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="Number of retrieved quotes (default: 5).")] = None,
     answers: Annotated[
         int, typer.Option(min=1, help="Answers per question from each language model, each with its own seed.")
@@ -106,7 +106,7 @@ def build(
             corpus=corpus,
             index=index,
             quotes=quotes,
-            recipe=recipe,
+            retriever=retriever,
             k=k,
             answers=answers,
             limit=limit,

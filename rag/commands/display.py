@@ -249,7 +249,7 @@ def show_systems(systems: Mapping[str, "SystemKind"]) -> None:
 
     table = Table("system", "answers with", "retriever, k", "needs", box=None, pad_edge=False)
     for name, kind in systems.items():
-        table.add_row(name, clean(kind.description), f"{kind.recipe}, {kind.k}" if kind.k else "none", kind.requires)
+        table.add_row(name, clean(kind.description), f"{kind.retriever}, {kind.k}" if kind.k else "none", kind.requires)
     open_console().print(table)
 
 

@@ -40,7 +40,7 @@ _SOURCES = "Corpus files (also .gz, .zst), folders of documents, or URLs of page
 class _BuildOptions(TypedDict):
     """The options that `build_index` and `build_shards` share."""
 
-    recipes: list[str] | None
+    retrievers: list[str] | None
     memory: str | None
     format: str | None
     include: list[str]
@@ -54,7 +54,7 @@ class _BuildOptions(TypedDict):
 def build(
     to: Annotated[Path, typer.Option(help="Folder of the index.")],
     sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCES]...", help=_SOURCES)] = None,
-    recipe: Annotated[
+    retriever: Annotated[
         list[str] | None,
         typer.Option(
             help="Retriever that adds its own part; without SOURCES, it is added to an existing index "
@@ -72,7 +72,9 @@ def build(
     ] = None,
     shards: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Build N shards in the folder and write the recipe that searches them as one."),
+        typer.Option(
+            metavar="N", help="Build N shards in the folder and write the file that configures their search as one."
+        ),
     ] = None,
     processes: Annotated[
         int | None,
@@ -90,18 +92,18 @@ def build(
 
     To change an existing index, use add, remove or update.
     """
-    from rag.api import add_recipe, build_index, build_shards, check_recipes
+    from rag.api import add_retriever, build_index, build_shards, check_retrievers
     from rag.base.errors import UserError
     from rag.base.terminal import counted
     from rag.commands.display import build_progress
     from rag.retrieval.encoders import encoding_on
 
-    if not sources and not recipe:
-        raise UserError("nothing to build: give SOURCES, or --recipe NAME to add a part to an existing index")
-    if memory is not None and not recipe:
-        raise UserError("--memory is for the parts that --recipe NAME adds")
-    if engine is not None and not recipe:
-        raise UserError("--engine is for the encoders of the parts that --recipe NAME adds")
+    if not sources and not retriever:
+        raise UserError("nothing to build: give SOURCES, or --retriever NAME to add data to an existing index")
+    if memory is not None and not retriever:
+        raise UserError("--memory is for the data that --retriever NAME adds")
+    if engine is not None and not retriever:
+        raise UserError("--engine is for the encoders of the data that --retriever NAME adds")
     if not sources and (shard is not None or shards is not None):
         raise UserError("--shard and --shards are for SOURCES; an index that is a shard stays one")
     for other, given in (("--shard", shard), ("--allow-network", allow_network)):
@@ -110,7 +112,7 @@ def build(
     if processes is not None and shards is None:
         raise UserError("--processes is for --shards")
     options: _BuildOptions = {
-        "recipes": check_recipes(recipe),
+        "retrievers": check_retrievers(retriever),
         "memory": memory,
         "format": format_,
         "include": include or [],
@@ -134,7 +136,7 @@ def build(
                 log=log,
                 **options,
             )
-            log(f"{counted(shards, 'shard')} in {to}; search them as one with --recipe {made}")
+            log(f"{counted(shards, 'shard')} in {to}; search them as one with --retriever {made}")
             return
         stack.enter_context(encoding_on(held_engine(engine, address, workers, stack)))
         if sources:
@@ -142,8 +144,8 @@ def build(
             if shard is None:
                 log(f'ask it: rag ask "..." --index {shlex.quote(str(to))}')
         else:
-            for name in recipe or []:
-                add_recipe(to, name, memory=memory, progress=progress, log=log)
+            for name in retriever or []:
+                add_retriever(to, name, memory=memory, progress=progress, log=log)
 
 
 @index_app.command()
@@ -251,7 +253,7 @@ def _tell(changes: "Changes", folder: Path) -> None:
     for reason in changes.skipped:
         note(f"skipped {reason}")
     for part in changes.left_out:
-        note(f"{part} was left out: rag index build --to {folder} --recipe NAME adds it again")
+        note(f"{part} was left out: rag index build --to {folder} --retriever NAME adds it again")
     note(str(changes))
 
 
@@ -358,7 +360,7 @@ def fetch(
 ) -> None:
     """Download a prebuilt Lucene index and print its folder.
 
-    A broken download continues where it stopped. Search the index with --recipe lucene.
+    A broken download continues where it stopped. Search the index with --retriever lucene.
     """
     from rag.base.terminal import megabytes
     from rag.commands.display import progress_bar

@@ -60,8 +60,8 @@ SystemOption = Annotated[
 SystemKOption = Annotated[
     int | None, typer.Option("--k", "-k", help="Number of passages to retrieve (default: the system's own).")
 ]
-RecipeOption = Annotated[
-    str | None, typer.Option("--recipe", help="Retriever, as for `rag search` (default: the system's own).")
+RetrieverOption = Annotated[
+    str | None, typer.Option("--retriever", help="Retriever, as for `rag search` (default: the system's own).")
 ]
 PromptOption = Annotated[
     str | None, typer.Option("--prompt", help="Prompt for a language model: a name or a .txt file.")
@@ -114,7 +114,7 @@ def ask(
     index: IndexOption = None,
     server: ServerOption = None,
     system: SystemOption = DEFAULT_SYSTEM,
-    recipe: RecipeOption = None,
+    retriever: RetrieverOption = None,
     k: SystemKOption = None,
     min_confidence: ConfidenceOption = None,
     prompt: PromptOption = None,
@@ -164,17 +164,17 @@ def ask(
         _refuse(call, "index", "prompt", "context", "temperature", "seed", "revise")
         named = system if _is_given(call, "system") else None
         where = server
-        chosen = ServedSystem(Client(server), named, recipe=recipe, k=k, min_confidence=min_confidence)
+        chosen = ServedSystem(Client(server), named, retriever=retriever, k=k, min_confidence=min_confidence)
     else:
         opened = open_index(index)
-        where = opened.name if recipe is None or not searches_elsewhere(recipe) else recipe
+        where = opened.name if retriever is None or not searches_elsewhere(retriever) else retriever
         options = Options(min_confidence, prompt, context, temperature, seed, revise)
-        chosen = open_system(system, opened, options, k=k, recipe=recipe)
+        chosen = open_system(system, opened, options, k=k, retriever=retriever)
     if stream and not chosen.streams:
         note(f"{system} does not stream: answers are printed when they are complete")
     conversation = Conversation(chosen, turns, history_model)
     # A system from memory has no k: it asks no index.
-    of_handbook = server is None and index is None and where != recipe and system_kind(system).k > 0
+    of_handbook = server is None and index is None and where != retriever and system_kind(system).k > 0
     if question is None:
         if of_handbook:
             note(_OF_HANDBOOK)
@@ -290,11 +290,10 @@ def search(
     index: IndexOption = None,
     server: ServerOption = None,
     k: KOption = 10,
-    recipe: Annotated[
+    retriever: Annotated[
         str,
         typer.Option(
-            help="Retriever: a recipe that ships (`rag ask` uses `default`), a .toml file, a+b to fuse two, or "
-            "remote:URL."
+            help="Retriever: one that ships (`rag ask` uses `default`), a .toml file, a+b to fuse two, or remote:URL."
         ),
     ] = "bm25",
     run_file: Annotated[Path | None, typer.Option("--run", help="Write a TREC run to this file.")] = None,
@@ -320,9 +319,9 @@ def search(
         from rag.retrieval.remote import Remote
 
         _refuse(call, "index")
-        chosen = Remote(Client(server), recipe)
+        chosen = Remote(Client(server), retriever)
     else:
-        chosen = open_retriever(recipe, open_index(index))
+        chosen = open_retriever(retriever, open_index(index))
     topics = [Question("q1", query)] if query is not None else list(read_questions(questions or Path()))
 
     def refused(topic: Question, error: QuestionError) -> None:
@@ -346,8 +345,8 @@ def search(
             typer.echo(dumps(search_record(topic, hits)))
         else:
             show_hits(topic, hits)
-    if query is not None and not as_json and not _is_given(call, "recipe"):
-        note("searched by bm25; --recipe default searches as rag ask does")
+    if query is not None and not as_json and not _is_given(call, "retriever"):
+        note("searched by bm25; --retriever default searches as rag ask does")
     if not any_hits:
         raise typer.Exit(NOTHING_FOUND)
 
@@ -419,7 +418,7 @@ def answer(
     out: Annotated[Path, typer.Option(help="Write one JSON row per question to this file (answers.jsonl).")],
     index: IndexOption = None,
     system: SystemOption = DEFAULT_SYSTEM,
-    recipe: RecipeOption = None,
+    retriever: RetrieverOption = None,
     k: SystemKOption = None,
     min_confidence: ConfidenceOption = None,
     prompt: PromptOption = None,
@@ -454,13 +453,13 @@ def answer(
         )
     opened = open_index(index)
     options = Options(min_confidence, prompt, context, temperature, seed, revise)
-    chosen = open_system(system, opened, options, k=k, recipe=recipe)
+    chosen = open_system(system, opened, options, k=k, retriever=retriever)
     continues = "--retry-failed" if retry_failed else "--resume"
     with ExitStack() as stack:
         if (held := held_engine(engine, address, workers, stack)) is not None:
             folder = None if index is None else index.resolve()
             checksum = opened.manifest["checksum"]
-            chosen = EngineSystem(OpenSystem(folder, system, options, k, recipe, checksum, chosen.name), held)
+            chosen = EngineSystem(OpenSystem(folder, system, options, k, retriever, checksum, chosen.name), held)
         progress = stack.enter_context(run_progress("answering", "questions", continues))
         result = answer_file(
             questions,
@@ -481,7 +480,7 @@ def attribute(
     answers: Annotated[Path, typer.Argument(help="Answers of any system, in any format of `autoais schema`.")],
     out: Annotated[Path, typer.Option(help="Write the answers with their sources to this file (answers.jsonl).")],
     index: IndexOption = None,
-    recipe: Annotated[str, typer.Option("--recipe", help="Retriever, as for `rag search`.")] = "bm25",
+    retriever: Annotated[str, typer.Option("--retriever", help="Retriever, as for `rag search`.")] = "bm25",
     k: Annotated[int, typer.Option("--k", "-k", help="Number of passages per search.")] = 10,
     judge: Annotated[str, typer.Option(help="Judge of support, as for `autoais score`.")] = DEFAULT_JUDGE,
     revise: Annotated[
@@ -505,7 +504,7 @@ def attribute(
     from rag.retrieval import open_retriever
 
     opened = open_index(index)
-    post_hoc = PostHoc(open_retriever(recipe, opened), open_judge(judge), k)
+    post_hoc = PostHoc(open_retriever(retriever, opened), open_judge(judge), k)
     reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)
     with run_progress("attributing", "answers", "--resume") as progress:
         result = attribute_file(
@@ -549,9 +548,9 @@ def plan(
     passages: Annotated[
         str | None, typer.Option(help="Number of passages to plan for, such as 33M (default: those of the sources).")
     ] = None,
-    recipe: Annotated[
+    retriever: Annotated[
         list[str] | None,
-        typer.Option(help="Retriever whose part is added; repeatable (default: as `rag index build`)."),
+        typer.Option(help="Retriever whose data is added; repeatable (default: as `rag index build`)."),
     ] = None,
     memory: Annotated[str | None, typer.Option(help="Memory limit for searching a part, such as 8GiB.")] = None,
     sample: Annotated[int, typer.Option(help="Number of passages to measure.")] = 50_000,
@@ -569,7 +568,7 @@ def plan(
     found = plan_index(
         sources,
         passages=passages,
-        recipes=recipe,
+        retrievers=retriever,
         memory=memory,
         sample=sample,
         format=format_,

@@ -1,1 +1,1 @@
-"""Indexes: folders with passages, postings, and the parts that recipes add."""
+"""Indexes: folders with passages, postings, and the parts that retrievers add."""

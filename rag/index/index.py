@@ -1,4 +1,4 @@
-"""An open index: passages, postings, and the folder of parts that recipes add."""
+"""An open index: passages, postings, and the folder of parts that retrievers add."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,8 @@ from rag.index.postings import BM25
 class Index:
     """An open index: its manifest, its passages and the BM25 retriever over them.
 
-    `build` is the folder with its files and the parts that recipes add (`rag.index.parts`). It is None for an index in
-    memory, and for an index built by Anserini, whose folder is `lucene` and which only Lucene can search.
+    `build` is the folder with its files and the parts that retrievers add (`rag.index.parts`). It is None for an index
+    in memory, and for an index built by Anserini, whose folder is `lucene` and which only Lucene can search.
     """
 
     name: str
@@ -29,10 +29,10 @@ class Index:
 
     @property
     def bm25(self) -> BM25:
-        """BM25 with the recipe `bm25`; raises `IndexingError` for an index built by Anserini."""
+        """BM25 with the retriever `bm25`; raises `IndexingError` for an index built by Anserini."""
         if self.postings is None:
             raise IndexingError(
-                f"{self.name} is a Lucene index: search it with the recipe lucene (--recipe lucene), or "
+                f"{self.name} is a Lucene index: search it with the retriever `lucene` (--retriever lucene), or "
                 "import it (rag index import)"
             )
         return self.postings

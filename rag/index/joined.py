@@ -20,7 +20,7 @@ from rag.base.types import Passage
 from rag.index.index import Index
 from rag.index.passages import Store
 from rag.index.postings import BM25, POSTINGS, faults
-from rag.index.recipes import Recipe
+from rag.index.retriever_config import RetrieverConfig
 
 _META = "meta.json"  # Tantivy's list of segments
 
@@ -47,12 +47,12 @@ class _Stores:
 
 
 class Joined(BM25):
-    """BM25 over the passages of several indexes, with the weights of a recipe.
+    """BM25 over the passages of several indexes, with the weights of a configuration.
 
     Raises `IndexingError` for indexes of different versions, or that share a part of their files.
     """
 
-    def __init__(self, indexes: Sequence[Index], recipe: Recipe) -> None:
+    def __init__(self, indexes: Sequence[Index], config: RetrieverConfig) -> None:
         folder = Path(tempfile.mkdtemp(prefix="rag-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         # Tantivy reads its segments in the order of the list; a hit gives the position of its segment in it.
@@ -61,7 +61,7 @@ class Joined(BM25):
             opened = tantivy.Index.open(str(folder))
         store = _Stores([index.store for index in indexes])
         counts = {name: sum(index.manifest[name] for index in indexes) for name in ("untitled", "passages")}
-        super().__init__(opened, store, recipe, **counts)
+        super().__init__(opened, store, config, **counts)
 
     def _rows(self, addresses: list[Any]) -> list[int]:
         rows = super()._rows(addresses)

@@ -15,7 +15,7 @@ from rag.base.types import Passage
 from rag.documents.corpus import Corpus
 from rag.documents.report import ReadReport
 from rag.documents.sources import LUCENE, Source, SourceFile
-from rag.index.recipes import read_recipe
+from rag.index.retriever_config import read_config
 
 if TYPE_CHECKING:
     from rag.index.index import Index
@@ -128,7 +128,7 @@ class Stored(Corpus):
 
 
 def open_lucene(folder: Path) -> "Index":
-    """Open an index built by Anserini, for recipes of kind `lucene`; no parts can be added to it."""
+    """Open an index built by Anserini, for retrievers of kind `lucene`; no parts can be added to it."""
     from rag.index.index import Index
 
     passages = Passages(folder)
@@ -139,7 +139,7 @@ def open_lucene(folder: Path) -> "Index":
         "passages": len(passages),
         "untitled": 0,
         "checksum": f"sha256:{sha256_file(newest)}",  # it names all files of the index, with checksums
-        "recipe": read_recipe("lucene").record(),
+        "recipe": read_config("lucene").record(),
         "analyzer": "as the index was made; queries by Anserini's DefaultEnglishAnalyzer with the stop words of bm25",
         "versions": versions(),
     }

@@ -11,15 +11,15 @@ from rag.base.errors import FormatError, IndexingError, UserError
 from rag.documents.sources import DOCUMENTS
 from rag.index.analysis import ANALYZER
 from rag.index.postings import weights_of
-from rag.index.recipes import Recipe, read_recipe
+from rag.index.retriever_config import RetrieverConfig, read_config
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 BUILD = ".rag-build-"
 WEB = ".rag-web-"  # mirrors of pages, which `roots` of the manifest name
 DATABASE_FOLDER = "databases"  # local vector databases, beside the builds: an update keeps them
-BASE_RECIPE = "bm25"
-_RECIPE_NOTE = "k1 and b are fixed by tantivy's Python binding"
+BASE_RETRIEVER = "bm25"
+_BASE_RETRIEVER_NOTE = "k1 and b are fixed by tantivy's Python binding"
 
 Fingerprints = Mapping[str, Mapping[str, Any]]
 """The size (`bytes`) and `sha256` of each file of a folder, by its path in it."""
@@ -53,7 +53,7 @@ FEW_PASSAGES = 20_000
 
 
 def default_parts(formats: str, passages: int, *, shard: bool = False) -> tuple[str, ...]:
-    """The recipes whose parts a new index gets unless others are named: `hybrid` for documents, if they are few.
+    """The retrievers whose parts a new index gets unless others are named: `hybrid` for documents, if they are few.
 
     Empty for corpus files, shards, and more passages than `FEW_PASSAGES`, whose vectors would take more than a few
     minutes. `formats` is that of a manifest.
@@ -74,8 +74,8 @@ def described(sources: list[str], formats: list[str], counts: Mapping[str, int],
         "format": ", ".join(formats),
         **counts,
         "checksum": f"sha256:{checksum}",
-        "recipe": read_recipe(BASE_RECIPE).record(),
-        "recipe_note": _RECIPE_NOTE,
+        "recipe": read_config(BASE_RETRIEVER).record(),
+        "recipe_note": _BASE_RETRIEVER_NOTE,
         "analyzer": ANALYZER,
         "versions": versions(),
     }
@@ -92,7 +92,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise IndexingError(f"the manifest is damaged ({error}): build the index again") from error
     _check_version(version, folder)
     try:
-        weights_of(Recipe.of(manifest["recipe"]))
+        weights_of(RetrieverConfig.of(manifest["recipe"]))
         counts = [field(manifest, name, int, str(path)) for name in ("passages", "untitled")]
         build = field(manifest, "build", str, str(path))
         read_fingerprints(manifest, str(path))

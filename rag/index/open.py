@@ -8,10 +8,10 @@ from rag.base.resources import folder as shipped_folder
 from rag.documents.sources import DOCUMENTS
 from rag.index.index import Index
 from rag.index.integrity import check_files
-from rag.index.manifest import BASE_RECIPE, MANIFEST, described, read_manifest
+from rag.index.manifest import BASE_RETRIEVER, MANIFEST, described, read_manifest
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import BM25, POSTINGS, BM25Writer
-from rag.index.recipes import Recipe, read_recipe
+from rag.index.retriever_config import RetrieverConfig, read_config
 
 HANDBOOK = "handbook"
 _SMALL_HEAP_BYTES = 15_000_000  # Tantivy's minimum
@@ -49,7 +49,7 @@ def open_build(folder: Path, manifest: dict[str, Any]) -> Index:
     counts = {name: manifest[name] for name in ("untitled", "passages")}
     name = folder.resolve().name
     return Index(
-        name, work, manifest, store, BM25.open(work / POSTINGS, store, Recipe.of(manifest["recipe"]), **counts)
+        name, work, manifest, store, BM25.open(work / POSTINGS, store, RetrieverConfig.of(manifest["recipe"]), **counts)
     )
 
 
@@ -73,4 +73,4 @@ def _handbook() -> Index:
         _, checksum = writer.add(located)
     counts = writer.counts
     manifest = described(["docs/handbook"], [DOCUMENTS], counts, checksum) | {"skipped": 0}
-    return Index(HANDBOOK, None, manifest, store, BM25(postings.index, store, read_recipe(BASE_RECIPE), **counts))
+    return Index(HANDBOOK, None, manifest, store, BM25(postings.index, store, read_config(BASE_RETRIEVER), **counts))

@@ -1,4 +1,4 @@
-"""Parts that recipes add to an index: one folder each, which is either complete or missing."""
+"""The data that retrievers add to an index: one folder each, which is either complete or missing."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from rag.index.folder import LOCK
 from rag.index.integrity import PART as _MANIFEST
 from rag.index.integrity import PARTS, changed, fingerprints
 from rag.index.manifest import read_fingerprints, read_manifest
-from rag.index.recipes import Recipe
+from rag.index.retriever_config import RetrieverConfig
 
 if TYPE_CHECKING:
     from rag.index.index import Index
@@ -39,70 +39,70 @@ class Needs:
     why: str = ""  # the reason for the kind of index, if one was chosen
 
 
-def _home(index: "Index", recipe: Recipe) -> Path:
+def _home(index: "Index", config: RetrieverConfig) -> Path:
     if index.build is None:
-        raise IndexingError(f"the index {index.name} takes no part {recipe.name!r}: build one with rag index build")
-    if not recipe.name or Path(recipe.name).name != recipe.name or recipe.name.startswith("."):
-        raise RagError(f"a recipe that adds to an index needs a plain name, not {recipe.name!r}")
-    return index.build / PARTS / recipe.name
+        raise IndexingError(f"the index {index.name} takes no part {config.name!r}: build one with rag index build")
+    if not config.name or Path(config.name).name != config.name or config.name.startswith("."):
+        raise RagError(f"a retriever that adds to an index needs a plain name, not {config.name!r}")
+    return index.build / PARTS / config.name
 
 
-def open_part(index: "Index", recipe: Recipe) -> tuple[Path, dict[str, Any]]:
-    """The folder and manifest of a recipe's part; raises `IndexingError` if it is missing, damaged or not its own."""
-    home = _home(index, recipe)
-    if not home.exists() and (old := home.with_name(f"{recipe.name}.old")).exists():
+def open_part(index: "Index", config: RetrieverConfig) -> tuple[Path, dict[str, Any]]:
+    """The folder and manifest of a retriever's data; raises `IndexingError` if missing, damaged or not its own."""
+    home = _home(index, config)
+    if not home.exists() and (old := home.with_name(f"{config.name}.old")).exists():
         home = old  # a run was stopped while it replaced the part
     path = home / _MANIFEST
     if not path.is_file():
-        begun = ", it is half-built" if home.with_name(f"{recipe.name}.new").exists() else ""
+        begun = ", it is half-built" if home.with_name(f"{config.name}.new").exists() else ""
         raise IndexingError(
-            f"index {index.name} has no part {recipe.name!r} yet{begun}: "
-            f"add it with rag index build --to {home.parents[2]} --recipe NAME (the recipe that you search with)"
+            f"index {index.name} has no part {config.name!r} yet{begun}: "
+            f"add it with rag index build --to {home.parents[2]} --retriever NAME (the one that you search with)"
         )
     try:
         part = parse_object(path.read_bytes(), str(path))
-        made_of, recipe_made = part["checksum"], part["recipe"]
+        made_of, record = part["checksum"], part["recipe"]
         files = read_fingerprints(part, str(path))
     except (OSError, FormatError, KeyError) as error:
         raise IndexingError(f"{path} is damaged ({error}): add the part again") from error
     if made_of != index.manifest["checksum"]:
         raise IndexingError(f"{home} was built from other passages than the index: add the part again")
-    if recipe_made != recipe.record():
-        raise IndexingError(f"{home} was built with another recipe of that name: add the part again")
+    if record != config.record():
+        raise IndexingError(f"{home} was built with another retriever of that name: add the part again")
     for fault in changed(home, files):  # FAISS may search a damaged index for ever
         raise IndexingError(f"{home}: {fault}, it is damaged: add the part again")
     return home, part
 
 
-def recipes_of(index: "Index") -> list[Recipe]:
-    """The recipes of the parts that an index has."""
+def read_data_configs(index: "Index") -> list[RetrieverConfig]:
+    """The configurations of the retrievers that have their data in an index."""
     found = []
     for path in sorted((index.build / PARTS).glob(f"*/{_MANIFEST}")) if index.build else ():
         try:
-            found.append(Recipe.of(parse_object(path.read_bytes(), str(path))["recipe"]))
+            found.append(RetrieverConfig.of(parse_object(path.read_bytes(), str(path))["recipe"]))
         except (OSError, FormatError, KeyError, TypeError, AttributeError):
             continue  # damaged: to be added again in any case
     return found
 
 
-def drop_unfinished(index: "Index", recipe: Recipe) -> None:
+def drop_unfinished(index: "Index", config: RetrieverConfig) -> None:
     """Remove what a run that failed left of a part."""
-    home = _home(index, recipe)
-    shutil.rmtree(home.with_name(f"{recipe.name}.new"), ignore_errors=True)
+    home = _home(index, config)
+    shutil.rmtree(home.with_name(f"{config.name}.new"), ignore_errors=True)
 
 
 @contextmanager
 def adding(
-    index: "Index", recipe: Recipe, plan: Mapping[str, Any], *, updating: bool = False
+    index: "Index", config: RetrieverConfig, plan: Mapping[str, Any], *, updating: bool = False
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield a work folder and the record for its manifest; at the end of the block, the folder becomes the part.
 
     Raises as `beginning`, whose folder it is.
     """
-    with beginning(index, recipe, plan, updating=updating) as (work, record):
+    with beginning(index, config, plan, updating=updating) as (work, record):
         yield work, record
-        home = _home(index, recipe)
-        old = home.with_name(f"{recipe.name}.old")
+        home = _home(index, config)
+        old = home.with_name(f"{config.name}.old")
         files = {name: stamp for name, stamp in fingerprints(work).items() if name != _PLAN}
         made = {"versions": versions(), "command": command(), "files": files}
         write_atomic(work / _MANIFEST, [dumps(record | made, indent=2)])
@@ -116,7 +116,7 @@ def adding(
 
 @contextmanager
 def beginning(
-    index: "Index", recipe: Recipe, plan: Mapping[str, Any], *, updating: bool = False
+    index: "Index", config: RetrieverConfig, plan: Mapping[str, Any], *, updating: bool = False
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield a work folder, which stays for `adding` to go on with, and the record so far.
 
@@ -124,13 +124,13 @@ def beginning(
     that the block can resume; otherwise it is empty. Raises `IndexingError` on a full or failing disk, or if another
     process is adding the part or updating the index; with `updating`, it is this process that updates it.
     """
-    home = _home(index, recipe)
-    work, old = (home.with_name(f"{recipe.name}.{which}") for which in ("new", "old"))
-    wanted = {"recipe": recipe.record(), "checksum": index.manifest["checksum"], **plan}
+    home = _home(index, config)
+    work, old = (home.with_name(f"{config.name}.{which}") for which in ("new", "old"))
+    wanted = {"recipe": config.record(), "checksum": index.manifest["checksum"], **plan}
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
-        lock = home.with_name(f".{recipe.name}.lock")
-        busy = IndexingError(f"another process is adding {recipe.name!r} to {index.name}; wait for it")
+        lock = home.with_name(f".{config.name}.lock")
+        busy = IndexingError(f"another process is adding {config.name!r} to {index.name}; wait for it")
         with ExitStack() as stack:
             if not updating:
                 stack.enter_context(_current(home.parents[2], home.parents[1].name))

@@ -19,7 +19,7 @@ from rag.base.errors import IndexingError, RagError, UsageError
 from rag.base.types import Hit, Passage, best_first, ranked
 from rag.index.analysis import check_search, passage_analyzer, query_terms
 from rag.index.passages import PassageStore, Store
-from rag.index.recipes import Recipe, is_weight
+from rag.index.retriever_config import RetrieverConfig, is_weight
 from rag.index.statistics import FIELDS, Statistics, field_text
 
 POSTINGS = "bm25"
@@ -42,22 +42,22 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-def weights_of(recipe: Recipe) -> Mapping[str, float]:
-    """The weight of each field; raises `RagError` if the recipe's weights are invalid."""
-    recipe.only(["engine", "k1", "b", "weights"])
-    weights: Mapping[str, float] = recipe.setting("weights", dict)
+def weights_of(config: RetrieverConfig) -> Mapping[str, float]:
+    """The weight of each field; raises `RagError` if the retriever's weights are invalid."""
+    config.only(["engine", "k1", "b", "weights"])
+    weights: Mapping[str, float] = config.setting("weights", dict)
     if not weights or not weights.keys() <= set(FIELDS) or not all(map(is_weight, weights.values())):
         raise RagError(
-            f"recipe {recipe.name}: weights of {', '.join(sorted(FIELDS))} should be above 0, found {weights}"
+            f"retriever {config.name}: weights of {', '.join(sorted(FIELDS))} should be above 0, found {weights}"
         )
     return weights
 
 
-def parameters(recipe: Recipe) -> tuple[float, float]:
+def parameters(config: RetrieverConfig) -> tuple[float, float]:
     """BM25's k1 and b; raises `RagError` for values out of range."""
-    k1, b = recipe.setting("k1", float, 1.2), recipe.setting("b", float, 0.75)
+    k1, b = config.setting("k1", float, 1.2), config.setting("b", float, 0.75)
     if k1 < 0 or not 0 <= b <= 1:
-        raise RagError(f"recipe {recipe.name}: k1 should be at least 0 and b from 0 to 1, found {k1} and {b}")
+        raise RagError(f"retriever {config.name}: k1 should be at least 0 and b from 0 to 1, found {k1} and {b}")
     return k1, b
 
 
@@ -212,17 +212,19 @@ def _damaged(folder: Path) -> Callable[[str], str]:
 
 
 class BM25:
-    """Searches an index of `BM25Writer`, with the field weights of a recipe (`indexes/bm25.toml`).
+    """Searches an index of `BM25Writer`, with the field weights of a configuration (`indexes/bm25.toml`).
 
     A passage without headings cannot match in `title`. To make up for this, its text also counts as its title: its
     contents get both weights.
     """
 
-    def __init__(self, index: tantivy.Index, store: Store, recipe: Recipe, *, untitled: int, passages: int) -> None:
+    def __init__(
+        self, index: tantivy.Index, store: Store, config: RetrieverConfig, *, untitled: int, passages: int
+    ) -> None:
         index.register_tokenizer(_ANALYZER_ID, passage_analyzer())
-        self.name = recipe.name
-        self.recipe = recipe
-        self._weights = weights_of(recipe)
+        self.name = config.name
+        self.config = config
+        self._weights = weights_of(config)
         self._searcher = index.searcher()
         self._schema = index.schema
         self._store = store
@@ -232,18 +234,20 @@ class BM25:
         self._lengths: dict[str, tuple[float, int]] = {}
 
     @classmethod
-    def open(cls, folder: Path, store: PassageStore, recipe: Recipe, *, untitled: int, passages: int) -> "BM25":
+    def open(
+        cls, folder: Path, store: PassageStore, config: RetrieverConfig, *, untitled: int, passages: int
+    ) -> "BM25":
         """Open an index folder, which may be read-only."""
         with ExitStack() as stack:
             with faults(_damaged(folder)):
-                opened = cls(_opened(folder, stack), store, recipe, untitled=untitled, passages=passages)
+                opened = cls(_opened(folder, stack), store, config, untitled=untitled, passages=passages)
             weakref.finalize(opened, stack.pop_all().close)
         return opened
 
-    def weighted(self, recipe: Recipe) -> "BM25":
-        """The same index, searched with the weights of another recipe."""
+    def weighted(self, config: RetrieverConfig) -> "BM25":
+        """The same index, searched with the weights of another configuration."""
         other = copy.copy(self)
-        other.name, other.recipe, other._weights = recipe.name, recipe, weights_of(recipe)
+        other.name, other.config, other._weights = config.name, config, weights_of(config)
         return other
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:

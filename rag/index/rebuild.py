@@ -27,7 +27,7 @@ from rag.index.folder import claimed, sweep
 from rag.index.index import Index
 from rag.index.manifest import is_shard, read_manifest
 from rag.index.open import open_build
-from rag.index.parts import recipes_of
+from rag.index.parts import read_data_configs
 from rag.index.passages import PASSAGES, PassageStore, Store
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer, update_postings
 from rag.index.rows import RowEditor
@@ -258,7 +258,7 @@ def _stream(store: Store, rows: Sequence[int]) -> Iterator[Passage]:
 
 
 def _carried(old: Index, new: Index, written: Sequence[int], carry: CarryParts | None) -> list[str]:
-    recipes = recipes_of(old)
-    if carry is None or not recipes:
-        return [recipe.name for recipe in recipes]
+    configs = read_data_configs(old)
+    if carry is None or not configs:
+        return [config.name for config in configs]
     return carry(old, new, written)

@@ -43,18 +43,18 @@ Source = AnyIndex | Client
 class Searcher:
     """Searches a source with a retriever; threads may share it."""
 
-    def __init__(self, source: Source = None, recipe: str = "bm25", k: int = 10) -> None:
+    def __init__(self, source: Source = None, retriever: str = "bm25", k: int = 10) -> None:
         source = _open_address(source)
-        self.recipe, self.k = recipe, k
+        self.retriever, self.k = retriever, k
         self._client = source if isinstance(source, Client) else None
-        self._retriever: Retriever | None = None if isinstance(source, Client) else open_retriever(recipe, source)
+        self._retriever: Retriever | None = None if isinstance(source, Client) else open_retriever(retriever, source)
         self._lock = threading.Lock()  # not every engine is thread-safe
 
     def __call__(self, query: str, k: int | None = None) -> list[Hit]:
         """Return at most k hits; raises `QuestionError` for a query that cannot be searched."""
         k = self.k if k is None else k
         if self._client is not None:
-            return self._client.search(query, recipe=self.recipe, k=k)
+            return self._client.search(query, retriever=self.retriever, k=k)
         assert self._retriever is not None
         with self._lock:
             return self._retriever.search([query], k)[0]

@@ -24,12 +24,12 @@ with require_package("haystack-ai", "haystack"):
 class PassageRetriever:
     """Finds passages: `PassageRetriever("docs.index", top_k=5).run(query="...")["documents"]`.
 
-    `source` is an index or a server (`rag.integrations.Source`), `recipe` and `top_k` are those of `rag.search`.
+    `source` is an index or a server (`rag.integrations.Source`), `retriever` and `top_k` are those of `rag.search`.
     """
 
-    def __init__(self, source: Source = None, recipe: str = "bm25", top_k: int = 10) -> None:
-        self.source, self.recipe, self.top_k = source, recipe, top_k
-        self._search = Searcher(source, recipe, top_k)
+    def __init__(self, source: Source = None, retriever: str = "bm25", top_k: int = 10) -> None:
+        self.source, self.retriever, self.top_k = source, retriever, top_k
+        self._search = Searcher(source, retriever, top_k)
 
     @component.output_types(documents=list[Document])  # type: ignore[untyped-decorator, unused-ignore]
     def run(self, query: str, top_k: int | None = None) -> dict[str, list[Document]]:
@@ -40,7 +40,7 @@ class PassageRetriever:
     def to_dict(self) -> dict[str, Any]:
         """Describe the component for a pipeline's file."""
         description: dict[str, Any]
-        description = default_to_dict(self, source=source_name(self.source), recipe=self.recipe, top_k=self.top_k)
+        description = default_to_dict(self, source=source_name(self.source), retriever=self.retriever, top_k=self.top_k)
         return description
 
     @classmethod

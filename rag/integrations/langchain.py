@@ -18,18 +18,18 @@ with require_package("langchain-core", "langchain_core"):
 class PassageRetriever(BaseRetriever):  # type: ignore[misc, unused-ignore]  # without the package it is Any
     """Finds passages: `PassageRetriever(source="docs.index", k=5).invoke("...")`.
 
-    `source` is an index or a server (`rag.integrations.Source`), `recipe` and `k` are those of `rag.search`.
+    `source` is an index or a server (`rag.integrations.Source`), `retriever` and `k` are those of `rag.search`.
     """
 
     source: Any = None
-    recipe: str = "bm25"
+    retriever: str = "bm25"
     k: int = 10
     _search: Searcher = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401
         """Open the source."""
         super().model_post_init(context)
-        self._search = Searcher(self.source, self.recipe, self.k)
+        self._search = Searcher(self.source, self.retriever, self.k)
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         return [

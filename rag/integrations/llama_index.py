@@ -27,11 +27,11 @@ _FOR_MODELS = ("title", "section", "page")  # the metadata that LlamaIndex may p
 class PassageRetriever(BaseRetriever):  # type: ignore[misc, unused-ignore]  # without the package it is Any
     """Finds passages: `PassageRetriever("docs.index", k=5).retrieve("...")`.
 
-    `source` is an index or a server (`rag.integrations.Source`), `recipe` and `k` are those of `rag.search`.
+    `source` is an index or a server (`rag.integrations.Source`), `retriever` and `k` are those of `rag.search`.
     """
 
-    def __init__(self, source: Source = None, recipe: str = "bm25", k: int = 10) -> None:
-        self._search = Searcher(source, recipe, k)
+    def __init__(self, source: Source = None, retriever: str = "bm25", k: int = 10) -> None:
+        self._search = Searcher(source, retriever, k)
         super().__init__()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

@@ -1,4 +1,4 @@
-"""Retrievers: find hits for a batch of queries. A recipe (`rag.index.recipes`) names the kind and its settings."""
+"""Retrievers: find hits for a batch of queries. `rag.index.retriever_config` reads kind and settings."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from autoais.base.registry import Registry
 from rag.base.errors import RagError, UserError
 from rag.base.types import Hit
 from rag.index.index import Index
-from rag.index.parts import Needs, Progress, drop_unfinished, recipes_of
-from rag.index.recipes import Recipe, walk_recipes
+from rag.index.parts import Needs, Progress, drop_unfinished, read_data_configs
+from rag.index.retriever_config import RetrieverConfig, walk_configs
 from rag.index.statistics import Statistics
 
 
@@ -48,27 +48,27 @@ Merged = tuple[Index, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class RetrieverKind:
-    """A kind of retriever: `open` returns one for an index and a recipe.
+    """A kind of retriever: `open` returns one for an index and a configuration.
 
     The other fields are for kinds that add their own part to an index (`rag.index.parts`). `memory` is a limit in bytes
     or None.
     """
 
-    open: Callable[[Index, Recipe], Retriever]
-    needs: Callable[[Index, Recipe, int | None], Needs] | None = None
-    """`needs(index, recipe, memory)` estimates the size of the part."""
-    add: Callable[[Index, Recipe, int | None, Progress], None] | None = None
-    """`add(index, recipe, memory, progress)` adds the part."""
-    update: Callable[[Index, Index, Recipe, Sequence[int], Progress], None] | None = None
-    """`update(old, new, recipe, rows, progress)` brings the part of an index into an updated one, in which these rows
+    open: Callable[[Index, RetrieverConfig], Retriever]
+    needs: Callable[[Index, RetrieverConfig, int | None], Needs] | None = None
+    """`needs(index, config, memory)` estimates the size of the part."""
+    add: Callable[[Index, RetrieverConfig, int | None, Progress], None] | None = None
+    """`add(index, config, memory, progress)` adds the part."""
+    update: Callable[[Index, Index, RetrieverConfig, Sequence[int], Progress], None] | None = None
+    """`update(old, new, config, rows, progress)` brings the part of an index into an updated one, in which these rows
     changed. Without it, the part has to be added again."""
-    seconds: Callable[[Index, Recipe, int | None], float] | None = None
-    """`seconds(index, recipe, memory)` estimates what building takes besides what grows with the passages, for an index
+    seconds: Callable[[Index, RetrieverConfig, int | None], float] | None = None
+    """`seconds(index, config, memory)` estimates what building takes besides what grows with the passages, for an index
     too large to try (`rag.retrieval.planning`)."""
     outside: bool = False
     """Whether the part goes to a program that is not ours, which a plan must not fill."""
-    merge: Callable[[Sequence[Merged], Index, Recipe, Progress], str] | None = None
-    """`merge(olds, new, recipe, progress)` brings the parts of several indexes, given with rows that are left out, into
+    merge: Callable[[Sequence[Merged], Index, RetrieverConfig, Progress], str] | None = None
+    """`merge(olds, new, config, progress)` brings the parts of several indexes, given with rows that are left out, into
     the one that has their other rows one after another. It returns what `add` still has to do, or an empty text.
     Without it, the part has to be added again."""
 
@@ -78,9 +78,9 @@ RETRIEVERS: Registry[RetrieverKind] = Registry(
     "kind of retriever",
     {
         "bm25": "rag.retrieval.bm25:KIND",
-        "choice": "rag.retrieval.choice:KIND",
         "database": "rag.retrieval.database:KIND",
         "dense": "rag.retrieval.dense:KIND",
+        "fallback": "rag.retrieval.fallback:KIND",
         "fusion": "rag.retrieval.fusion:KIND",
         "lucene": "rag.retrieval.lucene:KIND",
         "reference": "rag.retrieval.reference:KIND",
@@ -92,32 +92,32 @@ RETRIEVERS: Registry[RetrieverKind] = Registry(
 )
 
 
-def kind_of(recipe: Recipe) -> RetrieverKind:
-    """The kind of a recipe; raises `RagError` if it is unknown."""
-    if recipe.kind not in RETRIEVERS:
+def kind_of(config: RetrieverConfig) -> RetrieverKind:
+    """The kind of a configuration; raises `RagError` if it is unknown."""
+    if config.kind not in RETRIEVERS:
         there = ", ".join(sorted(RETRIEVERS))
-        raise RagError(f"recipe {recipe.name}: no kind called {recipe.kind!r}; there are: {there}")
-    return RETRIEVERS[recipe.kind]
+        raise RagError(f"retriever {config.name}: no kind called {config.kind!r}; there are: {there}")
+    return RETRIEVERS[config.kind]
 
 
 def open_retriever(name: str, index: Index) -> Retriever:
-    """Open the retriever of a recipe (`read_recipe`) over an index that has the parts it needs.
+    """Open a retriever by name (`read_config`) over an index that has the data it needs.
 
-    A name that is not a recipe may be that of an installed kind, which is opened without settings.
+    A name without a configuration may be that of an installed kind, which is opened without settings.
     """
-    (_, recipe), *_ = walk_recipes(name, kinds=RETRIEVERS)
-    return kind_of(recipe).open(index, recipe)
+    (_, config), *_ = walk_configs(name, kinds=RETRIEVERS)
+    return kind_of(config).open(index, config)
 
 
-def parts_of(name: str) -> Iterator[tuple[str, Recipe]]:
-    """Yield (name, recipe) for a recipe and those it is based on, which come first, if they add a part to an index."""
-    walked = reversed(list(walk_recipes(name, kinds=RETRIEVERS)))
-    return ((part, recipe) for part, recipe in walked if kind_of(recipe).add is not None)
+def walk_data_configs(name: str) -> Iterator[tuple[str, RetrieverConfig]]:
+    """Yield (name, configuration) of a retriever and those it is based on, which come first, if they add data."""
+    walked = reversed(list(walk_configs(name, kinds=RETRIEVERS)))
+    return ((part, config) for part, config in walked if kind_of(config).add is not None)
 
 
 def searches_elsewhere(name: str) -> bool:
-    """Whether a recipe takes its passages from servers or shards, whatever index it is opened with."""
-    return any(recipe.kind in ("remote", "shards") for _, recipe in walk_recipes(name, kinds=RETRIEVERS))
+    """Whether a retriever takes its passages from servers or shards, whatever index it is opened with."""
+    return any(config.kind in ("remote", "shards") for _, config in walk_configs(name, kinds=RETRIEVERS))
 
 
 def carry_parts(
@@ -130,14 +130,14 @@ def carry_parts(
     disk.
     """
 
-    def update(recipe: Recipe) -> str:
-        change = kind_of(recipe).update
+    def update(config: RetrieverConfig) -> str:
+        change = kind_of(config).update
         if change is None:
-            return _built_anew(recipe)
-        change(old, new, recipe, rows, _progress_of(recipe, len(rows), progress))
+            return _built_anew(config)
+        change(old, new, config, rows, _progress_of(config, len(rows), progress))
         return ""
 
-    return [recipe.name for recipe in recipes_of(old) if _why_left_out(update, recipe, new)]
+    return [config.name for config in read_data_configs(old) if _why_left_out(update, config, new)]
 
 
 def merge_parts(
@@ -149,43 +149,43 @@ def merge_parts(
     disk.
     """
 
-    def merge(recipe: Recipe) -> str:
-        join = kind_of(recipe).merge
+    def merge(config: RetrieverConfig) -> str:
+        join = kind_of(config).merge
         if join is None:
-            return _built_anew(recipe)
-        return join(olds, new, recipe, _progress_of(recipe, new.manifest["passages"], progress))
+            return _built_anew(config)
+        return join(olds, new, config, _progress_of(config, new.manifest["passages"], progress))
 
     left_out = {}
-    found = [{recipe.name: recipe for recipe in recipes_of(index)} for index, _ in olds]
-    for name in sorted({name for recipes in found for name in recipes}):
-        without = [index.name for (index, _), recipes in zip(olds, found, strict=True) if name not in recipes]
+    found = [{config.name: config for config in read_data_configs(index)} for index, _ in olds]
+    for name in sorted({name for configs in found for name in configs}):
+        without = [index.name for (index, _), configs in zip(olds, found, strict=True) if name not in configs]
         if without:
             left_out[name] = f"{without[0]} has no such part"
-        elif any(recipes[name] != found[0][name] for recipes in found):
-            left_out[name] = "its recipe is not the same in all indexes"
+        elif any(configs[name] != found[0][name] for configs in found):
+            left_out[name] = "its configuration is not the same in all indexes"
         elif why := _why_left_out(merge, found[0][name], new):
             left_out[name] = why
     return left_out
 
 
-def _progress_of(recipe: Recipe, total: int, progress: Callable[[str, int, int], None] | None) -> Progress:
+def _progress_of(config: RetrieverConfig, total: int, progress: Callable[[str, int, int], None] | None) -> Progress:
     def report(done: int, what: str) -> None:
         if progress is not None:
-            progress(f"{recipe.name} {what}", done, total)
+            progress(f"{config.name} {what}", done, total)
 
     return report
 
 
-def _built_anew(recipe: Recipe) -> str:
-    return f"a part of kind {recipe.kind} is built anew"
+def _built_anew(config: RetrieverConfig) -> str:
+    return f"a part of kind {config.kind} is built anew"
 
 
-def _why_left_out(work: Callable[[Recipe], str], recipe: Recipe, new: Index) -> str:
+def _why_left_out(work: Callable[[RetrieverConfig], str], config: RetrieverConfig, new: Index) -> str:
     """What the work on a part says is left to do, or its error; empty if the part is there. A full disk is raised."""
     try:
-        return work(recipe)
+        return work(config)
     except UserError as error:
         if isinstance(error.__cause__, OSError):
             raise
-        drop_unfinished(new, recipe)
+        drop_unfinished(new, config)
         return str(error)

@@ -2,13 +2,13 @@
 
 from rag.index.index import Index
 from rag.index.postings import BM25
-from rag.index.recipes import Recipe
+from rag.index.retriever_config import RetrieverConfig
 from rag.retrieval import RetrieverKind
 
 
-def open_bm25(index: Index, recipe: Recipe) -> BM25:
-    """BM25 over an index, with the field weights of the recipe."""
-    return index.bm25.weighted(recipe)
+def open_bm25(index: Index, config: RetrieverConfig) -> BM25:
+    """BM25 over an index, with the field weights of the configuration."""
+    return index.bm25.weighted(config)
 
 
 KIND = RetrieverKind(open_bm25)

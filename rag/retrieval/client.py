@@ -146,7 +146,7 @@ class AskOptions(TypedDict, total=False):
     None means the system's default.
     """
 
-    recipe: str | None
+    retriever: str | None
     k: int | None
     min_confidence: float | None
 
@@ -185,16 +185,16 @@ class Client:
         """The address of the server, and of the index where one was named."""
         return self._base + (f"/{quote(self.index, safe='')}" if self.index else "")
 
-    def search(self, query: str, *, recipe: str = "bm25", k: int = 10) -> list[Hit]:
+    def search(self, query: str, *, retriever: str = "bm25", k: int = 10) -> list[Hit]:
         """Return at most k hits, best first, as `rag.search` does."""
         check_type("query", query, "a string", str)
-        return self.search_each([query], recipe=recipe, k=k).hits[0]
+        return self.search_each([query], retriever=retriever, k=k).hits[0]
 
     def search_each(
         self,
         queries: Sequence[str],
         *,
-        recipe: str = "bm25",
+        retriever: str = "bm25",
         k: int = 10,
         statistics: Sequence[Statistics] | None = None,
     ) -> Found:
@@ -202,7 +202,7 @@ class Client:
 
         With `statistics`, one for each query, BM25 searches as a part of a larger collection.
         """
-        asked: dict[str, Any] = {"queries": list(queries), "recipe": recipe, "k": k, **self._chosen()}
+        asked: dict[str, Any] = {"queries": list(queries), "retriever": retriever, "k": k, **self._chosen()}
         if statistics is not None:
             asked["statistics"] = [asdict(one) for one in statistics]
         reply = self._read("/v1/search", asked, _FOUND)
@@ -213,9 +213,11 @@ class Client:
             self._check_hits(listed_hits, k)
         return Found(reply["index"], reply["checksum"], reply["retriever"], hits)
 
-    def statistics(self, queries: Sequence[str], *, recipe: str = "bm25") -> list[Statistics]:
+    def statistics(self, queries: Sequence[str], *, retriever: str = "bm25") -> list[Statistics]:
         """Return what BM25 weighs the terms of each query by, on the server."""
-        reply = self._read("/v1/statistics", {"queries": list(queries), "recipe": recipe, **self._chosen()}, _WEIGHED)
+        reply = self._read(
+            "/v1/statistics", {"queries": list(queries), "retriever": retriever, **self._chosen()}, _WEIGHED
+        )
         if len(reply["statistics"]) != len(queries):
             raise self._strange(f"{len(reply['statistics'])} statistics for {len(queries)} queries")
         try:
@@ -241,8 +243,8 @@ class Client:
     ) -> Answer:
         """Answer a question with one of the server's systems (default: its first).
 
-        `history` holds the turns that the question follows up on. `options` are recipe, k and min_confidence, as far as
-        the server allows them.
+        `history` holds the turns that the question follows up on. `options` are retriever, k and min_confidence, as far
+        as the server allows them.
         """
         body = self._question(question, system, history, options)
         return self._answer(self._read("/v1/ask", body, None), question, rewritten=bool(history))
@@ -293,11 +295,11 @@ class Client:
         except UserError as error:
             raise self._strange(str(error)) from error
 
-    def attribute(self, question: str, answer: str, *, recipe: str = "bm25", k: int = 10) -> Answer:
+    def attribute(self, question: str, answer: str, *, retriever: str = "bm25", k: int = 10) -> Answer:
         """Add citations to an existing answer, as `rag.attribute` does."""
         check_type("question", question, "a string", str)
         check_type("answer", answer, "a string", str)
-        body = {"question": question, "answer": answer, "recipe": recipe, "k": k, **self._chosen()}
+        body = {"question": question, "answer": answer, "retriever": retriever, "k": k, **self._chosen()}
         return self._answer(self._read("/v1/attribute", body, None), question)
 
     # --- requests ---------------------------------------------------------------------------------------------------

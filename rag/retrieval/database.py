@@ -1,8 +1,8 @@
 """Vectors in a database of others: Qdrant, Milvus, LanceDB, OpenSearch, PostgreSQL (`rag.databases`).
 
-The recipe names a dense recipe, whose part holds the vectors, and the database that searches them. Passages stay in the
-index, and hits have the scores of an exact search: the database proposes rows, which are scored with the index's own
-vectors. A collection is named after the passages and the encoder, so that vectors of others are never searched.
+The configuration names a dense retriever, whose data is the vectors, and the database that searches them. Passages stay
+in the index, and hits have the scores of an exact search: the database proposes rows, which are scored with the index's
+own vectors. A collection is named after the passages and the encoder, so that vectors of others are never searched.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from rag.base.errors import IndexingError, RagError, UserError
 from rag.index.index import Index
 from rag.index.manifest import DATABASE_FOLDER
 from rag.index.parts import Needs, Progress, adding, open_part
-from rag.index.recipes import Recipe, read_recipe
+from rag.index.retriever_config import RetrieverConfig, read_config
 from rag.retrieval import RetrieverKind
 from rag.retrieval.databases import DATABASES, Database
 from rag.retrieval.dense import Dense, open_vectors, peak_memory
@@ -37,63 +37,63 @@ _BATCH = 1_000  # vectors sent at once
 _SETTINGS = ("database", "base", "url", "depth", "refine", "timeout")
 
 
-def open_database(index: Index, recipe: Recipe) -> Dense:
+def open_database(index: Index, config: RetrieverConfig) -> Dense:
     """Open a collection that `add` filled.
 
     Raises `IndexingError` if it is missing, half-filled or of other passages, `RagError` if the database cannot be
     reached.
     """
-    open_part(index, recipe)  # raises if it is missing, or of other passages
-    base = _base_recipe(recipe)
+    open_part(index, config)  # raises if it is missing, or of other passages
+    base = _base_config(config)
     part = open_vectors(index, base)
     stored, collection = part.stored, _collection(index, part.encoder)
-    with _told(_place(recipe, index)), ExitStack() as stack:
-        database = stack.enter_context(closing(_connect(recipe, index)))
+    with _told(_place(config, index)), ExitStack() as stack:
+        database = stack.enter_context(closing(_connect(config, index)))
         count = database.count(collection)
         if count == stored.rows:
             stack.pop_all()  # the retriever closes it
     if count != stored.rows:
         found = "no such collection" if count is None else f"{count:,} vectors of {stored.rows:,}"
         raise IndexingError(
-            f"{_place(recipe, index)}: {collection}: {found}: fill it with rag index build --to DIR --recipe NAME"
+            f"{_place(config, index)}: {collection}: {found}: fill it with rag index build --to DIR --retriever NAME"
         )
-    searcher = _Searcher(database, collection, stored, recipe, _place(recipe, index), part.longest)
-    return Dense(f"{recipe.name}/{base.name}/{recipe.settings['database']}", part.encoder, searcher, index.store)
+    searcher = _Searcher(database, collection, stored, config, _place(config, index), part.longest)
+    return Dense(f"{config.name}/{base.name}/{config.settings['database']}", part.encoder, searcher, index.store)
 
 
-def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
+def needs(index: Index, config: RetrieverConfig, memory: int | None) -> Needs:
     """Estimate what `add` takes here: the vectors are streamed. A database in a folder keeps them once more."""
-    rows, here = index.manifest["passages"], "://" not in _url(recipe, index)
-    dimension = open_encoder(_base_recipe(recipe).setting("encoder", str)).dimension
+    rows, here = index.manifest["passages"], "://" not in _url(config, index)
+    dimension = open_encoder(_base_config(config).setting("encoder", str)).dimension
     disk = 8 * rows * dimension if here else 0
     return Needs(
         memory=peak_memory() + 50 * _BATCH * dimension,
         resident=4 * rows * dimension if here else 0,
         disk=disk,
-        why=f"vectors go to {_place(recipe, index)}",
+        why=f"vectors go to {_place(config, index)}",
     )
 
 
-def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) -> None:
-    """Fill the collection from the vectors of the base recipe, which must be in the index.
+def add(index: Index, config: RetrieverConfig, memory: int | None, progress: Progress) -> None:
+    """Fill the collection from the vectors of the base retriever, which must be in the index.
 
     A stopped run goes on after the batches that the database has. Raises `IndexingError` on a full disk, `RagError` if
     the database cannot be reached or refuses.
     """
     import numpy as np
 
-    part = open_vectors(index, _base_recipe(recipe))
+    part = open_vectors(index, _base_config(config))
     stored, collection = part.stored, _collection(index, part.encoder)
     with ExitStack() as stack:
-        stack.enter_context(adding(index, recipe, {"collection": collection}))
-        stack.enter_context(_told(_place(recipe, index)))
-        database = stack.enter_context(closing(_connect(recipe, index)))
+        stack.enter_context(adding(index, config, {"collection": collection}))
+        stack.enter_context(_told(_place(config, index)))
+        database = stack.enter_context(closing(_connect(config, index)))
         count = database.count(collection)
         if count is None:
             database.create(collection, stored.dimension)
         elif count > stored.rows:
             raise IndexingError(
-                f"{_place(recipe, index)}: {collection} has {count:,} vectors, more than {stored.rows:,}"
+                f"{_place(config, index)}: {collection} has {count:,} vectors, more than {stored.rows:,}"
             )
         done = (count or 0) // _BATCH * _BATCH
         for first in range(done, stored.rows, _BATCH):
@@ -104,19 +104,25 @@ def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) ->
         database.finish(collection)
         count = database.count(collection)
         if count != stored.rows:
-            raise IndexingError(f"{_place(recipe, index)}: {collection} kept {count} vectors of {stored.rows:,}")
+            raise IndexingError(f"{_place(config, index)}: {collection} kept {count} vectors of {stored.rows:,}")
 
 
 class _Searcher:
     """Scores the rows that a database proposes, `refine` times the larger of k and `depth`."""
 
     def __init__(
-        self, database: Database, collection: str, stored: StoredVectors, recipe: Recipe, place: str, longest: float
+        self,
+        database: Database,
+        collection: str,
+        stored: StoredVectors,
+        config: RetrieverConfig,
+        place: str,
+        longest: float,
     ) -> None:
         self._database, self._collection, self._stored, self._longest = database, collection, stored, longest
-        self._depth, self._refine = recipe.setting("depth", int, 100), recipe.setting("refine", int, 2)
+        self._depth, self._refine = config.setting("depth", int, 100), config.setting("refine", int, 2)
         if min(self._depth, self._refine) < 1:
-            raise RagError(f"recipe {recipe.name}: depth and refine should be at least 1")
+            raise RagError(f"retriever {config.name}: depth and refine should be at least 1")
         self._place = place
         weakref.finalize(self, database.close)
 
@@ -138,11 +144,13 @@ class _Searcher:
         return found
 
 
-def _base_recipe(recipe: Recipe) -> Recipe:
-    recipe.only(_SETTINGS)
-    base = read_recipe(recipe.setting("base", str))
+def _base_config(config: RetrieverConfig) -> RetrieverConfig:
+    config.only(_SETTINGS)
+    base = read_config(config.setting("base", str))
     if base.kind != "dense":
-        raise RagError(f"recipe {recipe.name}: base should be a recipe of kind dense, found {base.name} ({base.kind})")
+        raise RagError(
+            f"retriever {config.name}: base should be a retriever of kind dense, found {base.name} ({base.kind})"
+        )
     return base
 
 
@@ -152,29 +160,29 @@ def _collection(index: Index, encoder: Encoder) -> str:
     return f"rag_{hashlib.sha256(made_of.encode()).hexdigest()[:24]}"
 
 
-def _connect(recipe: Recipe, index: Index) -> Database:
-    connect = DATABASES[recipe.setting("database", str)]
-    return connect(_url(recipe, index), os.environ.get(_KEY) or None, recipe.setting("timeout", float, 30.0))
+def _connect(config: RetrieverConfig, index: Index) -> Database:
+    connect = DATABASES[config.setting("database", str)]
+    return connect(_url(config, index), os.environ.get(_KEY) or None, config.setting("timeout", float, 30.0))
 
 
-def _url(recipe: Recipe, index: Index) -> str:
-    """Where the database is: the recipe's `url`, or a folder of the index."""
-    url: str = recipe.setting("url", str, "")
+def _url(config: RetrieverConfig, index: Index) -> str:
+    """Where the database is: the retriever's `url`, or a folder of the index."""
+    url: str = config.setting("url", str, "")
     if not url:
         if index.build is None:
-            raise IndexingError(f"the index {index.name} takes no part {recipe.name!r}: build one with rag index build")
-        return str(index.build.parent / DATABASE_FOLDER / recipe.name)
+            raise IndexingError(f"the index {index.name} takes no part {config.name!r}: build one with rag index build")
+        return str(index.build.parent / DATABASE_FOLDER / config.name)
     try:
         secret = urlsplit(url).password
     except ValueError as error:  # http://[::1:6333
-        raise RagError(f"recipe {recipe.name}: url: {error}") from error
+        raise RagError(f"retriever {config.name}: url: {error}") from error
     if secret:
-        raise RagError(f"recipe {recipe.name}: url should hold no password; set {_KEY}")
+        raise RagError(f"retriever {config.name}: url should hold no password; set {_KEY}")
     return url
 
 
-def _place(recipe: Recipe, index: Index) -> str:
-    return f"{recipe.setting('database', str)} at {_url(recipe, index)}"
+def _place(config: RetrieverConfig, index: Index) -> str:
+    return f"{config.setting('database', str)} at {_url(config, index)}"
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from rag.index.index import Index
 from rag.index.integrity import PART
 from rag.index.parts import Needs, Progress, adding, beginning, open_part
 from rag.index.passages import Store
-from rag.index.recipes import Recipe
+from rag.index.retriever_config import RetrieverConfig
 from rag.retrieval import Merged, RetrieverKind
 from rag.retrieval.encoders import open_encoder
 from rag.retrieval.encoders.kinds import BATCH, Encoder
@@ -43,7 +43,7 @@ _BATCH = BATCH  # passages encoded between two progress updates, if the encoder 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The open part of a recipe: its folder, encoder and vectors, the norm of the longest one, and their index."""
+    """The open data of a retriever: its folder, encoder and vectors, the norm of the longest one, and their index."""
 
     home: Path
     encoder: Encoder
@@ -55,26 +55,27 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """The kind of index of the vectors, its settings, and the reason if it is not the recipe's."""
+    """The kind of index of the vectors, its settings, and the reason if it is not that of the configuration."""
 
     kind: str
     settings: Mapping[str, int]
     why: str
 
 
-def open_dense(index: Index, recipe: Recipe) -> "Dense":
+def open_dense(index: Index, config: RetrieverConfig) -> "Dense":
     """Open the part that `add` built; raises as `open_vectors`."""
-    part = open_vectors(index, recipe)
+    part = open_vectors(index, config)
     searcher = Searcher(part.stored, part.kind, part.settings, part.home / f"{part.kind}.faiss", longest=part.longest)
-    return Dense(f"{recipe.name}/{part.encoder.name}/{part.kind}", part.encoder, searcher, index.store)
+    return Dense(f"{config.name}/{part.encoder.name}/{part.kind}", part.encoder, searcher, index.store)
 
 
-def open_vectors(index: Index, recipe: Recipe) -> Part:
+def open_vectors(index: Index, config: RetrieverConfig) -> Part:
     """Open the vectors that `add` wrote.
 
-    Raises `IndexingError` if the part is missing or damaged, or was built with another encoder than the recipe's.
+    Raises `IndexingError` if the part is missing or damaged, or was built with another encoder than the
+    configuration's.
     """
-    home, part = open_part(index, recipe)
+    home, part = open_part(index, config)
     where = str(home / PART)
     try:
         made_by, kind = field(part, "encoder", str, where), field(part, "index", str, where)
@@ -85,10 +86,10 @@ def open_vectors(index: Index, recipe: Recipe) -> Part:
     whole = all(type(value) is int and value >= 0 for value in settings.values())
     if kind not in KINDS or min(dimension, size) < 1 or not whole or settings.keys() != KINDS[kind].settings.keys():
         raise IndexingError(f"{where} is damaged: add the part again")
-    encoder = _encoder(recipe)
+    encoder = _encoder(config)
     if (encoder.name, encoder.dimension) != (made_by, dimension):
         raise IndexingError(
-            f"{home.name} was built with the encoder {made_by} ({dimension} dimensions), but the recipe now has "
+            f"{home.name} was built with the encoder {made_by} ({dimension} dimensions), but the retriever now has "
             f"{encoder.name} ({encoder.dimension}): add the part again, or restore the model"
         )
     return Part(
@@ -96,11 +97,11 @@ def open_vectors(index: Index, recipe: Recipe) -> Part:
     )
 
 
-def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
+def needs(index: Index, config: RetrieverConfig, memory: int | None) -> Needs:
     """Estimate what `add` takes; `memory` includes this process with its model loaded."""
-    encoder = _encoder(recipe)
+    encoder = _encoder(config)
     rows = index.manifest["passages"]
-    choice = _choice(recipe, rows, encoder.dimension, memory)
+    choice = _choice(config, rows, encoder.dimension, memory)
     found = estimate(choice.kind, rows, encoder.dimension, choice.settings)
     return Needs(found.memory + peak_memory(), found.resident, found.disk, choice.why)
 
@@ -110,17 +111,17 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) -> None:
+def add(index: Index, config: RetrieverConfig, memory: int | None, progress: Progress) -> None:
     """Encode all passages in row order, file by file, and build an index of their vectors.
 
     At most one file of vectors is in memory. A stopped run resumes at the first missing file and ends with the same
     bytes. Raises `IndexingError` on a full disk, and for a passage whose vector is not finite.
     """
-    encoder = _encoder(recipe)
+    encoder = _encoder(config)
     rows = index.manifest["passages"]
-    choice = _choice(recipe, rows, encoder.dimension, memory)
+    choice = _choice(config, rows, encoder.dimension, memory)
     plan = {"encoder": encoder.name, "dimension": encoder.dimension, "shard": PER_FILE}
-    with adding(index, recipe, plan) as (work, record):
+    with adding(index, config, plan) as (work, record):
         for stale in (*work.glob("*.new"), *work.glob("*.faiss")):
             stale.unlink()
         for number, first in enumerate(range(0, rows, PER_FILE)):
@@ -137,26 +138,26 @@ def _indexed(stored: StoredVectors, choice: _Choice, work: Path, progress: Progr
     return {"index": choice.kind, "settings": choice.settings, "why": choice.why, "longest": stored.longest()}
 
 
-def seconds(index: Index, recipe: Recipe, memory: int | None) -> float:
+def seconds(index: Index, config: RetrieverConfig, memory: int | None) -> float:
     """Estimate what building the index of the vectors takes, once they are encoded."""
-    encoder = _encoder(recipe)
+    encoder = _encoder(config)
     rows = index.manifest["passages"]
-    choice = _choice(recipe, rows, encoder.dimension, memory)
+    choice = _choice(config, rows, encoder.dimension, memory)
     return estimate_seconds(choice.kind, rows, encoder.dimension, choice.settings)
 
 
-def update(old: Index, new: Index, recipe: Recipe, changed: Sequence[int], progress: Progress) -> None:
+def update(old: Index, new: Index, config: RetrieverConfig, changed: Sequence[int], progress: Progress) -> None:
     """Bring the part of an index into an updated one: only these rows are encoded, and an index of FAISS is built anew.
 
     Raises `IndexingError` if the part is damaged or its encoder is another one now.
     """
-    encoder = _encoder(recipe)
-    home, part = open_part(old, recipe)
+    encoder = _encoder(config)
+    home, part = open_part(old, config)
     plan = {"encoder": encoder.name, "dimension": encoder.dimension, "shard": part["shard"]}
     if any(part[name] != value for name, value in plan.items()):
         raise IndexingError(f"{home.name} was built with another encoder: add the part again")
     rows, size, encoded = new.manifest["passages"], part["shard"], 0
-    with adding(new, recipe, plan, updating=True) as (work, record):
+    with adding(new, config, plan, updating=True) as (work, record):
         for number, first in enumerate(range(0, rows, size)):
             last = min(first + size, rows)
             inside = [row for row in changed if first <= row < last]
@@ -183,20 +184,20 @@ def _resized(path: Path, rows: int, dimension: int) -> "NDArray[np.float16]":
     return vectors
 
 
-def merge(olds: Sequence[Merged], new: Index, recipe: Recipe, progress: Progress) -> str:
+def merge(olds: Sequence[Merged], new: Index, config: RetrieverConfig, progress: Progress) -> str:
     """Copy the vectors of several indexes; an index of FAISS is left to `add`, which has a limit of memory.
 
     Raises `IndexingError` if a part is damaged or the encoders are not the same.
     """
-    parts = [open_part(old, recipe) for old, _ in olds]
+    parts = [open_part(old, config) for old, _ in olds]
     encoder, dimension = parts[0][1]["encoder"], parts[0][1]["dimension"]
     if any((part["encoder"], part["dimension"]) != (encoder, dimension) for _, part in parts):
         raise IndexingError("the indexes have vectors of different encoders")
     rows = new.manifest["passages"]
-    choice = _choice(recipe, rows, dimension, None)
+    choice = _choice(config, rows, dimension, None)
     flat = choice.kind == "flat" and all(part["index"] == "flat" for _, part in parts)
     plan = {"encoder": encoder, "dimension": dimension, "shard": PER_FILE}
-    with (adding if flat else beginning)(new, recipe, plan, updating=True) as (work, record):
+    with (adding if flat else beginning)(new, config, plan, updating=True) as (work, record):
         for number, vectors in enumerate(_regrouped(_kept(olds, parts))):
             write_file(work, number, vectors)
             progress(number * PER_FILE + len(vectors), "copied")
@@ -230,17 +231,17 @@ def _regrouped(pieces: Iterable["NDArray[np.float16]"]) -> Iterator["NDArray[np.
         yield np.concatenate(held)
 
 
-def _encoder(recipe: Recipe) -> Encoder:
-    return open_encoder(recipe.setting("encoder", str))
+def _encoder(config: RetrieverConfig) -> Encoder:
+    return open_encoder(config.setting("encoder", str))
 
 
-def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> _Choice:
-    """The index of the recipe, or one chosen to fit the memory limit in bytes; raises `RagError` if none does."""
-    kind, why = recipe.setting("index", str, ""), ""
+def _choice(config: RetrieverConfig, rows: int, dimension: int, memory: int | None) -> _Choice:
+    """The index of the configuration, or one that fits the memory limit in bytes; raises `RagError` if none does."""
+    kind, why = config.setting("index", str, ""), ""
     if kind and kind not in KINDS:
-        raise RagError(f"recipe {recipe.name}: no index called {kind!r}; there are: {', '.join(KINDS)}")
-    recipe.only(["encoder", "index", *(KINDS[kind].settings if kind else ())])
-    given = {name: recipe.setting(name, int) for name in recipe.settings if name not in ("encoder", "index")}
+        raise RagError(f"retriever {config.name}: no index called {kind!r}; there are: {', '.join(KINDS)}")
+    config.only(["encoder", "index", *(KINDS[kind].settings if kind else ())])
+    given = {name: config.setting(name, int) for name in config.settings if name not in ("encoder", "index")}
     if rows < SMALL:
         if kind not in ("", "flat"):
             why = f"flat, as {kind} is for {SMALL:,} passages or more"
@@ -250,9 +251,13 @@ def _choice(recipe: Recipe, rows: int, dimension: int, memory: int | None) -> _C
     settings = choose_settings(kind, rows, dimension, given)
     held = estimate(kind, rows, dimension, settings).resident
     if memory is not None and held > memory:
-        way_out = "; a recipe without 'index' lets the memory pick one (--memory)" if "index" in recipe.settings else ""
+        way_out = (
+            "; a configuration without 'index' lets the memory pick one (--memory)"
+            if "index" in config.settings
+            else ""
+        )
         raise RagError(
-            f"recipe {recipe.name}: its {kind} index keeps {held / 2**20:,.1f} MiB in memory, above the "
+            f"retriever {config.name}: its {kind} index keeps {held / 2**20:,.1f} MiB in memory, above the "
             f"{memory / 2**20:,.1f} MiB given{way_out}"
         )
     return _Choice(kind, settings, why)

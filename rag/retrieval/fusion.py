@@ -7,7 +7,7 @@ from rag.base.errors import QuestionError, RagError
 from rag.base.types import Hit, Passage
 from rag.index.analysis import check_search, is_lookup
 from rag.index.index import Index
-from rag.index.recipes import Recipe, is_weight
+from rag.index.retriever_config import RetrieverConfig, is_weight
 from rag.retrieval import Retriever, RetrieverKind, open_retriever
 from rag.retrieval.exact import TOLD, Exact
 
@@ -15,22 +15,22 @@ METHODS = ("rrf", "scores", "max")
 _COPIED = 20  # words of a text from which on another one like it is a copy
 
 
-def open_fusion(index: Index, recipe: Recipe) -> "Fusion":
-    """Open the fusion of other recipes' retrievers."""
-    recipe.only(["retrievers", "method", "k", "depth", "weights", "lookup_weights", "exact_first", "distinct"])
-    names = recipe.setting("retrievers", list)
+def open_fusion(index: Index, config: RetrieverConfig) -> "Fusion":
+    """Open the fusion of other retrievers."""
+    config.only(["retrievers", "method", "k", "depth", "weights", "lookup_weights", "exact_first", "distinct"])
+    names = config.setting("retrievers", list)
     if len(set(names)) != len(names) or len(names) < 2 or not all(isinstance(name, str) for name in names):
-        wanted = "two or more different recipes in 'retrievers'"
-        raise RagError(f"recipe {recipe.name}: fusion needs {wanted}, found {names}")
+        wanted = "two or more different retrievers in 'retrievers'"
+        raise RagError(f"retriever {config.name}: fusion needs {wanted}, found {names}")
     return Fusion(
         [open_retriever(name, index) for name in names],
-        method=recipe.setting("method", str, "rrf"),
-        k=recipe.setting("k", int, 60),
-        depth=recipe.setting("depth", int, 100),
-        weights=recipe.setting("weights", list, [1.0] * len(names)),
-        lookup_weights=recipe.setting("lookup_weights", list, []),
-        exact_first=recipe.setting("exact_first", bool, False),
-        distinct=recipe.setting("distinct", bool, False),
+        method=config.setting("method", str, "rrf"),
+        k=config.setting("k", int, 60),
+        depth=config.setting("depth", int, 100),
+        weights=config.setting("weights", list, [1.0] * len(names)),
+        lookup_weights=config.setting("lookup_weights", list, []),
+        exact_first=config.setting("exact_first", bool, False),
+        distinct=config.setting("distinct", bool, False),
     )
 
 

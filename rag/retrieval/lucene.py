@@ -16,12 +16,12 @@ from rag.index.lucene import Passages, directory, faults
 from rag.index.parts import Needs, Progress, adding, open_part
 from rag.index.passages import PASSAGES, Store
 from rag.index.postings import TIED, parameters, weights_of
-from rag.index.recipes import Recipe
+from rag.index.retriever_config import RetrieverConfig
 from rag.index.statistics import FIELDS
 from rag.retrieval import RetrieverKind
 
-# One part serves every recipe of this kind: k1, b and weights only matter at search time.
-PART_RECIPE = Recipe(
+# One part serves every retriever of this kind: k1, b and weights only matter at search time.
+DATA_CONFIG = RetrieverConfig(
     "anserini.v1",
     "lucene",
     {"fields": sorted(FIELDS), "analyzer": "Anserini's DefaultEnglishAnalyzer: Porter stems, stop words dropped"},
@@ -33,13 +33,13 @@ _BATCH = 1000
 _MOST_TERMS = 30_000  # a query has at most 10,000 characters, and its terms occur up to three times
 
 
-def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
+def needs(index: Index, config: RetrieverConfig, memory: int | None) -> Needs:
     """Estimate what `add` takes, as measured on 1.1M Wikipedia passages: postings are 0.19 of the passage store.
 
     They take twice that while they merge. `memory` is ignored: the writer's buffer and Java's heap have fixed sizes.
     Memory-mapped files do not count.
     """
-    _check(recipe)
+    _check(config)
     home = index.build / PASSAGES if index.build else None
     size = home.stat().st_size if home and home.exists() else 0
     return Needs(
@@ -47,20 +47,20 @@ def needs(index: Index, recipe: Recipe, memory: int | None) -> Needs:
     )
 
 
-def _check(recipe: Recipe) -> None:
-    weights_of(recipe)
-    parameters(recipe)
+def _check(config: RetrieverConfig) -> None:
+    weights_of(config)
+    parameters(config)
 
 
-def add(index: Index, recipe: Recipe, memory: int | None, progress: Progress) -> None:
+def add(index: Index, config: RetrieverConfig, memory: int | None, progress: Progress) -> None:
     """Index headings and text as Anserini's field `contents`, headings also as `title`, and the passage id as `id`.
 
     The part's folder `index` is an ordinary Anserini index, which Pyserini can open. It is written with Lucene's
     IndexWriter instead of Anserini's IndexCollection, which needs the passages in files and only logs a full disk.
     """
-    _check(recipe)
+    _check(config)
     jvm.start()
-    with adding(index, PART_RECIPE, {"engine": jvm.find_jar().name}) as (work, record):
+    with adding(index, DATA_CONFIG, {"engine": jvm.find_jar().name}) as (work, record):
         with _writer(work / "index") as writer:
             from jnius import autoclass
 
@@ -110,18 +110,18 @@ def _writer(folder: Path) -> Iterator[Any]:
             raise
 
 
-def open_lucene(index: Index, recipe: Recipe) -> "Lucene":
+def open_lucene(index: Index, config: RetrieverConfig) -> "Lucene":
     """Open Lucene over the part that `add` built, or over an index built by Anserini.
 
     Raises `RagError` if the extra is not installed or Java is too old.
     """
-    _check(recipe)
+    _check(config)
     if index.lucene is not None:
-        return Lucene(index.lucene, index.store, recipe, mixed=False, way_out="build it again")
-    home, _ = open_part(index, PART_RECIPE)
+        return Lucene(index.lucene, index.store, config, mixed=False, way_out="build it again")
+    home, _ = open_part(index, DATA_CONFIG)
     # If all passages have headings, or none has, scores need no correction.
     return Lucene(
-        home / "index", index.store, recipe, mixed=0 < index.manifest["untitled"] < index.manifest["passages"]
+        home / "index", index.store, config, mixed=0 < index.manifest["untitled"] < index.manifest["passages"]
     )
 
 
@@ -136,16 +136,16 @@ class Lucene:
     """
 
     def __init__(
-        self, folder: Path, store: Store, recipe: Recipe, *, mixed: bool, way_out: str = "add the part again"
+        self, folder: Path, store: Store, config: RetrieverConfig, *, mixed: bool, way_out: str = "add the part again"
     ) -> None:
         jvm.start()
         from jnius import autoclass, cast
 
-        k1, b = parameters(recipe)
-        self.name = recipe.name
+        k1, b = parameters(config)
+        self.name = config.name
         self._store, self._mixed, self._way_out = store, mixed, way_out
         self._lock = Lock()  # the reader of stored fields is not thread-safe
-        self._weights = weights_of(recipe)
+        self._weights = weights_of(config)
         with faults(f"{folder} cannot be opened, {way_out}"):
             if isinstance(store, Passages):
                 reader = store.reader

@@ -16,12 +16,12 @@ from rag.base.types import Passage
 from rag.documents.corpus import Corpus
 from rag.index.build import PassageWriter, estimate
 from rag.index.index import Index
-from rag.index.manifest import BASE_RECIPE, BUILD, MANIFEST, default_parts, described
+from rag.index.manifest import BASE_RETRIEVER, BUILD, MANIFEST, default_parts, described
 from rag.index.parts import Needs
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import BM25, HEAP_BYTES, POSTINGS, BM25Writer
-from rag.index.recipes import Recipe, read_recipe
-from rag.retrieval import RetrieverKind, kind_of, parts_of
+from rag.index.retriever_config import RetrieverConfig, read_config
+from rag.retrieval import RetrieverKind, kind_of, walk_data_configs
 
 SAMPLE = 50_000  # passages
 _FIRST, _GROWS, _ENOUGH_S = 64, 8, 4.0  # passages of the first run of a step, how runs grow, and when they are enough
@@ -79,14 +79,14 @@ def plan(
     corpus: Corpus,
     *,
     passages: int | None = None,
-    recipes: Sequence[str] | None = None,
+    retrievers: Sequence[str] | None = None,
     memory: int | None = None,
     sample: int = SAMPLE,
     log: Log = lambda line: None,
 ) -> Plan:
-    """Plan an index of the corpus with the parts of recipes, as `rag index build` would make it on this machine.
+    """Plan an index of the corpus with the data of retrievers, as `rag index build` would make it on this machine.
 
-    Without `recipes`, the parts are those that a new index of the corpus gets (`default_parts`).
+    Without `retrievers`, it is the data that a new index of the corpus gets (`default_parts`).
 
     The first `sample` passages are read, indexed and encoded in a temporary folder. Time and disk grow with the number
     of passages, by default those of the corpus, estimated from its size; the time that is spent once, which a run on
@@ -110,13 +110,13 @@ def plan(
             whole = len(some) < sample
             rows = passages or (len(some) if whole else _estimated(corpus, len(some)))
             steps = [_base(seconds, disk, some, rows, corpus, Path(folder) / "short")]
-            if recipes is None:
+            if retrievers is None:
                 formats = {source.format for source in corpus.described}
-                recipes = default_parts(", ".join(formats), rows, shard=corpus.shard is not None)
-            parts = dict(part for recipe in recipes for part in parts_of(recipe))
-            for recipe in parts.values():
-                log(f"measuring {recipe.name}")
-                steps.append(_part(recipe, index, some, rows, memory, Path(folder)))
+                retrievers = default_parts(", ".join(formats), rows, shard=corpus.shard is not None)
+            parts = dict(part for retriever in retrievers for part in walk_data_configs(retriever))
+            for config in parts.values():
+                log(f"measuring {config.name}")
+                steps.append(_part(config, index, some, rows, memory, Path(folder)))
     return Plan(rows, len(some), processor(), tuple(steps))
 
 
@@ -129,7 +129,7 @@ def _base(measured: float, disk: int, some: Sequence[Passage], rows: int, corpus
     each = _growth((fewer, short), (len(some), measured))
     seconds = measured + each * (rows - len(some))
     why = _guessed(short, measured, some, rows)
-    return Step(BASE_RECIPE, seconds, round(disk * rows / len(some)), estimate(corpus).memory, 0, why)
+    return Step(BASE_RETRIEVER, seconds, round(disk * rows / len(some)), estimate(corpus).memory, 0, why)
 
 
 def _growth(few: tuple[int, float], many: tuple[int, float]) -> float:
@@ -150,22 +150,24 @@ def _guessed(first: float, last: float, some: Sequence[Passage], rows: int) -> s
     return f"the sample is small: {took}; the time for more is a guess"
 
 
-def _part(recipe: Recipe, index: Index, some: Sequence[Passage], rows: int, memory: int | None, folder: Path) -> Step:
+def _part(
+    config: RetrieverConfig, index: Index, some: Sequence[Passage], rows: int, memory: int | None, folder: Path
+) -> Step:
     """The needs of a part of so many rows; its time grows as between two runs on samples of different sizes."""
-    kind = kind_of(recipe)
+    kind = kind_of(config)
     large = replace(index, manifest={**index.manifest, "passages": rows})
-    needs = kind.needs(large, recipe, memory) if kind.needs is not None else Needs(0, 0, 0)
-    beyond = kind.seconds(large, recipe, memory) if kind.seconds is not None else 0.0
+    needs = kind.needs(large, config, memory) if kind.needs is not None else Needs(0, 0, 0)
+    beyond = kind.seconds(large, config, memory) if kind.seconds is not None else 0.0
     if kind.outside:
         each, guessed = 0.0, "its time is not measured"
     else:
-        each, guessed = _seconds_each(kind, recipe, some, rows, folder / f"part-{recipe.name}")
+        each, guessed = _seconds_each(kind, config, some, rows, folder / f"part-{config.name}")
     why = "; ".join(filter(None, (needs.why, guessed)))
-    return Step(recipe.name, each * rows + beyond, needs.disk, needs.memory, needs.resident, why)
+    return Step(config.name, each * rows + beyond, needs.disk, needs.memory, needs.resident, why)
 
 
 def _seconds_each(
-    kind: RetrieverKind, recipe: Recipe, some: Sequence[Passage], rows: int, folder: Path
+    kind: RetrieverKind, config: RetrieverConfig, some: Sequence[Passage], rows: int, folder: Path
 ) -> tuple[float, str]:
     """Seconds a passage, without what is done once, such as loading a model; and a warning if they are a guess."""
     add = kind.add
@@ -175,7 +177,7 @@ def _seconds_each(
     def run(count: int, name: str) -> float:
         with _indexed(((str(n), one) for n, one in enumerate(some[:count])), folder / name) as index:
             began = time.perf_counter()
-            add(index, recipe, None, lambda done, what: None)
+            add(index, config, None, lambda done, what: None)
             return time.perf_counter() - began
 
     count = max(1, min(_FIRST, len(some) // 2))
@@ -206,7 +208,7 @@ def _indexed(located: Iterator[tuple[str, Passage]], folder: Path, corpus: Corpu
     counts = writer.counts
     manifest = {"build": build.name, **described([], [], counts, checksum), "dead": 0, "roots": [], "files": {}}
     store = PassageStore.open(build / PASSAGES)
-    bm25 = BM25.open(build / POSTINGS, store, read_recipe(BASE_RECIPE), **counts)
+    bm25 = BM25.open(build / POSTINGS, store, read_config(BASE_RETRIEVER), **counts)
     write_atomic(folder / MANIFEST, [dumps(manifest)])
     yield Index("plan", build, manifest, store, bm25)
 

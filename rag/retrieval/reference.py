@@ -10,26 +10,26 @@ from rag.index.analysis import check_search, passage_analyzer, query_terms
 from rag.index.index import Index
 from rag.index.passages import Store
 from rag.index.postings import parameters
-from rag.index.recipes import Recipe
+from rag.index.retriever_config import RetrieverConfig
 from rag.retrieval import RetrieverKind
 
 MOST_PASSAGES = 200_000  # rank-bm25 scores every passage for every query and keeps all tokens in memory
 
 
-def open_reference(index: Index, recipe: Recipe) -> "Reference":
+def open_reference(index: Index, config: RetrieverConfig) -> "Reference":
     """Open rank-bm25 over an index."""
-    return Reference(index.store, index.manifest["passages"], recipe)
+    return Reference(index.store, index.manifest["passages"], config)
 
 
 class Reference:
-    """Scores headings and text as one field with Okapi BM25: k1 and b of the recipe, Lucene's idf.
+    """Scores headings and text as one field with Okapi BM25: k1 and b of the configuration, Lucene's idf.
 
     Raises `RagError` if rank-bm25 is not installed, `IndexingError` above 200,000 passages.
     """
 
-    def __init__(self, store: Store, passages: int, recipe: Recipe) -> None:
-        recipe.only(["k1", "b"])
-        k1, b = parameters(recipe)
+    def __init__(self, store: Store, passages: int, config: RetrieverConfig) -> None:
+        config.only(["k1", "b"])
+        k1, b = parameters(config)
         try:
             from rank_bm25 import BM25Okapi
         except ImportError:
@@ -38,7 +38,7 @@ class Reference:
             raise IndexingError(
                 f"rank-bm25 takes at most {MOST_PASSAGES:,} passages, the index has {passages:,}: use 'bm25'"
             )
-        self.name = recipe.name
+        self.name = config.name
         analyzer = passage_analyzer()
         self._passages = list(store.scan())
         tokens = [analyzer.analyze(p.contents) or [""] for p in self._passages]

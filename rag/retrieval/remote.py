@@ -1,7 +1,7 @@
 """Search on another machine: the index and the retriever of a server (`rag serve`), by its `/v1/search`.
 
-The recipe `remote:http://host:8000/handbook` names the server and, after the last slash, one of its indexes. A recipe
-file (kind = "remote") also chooses the retriever there: `recipe`, and `timeout` in seconds.
+The name `remote:http://host:8000/handbook` is that of the server and, after the last slash, of one of its indexes. A
+.toml file (kind = "remote") also names the retriever there, `recipe`, and the `timeout` in seconds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from rag.base.errors import BusyError, NotFoundError, RagError, TimeLimitError
 from rag.base.types import Hit
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
-from rag.index.recipes import Recipe
+from rag.index.retriever_config import RetrieverConfig
 from rag.index.statistics import Statistics
 from rag.retrieval import RetrieverKind
 from rag.retrieval.client import Client, Found, UnreachableError
@@ -23,11 +23,11 @@ class IndexChangedError(RagError):
     """The index on the server is another one than at first."""
 
 
-def open_remote(index: Index, recipe: Recipe) -> "Remote":
+def open_remote(index: Index, config: RetrieverConfig) -> "Remote":
     """Ask the server what it would search; `index` is not searched."""
-    recipe.only(["url", "recipe", "timeout"])
-    client = Client(recipe.setting("url", str), timeout=recipe.setting("timeout", float, 90.0))
-    return Remote(client, recipe.setting("recipe", str, "bm25"))
+    config.only(["url", "recipe", "timeout"])
+    client = Client(config.setting("url", str), timeout=config.setting("timeout", float, 90.0))
+    return Remote(client, config.setting("recipe", str, "bm25"))
 
 
 class Remote:
@@ -38,9 +38,9 @@ class Remote:
     is another one than at first, and `UnreachableError` for a server that does not answer.
     """
 
-    def __init__(self, client: Client, recipe: str = "bm25") -> None:
-        self._client, self._recipe = client, recipe
-        found = client.search_each([], recipe=recipe, k=1)
+    def __init__(self, client: Client, retriever: str = "bm25") -> None:
+        self._client, self._retriever = client, retriever
+        found = client.search_each([], retriever=retriever, k=1)
         self.name, self.engine, self.checksum = _name(found), found.retriever, found.checksum
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -50,7 +50,9 @@ class Remote:
     def statistics(self, queries: Sequence[str]) -> list[Statistics]:
         """Return what BM25 weighs the terms of each query by there."""
         with _far():
-            return [one for part in _batches(queries) for one in self._client.statistics(part, recipe=self._recipe)]
+            return [
+                one for part in _batches(queries) for one in self._client.statistics(part, retriever=self._retriever)
+            ]
 
     def search_within(self, queries: Sequence[str], k: int, whole: Sequence[Statistics]) -> list[list[Hit]]:
         """Return at most k hits per query by BM25 with these statistics."""
@@ -64,7 +66,7 @@ class Remote:
         for part in _batches(queries):
             some = None if whole is None else whole[len(hits) : len(hits) + len(part)]
             with _far():
-                found = self._client.search_each(part, recipe=self._recipe, k=k, statistics=some)
+                found = self._client.search_each(part, retriever=self._retriever, k=k, statistics=some)
             if (name := _name(found)) != self.name:
                 changed = f"the index has changed from {self.name} to {name}; start again"
                 raise IndexChangedError(f"{self._client.url}: {changed}")

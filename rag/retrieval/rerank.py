@@ -11,7 +11,7 @@ from rag.base.errors import RagError, missing_extra
 from rag.base.types import Hit, Passage, best_first
 from rag.index.analysis import check_search
 from rag.index.index import Index
-from rag.index.recipes import Recipe
+from rag.index.retriever_config import RetrieverConfig
 from rag.retrieval import Retriever, RetrieverKind, open_retriever
 from rag.retrieval.exact import TOLD, Exact
 
@@ -29,17 +29,17 @@ class Scorer(Protocol):
         ...
 
 
-def open_rerank(index: Index, recipe: Recipe) -> Retriever:
-    """Open the retriever of a recipe's `base`, reranked once per table of `stages`."""
-    recipe.only(["base", "stages"])
-    made = open_retriever(recipe.setting("base", str), index)
-    stages = recipe.setting("stages", list)
+def open_rerank(index: Index, config: RetrieverConfig) -> Retriever:
+    """Open the retriever `base`, reranked once per table of `stages`."""
+    config.only(["base", "stages"])
+    made = open_retriever(config.setting("base", str), index)
+    stages = config.setting("stages", list)
     if not stages:
-        raise RagError(f"recipe {recipe.name}: reranking needs at least one [[stages]] table")
+        raise RagError(f"retriever {config.name}: reranking needs at least one [[stages]] table")
     for given in stages:
         if not isinstance(given, dict):
-            raise RagError(f"recipe {recipe.name}: [[stages]] should be tables, found {given!r}")
-        stage = Recipe(recipe.name, "rerank", given)
+            raise RagError(f"retriever {config.name}: [[stages]] should be tables, found {given!r}")
+        stage = RetrieverConfig(config.name, "rerank", given)
         stage.only(["model", "depth", "retriever_weight", "exact_first"])
         made = Rerank(
             made,

@@ -1,4 +1,4 @@
-"""Builds a collection as several indexes, some at the same time, and the recipe that searches them as one.
+"""Builds a collection as several indexes, some at the same time, and the file that configures their search as one.
 
 Each is built by `rag index build --shard`, in a process of its own. If the process that started them is killed, each
 ends at its next message, and the same command resumes.
@@ -23,11 +23,11 @@ from rag.documents.sources import Shard
 from rag.index.files import Root, roots_of
 from rag.index.manifest import MANIFEST, read_manifest
 from rag.index.open import open_index
-from rag.index.parts import recipes_of
-from rag.index.recipes import read_recipe
-from rag.retrieval import parts_of
+from rag.index.parts import read_data_configs
+from rag.index.retriever_config import read_config
+from rag.retrieval import walk_data_configs
 
-RECIPE = "shards.toml"
+CONFIG_FILE = "shards.toml"
 
 _NAME = "shards-{}.v1"
 _TEXT = """\
@@ -35,7 +35,7 @@ _TEXT = """\
 name = "{name}"
 kind = "shards"
 shards = {places}
-recipe = {recipe}
+recipe = {retriever}
 """
 _PATIENCE = 30.0  # seconds that a process has to clean up
 
@@ -44,7 +44,7 @@ _PATIENCE = 30.0  # seconds that a process has to clean up
 class Options:
     """The options of `rag index build` that all shards have; `memory` is in bytes, `engine` as on the command line."""
 
-    recipes: Sequence[str] = ()
+    retrievers: Sequence[str] = ()
     memory: int | None = None
     format: str | None = None
     include: Sequence[str] = ()
@@ -79,7 +79,7 @@ class Job:
                 f"--shard={self.shard}",
                 *memory,
                 *engine,
-                *(f"--recipe={name}" for name in self.options.recipes),
+                *(f"--retriever={name}" for name in self.options.retrievers),
                 *(f"--include={glob}" for glob in self.options.include),
                 *(f"--exclude={glob}" for glob in self.options.exclude),
                 *([] if self.options.format is None else [f"--format={self.options.format}"]),
@@ -91,11 +91,11 @@ class Job:
             return
         self._check()
         yield ["update", str(self.folder.absolute())]
-        there = [recipe.record() for recipe in recipes_of(open_index(self.folder))]
-        parts = {name: part for recipe in self.options.recipes for name, part in parts_of(recipe)}
+        there = [config.record() for config in read_data_configs(open_index(self.folder))]
+        parts = {name: part for retriever in self.options.retrievers for name, part in walk_data_configs(retriever)}
         for name, part in parts.items():
             if part.record() not in there:
-                yield ["build", to, *memory, *engine, f"--recipe={name}"]
+                yield ["build", to, *memory, *engine, f"--retriever={name}"]
 
     def _check(self) -> None:
         options = self.options
@@ -115,7 +115,7 @@ def jobs(sources: Sequence[Path], to: Path, shards: int, options: Options, *, re
     """The shards of a collection: `001-of-008.index` and so on.
 
     Raises `IndexingError` for a source that does not exist, `FormatError` for one of unknown format, and
-    `IndexingError` for a folder that is an index, or that has another number of shards or another recipe.
+    `IndexingError` for a folder that is an index, or that has another number of shards or another retriever.
     """
     _ = Corpus(sources, options.format, include=options.include, exclude=options.exclude).described  # may raise
     if (to / MANIFEST).exists():
@@ -128,40 +128,42 @@ def jobs(sources: Sequence[Path], to: Path, shards: int, options: Options, *, re
     for other in sorted(to.glob("[0-9]*-of-[0-9]*.index")):
         if other not in known:
             raise IndexingError(f"{to} has a shard of another number, {other.name}: choose another folder")
-    path = to / RECIPE
-    if path.exists() and read_recipe(str(path)).name != _NAME.format(shards):
-        raise IndexingError(f"{path} is another recipe: choose another folder")
+    path = to / CONFIG_FILE
+    if path.exists() and read_config(str(path)).name != _NAME.format(shards):
+        raise IndexingError(f"{path} configures another retriever: choose another folder")
     return made
 
 
-def recipe_of(made: Sequence[Job], recipe: str) -> str:
-    """The text of the recipe that searches the shards with another one.
+def format_config(made: Sequence[Job], retriever: str) -> str:
+    """The text of the file that configures the search of the shards with a retriever.
 
-    Raises `UsageError` for a recipe that has shards of its own, and for a folder that TOML cannot name.
+    Raises `UsageError` for a retriever that has shards of its own, and for a folder that TOML cannot name.
     """
-    if read_recipe(recipe).kind in ("shards", "remote"):
-        raise UsageError(f"recipe {recipe}: shards cannot be searched with a recipe of kind {read_recipe(recipe).kind}")
-    here = str(Path(recipe).absolute()) if recipe.endswith(".toml") else recipe
+    if read_config(retriever).kind in ("shards", "remote"):
+        raise UsageError(
+            f"retriever {retriever}: shards cannot be searched with a retriever of kind {read_config(retriever).kind}"
+        )
+    here = str(Path(retriever).absolute()) if retriever.endswith(".toml") else retriever
     places = [str(job.folder.absolute()) for job in made]
     text = _TEXT.format(
         of=len(made),
         name=_NAME.format(len(made)),
         places=json.dumps(places, indent=4, ensure_ascii=False),
-        recipe=json.dumps(here, ensure_ascii=False),
+        retriever=json.dumps(here, ensure_ascii=False),
     )
     try:
         text.encode()
         tomllib.loads(text)
     except ValueError as error:
-        raise UsageError(f"{made[0].folder.parent} cannot be named in a recipe: choose another folder") from error
+        raise UsageError(f"{made[0].folder.parent} cannot be named in a retriever: choose another folder") from error
     return text
 
 
-def write_recipe(to: Path, text: str) -> Path:
-    """Write the recipe of the shards and return its path; one that is there and uses the same recipe is kept."""
-    path = to / RECIPE
+def write_config(to: Path, text: str) -> Path:
+    """Write the configuration of the shards and return its path; one that is there with the same retriever is kept."""
+    path = to / CONFIG_FILE
     try:
-        kept = read_recipe(str(path)).settings.get("recipe") == tomllib.loads(text)["recipe"]
+        kept = read_config(str(path)).settings.get("recipe") == tomllib.loads(text)["recipe"]
     except RagError:
         kept = False
     if not kept:

@@ -24,7 +24,7 @@ from rag.index.index import Index
 from rag.index.joined import Joined
 from rag.index.open import open_index
 from rag.index.postings import BM25
-from rag.index.recipes import Recipe, read_recipe
+from rag.index.retriever_config import RetrieverConfig, read_config
 from rag.index.statistics import Statistics
 from rag.retrieval import PartRetriever, Retriever, RetrieverKind, open_retriever
 from rag.retrieval.client import Client
@@ -51,33 +51,35 @@ class _Shard:
     lock: AbstractContextManager[object] = field(default_factory=threading.Lock)
 
 
-def open_shards(index: Index, recipe: Recipe) -> "Shards":
+def open_shards(index: Index, config: RetrieverConfig) -> "Shards":
     """Open all shards, each of which must answer now; `index` is not searched.
 
     Raises `RagError` for shards that are searched by different retrievers, or that hold the same passages.
     """
-    recipe.only(["shards", "recipe", "missing", "timeout"])
-    places = _places(recipe)
-    missing = recipe.setting("missing", str, "error")
+    config.only(["shards", "recipe", "missing", "timeout"])
+    places = _places(config)
+    missing = config.setting("missing", str, "error")
     if missing not in _WHEN_MISSING:
-        raise RagError(f"recipe {recipe.name}: missing should be one of {', '.join(_WHEN_MISSING)}, found {missing!r}")
-    inner, timeout = recipe.setting("recipe", str, "bm25"), recipe.setting("timeout", float, 30.0)
+        raise RagError(
+            f"retriever {config.name}: missing should be one of {', '.join(_WHEN_MISSING)}, found {missing!r}"
+        )
+    inner, timeout = config.setting("recipe", str, "bm25"), config.setting("timeout", float, 30.0)
     with ThreadPoolExecutor(len(places)) as pool:
-        shards = list(pool.map(lambda place: _open(_moved(place, recipe.home), inner, timeout), places))
+        shards = list(pool.map(lambda place: _open(_moved(place, config.home), inner, timeout), places))
     _check_apart(shards)
     named = ",".join(sorted(one.checksum.removeprefix("sha256:")[:12] for one in shards))
-    bm25 = read_recipe(inner).kind == "bm25"
-    parts = _joined(shards, read_recipe(inner)) if bm25 else shards
+    bm25 = read_config(inner).kind == "bm25"
+    parts = _joined(shards, read_config(inner)) if bm25 else shards
     return Shards(f"shards({shards[0].engine}@{named})", parts, bm25=bm25, skip=missing == "skip")
 
 
-def _places(recipe: Recipe) -> list[str]:
-    """The folders and addresses of a recipe; raises `RagError` for none, too many and one that is named twice."""
-    places: list[str] = recipe.setting("shards", list)
+def _places(config: RetrieverConfig) -> list[str]:
+    """The folders and addresses of a configuration; raises `RagError` for none, too many and repeated ones."""
+    places: list[str] = config.setting("shards", list)
     if not 1 <= len(places) <= MOST_SHARDS or not all(isinstance(place, str) and place for place in places):
-        raise RagError(f"recipe {recipe.name}: shards should be 1 to {MOST_SHARDS} folders or addresses of servers")
+        raise RagError(f"retriever {config.name}: shards should be 1 to {MOST_SHARDS} folders or addresses of servers")
     if len(set(places)) < len(places):
-        raise RagError(f"recipe {recipe.name}: a shard is named twice")
+        raise RagError(f"retriever {config.name}: a shard is named twice")
     return places
 
 
@@ -93,31 +95,31 @@ def _check_apart(shards: Sequence[_Shard]) -> None:
         known[one.checksum] = one.place
 
 
-def _joined(shards: Sequence[_Shard], recipe: Recipe) -> list[_Shard]:
+def _joined(shards: Sequence[_Shard], config: RetrieverConfig) -> list[_Shard]:
     """The shards, with those on this machine as one."""
     here = [one for one in shards if one.index is not None]
     if len(here) < 2:
         return list(shards)
-    joined = Joined([one.index for one in here if one.index is not None], recipe)
+    joined = Joined([one.index for one in here if one.index is not None], config)
     whole = _Shard(", ".join(one.place for one in here), joined, here[0].engine, "")
     return [whole, *(one for one in shards if one.index is None)]
 
 
 def _moved(place: str, home: Path | None) -> str:
-    """The folder of that name beside the recipe, if it moved there with the recipe."""
+    """The folder of that name beside the configuration, if it moved there with it."""
     if "://" in place or home is None or Path(place).exists():
         return place
     beside = home / Path(place).name
     return str(beside) if beside.exists() else place
 
 
-def _open(place: str, recipe: str, timeout: float) -> _Shard:
+def _open(place: str, retriever: str, timeout: float) -> _Shard:
     if "://" in place:
-        remote = Remote(Client(place, timeout=timeout), recipe)
+        remote = Remote(Client(place, timeout=timeout), retriever)
         return _Shard(place, remote, remote.engine, remote.checksum, lock=nullcontext())
     index = open_index(Path(place))
-    retriever = open_retriever(recipe, index)
-    return _Shard(place, retriever, retriever.name, index.manifest["checksum"], index)
+    opened = open_retriever(retriever, index)
+    return _Shard(place, opened, opened.name, index.manifest["checksum"], index)
 
 
 class Shards:

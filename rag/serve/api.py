@@ -163,7 +163,9 @@ class Api:
         statistics = None if body.statistics is None else [entry.statistics() for entry in body.statistics]
         header, lists = self._search_current_index(
             body,
-            lambda: self._service.search_many(queries, body.index, recipe=body.recipe, k=body.k, statistics=statistics),
+            lambda: self._service.search_many(
+                queries, body.index, retriever=body.retriever, k=body.k, statistics=statistics
+            ),
         )
         results = [
             {"query": query, "hits": [_hit_row(rank, hit, header["index"], base) for rank, hit in enumerate(hits, 1)]}
@@ -173,7 +175,7 @@ class Api:
 
     def _statistics(self, body: StatisticsRequest) -> bytes:
         header, statistics = self._search_current_index(
-            body, lambda: self._service.statistics(body.queries, body.index, body.recipe)
+            body, lambda: self._service.statistics(body.queries, body.index, body.retriever)
         )
         return _json(header | {"statistics": [asdict(entry) for entry in statistics]})
 
@@ -186,7 +188,7 @@ class Api:
         """Do the work, and name what was searched; if the index is replaced meanwhile, do it again with the new one."""
         name = self._name(body.index)
         while True:
-            retriever = self._service.retriever(body.index, body.recipe).name  # raises if there is no such index
+            retriever = self._service.retriever(body.index, body.retriever).name  # raises if there is no such index
             index = self._service.indexes[name]
             result = work()
             if self._service.indexes[name] is index:
@@ -221,7 +223,7 @@ class Api:
 
     def _attribute(self, body: AttributeRequest, base: str) -> bytes:
         start = time.perf_counter()
-        answer = self._service.attribute(body.question, body.answer, body.index, recipe=body.recipe, k=body.k)
+        answer = self._service.attribute(body.question, body.answer, body.index, retriever=body.retriever, k=body.k)
         return _json(answer_row(answer, self._name(body.index), time.perf_counter() - start, base))
 
 

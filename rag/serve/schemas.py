@@ -14,7 +14,7 @@ from rag.index.statistics import Statistics
 from rag.retrieval.client import AskOptions
 
 _INDEX = Field(None, description="Name of an index; the first one if none is given.")
-_RECIPE = Field("bm25", description="Retriever, as for `rag search --recipe`.")
+_RETRIEVER = Field("bm25", description="Retriever, as for `rag search --retriever`.")
 _K = Field(10, ge=1, description="Number of passages.")
 
 
@@ -44,7 +44,7 @@ class SearchRequest(Request):
     query: str | None = Field(None, description="The query; or give `queries`.")
     queries: list[str] | None = Field(None, description="Several queries, searched one after the other.")
     index: str | None = _INDEX
-    recipe: str = _RECIPE
+    retriever: str = _RETRIEVER
     k: int = _K
     statistics: list[TermStatistics] | None = Field(
         None, description="Of the whole collection, one for each of `queries`, if the index is a shard of it."
@@ -56,7 +56,7 @@ class StatisticsRequest(Request):
 
     queries: list[str]
     index: str | None = _INDEX
-    recipe: str = Field("bm25", description="A retriever of kind bm25.")
+    retriever: str = Field("bm25", description="A retriever of kind bm25.")
 
 
 class Turn(Request):
@@ -78,7 +78,7 @@ class AskRequest(Request):
     index: str | None = _INDEX
     system: str | None = Field(None, description="Name of a system; the first one if none is given.")
     history: list[Turn] = Field([], description="Earlier turns, oldest first.")
-    recipe: str | None = Field(None, description="Retriever (default: the system's own).")
+    retriever: str | None = Field(None, description="Retriever (default: the system's own).")
     k: int | None = Field(None, ge=1, description="Number of passages (default: the system's own).")
     min_confidence: float | None = Field(None, ge=0, le=1, description="Abstain below this confidence.")
     verdicts: bool = Field(False, description="Judge each sentence, which takes longer.")
@@ -86,7 +86,7 @@ class AskRequest(Request):
 
     def options(self) -> AskOptions:
         """Return the options of the system."""
-        return {"recipe": self.recipe, "k": self.k, "min_confidence": self.min_confidence}
+        return {"retriever": self.retriever, "k": self.k, "min_confidence": self.min_confidence}
 
 
 class Evidence(Request):
@@ -120,7 +120,7 @@ class AttributeRequest(Request):
     question: str
     answer: str
     index: str | None = _INDEX
-    recipe: str = _RECIPE
+    retriever: str = _RETRIEVER
     k: int = _K
 
 

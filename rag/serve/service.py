@@ -37,7 +37,7 @@ from rag.index.index import Index
 from rag.index.manifest import read_manifest
 from rag.index.open import open_index
 from rag.index.postings import BM25
-from rag.index.recipes import read_recipe, walk_recipes
+from rag.index.retriever_config import read_config, walk_configs
 from rag.index.statistics import Statistics
 from rag.retrieval import RETRIEVERS, Retriever, open_retriever, searches_elsewhere
 from rag.retrieval.client import AskOptions, UnreachableError
@@ -196,7 +196,7 @@ class Service:
         self._models: dict[str, RetrieveThenRead] = {}
         self._broken_builds: dict[str, Path] = {}  # builds that could not be opened, by the name of the index
         self._missing: set[str] = set()  # names of indexes whose folder cannot be read
-        self._shared_retrievers: dict[str, Retriever] = {}  # by recipe; they search none of our indexes
+        self._shared_retrievers: dict[str, Retriever] = {}  # by retriever; they search none of our indexes
         self._lock = threading.RLock()
         self.judge_name = judge
         self._judge: Judge | None = None
@@ -250,9 +250,9 @@ class Service:
         """Return a system over an index, opened once; raises `NotFoundError` for a name that is not served."""
         return self._system(self._system_name(name), self._entries[self._index_name(index)])
 
-    def search(self, query: str, index: str | None = None, *, recipe: str = "bm25", k: int = 10) -> list[Hit]:
+    def search(self, query: str, index: str | None = None, *, retriever: str = "bm25", k: int = 10) -> list[Hit]:
         """Return at most k hits, best first; raises `QuestionError` for a query that cannot be searched."""
-        (hits,) = self.search_many([query], index, recipe=recipe, k=k)
+        (hits,) = self.search_many([query], index, retriever=retriever, k=k)
         return hits
 
     def search_many(
@@ -260,30 +260,30 @@ class Service:
         queries: Sequence[str],
         index: str | None = None,
         *,
-        recipe: str = "bm25",
+        retriever: str = "bm25",
         k: int = 10,
         statistics: Sequence[Statistics] | None = None,
     ) -> list[list[Hit]]:
         """Return the hits of each query; with `statistics`, one for each, as a part of a larger collection."""
         texts = self._queries(queries)
         if statistics is None:
-            return self.retriever(index, recipe).search(texts, self._k(k))
+            return self.retriever(index, retriever).search(texts, self._k(k))
         if len(statistics) != len(queries):
             raise UsageError(f"there are {len(statistics)} statistics for {len(queries)} queries")
-        return self._bm25(index, recipe).search_within(texts, self._k(k), statistics)
+        return self._bm25(index, retriever).search_within(texts, self._k(k), statistics)
 
-    def statistics(self, queries: Sequence[str], index: str | None = None, recipe: str = "bm25") -> list[Statistics]:
+    def statistics(self, queries: Sequence[str], index: str | None = None, retriever: str = "bm25") -> list[Statistics]:
         """Return what BM25 weighs the terms of each query by."""
-        return self._bm25(index, recipe).statistics(self._queries(queries))
+        return self._bm25(index, retriever).statistics(self._queries(queries))
 
     def _queries(self, queries: Sequence[str]) -> list[str]:
         self._check_many("queries", queries)
         return [self._text("a query", query, self.limits.question) for query in queries]
 
-    def _bm25(self, index: str | None, recipe: str) -> BM25:
-        self.retriever(index, recipe)  # checks the recipe
-        if recipe not in names("indexes", ".toml") or (settings := read_recipe(recipe)).kind != "bm25":
-            raise UsageError(f"recipe {recipe[:100]!r} has no statistics: it is not of kind bm25")
+    def _bm25(self, index: str | None, retriever: str) -> BM25:
+        self.retriever(index, retriever)  # checks the retriever
+        if retriever not in names("indexes", ".toml") or (settings := read_config(retriever)).kind != "bm25":
+            raise UsageError(f"retriever {retriever[:100]!r} has no statistics: it is not of kind bm25")
         return self._entries[self._index_name(index)].index.bm25.weighted(settings)
 
     def ask(
@@ -385,7 +385,7 @@ class Service:
         return judgement
 
     def attribute(
-        self, question: str, answer: str, index: str | None = None, *, recipe: str = "bm25", k: int = 10
+        self, question: str, answer: str, index: str | None = None, *, retriever: str = "bm25", k: int = 10
     ) -> Answer:
         """Add citations to an answer of any system: each sentence cites the passage that supports it, or none."""
         pair = (
@@ -394,7 +394,7 @@ class Service:
         )
         plain_answer = uncited_answer_of_pair(pair, 1)
         self._check_many("sentences", plain_answer.sentences)
-        return PostHoc(self.retriever(index, recipe), self.judge_model, self._k(k)).attribute(plain_answer)
+        return PostHoc(self.retriever(index, retriever), self.judge_model, self._k(k)).attribute(plain_answer)
 
     def passage(self, index: str, identifier: str) -> PassageContext:
         """Return a passage with its neighbours and its source; raises `NotFoundError`."""
@@ -409,19 +409,19 @@ class Service:
             source_of(entry.index, entry.urls, passage),
         )
 
-    def retriever(self, index: str | None = None, recipe: str = "bm25") -> Retriever:
+    def retriever(self, index: str | None = None, retriever: str = "bm25") -> Retriever:
         """Return a retriever over an index, opened once, that threads may share.
 
-        Recipes that ship with rag are served, and several of them fused (`a+b`), but no files. Raises `UsageError` for
-        another recipe, and for an index that lacks the part that the recipe needs.
+        Retrievers that ship with rag are served, and several of them fused (`a+b`), but no files. Raises `UsageError`
+        for another retriever, and for an index that lacks data that the retriever needs.
         """
         entry = self._entries[self._index_name(index)]
-        _check_recipe(recipe)
+        _check_retriever(retriever)
         try:
-            return self._retriever(entry, recipe)
+            return self._retriever(entry, retriever)
         except IndexingError:
             raise UsageError(
-                f"the index cannot be searched with recipe {recipe!r}: it lacks a part that the recipe needs"
+                f"the index cannot be searched with retriever {retriever!r}: it lacks data that the retriever needs"
             ) from None
 
     def replace(self, name: str, index: Index) -> None:
@@ -525,7 +525,7 @@ class Service:
         """Open a system over an index; the model of one that retrieves and reads is loaded once for all indexes."""
         spec = self._specs[name]
         with self._lock:
-            retriever = self._retriever(entry, spec.recipe or spec.kind.recipe)
+            retriever = self._retriever(entry, spec.retriever or spec.kind.retriever)
             if name in self._models:
                 return replace(self._models[name], retriever=retriever)
             system = open_system(spec.name, entry.index, spec.options, k=spec.k, retriever=retriever)
@@ -535,14 +535,14 @@ class Service:
 
     def _with_options(self, system: System, name: str, index: str, options: AskOptions) -> System:
         spec = self._specs[name]
-        recipe, k, min_confidence = options.get("recipe"), options.get("k"), options.get("min_confidence")
+        retriever_name, k, min_confidence = options.get("retriever"), options.get("k"), options.get("min_confidence")
         if not isinstance(system, RetrieveThenRead):
-            if (recipe, k, min_confidence) != (None, None, None):
+            if (retriever_name, k, min_confidence) != (None, None, None):
                 raise UsageError(f"system {name!r} takes no options")
             return system
-        if recipe is None and k is None and min_confidence is None:
+        if retriever_name is None and k is None and min_confidence is None:
             return replace(system)  # with a lock of its own: our retrievers have the lock that they need
-        retriever = system.retriever if recipe is None else self.retriever(index, recipe)
+        retriever = system.retriever if retriever_name is None else self.retriever(index, retriever_name)
         system_copy = replace(system, retriever=retriever, k=system.k if k is None else self._k(k))
         if min_confidence is None:
             return system_copy
@@ -556,23 +556,23 @@ class Service:
         except RagError as error:
             raise UsageError(str(error)) from None
 
-    def _retriever(self, entry: _IndexEntry, recipe: str) -> Retriever:
+    def _retriever(self, entry: _IndexEntry, retriever: str) -> Retriever:
         """A retriever of an index, opened once; those that search only elsewhere are the same for all indexes."""
-        (_, first), *_ = walk_recipes(recipe, kinds=RETRIEVERS)
+        (_, first), *_ = walk_configs(retriever, kinds=RETRIEVERS)
         is_shared = first.kind in ("remote", "shards")
         retrievers = self._shared_retrievers if is_shared else entry.retrievers
 
         def load() -> Retriever:
             base_entry = next(iter(self._entries.values())) if is_shared else entry
-            return open_retriever(recipe, base_entry.index)
+            return open_retriever(retriever, base_entry.index)
 
         with self._lock if is_shared else entry.lock:
-            if recipe not in retrievers:
-                is_remote = searches_elsewhere(recipe)
-                retrievers[recipe] = (
+            if retriever not in retrievers:
+                is_remote = searches_elsewhere(retriever)
+                retrievers[retriever] = (
                     _RemoteRetriever(load, self.limits.workers) if is_remote else _LockedRetriever(load())
                 )
-            return retrievers[recipe]
+            return retrievers[retriever]
 
     # --- names and limits ---------------------------------------------------------------------------------------------
 
@@ -641,10 +641,12 @@ def _current_build(folder: Path) -> Path | None:
     return None
 
 
-def _check_recipe(recipe: str) -> None:
-    recipes = [name for name in names("indexes", ".toml") if name not in _EXCLUDED_RECIPES]
-    parts = recipe.split("+")
-    if len(parts) > _MAX_FUSED or not set(parts) <= set(recipes):
-        raise UsageError(f"no recipe called {recipe[:100]!r}; there are: {', '.join(recipes)}, and a+b fuses two")
+def _check_retriever(retriever: str) -> None:
+    retrievers = [name for name in names("indexes", ".toml") if name not in _EXCLUDED_RECIPES]
+    parts = retriever.split("+")
+    if len(parts) > _MAX_FUSED or not set(parts) <= set(retrievers):
+        raise UsageError(
+            f"no retriever called {retriever[:100]!r}; there are: {', '.join(retrievers)}, and a+b fuses two"
+        )
     if len(set(parts)) < len(parts):
-        raise UsageError(f"recipe {recipe!r} names a recipe twice; a+b fuses two different ones")
+        raise UsageError(f"retriever {retriever!r} names a retriever twice; a+b fuses two different ones")

@@ -17,7 +17,7 @@ from autoais.base.types import Question
 from autoais.formats.questions import read_questions
 from autoais.training.prepare import held_out
 from autoais.training.recipe import base_folder, find
-from rag.api import build_index, default_recipes
+from rag.api import build_index, default_retrievers
 from rag.base.errors import QuestionError, RagError
 from rag.base.types import Hit
 from rag.index.index import Index
@@ -241,7 +241,7 @@ def _labelled(
                     index, passages = build_index(source, Path(folder) / "index", skip_bad=True), {}
                     for passage in index.store.scan():
                         passages.setdefault(passage.id.rpartition("#")[0], []).append(passage)
-                    searched = [*searched, *default_recipes(Path(folder) / "index")]
+                    searched = [*searched, *default_retrievers(Path(folder) / "index")]
                 retriever = open_retriever(searched[-1], index)
                 if hits is not None:
                     retriever = _Remembering(retriever, hits)

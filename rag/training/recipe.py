@@ -49,7 +49,7 @@ class ReaderRecipe:
     a collection of `unseen`, on which the reader can be tried afterwards. `retriever` finds the hits, `depth` is the
     number of hits considered, `others` the number of negatives per group, and `least` the minimum cosine of a positive
     passage. The documents of labelled questions are searched as users search theirs, by the last of
-    `rag.api.default_recipes` if there is one.
+    `rag.api.default_retrievers` if there is one.
 
     `start` is the `model.onnx` of a reader to continue from, with `start_sha256`; with `kept`, it forgets less of what
     that knew. With a `teacher`, `schedule` is that of learning from it and from the groups together; its `batch` counts

@@ -61,7 +61,7 @@ app = typer.Typer(add_completion=False)
 
 
 def in_order(static: Scorer, question: str, passages: Sequence[Passage]) -> list[Hit]:
-    """The passages as hits, ranked by the static embeddings, as in the recipe `shortlist`."""
+    """The passages as hits, ranked by the static embeddings, as in the retriever `shortlist`."""
     scores = static.score(question, passages)
     return best_first(map(Hit, passages, scores))
 

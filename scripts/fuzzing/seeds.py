@@ -377,7 +377,7 @@ ITEMS: Seeds = (
         "id": "t", "text": MILL, "kind": "table",
         "table": {"title": "T", "rows": [[{"text": "1998", "header": True, "highlighted": True}], []]}})),
 )  # fmt: skip
-RECIPES: Seeds = (
+RETRIEVERS: Seeds = (
     ("bm25.toml", b'name = "bm25.v2"\nkind = "bm25"\nengine = "tantivy"\nk1 = 1.2\nb = 0.75\n[weights]\ncontents = 1.0\ntitle = 0.2\n'),
     ("static.toml", b'name = "static.v1"\nkind = "dense"\nencoder = "static"\nindex = "flat"\n'),
     ("fused.toml", b'name = "f"\nkind = "fusion"\nretrievers = ["bm25", "static"]\nmethod = "scores"\nweights = [1, 0.5]\ndepth = 10\n'),

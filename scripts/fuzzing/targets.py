@@ -180,7 +180,8 @@ def _read_ratings(case: Case) -> None:
     list(convert_ratings(ratings, "label-studio-config"))
 
 
-# --- indexes and recipes ---------------------------------------------------------------------------------------------
+# --- indexes and retrievers
+# ---------------------------------------------------------------------------------------------
 
 
 @cache
@@ -192,7 +193,7 @@ def _shelf() -> Path:
     (home / "docs").mkdir(parents=True)
     for number, (name, data) in enumerate(seeds.DOCUMENTS[:3]):
         (home / "docs" / f"{number}-{name}").write_bytes(data)
-    rag.build_index(home / "docs", home / "x.index", recipes=["static"])
+    rag.build_index(home / "docs", home / "x.index", retrievers=["static"])
     return home
 
 
@@ -203,15 +204,15 @@ def _index() -> Any:  # noqa: ANN401  (an index)
     return rag.open_index(_shelf() / "x.index")
 
 
-def _open_recipe(case: Case) -> None:
+def _open_config(case: Case) -> None:
     import rag
-    from rag.api import check_recipes
+    from rag.api import check_retrievers
 
     retriever = rag.open_retriever(str(case.file), _index())
     hits = retriever.search(["the mill in Arlen"], 5)[0]
     _check_utf8(retriever.name)
     _check(len(hits) <= 5 and all(hit.score == hit.score for hit in hits), "a score is not a number")
-    check_recipes([str(case.file)])
+    check_retrievers([str(case.file)])
 
 
 def _manifests() -> seeds.Seeds:
@@ -336,7 +337,7 @@ TARGETS = (
     Target("runs", seeds.RUNS, _evaluate_run),
     Target("ratings", seeds.RATINGS, _read_ratings),
     Target("items", seeds.ITEMS, _read_items),
-    Target("recipes", seeds.RECIPES, _open_recipe),
+    Target("retrievers", seeds.RETRIEVERS, _open_config),
     Target("manifests", _manifests, _open_damage),
     Target("replies", seeds.REPLIES, _read_reply, refuses=False),
     Target("questions", seeds.TURNS, _ask_question),

@@ -12,7 +12,7 @@ import rag.answer.conversation
 from autoais.base.answers import CitedAnswer
 from autoais.base.types import CitedSentence, Passage
 from autoais.judges.lexical import LexicalJudge
-from rag.api import add_recipe, check_recipes
+from rag.api import add_retriever, check_retrievers
 from rag.base.errors import FormatError, IndexingError, QuestionError, RagError, UsageError, UserError
 from rag.base.types import Answer, Question
 from rag.documents.corpus import Corpus
@@ -50,7 +50,7 @@ def test_the_size_of_the_sources_is_found_once(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(Corpus, "bytes_total", property(counted))
     told: list[int] = []
-    rag.build_index(tmp_path / "docs", tmp_path / "i.index", recipes=[], progress=lambda *said: told.append(said[2]))
+    rag.build_index(tmp_path / "docs", tmp_path / "i.index", retrievers=[], progress=lambda *said: told.append(said[2]))
     assert len(told) >= 30
     assert len(set(told)) == len(walks) == 1
 
@@ -103,7 +103,7 @@ def test_documents_without_passages_are_told_with_what_was_left_out(tmp_path: Pa
     assert said[-1] == "left out of documents: 1 page for searching"
 
 
-def test_recipes_add_their_parts(corpus: Path, tmp_path: Path) -> None:
+def test_retrievers_add_their_parts(corpus: Path, tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
 
     def tell(what: str, done: int, total: int) -> None:
@@ -111,27 +111,27 @@ def test_recipes_add_their_parts(corpus: Path, tmp_path: Path) -> None:
 
     home = tmp_path / "i.index"
     said: list[str] = []
-    built = rag.build_index(corpus, home, recipes=["fused", "bm25"], memory="1GiB", progress=tell, log=said.append)
+    built = rag.build_index(corpus, home, retrievers=["fused", "bm25"], memory="1GiB", progress=tell, log=said.append)
     assert told[-1] == ("static encoded", len(SHELF), len(SHELF))
     assert said[0].startswith("needs about ")
     assert said[1] == f"{len(SHELF)} passages in {home}, 0 skipped"
     assert said[-2:] == [f"static was added to {home}", "bm25: adds nothing to the index"]
-    assert rag.search("river", built, recipe="fused")
-    assert add_recipe(str(home), "fused") == ["static"]
-    assert add_recipe(home, "best") == []
+    assert rag.search("river", built, retriever="fused")
+    assert add_retriever(str(home), "fused") == ["static"]
+    assert add_retriever(home, "bm25-rerank") == []
 
 
-def test_recipes_that_cannot_be_read_are_refused_before_anything_is_built(corpus: Path, tmp_path: Path) -> None:
+def test_retrievers_that_cannot_be_read_are_refused_before_anything_is_built(corpus: Path, tmp_path: Path) -> None:
     home = tmp_path / "i.index"
     one_string: Any = "static"
-    with pytest.raises(UsageError, match=r"recipes should be a list of names, found one string; write \['static'\]"):
-        rag.build_index(corpus, home, recipes=one_string)
-    with pytest.raises(RagError, match="no recipe called 'nope'"):
-        rag.build_index(corpus, home, recipes=["static", "nope"])
+    with pytest.raises(UsageError, match=r"retrievers should be a list of names, found one string; write \['static'\]"):
+        rag.build_index(corpus, home, retrievers=one_string)
+    with pytest.raises(RagError, match="no retriever called 'nope'"):
+        rag.build_index(corpus, home, retrievers=["static", "nope"])
     with pytest.raises(RagError, match="'much' is not a size"):
-        rag.build_index(corpus, home, recipes=["static"], memory="much")
-    with pytest.raises(RagError, match="no recipe called 'nope'"):
-        check_recipes(["nope"])
+        rag.build_index(corpus, home, retrievers=["static"], memory="much")
+    with pytest.raises(RagError, match="no retriever called 'nope'"):
+        check_retrievers(["nope"])
     assert not home.exists()
 
 
@@ -141,19 +141,19 @@ def test_generators_are_lists_too(tmp_path: Path) -> None:
     (tmp_path / "docs" / "drafts" / "b.md").write_text("# Secret\n\nThe password is hunter2.\n")
     home = tmp_path / "i.index"
     built = untyped.build_index(
-        tmp_path / "docs", home, exclude=(glob for glob in ["drafts/**"]), recipes=(name for name in ["static"])
+        tmp_path / "docs", home, exclude=(glob for glob in ["drafts/**"]), retrievers=(name for name in ["static"])
     )
     assert [passage.id for passage in built.store.scan()] == ["a.md#1"]
-    assert rag.search("pump", built, recipe="static")
-    shards = untyped.build_shards(tmp_path / "docs", tmp_path / "shards", 2, recipes=(name for name in ["bm25"]))
+    assert rag.search("pump", built, retriever="static")
+    shards = untyped.build_shards(tmp_path / "docs", tmp_path / "shards", 2, retrievers=(name for name in ["bm25"]))
     assert shards.name == "shards.toml"
 
 
 def test_a_part_that_does_not_fit_leaves_an_index_and_says_so(corpus: Path, tmp_path: Path) -> None:
     home = tmp_path / "i.index"
-    with pytest.raises(RagError, match=r"i\.index is built without static: add_recipe \(--recipe\) adds it$"):
-        rag.build_index(corpus, home, recipes=["static"], memory=1)
-    assert add_recipe(home, "static") == ["static"]
+    with pytest.raises(RagError, match=r"i\.index is built without static: add_retriever \(--retriever\) adds it$"):
+        rag.build_index(corpus, home, retrievers=["static"], memory=1)
+    assert add_retriever(home, "static") == ["static"]
 
 
 @pytest.mark.parametrize(
@@ -163,14 +163,20 @@ def test_a_part_that_does_not_fit_leaves_an_index_and_says_so(corpus: Path, tmp_
         (lambda to: untyped.build_index("docs", to / ("a" * 300)), "cannot be a folder: File name too long"),
         (lambda to: untyped.build_index("docs", "a\0b"), "cannot be a folder: it has a null character"),
         (lambda _: untyped.build_index("docs", ""), "to should be a folder, found an empty text"),
-        (lambda to: untyped.build_index("docs", to, recipes=["static"], memory=-1), "memory should be at least 1"),
-        (lambda _: untyped.add_recipe(None, "static"), r"index should be an index folder \(str or Path\), found None"),
+        (lambda to: untyped.build_index("docs", to, retrievers=["static"], memory=-1), "memory should be at least 1"),
+        (
+            lambda _: untyped.add_retriever(None, "static"),
+            r"index should be an index folder \(str or Path\), found None",
+        ),
         (lambda to: untyped.plan_index(to, passages=3.5), "passages should be a number, or a text such as '8GiB'"),
         (
-            lambda _: untyped.open_system("reader", recipe=3),
-            "recipe should be a name, a .toml file or an open retriever",
+            lambda _: untyped.open_system("reader", retriever=3),
+            "retriever should be a name, a .toml file or an open retriever",
         ),
-        (lambda _: untyped.search("river", recipe=b"bm25"), "recipe should be a name, a .toml file or an open retriev"),
+        (
+            lambda _: untyped.search("river", retriever=b"bm25"),
+            "retriever should be a name, a .toml file or an open retriev",
+        ),
     ],
 )
 def test_wrong_calls_are_told_in_one_line(call: Callable[[Path], object], told: str, tmp_path: Path) -> None:
@@ -186,9 +192,9 @@ def test_an_open_retriever_is_as_good_as_its_name(index: Index, tmp_path: Path) 
     own.write_text('name = "own.v1"\nkind = "bm25"\n[weights]\ncontents = 1.0\ntitle = 0.5\n')
     retriever = rag.open_retriever(own, index)
     assert rag.open_retriever(retriever) is retriever
-    assert rag.search("river", recipe=retriever) == rag.search("river", index, recipe=own)
-    assert rag.ask(CAPITAL, index, recipe=retriever) == rag.ask(CAPITAL, index, recipe=str(own))
-    (attributed,) = rag.attribute([BORN], index, recipe=retriever)
+    assert rag.search("river", retriever=retriever) == rag.search("river", index, retriever=own)
+    assert rag.ask(CAPITAL, index, retriever=retriever) == rag.ask(CAPITAL, index, retriever=str(own))
+    (attributed,) = rag.attribute([BORN], index, retriever=retriever)
     assert attributed.sentences[0].citations
 
 
@@ -197,7 +203,7 @@ def test_search_takes_an_index_its_folder_or_none(index: Index, shelf: Path) -> 
     assert [hit.passage.id for hit in found] == ["b#2", "c#1"]
     assert rag.search("longest river", str(shelf), k=2) == rag.search("longest river", shelf, k=2) == found
     assert rag.search("longest river", index) == open_retriever("bm25", index).search(["longest river"], 10)[0]
-    assert rag.search("longest river", index, recipe="reranked", k=1)[0].passage.id == "b#2"
+    assert rag.search("longest river", index, retriever="reranked", k=1)[0].passage.id == "b#2"
     assert rag.search("What is citation precision?", k=1)[0].passage.title == "Citation metrics"
 
 
@@ -234,9 +240,10 @@ def test_an_open_system_takes_neither_index_nor_options(index: Index) -> None:
 
 def test_a_system_is_opened_with_its_options(index: Index, shelf: Path) -> None:
     assert rag.open_system(index=shelf).name.startswith("bm25.v1>")
-    assert rag.open_system("reader", str(shelf), recipe="bm25", k=3).name.startswith("bm25.v1@3+quotes")
+    assert rag.open_system("reader", str(shelf), retriever="bm25", k=3).name.startswith("bm25.v1@3+quotes")
     assert (
-        rag.open_system("reader", index, recipe=None, k=None, seed=None).name == rag.open_system("reader", index).name
+        rag.open_system("reader", index, retriever=None, k=None, seed=None).name
+        == rag.open_system("reader", index).name
     )
     sure = rag.open_system("reader", index, min_confidence=1.0).ask(CAPITAL)
     assert sure.abstained
@@ -245,7 +252,7 @@ def test_a_system_is_opened_with_its_options(index: Index, shelf: Path) -> None:
 
 def test_options_and_systems_that_there_are_not_are_named(index: Index) -> None:
     with pytest.raises(
-        UsageError, match=r"'confidence'; .*recipe, k, min_confidence, prompt, context, temperature, seed"
+        UsageError, match=r"'confidence'; .*retriever, k, min_confidence, prompt, context, temperature, seed"
     ):
         rag.open_system("reader", index, confidence=1.0)  # type: ignore[call-arg]
     with pytest.raises(UsageError, match="'topk'"):
@@ -324,8 +331,8 @@ def test_what_is_no_answer_is_one_clear_error(
 def test_attribute_names_what_there_is_not(index: Index) -> None:
     with pytest.raises(UserError, match="no judge called 'nope'"):
         rag.attribute([BORN], index, judge="nope")
-    with pytest.raises(RagError, match="no recipe called 'nope'"):
-        rag.attribute([BORN], index, recipe="nope")
+    with pytest.raises(RagError, match="no retriever called 'nope'"):
+        rag.attribute([BORN], index, retriever="nope")
     with pytest.raises(RagError, match="no language model called 'nope'"):
         rag.attribute([BORN], index, judge="lexical", revise="nope")
 
@@ -346,14 +353,17 @@ def test_attribute_names_what_there_is_not(index: Index) -> None:
         (lambda index: untyped.open_system(index), "system should be a name such as 'reader', found Index"),
         (lambda index: untyped.open_system("reader", index).answer(None), "questions should be a list"),
         (lambda index: untyped.search(CAPITAL, index, k=2.5), "k should be an int, found float"),
-        (lambda index: untyped.search(CAPITAL, index, recipe=None), "recipe should be a name, a .toml file or an"),
+        (
+            lambda index: untyped.search(CAPITAL, index, retriever=None),
+            "retriever should be a name, a .toml file or an",
+        ),
         (lambda index: untyped.open_retriever("bm25", index).search([CAPITAL, None], 3), "query should be a string"),
         (lambda index: untyped.open_retriever("bm25", index).search(None, 3), "queries should be a list of strings"),
         (lambda index: untyped.open_index(index), "index should be an index folder"),
         (lambda index: untyped.build_index(5, "x.index"), "sources should be a path or a list of paths, found int"),
         (lambda index: untyped.build_index(["x", 5], "x.index"), "source should be a path"),
         (lambda index: untyped.build_index("x", None), "to should be a folder"),
-        (lambda index: untyped.build_index("x", "x.index", recipes=5), "recipes should be a list of names"),
+        (lambda index: untyped.build_index("x", "x.index", retrievers=5), "retrievers should be a list of names"),
         (lambda index: untyped.attribute(None, index), "answers should be a list"),
         (lambda index: untyped.attribute([BORN], index, judge=5), "judge should be a name"),
         (lambda index: conversations.Conversation("reader"), "system should be an open system"),

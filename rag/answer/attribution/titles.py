@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from rag.base.errors import QuestionError
 from rag.base.types import Hit
 from rag.index.index import Index
-from rag.index.recipes import Recipe
+from rag.index.retriever_config import RetrieverConfig
 
 _DEPTH = 200  # hits whose titles are compared, and among which the passages of a page are found
 _MIN_SIMILARITY = 0.85  # minimum similarity of a title and a name
@@ -28,8 +28,10 @@ class Titles:
 
     def __init__(self, index: Index) -> None:
         self._store = index.store
-        self._by_title = index.bm25.weighted(Recipe("titles.v1", "bm25", {"weights": {"title": 1.0}}))
-        self._by_both = index.bm25.weighted(Recipe("pages.v1", "bm25", {"weights": {"contents": 1.0, "title": 1.0}}))
+        self._by_title = index.bm25.weighted(RetrieverConfig("titles.v1", "bm25", {"weights": {"title": 1.0}}))
+        self._by_both = index.bm25.weighted(
+            RetrieverConfig("pages.v1", "bm25", {"weights": {"contents": 1.0, "title": 1.0}})
+        )
 
     def resolve(self, pointer: str, query: str, k: int) -> list[Hit]:
         """At most k passages of the page that a pointer names, ranked by the query; none if it names no page.

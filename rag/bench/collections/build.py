@@ -98,7 +98,7 @@ def build_collection(
     corpus: str | Path | None = None,
     index: str | Path | None = None,
     quotes: str | None = None,
-    recipe: str | None = None,
+    retriever: str | None = None,
     k: int | None = None,
     answers: int = 1,
     limit: int | None = None,
@@ -151,7 +151,7 @@ def build_collection(
         None if corpus is None else Path(corpus),
         None if index is None else Path(index),
         quotes,
-        recipe,
+        retriever,
         k,
         limit,
         seed,
@@ -162,7 +162,7 @@ def build_collection(
         "answers": answers,
         "quotes": quotes,
         "index": None if source.index is None else source.index.name,
-        "recipe": recipe,
+        "recipe": retriever,
         "k": k,
         "limit": limit,
         "seed": seed,
@@ -199,8 +199,10 @@ def _variants(systems: Sequence[str], answers: int) -> list[_Variant]:
         kind = spec.kind
         if not kind.searches_question or not kind.k:
             raise RagError(f"system {text!r} searches by itself; a collection needs one that reads given passages")
-        if spec.recipe is not None or spec.k is not None:
-            raise RagError(f"system {text!r}: the quotes are the same for all systems; name recipe and k of the build")
+        if spec.retriever is not None or spec.k is not None:
+            raise RagError(
+                f"system {text!r}: the quotes are the same for all systems; name retriever and k of the build"
+            )
         if "seed" not in kind.options:
             found.append((spec, spec, None))
             continue

@@ -18,7 +18,7 @@ from rag.index.open import open_index
 from rag.retrieval import open_retriever
 
 KINDS = ("given", "gold", "retrieved")
-RECIPE, K = "default-llm", 5  # of retrieved quotes
+RETRIEVER, K = "default-llm", 5  # of retrieved quotes
 _EXAMPLES = 20
 
 
@@ -27,9 +27,9 @@ class QuoteSource:
     """Where questions and quotes come from.
 
     `kind`: `given` (the passages of the questions file), `gold` (those of `qrels` with a relevance above 0, or the
-    field `gold` of the questions, in the order of the file) or `retrieved` (the first `k` hits of `recipe` in `index`).
-    None: gold with qrels or a corpus, given if the questions have passages, else retrieved. Texts are looked up in
-    `index` or `corpus`. `limit` draws a sample of the questions that have quotes, by `seed`.
+    field `gold` of the questions, in the order of the file) or `retrieved` (the first `k` hits of `retriever` in
+    `index`). None: gold with qrels or a corpus, given if the questions have passages, else retrieved. Texts are looked
+    up in `index` or `corpus`. `limit` draws a sample of the questions that have quotes, by `seed`.
     """
 
     questions: Path
@@ -37,7 +37,7 @@ class QuoteSource:
     corpus: Path | None = None
     index: Path | None = None
     kind: str | None = None
-    recipe: str | None = None
+    retriever: str | None = None
     k: int | None = None
     limit: int | None = None
     seed: int = 0
@@ -120,8 +120,8 @@ def _kind(source: QuoteSource, listed: Sequence[BenchQuestion], *, known: bool) 
         raise RagError("retrieved quotes need an index (--index)")
     if kind == "retrieved" and (source.qrels is not None or source.corpus is not None):
         raise RagError("retrieved quotes come from the index alone; leave out qrels and corpus (--qrels, --corpus)")
-    if kind != "retrieved" and (source.recipe is not None or source.k is not None):
-        raise RagError(f"recipe and k (--recipe, --k) are for retrieved quotes; these are {kind}")
+    if kind != "retrieved" and (source.retriever is not None or source.k is not None):
+        raise RagError(f"retriever and k (--retriever, --k) are for retrieved quotes; these are {kind}")
     if source.k is not None and source.k < 1:
         raise RagError(f"k must be at least 1, not {source.k}")
     return kind
@@ -177,7 +177,7 @@ def _retrieved(
 ) -> Quoted:
     assert source.index is not None
     index, k = open_index(source.index), source.k or K
-    retriever = open_retriever(source.recipe or RECIPE, index)
+    retriever = open_retriever(source.retriever or RETRIEVER, index)
     found, left_out = [], []
     for done, one in enumerate(asked, 1):
         try:

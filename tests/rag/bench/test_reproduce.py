@@ -222,8 +222,8 @@ def test_another_command_is_refused(tmp_path: Path, rag: Command, command: str) 
     "argument",
     [
         "/etc/passwd", "../x", "a/../../x", "--out=/etc/passwd", "--out=../x", "x=../y", "a,/b", "~/x", "~root/x",
-        "os:system", "package.module:Class", "https://example.org", "hf:someone/model", "reader,recipe=/x", "-o/etc/x",
-        "a\\b", "C:x", "a\nb",
+        "os:system", "package.module:Class", "https://example.org", "hf:someone/model", "reader,retriever=/x",
+        "-o/etc/x", "a\\b", "C:x", "a\nb",
     ],
 )  # fmt: skip
 def test_an_argument_that_names_code_or_a_file_elsewhere_is_refused(

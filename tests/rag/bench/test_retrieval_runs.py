@@ -42,7 +42,7 @@ def write(path: Path, text: str) -> Path:
 def test_a_run_is_read_in_the_order_it_was_written_in(tmp_path: Path, scored: list[tuple[float, str]]) -> None:
     hits = [Hit(Passage(i, "", "x"), s) for s, i in sorted(scored, key=lambda hit: (-hit[0], hit[1]))]
     path = tmp_path / "r.trec.gz"
-    write_atomic(path, [*trec_lines(Question("q", "?"), hits, "a recipe's\tname"), "other Q0 x 1 1 t"])
+    write_atomic(path, [*trec_lines(Question("q", "?"), hits, "a retriever's\tname"), "other Q0 x 1 1 t"])
     assert list(read_run(path).rankings.get("q", ())) == [hit.passage.id for hit in hits]
 
 

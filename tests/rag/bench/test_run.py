@@ -27,7 +27,7 @@ from rag.bench.folder import STAGES, BenchRun
 from rag.bench.results import read_run
 from rag.commands.display_bench import show_run
 from rag.index.open import open_index
-from rag.index.parts import recipes_of
+from rag.index.parts import read_data_configs
 from tests.chat_server import running
 from tests.conftest import Command, one_line_error, write_corpus
 from tests.rag.bench.timeless import timeless
@@ -124,16 +124,16 @@ def test_items_and_metrics_are_those_of_autoais(towns: Towns, tmp_path: Path, au
 
 def test_answers_are_those_of_the_system(towns: Towns, tmp_path: Path) -> None:
     """Hits that are searched once and shared change no answer."""
-    towns(systems=["reader", "extractive", "extractive,recipe=shortlist", "extractive,k=2"])
+    towns(systems=["reader", "extractive", "extractive,retriever=shortlist", "extractive,k=2"])
     run = open_run(tmp_path / "RUN")
     assert run.labels == ["reader", "extractive", "extractive-shortlist", "extractive-k2"]
     assert set(run.record["stages"]["retrieve"]) == {
         "retrieval/default@3.jsonl", "retrieval/shortlist@3.jsonl", "retrieval/bm25@3.jsonl", "retrieval/bm25@2.jsonl",
     }  # fmt: skip
     index = open_index(tmp_path / "RUN" / "index")
-    for label, name, k, recipe in (("reader", "reader", 3, None), ("extractive-k2", "extractive", 2, None),
+    for label, name, k, retriever in (("reader", "reader", 3, None), ("extractive-k2", "extractive", 2, None),
                                    ("extractive-shortlist", "extractive", 3, "shortlist")):  # fmt: skip
-        system = open_system(name, index, k=k, recipe=recipe)
+        system = open_system(name, index, k=k, retriever=retriever)
         assert run.record["systems"][label] == system.name
         answer_file(tmp_path / "RUN" / "questions.jsonl", tmp_path / f"{label}.jsonl", system, index)
         ours, theirs = (
@@ -228,14 +228,14 @@ def test_another_corpus_goes_by_name_or_path(tmp_path: Path) -> None:
 def test_a_part_that_the_index_lacks_is_added(towns: Towns, tmp_path: Path) -> None:
     towns()
     index = tmp_path / "RUN" / "index"
-    assert not recipes_of(open_index(index))
-    run = towns("OTHER", systems=["extractive,recipe=static"], index=index)
-    assert [part.name for part in recipes_of(open_index(index))] == ["static.v1"]
+    assert not read_data_configs(open_index(index))
+    run = towns("OTHER", systems=["extractive,retriever=static"], index=index)
+    assert [part.name for part in read_data_configs(open_index(index))] == ["static.v1"]
     assert "static" in str(run.metrics("extractive-static")["system"])
 
 
 def test_an_oracle_reads_the_gold_passages(towns: Towns, tmp_path: Path) -> None:
-    run = towns(systems=["first-passage,recipe=gold", "first-passage"])
+    run = towns(systems=["first-passage,retriever=gold", "first-passage"])
     oracle, searched = run.labels
     gold = {one.question.id: one.question.gold for one in run.questions()}
     assert {item.id: item.ranking for item in run.items(oracle)} == gold
@@ -243,7 +243,7 @@ def test_an_oracle_reads_the_gold_passages(towns: Towns, tmp_path: Path) -> None
     assert any(item.ranking != gold[item.id] for item in run.items(searched))
     other = write_corpus(tmp_path / "other.jsonl")  # whose passages are not the ones that people read
     with pytest.raises(RagError, match="the questions have no gold passages"):
-        towns("OTHER", systems=["first-passage,recipe=gold"], corpus=other)
+        towns("OTHER", systems=["first-passage,retriever=gold"], corpus=other)
 
 
 def test_questions_asked_at_once_give_the_same_run(towns: Towns, tmp_path: Path) -> None:
@@ -261,8 +261,8 @@ def test_a_model_server_that_is_asked_as_much_as_it_bears_gives_the_same_run(
     pytest.importorskip("httpx")
     with running() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": "Warsaw is the capital of Poland [1]."}))
-        one = towns("A", systems=["openai:tiny,recipe=bm25", "extractive"], concurrency=1)
-        many = towns("B", systems=["openai:tiny,recipe=bm25", "extractive"])
+        one = towns("A", systems=["openai:tiny,retriever=bm25", "extractive"], concurrency=1)
+        many = towns("B", systems=["openai:tiny,retriever=bm25", "extractive"])
     assert timeless(tmp_path / "A") == timeless(tmp_path / "B")
     for run in (one, many):
         (served,) = run.served.values()  # the other system asks no server
@@ -321,10 +321,10 @@ def test_a_run_goes_on_with_more_or_fewer_systems(towns: Towns, tmp_path: Path) 
 
 def test_systems_of_the_same_short_name_keep_their_files(towns: Towns, tmp_path: Path) -> None:
     paths = [tmp_path / folder / "mine.toml" for folder in ("a", "b")]
-    for path, recipe in zip(paths, ("bm25", "shortlist"), strict=True):
+    for path, retriever in zip(paths, ("bm25", "shortlist"), strict=True):
         path.parent.mkdir()
-        path.write_text(resources.folder("indexes").joinpath(f"{recipe}.toml").read_text("utf-8"), "utf-8")
-    first, second = (f"extractive,recipe={path}" for path in paths)
+        path.write_text(resources.folder("indexes").joinpath(f"{retriever}.toml").read_text("utf-8"), "utf-8")
+    first, second = (f"extractive,retriever={path}" for path in paths)
     run = towns(systems=[first, second])
     assert run.labels == ["extractive-mine", "extractive-mine-2"]
     told = run.metrics("extractive-mine-2")["system"]
@@ -367,7 +367,7 @@ def test_a_stage_that_runs_again_drops_those_after_it(towns: Towns, tmp_path: Pa
     [
         ({"judge": "lexica"}, "no judge called 'lexica'"),
         ({"systems": ["extractive,min_confidence=0.2"]}, "system 'extractive' has no option 'min_confidence'"),
-        ({"systems": ["reader,recipe=nope"]}, "no recipe called 'nope'"),
+        ({"systems": ["reader,retriever=nope"]}, "no retriever called 'nope'"),
         ({"systems": ["reader", "openai:x,prompt=nope"]}, "no prompt called 'nope'"),
         ({"systems": ["nowhere_at_all:Mine"]}, "no module called 'nowhere_at_all'"),
         ({"human": "absent.jsonl"}, "absent.jsonl"),
@@ -762,7 +762,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_system_of_ones_own_is_run(towns: Towns, tmp_path: Path, rag: Command, own: str) -> None:
-    run = towns(systems=["extractive", f"{own}:Mine", f"{own}:Mine,k=1,recipe=gold"])
+    run = towns(systems=["extractive", f"{own}:Mine", f"{own}:Mine,k=1,retriever=gold"])
     assert run.labels == ["extractive", "own_rag-Mine", "own_rag-Mine-gold-k1"]
     assert run.metrics("own_rag-Mine")["system"] == "mine.v1"
     assert ways(run, "own_rag-Mine")["1"] == "right_attributed"

@@ -194,8 +194,8 @@ def test_build_then_info_then_search(rag: Command, corpus: Path, tmp_path: Path)
     hits = json.loads(rag("search", "longest river", "--index", index, "--k", 2, "--json").stdout)["hits"]
     assert [hit["rank"] for hit in hits] == [1, 2]
     assert hits[0]["id"] == "b#2"
-    told = [rag("search", "longest river", "--index", index, *more).stderr for more in ((), ("--recipe", "bm25"))]
-    assert told == ["searched by bm25; --recipe default searches as rag ask does\n", ""]
+    told = [rag("search", "longest river", "--index", index, *more).stderr for more in ((), ("--retriever", "bm25"))]
+    assert told == ["searched by bm25; --retriever default searches as rag ask does\n", ""]
 
 
 def test_build_of_documents_says_what_it_leaves_out_and_search_names_the_page(rag: Command, tmp_path: Path) -> None:

@@ -629,8 +629,8 @@ def test_a_site_and_a_folder_share_an_index(server: Server, tmp_path: Path) -> N
 
 def test_mirrors_are_merged_and_updated(server: Server, tmp_path: Path) -> None:
     one, two, home = (tmp_path / f"{name}.index" for name in ("one", "two", "merged"))
-    library.build_index(server.at("/"), one, allow_network=True, recipes=["bm25"])
-    library.build_index(server.sitemap("/guide/intro.html", "/guide/faq"), two, allow_network=True, recipes=["bm25"])
+    library.build_index(server.at("/"), one, allow_network=True, retrievers=["bm25"])
+    library.build_index(server.sitemap("/guide/intro.html", "/guide/faq"), two, allow_network=True, retrievers=["bm25"])
     with pytest.raises(IndexingError, match="which an update would read twice"):
         library.merge_indexes([one, shutil.copytree(one, tmp_path / "copy.index")], home)
     library.merge_indexes([one, two], home)
@@ -654,7 +654,7 @@ def test_mirrors_are_merged_and_updated(server: Server, tmp_path: Path) -> None:
 def _other(folder: Path) -> Path:
     (folder / "docs").mkdir(parents=True)
     (folder / "docs" / "a.html").write_bytes(page("a"))
-    library.build_index(folder / "docs", folder / "other.index", recipes=["bm25"])
+    library.build_index(folder / "docs", folder / "other.index", retrievers=["bm25"])
     return folder / "other.index"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.api import add_recipe, build_index, open_system
+from rag.api import add_retriever, build_index, open_system
 from rag.base.errors import FormatError, IndexingError, QuestionError, RagError, UsageError
 from rag.base.resources import names
 from rag.base.types import Passage
@@ -18,8 +18,8 @@ from rag.documents.corpus import Corpus
 from rag.index.build import build
 from rag.index.manifest import FORMAT_VERSION
 from rag.index.open import open_index
-from rag.index.parts import recipes_of
-from rag.index.recipes import walk_recipes
+from rag.index.parts import read_data_configs
+from rag.index.retriever_config import walk_configs
 from rag.retrieval import open_retriever
 from rag.testing import check_retriever
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
@@ -28,8 +28,8 @@ ROOT = Path(__file__).parents[3]
 
 
 HERE = {
-    "best", "bm25", "default", "default-llm", "fused", "hybrid", "hybrid-reranked", "minilm-shipped", "reference",
-    "reranked", "shortlist", "static",
+    "bm25", "bm25-rerank", "default", "default-llm", "fused", "hybrid", "hybrid-reranked", "minilm-shipped",
+    "reference", "reranked", "shortlist", "static",
 }  # fmt: skip
 ELSEWHERE = {
     "lucene": "test_lucene.py, which needs a JVM",
@@ -40,54 +40,54 @@ ELSEWHERE = {
 }
 
 
-def test_no_recipe_that_ships_is_without_a_test() -> None:
+def test_no_retriever_that_ships_is_without_a_test() -> None:
     assert sorted(names("indexes", ".toml")) == sorted(HERE | ELSEWHERE.keys())
 
 
-@pytest.mark.parametrize("name", [*sorted(HERE), "best+reference"])
+@pytest.mark.parametrize("name", [*sorted(HERE), "bm25-rerank+reference"])
 def test_every_retriever_keeps_the_contract(name: str, shelf: Path) -> None:
     if "reference" in name:
         pytest.importorskip("rank_bm25", reason="needs the extra 'reference'")
     queries = ["river of Poland", "Nobel Prize", "東京", "capital"]
-    lexical = all(part not in ("static", "minilm-shipped") for part, _ in walk_recipes(name))
+    lexical = all(part not in ("static", "minilm-shipped") for part, _ in walk_configs(name))
     if not lexical:
-        add_recipe(shelf, name)
+        add_retriever(shelf, name)
     check_retriever(open_retriever(name, open_index(shelf)), queries, lexical=lexical)
 
 
 def test_an_extra_that_is_missing_is_one_line_that_says_what_to_install(rag: Command, tmp_path: Path) -> None:
     (tmp_path / "rank_bm25.py").write_text("raise ImportError")  # hides the real one, where it is installed
-    result = rag("search", "river", "--recipe", "reference", PYTHONPATH=f"{tmp_path}:{ROOT}:{ROOT / 'eval'}")
+    result = rag("search", "river", "--retriever", "reference", PYTHONPATH=f"{tmp_path}:{ROOT}:{ROOT / 'eval'}")
     one_line_error(result, 'pip install "attributed-rag[reference]"')
-    one_line_error(rag("search", "river", "--recipe", "nope"), "best, bm25, default, default-llm, fused, ")
+    one_line_error(rag("search", "river", "--retriever", "nope"), "bm25, bm25-rerank, default, default-llm, fused, ")
 
 
 def test_the_reference_refuses_a_large_index(shelf: Path) -> None:
     pytest.importorskip("rank_bm25", reason="needs the extra 'reference'")
-    from rag.index.recipes import read_recipe
+    from rag.index.retriever_config import read_config
     from rag.retrieval.reference import Reference
 
     with pytest.raises(IndexingError, match="at most 200,000 passages, the index has 1,148,001: use 'bm25'"):
-        Reference(open_index(shelf).store, 1_148_001, read_recipe("reference"))
+        Reference(open_index(shelf).store, 1_148_001, read_config("reference"))
 
 
-def test_a_choice_is_the_first_recipe_whose_parts_the_index_has(
+def test_a_fallback_is_the_first_retriever_whose_data_the_index_has(
     shelf: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert open_retriever("default", open_index(shelf)).name == open_retriever("shortlist", open_index(shelf)).name
-    add_recipe(shelf, "hybrid")
+    add_retriever(shelf, "hybrid")
     assert open_retriever("default", open_index(shelf)).name == open_retriever("hybrid", open_index(shelf)).name
     vectors = next(shelf.glob("*/parts/minilm-shipped.v1/*.npy"))
     vectors.write_bytes(vectors.read_bytes() + b"x")
     assert open_retriever("default", open_index(shelf)).name == open_retriever("shortlist", open_index(shelf)).name
-    assert f"rag index build --to {shelf} --recipe hybrid" in caplog.text
-    add_recipe(shelf, "hybrid")
+    assert f"rag index build --to {shelf} --retriever hybrid" in caplog.text
+    add_retriever(shelf, "hybrid")
     assert open_retriever("default", open_index(shelf)).name == open_retriever("hybrid", open_index(shelf)).name
     mine = tmp_path / "mine.toml"
-    mine.write_text('name = "m"\nkind = "choice"\nchoices = []')
-    with pytest.raises(RagError, match=r"needs one or more recipes in 'choices', found \[\]"):
+    mine.write_text('name = "m"\nkind = "fallback"\nchoices = []')
+    with pytest.raises(RagError, match=r"needs one or more retrievers in 'choices', found \[\]"):
         open_retriever(str(mine), open_index(shelf))
-    mine.write_text(f'name = "m"\nkind = "choice"\nchoices = ["bm25", {str(mine)!r}]')
+    mine.write_text(f'name = "m"\nkind = "fallback"\nchoices = ["bm25", {str(mine)!r}]')
     with pytest.raises(RagError, match="is based on itself"):
         open_retriever(str(mine), open_index(shelf))
 
@@ -99,17 +99,17 @@ def test_a_new_index_of_documents_gets_vectors(
     docs.mkdir()
     (docs / "rivers.md").write_text("# Rivers\n\nThe Vistula is the longest river of Poland.")
     index = build_index(docs, tmp_path / "docs.index")
-    assert [recipe.name for recipe in recipes_of(index)] == ["minilm-shipped.v1"]
+    assert [retriever.name for retriever in read_data_configs(index)] == ["minilm-shipped.v1"]
     assert "minilm-shipped.v1" in open_system("reader", index).name
-    assert recipes_of(build_index(docs, tmp_path / "plain.index", recipes=["bm25"])) == []
-    assert recipes_of(build_index(corpus, tmp_path / "corpus.index")) == []
-    assert recipes_of(build_index(docs, tmp_path / "shard.index", shard="1/1")) == []
+    assert read_data_configs(build_index(docs, tmp_path / "plain.index", retrievers=["bm25"])) == []
+    assert read_data_configs(build_index(corpus, tmp_path / "corpus.index")) == []
+    assert read_data_configs(build_index(docs, tmp_path / "shard.index", shard="1/1")) == []
     monkeypatch.setattr("rag.index.manifest.FEW_PASSAGES", 0)
-    assert recipes_of(build_index(docs, tmp_path / "large.index")) == []
+    assert read_data_configs(build_index(docs, tmp_path / "large.index")) == []
     monkeypatch.undo()
     built = rag("index", "build", docs, "--to", tmp_path / "cli.index")
     assert "minilm-shipped was added to" in built.stderr
-    assert "minilm" not in rag("index", "build", docs, "--to", tmp_path / "bare.index", "--recipe", "bm25").stderr
+    assert "minilm" not in rag("index", "build", docs, "--to", tmp_path / "bare.index", "--retriever", "bm25").stderr
 
 
 def test_the_handbook_is_searched_without_any_set_up() -> None:

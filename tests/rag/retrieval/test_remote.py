@@ -66,15 +66,15 @@ def test_many_queries_are_several_requests(remote: Remote, shelf: Path) -> None:
     assert remote.search(queries, 2) == open_retriever("bm25", shelf).search(queries, 2)
 
 
-def test_recipes(url: str, shelf: Path, tmp_path: Path) -> None:
+def test_retrievers(url: str, shelf: Path, tmp_path: Path) -> None:
     found = open_retriever(f"remote:{url}/shelf", shelf).search(QUERIES, 3)
     assert found == open_retriever("bm25", shelf).search(QUERIES, 3)
     # In a file, the retriever on the server; under a reranker of this machine; fused with one of this machine.
     file = tmp_path / "far.toml"
-    file.write_text(f'name = "far.v1"\nkind = "remote"\nurl = "{url}/shelf"\nrecipe = "best"\n')
+    file.write_text(f'name = "far.v1"\nkind = "remote"\nurl = "{url}/shelf"\nrecipe = "bm25-rerank"\n')
     far = open_retriever(str(file), shelf)
-    assert far.search(QUERIES, 3) == open_retriever("best", shelf).search(QUERIES, 3)
-    assert open_retriever("best", shelf).name in far.name
+    assert far.search(QUERIES, 3) == open_retriever("bm25-rerank", shelf).search(QUERIES, 3)
+    assert open_retriever("bm25-rerank", shelf).name in far.name
     file.write_text(
         f'name = "near.v1"\nkind = "rerank"\nbase = "remote:{url}/shelf"\n[[stages]]\nmodel = "reader"\ndepth = 3\n'
     )
@@ -82,7 +82,7 @@ def test_recipes(url: str, shelf: Path, tmp_path: Path) -> None:
     fused = open_retriever(f"bm25+remote:{url}", shelf).search(["citation precision of Marie Curie"], 50)[0]
     names = {hit.passage.id.partition("#")[0] for hit in fused}
     assert "a" in names
-    assert "citation-metrics.md" in names
+    assert any(name.endswith("/citation-metrics.md") for name in names)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_recipes(url: str, shelf: Path, tmp_path: Path) -> None:
         ('kind = "remote"\nurl = "http://127.0.0.1:1"\ntimeout = -1', "timeout should be a number of seconds above 0"),
     ],
 )
-def test_broken_recipes(shelf: Path, tmp_path: Path, text: str, message: str) -> None:
+def test_broken_retrievers(shelf: Path, tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "far.toml"
     file.write_text(f'name = "far.v1"\n{text}\n')
     with pytest.raises(Exception, match=message) as told:
@@ -105,8 +105,8 @@ def test_broken_recipes(shelf: Path, tmp_path: Path, text: str, message: str) ->
 def test_a_system_of_this_machine_reads_an_index_of_another(url: str, shelf: Path) -> None:
     handbook = open_index()
     asked = "Where was Marie Curie born?"
-    far = open_system("reader", handbook, recipe=f"remote:{url}/shelf", k=3)
-    near = open_system("reader", shelf, recipe="bm25", k=3)
+    far = open_system("reader", handbook, retriever=f"remote:{url}/shelf", k=3)
+    near = open_system("reader", shelf, retriever="bm25", k=3)
     assert far.ask(asked).hits == near.ask(asked).hits
     assert str(far.ask(asked)) == str(near.ask(asked))
     check_system(far, [Question("1", asked), Question("2", "What is the longest river of Poland?")])
@@ -122,7 +122,7 @@ def test_queries_that_cannot_be_searched(remote: Remote) -> None:
 def test_an_index_that_is_not_served(url: str) -> None:
     with pytest.raises(NotFoundError, match=f"^{url}: no index called 'nope'; there are: handbook, shelf$"):
         Remote(Client(f"{url}/nope"))
-    with pytest.raises(RagError, match="no recipe called '/etc/passwd'"):
+    with pytest.raises(RagError, match="no retriever called '/etc/passwd'"):
         Remote(Client(url), "/etc/passwd")
 
 
@@ -168,7 +168,7 @@ def test_a_remote_answer_is_the_local_one(url: str, shelf: Path) -> None:
 def test_options_and_turns(url: str, shelf: Path) -> None:
     client = Client(f"{url}/shelf")
     asked = "Where was Marie Curie born?"
-    far, near = client.ask(asked, recipe="bm25", k=2), library.ask(asked, shelf, recipe="bm25", k=2)
+    far, near = client.ask(asked, retriever="bm25", k=2), library.ask(asked, shelf, retriever="bm25", k=2)
     assert (far.system, far.sentences, len(far.hits)) == (near.system, near.sentences, 2)
     assert client.ask(asked, min_confidence=1).abstained
     from rag.base.types import Turn
@@ -193,7 +193,7 @@ def test_judge_and_attribute(url: str, shelf: Path) -> None:
 def test_commands(rag: Command, url: str, shelf: Path, tmp_path: Path) -> None:
     near = rag("search", "river of Poland", "--index", shelf, "--json").stdout
     assert rag("search", "river of Poland", "--server", f"{url}/shelf", "--json").stdout == near
-    assert rag("search", "river of Poland", "--recipe", f"remote:{url}/shelf", "--json").stdout == near
+    assert rag("search", "river of Poland", "--retriever", f"remote:{url}/shelf", "--json").stdout == near
     near = rag("ask", "Where was Marie Curie born?", "--index", shelf).stdout
     assert rag("ask", "Where was Marie Curie born?", "--server", f"{url}/shelf").stdout == near
     one_line_error(rag("search", "x", "--server", f"{url}/nope"), "no index called 'nope'")

@@ -1,4 +1,4 @@
-"""Recipes, fusion and reranking."""
+"""Retrievers, fusion and reranking."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from rag.base.types import Hit, Passage
 from rag.index.analysis import asked_name, is_lookup
 from rag.index.open import open_index
 from rag.index.parts import adding, parse_size
-from rag.index.recipes import Recipe, read_recipe, walk_recipes
+from rag.index.retriever_config import RetrieverConfig, read_config, walk_configs
 from rag.retrieval import Retriever, kind_of, open_retriever
 from rag.retrieval.exact import Exact
 from rag.retrieval.fusion import Fusion
@@ -249,32 +249,35 @@ RERANK = "name = 'x'\nkind = 'rerank'\nbase = 'bm25'\n"
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("kind = 'bm25'", "not a recipe: field 'name' is missing"),
+        ("kind = 'bm25'", "not the configuration of a retriever: field 'name' is missing"),
         ("name = 'x'\nkind = 'nope'", "no kind called 'nope'; there are: bm25"),
         ("name = 'x'\nkind = 'bm25'\nweight = 1", "unknown setting 'weight' of kind bm25; there are: b, engine"),
         ("name = 'x'\nkind = 'bm25'\nweights = 3", "weights should be dict, found 3"),
         ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = nan", "should be above 0"),
         ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = 'much'", "should be above 0"),
-        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25']", "two or more different recipes"),
-        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'bm25']", "two or more different recipes"),
-        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nmethod = 'min'", "no fusion called 'min'"),
-        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nweights = [1]", "as many weights above 0"),
-        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nweights = [1, inf]", "as many weights above 0"),
+        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25']", "two or more different retrievers"),
+        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'bm25']", "two or more different retrievers"),
+        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'bm25-rerank']\nmethod = 'min'", "no fusion called 'min'"),
+        ("name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'bm25-rerank']\nweights = [1]", "as many weights above 0"),
         (
-            "name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'best']\nlookup_weights = [0, 1]",
+            "name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'bm25-rerank']\nweights = [1, inf]",
+            "as many weights above 0",
+        ),
+        (
+            "name = 'x'\nkind = 'fusion'\nretrievers = ['bm25', 'bm25-rerank']\nlookup_weights = [0, 1]",
             "as many weights above 0",
         ),
         ("name = 'x'\nkind = 'bm25'\n[weights]\ncontents = 1e300", "should be above 0"),
         ("name = 'x'\nkind = 'reference'\nk1 = 1" + "0" * 400, "k1 should be a finite number"),
-        ("name = " + "[" * 9999, "not a recipe"),
-        ("name = 'x'\nkind = 'bm25'\nweights = 1" + "0" * 5000, "not a recipe"),
+        ("name = " + "[" * 9999, "not the configuration of a retriever"),
+        ("name = 'x'\nkind = 'bm25'\nweights = 1" + "0" * 5000, "not the configuration of a retriever"),
         ("name = 'x'\nkind = 'reference'\nk1 = -1", "k1 should be at least 0 and b from 0 to 1"),
         (
             RERANK + "[[stages]]\nmodel = 'static'\ndepth = 9\nretriever_weight = nan",
             "retriever_weight should be a finite number, found nan",
         ),
         ("name = 'x'\nkind = 'rerank'\nof = 'bm25'", "unknown setting 'of' of kind rerank; there are: base, stages"),
-        ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'best']", "unknown setting 'of' of kind fusion"),
+        ("name = 'x'\nkind = 'fusion'\nof = ['bm25', 'bm25-rerank']", "unknown setting 'of' of kind fusion"),
         (
             RERANK + "[[stages]]\nmodel = 'oracle'\ndepth = 9",
             "no reranker called 'oracle'",
@@ -292,10 +295,10 @@ RERANK = "name = 'x'\nkind = 'rerank'\nbase = 'bm25'\n"
             RERANK + "[[stages]]\nmodel = 'static:no'\ndepth = 9",
             "table.npz is missing",
         ),
-        ("kind = [", "not a recipe"),
+        ("kind = [", "not the configuration of a retriever"),
     ],
 )
-def test_a_recipe_that_cannot_be_followed_is_one_clear_line(tmp_path: Path, text: str, says: str) -> None:
+def test_a_retriever_that_cannot_be_followed_is_one_clear_line(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(text)
     with pytest.raises(RagError) as caught:
@@ -304,7 +307,7 @@ def test_a_recipe_that_cannot_be_followed_is_one_clear_line(tmp_path: Path, text
     assert "\n" not in str(caught.value)
 
 
-def test_a_recipe_made_of_itself_is_one_clear_line(tmp_path: Path) -> None:
+def test_a_retriever_made_of_itself_is_one_clear_line(tmp_path: Path) -> None:
     for name, of in (("a", "b"), ("b", "a")):
         text = f"name = '{name}'\nkind = 'rerank'\nbase = '{tmp_path / of}.toml'"
         (tmp_path / f"{name}.toml").write_text(text)
@@ -312,19 +315,19 @@ def test_a_recipe_made_of_itself_is_one_clear_line(tmp_path: Path) -> None:
         open_retriever(str(tmp_path / "a.toml"), open_index(None))
 
 
-def test_what_a_recipe_is_made_of_is_listed_once() -> None:
-    assert [name for name, _ in walk_recipes("best")] == ["best", "reranked", "bm25"]
-    assert [name for name, _ in walk_recipes("default")] == ["default"]
-    assert [name for name, _ in walk_recipes("default+hybrid")] == [
+def test_what_a_retriever_is_made_of_is_listed_once() -> None:
+    assert [name for name, _ in walk_configs("bm25-rerank")] == ["bm25-rerank", "reranked", "bm25"]
+    assert [name for name, _ in walk_configs("default")] == ["default"]
+    assert [name for name, _ in walk_configs("default+hybrid")] == [
         "default+hybrid",
         "default",
         "hybrid",
         "bm25",
         "minilm-shipped",
     ]
-    assert [name for name, _ in walk_recipes("best+fused")] == [
-        "best+fused",
-        "best",
+    assert [name for name, _ in walk_configs("bm25-rerank+fused")] == [
+        "bm25-rerank+fused",
+        "bm25-rerank",
         "reranked",
         "bm25",
         "fused",
@@ -332,51 +335,56 @@ def test_what_a_recipe_is_made_of_is_listed_once() -> None:
     ]
 
 
-def test_a_recipe_adds_the_parts_of_those_it_is_made_of(rag: Command, shelf: Path) -> None:
-    one_line_error(rag("search", "river", "--recipe", "fused", "--index", shelf), "has no part 'static.v1' yet")
-    added = rag("index", "build", "--to", shelf, "--recipe", "fused", "--recipe", "best")
+def test_a_retriever_adds_the_parts_of_those_it_is_made_of(rag: Command, shelf: Path) -> None:
+    one_line_error(rag("search", "river", "--retriever", "fused", "--index", shelf), "has no part 'static.v1' yet")
+    added = rag("index", "build", "--to", shelf, "--retriever", "fused", "--retriever", "bm25-rerank")
     assert added.returncode == 0, added.stderr
     assert [line.partition(":")[0] for line in added.stderr.splitlines()] == [
-        "static", f"static was added to {shelf}", "best",
+        "static", f"static was added to {shelf}", "bm25-rerank",
     ]  # fmt: skip
-    assert added.stderr.endswith("best: adds nothing to the index\n")
-    assert rag("search", "river", "--recipe", "fused", "--index", shelf).returncode == 0
+    assert added.stderr.endswith("bm25-rerank: adds nothing to the index\n")
+    assert rag("search", "river", "--retriever", "fused", "--index", shelf).returncode == 0
 
 
 def test_two_processes_do_not_add_one_part(shelf: Path) -> None:
-    index, recipe = open_index(shelf), read_recipe("static")
+    index, retriever = open_index(shelf), read_config("static")
     with (
-        adding(index, recipe, {}),
+        adding(index, retriever, {}),
         pytest.raises(IndexingError, match=r"another process is adding 'static\.v1' to .*; wait for it"),
-        adding(index, recipe, {}),
+        adding(index, retriever, {}),
     ):
         pass
 
 
-def test_every_shipped_recipe_names_a_kind_and_no_two_have_one_name() -> None:
-    recipes = [read_recipe(name) for name in names("indexes", ".toml")]
-    assert len({recipe.name for recipe in recipes}) == len(recipes)
-    for recipe in recipes:
-        assert kind_of(recipe)
-    assert read_recipe("bm25+reference") == Recipe("bm25+reference", "fusion", {"retrievers": ["bm25", "reference"]})
+def test_every_shipped_retriever_names_a_kind_and_no_two_have_one_name() -> None:
+    retrievers = [read_config(name) for name in names("indexes", ".toml")]
+    assert len({retriever.name for retriever in retrievers}) == len(retrievers)
+    for retriever in retrievers:
+        assert kind_of(retriever)
+    assert read_config("bm25+reference") == RetrieverConfig(
+        "bm25+reference", "fusion", {"retrievers": ["bm25", "reference"]}
+    )
 
 
-def test_a_recipe_of_ones_own_searches(rag: Command, tmp_path: Path) -> None:
+def test_a_retriever_of_ones_own_searches(rag: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("name = 'mine'\nkind = 'bm25'\n[weights]\ncontents = 2\n")
     mine = tmp_path / "mine.toml"
     for name in (mine, f"bm25+{mine}", f"{mine}+bm25"):
-        found = rag("search", "closed pool", "--recipe", name, "--json")
+        found = rag("search", "closed pool", "--retriever", name, "--json")
         assert found.returncode == 0, found.stderr
-    one_line_error(rag("search", "x", "--recipe", tmp_path / "nowhere.toml"), "cannot be read as a recipe")
+    one_line_error(
+        rag("search", "x", "--retriever", tmp_path / "nowhere.toml"),
+        "cannot be read as the configuration of a retriever",
+    )
 
 
 def test_what_adds_nothing_says_so(rag: Command, shelf: Path) -> None:
-    done = rag("index", "build", "--to", shelf, "--recipe", "bm25")
+    done = rag("index", "build", "--to", shelf, "--retriever", "bm25")
     assert done.returncode == 0, done.stderr
     assert "bm25: adds nothing to the index" in done.stderr
     one_line_error(rag("index", "build", "--to", shelf), "nothing to build")
     one_line_error(
-        rag("index", "build", "--to", shelf, "--recipe", "bm25", "--memory", "much"),
+        rag("index", "build", "--to", shelf, "--retriever", "bm25", "--memory", "much"),
         "write passages as 33M, memory as 8GiB",
     )
 
@@ -385,11 +393,11 @@ def test_what_cannot_be_added_is_refused_before_anything_is_built(rag: Command, 
     before = (shelf / "manifest.json").read_bytes()
     corpus = write_corpus(tmp_path / "c.jsonl", [("1", "", "a text")])
     build = ("index", "build", corpus, "--to", shelf)
-    one_line_error(rag(*build, "--recipe", "nope"), "no recipe called 'nope'")
+    one_line_error(rag(*build, "--retriever", "nope"), "no retriever called 'nope'")
     one_line_error(
-        rag(*build, "--recipe", "static", "--memory", "9" * 400 + "GiB"), "write passages as 33M, memory as 8GiB"
+        rag(*build, "--retriever", "static", "--memory", "9" * 400 + "GiB"), "write passages as 33M, memory as 8GiB"
     )
-    one_line_error(rag(*build, "--memory", "8GiB"), "--memory is for the parts that --recipe NAME adds")
+    one_line_error(rag(*build, "--memory", "8GiB"), "--memory is for the data that --retriever NAME adds")
     assert (shelf / "manifest.json").read_bytes() == before
 
 

@@ -29,25 +29,25 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(source: Path) -> Path:
-    """The recipe of three shards."""
-    return package.build_shards(source, source.parent / "shards", 3, recipes=STATIC)
+    """The retriever of three shards."""
+    return package.build_shards(source, source.parent / "shards", 3, retrievers=STATIC)
 
 
-def folders(recipe: Path) -> list[Path]:
-    return sorted(recipe.parent.glob("*.index"))
+def folders(retriever: Path) -> list[Path]:
+    return sorted(retriever.parent.glob("*.index"))
 
 
 def stamp(folder: Path) -> int:
     return (folder / "manifest.json").stat().st_mtime_ns
 
 
-def ids(recipe: str | Path, index: Path | None) -> list[list[str]]:
-    found = package.open_retriever(str(recipe), index).search(QUERIES, 20)
+def ids(retriever: str | Path, index: Path | None) -> list[list[str]]:
+    found = package.open_retriever(str(retriever), index).search(QUERIES, 20)
     return [[hit.passage.id for hit in hits] for hits in found]
 
 
 def test_the_shards_find_what_one_index_finds(made: Path, source: Path, tmp_path: Path) -> None:
-    package.build_index(source, tmp_path / "whole.index", recipes=STATIC)
+    package.build_index(source, tmp_path / "whole.index", retrievers=STATIC)
     assert [folder.name for folder in folders(made)] == ["001-of-003.index", "002-of-003.index", "003-of-003.index"]
     assert sum(package.open_index(folder).manifest["passages"] for folder in folders(made)) == len(ROWS)
     assert ids(made, folders(made)[0]) == ids("static", tmp_path / "whole.index")
@@ -58,17 +58,17 @@ def test_the_shards_find_what_one_index_finds(made: Path, source: Path, tmp_path
 @pytest.mark.slow
 def test_a_second_run_builds_what_is_missing_and_updates_the_rest(source: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copy(source, tmp_path / "towns.jsonl"))
-    made = package.build_shards(copy, tmp_path / "shards", 3, recipes=STATIC)
+    made = package.build_shards(copy, tmp_path / "shards", 3, retrievers=STATIC)
     before, (first, second, third) = ids(made, None), folders(made)
     shutil.rmtree(first)
     shutil.rmtree(next(second.glob(".rag-build-*/parts")))
     unchanged = stamp(third)
-    assert package.build_shards(copy, made.parent, 3, recipes=STATIC) == made
+    assert package.build_shards(copy, made.parent, 3, retrievers=STATIC) == made
     assert stamp(third) == unchanged
     assert ids(made, None) == before
 
     write_corpus(copy, [(key, title, text.replace("salt", "soap")) for key, title, text in ROWS])
-    package.build_shards(copy, made.parent, 3, recipes=STATIC)
+    package.build_shards(copy, made.parent, 3, retrievers=STATIC)
     (hits,) = package.open_retriever(str(made)).search(["who sells soap"], 120)
     assert {hit.passage.text.split()[-1] for hit in hits} == {"soap."}
 
@@ -78,15 +78,15 @@ def test_a_second_run_builds_what_is_missing_and_updates_the_rest(source: Path, 
     assert 'recipe = "bm25"' in made.read_text("utf-8")
 
 
-def test_edits_of_the_recipe_are_kept(made: Path, source: Path) -> None:
+def test_edits_of_the_retriever_are_kept(made: Path, source: Path) -> None:
     text = made.read_text("utf-8")
     made.write_text(text + 'missing = "skip"\n', "utf-8")
-    package.build_shards(source, made.parent, 3, recipes=STATIC)
+    package.build_shards(source, made.parent, 3, retrievers=STATIC)
     assert 'missing = "skip"' in made.read_text("utf-8")
     made.write_text(text, "utf-8")
 
 
-def test_shards_that_move_with_their_recipe_are_found_and_updated(source: Path, tmp_path: Path) -> None:
+def test_shards_that_move_with_their_retriever_are_found_and_updated(source: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copy(source, tmp_path / "towns.jsonl"))
     made = package.build_shards(copy, tmp_path / "shards", 2)
     before = ids(made, None)
@@ -127,21 +127,21 @@ def test_what_cannot_be_built_is_refused_before_anything_is_written(made: Path, 
         package.build_shards(source, out, 2, processes=-1)
     with pytest.raises(UsageError, match="URLs cannot be built in shards"):
         package.build_shards("https://example.org/", out, 2)
-    with pytest.raises(UsageError, match="shards cannot be searched with a recipe of kind shards"):
-        package.build_shards(source, out, 2, recipes=[str(made)])
-    with pytest.raises(UsageError, match="cannot be named in a recipe"):
+    with pytest.raises(UsageError, match="shards cannot be searched with a retriever of kind shards"):
+        package.build_shards(source, out, 2, retrievers=[str(made)])
+    with pytest.raises(UsageError, match="cannot be named in a retriever"):
         package.build_shards(source, tmp_path / "a\x7fb", 2)
     assert list(tmp_path.iterdir()) == []
     out.mkdir()
     (out / "shards.toml").write_text('name = "mine.v1"\nkind = "bm25"\n')
-    with pytest.raises(IndexingError, match="is another recipe"):
+    with pytest.raises(IndexingError, match="configures another retriever"):
         package.build_shards(source, out, 2)
 
 
 def test_other_sources_and_an_empty_shard_are_named(made: Path, source: Path, tmp_path: Path) -> None:
     other = write_corpus(tmp_path / "other.jsonl", ROWS[:60])
     with pytest.raises(IndexingError, match="was built from other sources or with other options; replace=True"):
-        package.build_shards(other, made.parent, 3, recipes=STATIC)
+        package.build_shards(other, made.parent, 3, retrievers=STATIC)
     few = write_corpus(tmp_path / "few.jsonl", ROWS[:2])
     with pytest.raises(IndexingError, match=r"-of-009\.index: part \d/9 of the corpus holds no passages: choose fewer"):
         package.build_shards(few, tmp_path / "few", 9)
@@ -165,19 +165,22 @@ def test_the_command_builds_and_says_how_to_search(source: Path, tmp_path: Path,
     build = ("index", "build", source, "--to", tmp_path / "shards", "--shards", 2)
     done = rag(*build)
     assert done.returncode == 0, done.stderr
-    recipe = tmp_path / "shards" / "shards.toml"
-    assert done.stderr.splitlines()[-1] == f"2 shards in {recipe.parent}; search them as one with --recipe {recipe}"
-    found = rag("search", "number 077", "--recipe", recipe, "-k", 1)
+    retriever = tmp_path / "shards" / "shards.toml"
+    assert (
+        done.stderr.splitlines()[-1]
+        == f"2 shards in {retriever.parent}; search them as one with --retriever {retriever}"
+    )
+    found = rag("search", "number 077", "--retriever", retriever, "-k", 1)
     assert "077#0" in found.stdout
     one_line_error(rag(*build, "--shard", "1/2"), "--shards or --shard, not both")
-    one_line_error(rag("index", "build", "--to", tmp_path / "x", "--recipe", "static", "--shards", 2), "for SOURCES")
+    one_line_error(rag("index", "build", "--to", tmp_path / "x", "--retriever", "static", "--shards", 2), "for SOURCES")
     one_line_error(
         rag("index", "build", source, "--to", tmp_path / "x", "--processes", 2), "--processes is for --shards"
     )
 
 
 def test_an_engine_embeds_for_the_shards(source: Path, tmp_path: Path, rag: Command) -> None:
-    build = ("index", "build", source, "--shards", 2, "--recipe", "static")
+    build = ("index", "build", source, "--shards", 2, "--retriever", "static")
     for name, options in (("alone", ()), ("engine", ("--engine", "local"))):
         done = rag(*build, "--to", tmp_path / name, *options)
         assert done.returncode == 0, done.stderr

@@ -19,7 +19,7 @@ from rag.api import add_to_index, build_index, open_index, open_retriever, updat
 from rag.base.errors import QuestionError, RagError, UsageError, UserError
 from rag.base.types import Hit
 from rag.index import postings
-from rag.index.recipes import Recipe as Settings
+from rag.index.retriever_config import RetrieverConfig
 from rag.index.statistics import Statistics
 from rag.retrieval import Retriever
 from rag.retrieval.client import Client
@@ -33,7 +33,7 @@ from tests.conftest import write_corpus
 QUERIES = ["The mill of Aller", "a bridge over the river", "number 077", "salt"]
 THINGS = ("mill", "bridge", "clock", "ferry", "tower", "well", "barn")
 ROWS = [(f"{n:03}", f"Town {n % 40}", f"The {THINGS[n % 7]} of Aller, number {n:03}, sells salt.") for n in range(100)]
-Recipe = Callable[..., Retriever]
+OpenShards = Callable[..., Retriever]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One index of all passages, and four of a quarter each."""
     made = tmp_path_factory.mktemp("towns")
     for name, rows in {"whole": ROWS, **{f"part{n}": ROWS[n::4] for n in range(4)}}.items():
-        build_index(write_corpus(made / f"{name}.jsonl", rows), made / f"{name}.index", recipes=["static"])
+        build_index(write_corpus(made / f"{name}.jsonl", rows), made / f"{name}.index", retrievers=["static"])
     return made
 
 
@@ -53,7 +53,7 @@ def url(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def shards(folder: Path, tmp_path: Path) -> Recipe:
+def shards(folder: Path, tmp_path: Path) -> OpenShards:
     def opened(*places: object, **settings: object) -> Retriever:
         lines = [f"{name} = {value!r}" for name, value in settings.items()]
         listed = ", ".join(f'"{place}"' for place in places)
@@ -64,7 +64,7 @@ def shards(folder: Path, tmp_path: Path) -> Recipe:
     return opened
 
 
-def test_vectors_in_shards_give_the_hits_of_one_index(folder: Path, url: str, shards: Recipe) -> None:
+def test_vectors_in_shards_give_the_hits_of_one_index(folder: Path, url: str, shards: OpenShards) -> None:
     places = [folder / "part0.index", folder / "part1.index", f"{url}/part2", f"{url}/part3"]
     found = shards(*places, recipe="static")
     assert found.search(QUERIES, 20) == open_retriever("static", folder / "whole.index").search(QUERIES, 20)
@@ -79,7 +79,7 @@ def assert_same(ours: Sequence[Sequence[Hit]], theirs: Sequence[Sequence[Hit]]) 
         assert [hit.score for hit in ones] == pytest.approx([hit.score for hit in others], rel=1e-6)
 
 
-def test_bm25_in_shards_gives_the_hits_of_one_index(folder: Path, url: str, shards: Recipe) -> None:
+def test_bm25_in_shards_gives_the_hits_of_one_index(folder: Path, url: str, shards: OpenShards) -> None:
     found = shards(folder / "part0.index", folder / "part1.index", f"{url}/part2", f"{url}/part3")
     check_retriever(found, QUERIES)
     whole = open_retriever("bm25", folder / "whole.index")
@@ -110,13 +110,13 @@ def test_bm25_is_that_of_one_index_however_passages_are_split(tmp_path: Path, sp
     whole = open_index(tmp_path / "whole.index")
     places = [str(path) for path in sorted(tmp_path.glob("part*.index"))]
     settings: dict[str, Any] = {"shards": places}
-    found = open_shards(whole, Settings("t.v1", "shards", settings))
+    found = open_shards(whole, RetrieverConfig("t.v1", "shards", settings))
     queries = ["mill", "bridge clock", "tower well barn", "mill mill ferry"]
     for k in (1, 10, 50, 300):  # to the last bit
         assert found.search(queries, k) == open_retriever("bm25", whole).search(queries, k)
 
 
-def test_shards_are_searched_as_they_are_after_an_update(tmp_path: Path, shards: Recipe) -> None:
+def test_shards_are_searched_as_they_are_after_an_update(tmp_path: Path, shards: OpenShards) -> None:
     source = write_corpus(tmp_path / "a.jsonl", ROWS[:20])
     build_index(source, tmp_path / "a.index")
     build_index(write_corpus(tmp_path / "b.jsonl", ROWS[20:30]), tmp_path / "b.index")
@@ -127,7 +127,7 @@ def test_shards_are_searched_as_they_are_after_an_update(tmp_path: Path, shards:
     assert {hit.passage.id for hit in found.search(["salt"], 50)[0]} == {row[0] for row in ROWS[1:30]}
 
 
-def test_a_shard_that_is_a_copy_or_of_another_version(tmp_path: Path, shards: Recipe) -> None:
+def test_a_shard_that_is_a_copy_or_of_another_version(tmp_path: Path, shards: OpenShards) -> None:
     def change(index: str, **values: object) -> None:
         manifest = tmp_path / index / "manifest.json"
         manifest.write_text(json.dumps(json.loads(manifest.read_text("utf-8")) | values), "utf-8")
@@ -165,8 +165,8 @@ def test_statistics_that_no_collection_has_are_refused(folder: Path, url: str) -
     with pytest.raises(UsageError, match="the statistics of BM25 contradict one another"):
         bm25.search_within(["mill salt"], 3, [replace(honest, lengths={"contents": 0.0, "title": 0.0})])
     client = Client(f"{url}/part2")
-    with pytest.raises(RagError, match="recipe 'static' has no statistics: it is not of kind bm25"):
-        client.statistics(["mill"], recipe="static")
+    with pytest.raises(RagError, match="retriever 'static' has no statistics: it is not of kind bm25"):
+        client.statistics(["mill"], retriever="static")
     with pytest.raises(RagError, match="there are 0 statistics for 1 queries"):
         client.search_each(["mill"], statistics=[])
 
@@ -187,7 +187,9 @@ def test_a_caller_cannot_make_a_server_read_everything(tmp_path: Path, monkeypat
         index.bm25.search_within(["salt"], 3, [far])
 
 
-def test_a_shard_that_dies_is_an_error_or_told(folder: Path, shards: Recipe, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_shard_that_dies_is_an_error_or_told(
+    folder: Path, shards: OpenShards, caplog: pytest.LogCaptureFixture
+) -> None:
     service = Service({"part1": open_index(folder / "part1.index")}, limits=Limits(workers=1))
     with serving(create_app(service)) as address:
         strict = shards(folder / "part0.index", f"{address}/part1")
@@ -207,7 +209,7 @@ def test_a_shard_that_dies_is_an_error_or_told(folder: Path, shards: Recipe, cap
 
 
 def test_a_shard_that_answers_too_late_is_an_error_or_told(
-    folder: Path, shards: Recipe, caplog: pytest.LogCaptureFixture
+    folder: Path, shards: OpenShards, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = create_app(Service({"part1": open_index(folder / "part1.index")}, limits=Limits(workers=1)))
     late = threading.Event()
@@ -229,7 +231,9 @@ def test_a_shard_that_answers_too_late_is_an_error_or_told(
         assert f"searched without the shard {address}/part1" in caplog.text
 
 
-def test_a_shard_with_other_passages_than_at_first_is_an_error(folder: Path, tmp_path: Path, shards: Recipe) -> None:
+def test_a_shard_with_other_passages_than_at_first_is_an_error(
+    folder: Path, tmp_path: Path, shards: OpenShards
+) -> None:
     service = Service({"part1": open_index(folder / "part1.index")}, limits=Limits(workers=1))
     with serving(create_app(service)) as address:
         found = shards(folder / "part0.index", address)
@@ -238,7 +242,7 @@ def test_a_shard_with_other_passages_than_at_first_is_an_error(folder: Path, tmp
             found.search(["salt"], 3)
 
 
-def test_shards_that_do_not_fit_together(folder: Path, tmp_path: Path, url: str, shards: Recipe) -> None:
+def test_shards_that_do_not_fit_together(folder: Path, tmp_path: Path, url: str, shards: OpenShards) -> None:
     part0 = folder / "part0.index"
     with pytest.raises(RagError, match=f"^{url}/part2 holds the same passages as .*part2.index$"):
         shards(folder / "part2.index", f"{url}/part2")
@@ -253,7 +257,7 @@ def test_shards_that_do_not_fit_together(folder: Path, tmp_path: Path, url: str,
         ([part0], {"recip": "bm25"}, "unknown setting 'recip' of kind shards"),
         ([tmp_path / "nowhere.index"], {}, "no index at"),
         ([f"{url}/nope"], {}, "no index called 'nope'"),
-        ([part0], {"recipe": "lucen"}, "no recipe called 'lucen'"),
+        ([part0], {"recipe": "lucen"}, "no retriever called 'lucen'"),
     ):
         with pytest.raises(UserError, match=message):
             shards(*places, **settings)
@@ -266,7 +270,7 @@ def ids_of(folder: Path) -> set[str]:
     return {passage.id for passage in open_index(folder).store.scan()}
 
 
-def test_the_shards_of_a_corpus_hold_each_passage_once_and_search_as_one(folder: Path, shards: Recipe) -> None:
+def test_the_shards_of_a_corpus_hold_each_passage_once_and_search_as_one(folder: Path, shards: OpenShards) -> None:
     parts = [folder / f"shard{n}.index" for n in (1, 2, 3)]
     for n, part in enumerate(parts, 1):
         build_index(folder / "whole.jsonl", part, shard=f"{n}/3")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from autoais.base.io.provenance import sha256_file
-from rag.api import add_recipe
+from rag.api import add_retriever
 from rag.base.types import Passage
 from rag.index.open import open_index
-from rag.index.recipes import read_recipe
+from rag.index.retriever_config import read_config
 from rag.retrieval import open_retriever
 from rag.retrieval.encoders import open_encoder
 from rag.retrieval.encoders.static import SHIPPED as STATIC
@@ -61,17 +61,17 @@ def test_static_embeddings_without_a_folder_are_those_that_ship() -> None:
 
 
 def test_a_query_of_which_no_word_piece_is_known_finds_nothing(shelf: Path) -> None:
-    add_recipe(shelf, "static")
+    add_retriever(shelf, "static")
     index = open_index(shelf)
     found, nothing = open_retriever("static", index).search(["river", "\u200b\u200b"], 3)
     assert (len(found), nothing) == (3, [])
     assert open_retriever("fused", index).search(["\u200briver"], 1)[0][0].passage.id == found[0].passage.id
 
 
-def test_an_index_takes_the_part_of_the_recipe_static(rag: Command, shelf: Path) -> None:
-    done = rag("index", "build", "--to", shelf, "--recipe", "static")
+def test_an_index_takes_the_part_of_the_retriever_static(rag: Command, shelf: Path) -> None:
+    done = rag("index", "build", "--to", shelf, "--retriever", "static")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"static was added to {shelf}")
-    assert read_recipe("static").name == "static.v1"
+    assert read_config("static").name == "static.v1"
     for name, lexical in (("static", False), ("bm25+static", False)):
         queries = ["river of Poland", "Nobel Prize"]
         check_retriever(open_retriever(name, open_index(shelf)), queries, lexical=lexical)

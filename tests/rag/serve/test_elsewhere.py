@@ -29,9 +29,9 @@ QUESTION = "When did the Aller bridge open?"
 
 
 @contextmanager
-def fronted(index: Index, recipe: str, **limits: float) -> Iterator[Service]:
-    """A service with the system `near`, and the system `far`, which searches by the recipe."""
-    systems = {"near": "extractive", "far": f"extractive,recipe={recipe}"}
+def fronted(index: Index, retriever: str, **limits: float) -> Iterator[Service]:
+    """A service with the system `near`, and the system `far`, which searches by the retriever."""
+    systems = {"near": "extractive", "far": f"extractive,retriever={retriever}"}
     made = Service({"town": index}, systems, limits=Limits(**{"workers": 2, **limits}))  # type: ignore[arg-type]
     made.system("far")
     made.system("near")
@@ -44,9 +44,9 @@ def test_an_index_that_is_replaced_is_opened_again(index: Index, tmp_path: Path,
     rows = [("t#1", "Tower", "The tower of Verden is 62 metres high.")]
     other = build_index(write_corpus(tmp_path / "other.jsonl", rows), tmp_path / "other.index")
     with serving(create_app(far := Service({"town": index}, limits=Limits(workers=1)))) as address:
-        recipe = tmp_path / "parts.toml"
-        recipe.write_text(f'name = "p.v1"\nkind = "shards"\nshards = ["{address}"]\nmissing = "skip"\n', "utf-8")
-        with fronted(index, str(recipe) if shards else f"remote:{address}") as service:
+        retriever = tmp_path / "parts.toml"
+        retriever.write_text(f'name = "p.v1"\nkind = "shards"\nshards = ["{address}"]\nmissing = "skip"\n', "utf-8")
+        with fronted(index, str(retriever) if shards else f"remote:{address}") as service:
             before = service.ask(QUESTION, system="far").answer
             assert "1931" in before.text
             far.replace("town", other)
@@ -149,7 +149,7 @@ def test_a_run_still_refuses_an_index_that_has_changed(index: Index, tmp_path: P
     rows = [("t#1", "Tower", "The tower of Verden is 62 metres high.")]
     other = build_index(write_corpus(tmp_path / "other.jsonl", rows), tmp_path / "other.index")
     with serving(create_app(far := Service({"town": index}, limits=Limits(workers=1)))) as address:
-        system = open_system("extractive", index, recipe=f"remote:{address}")
+        system = open_system("extractive", index, retriever=f"remote:{address}")
         far.replace("town", open_index(other.build.parent) if other.build else other)
         with pytest.raises(RagError, match="start again"):
             system.ask(QUESTION)

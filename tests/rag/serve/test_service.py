@@ -60,8 +60,8 @@ def test_a_follow_up_is_asked_as_a_whole_question(service: Service) -> None:
 
 
 def test_options_are_those_of_the_system(service: Service, index: Index) -> None:
-    asked = service.ask(QUESTION, recipe="bm25", k=2, min_confidence=0.0)
-    assert asked.answer == open_system("reader", index, Options(0.0), k=2, recipe="bm25").ask(QUESTION)
+    asked = service.ask(QUESTION, retriever="bm25", k=2, min_confidence=0.0)
+    assert asked.answer == open_system("reader", index, Options(0.0), k=2, retriever="bm25").ask(QUESTION)
     assert service.ask(QUESTION, min_confidence=1.0).answer.abstained
     with pytest.raises(UsageError, match="min_confidence"):
         service.ask(QUESTION, system="extractive", min_confidence=0.5)
@@ -70,13 +70,13 @@ def test_options_are_those_of_the_system(service: Service, index: Index) -> None
 
 
 def test_a_system_is_served_with_its_options(index: Index) -> None:
-    (named,) = named_systems(["careful=reader,recipe=bm25,k=2,min_confidence=0.9"]).items()
-    assert named == ("careful", "reader,recipe=bm25,k=2,min_confidence=0.9")
+    (named,) = named_systems(["careful=reader,retriever=bm25,k=2,min_confidence=0.9"]).items()
+    assert named == ("careful", "reader,retriever=bm25,k=2,min_confidence=0.9")
     assert named_systems(["reader,k=3"]) == {"reader,k=3": "reader,k=3"}
     service = Service({"town": index}, dict([named]))
-    whole = open_system("reader", index, Options(0.9), k=2, recipe="bm25")
+    whole = open_system("reader", index, Options(0.9), k=2, retriever="bm25")
     assert service.ask(QUESTION).answer == whole.ask(QUESTION)
-    sure = open_system("reader", index, Options(0.0), k=2, recipe="bm25")
+    sure = open_system("reader", index, Options(0.0), k=2, retriever="bm25")
     assert service.ask(QUESTION, min_confidence=0.0).answer == sure.ask(QUESTION)
     service.close()
     with pytest.raises(RagError, match="unknown option 'depth=3'"):
@@ -138,13 +138,13 @@ def test_neighbours_of_passages_without_a_file_have_the_same_title(tmp_path: Pat
         (lambda s: s.ask("x" * 3000), UsageError, "3,000 characters; the maximum is 2,000"),
         (lambda s: s.ask(QUESTION, k=0), UsageError, "from 1 to 100"),
         (lambda s: s.ask(QUESTION, k=10**9), UsageError, "from 1 to 100"),
-        (lambda s: s.ask(QUESTION, recipe="/etc/passwd.toml"), UsageError, "no recipe"),
-        (lambda s: s.ask(QUESTION, recipe="reference"), UsageError, "no recipe"),
-        (lambda s: s.ask(QUESTION, recipe="remote:http://169.254.169.254/x"), UsageError, "no recipe"),
-        (lambda s: s.search(QUESTION, recipe="bm25+remote:http://localhost:1/x"), UsageError, "no recipe"),
-        (lambda s: s.search(QUESTION, recipe="+".join(["bm25"] * 50)), UsageError, "no recipe"),
-        (lambda s: s.search(QUESTION, recipe="bm25+bm25"), UsageError, "names a recipe twice"),
-        (lambda s: s.search(QUESTION, recipe="static"), UsageError, "lacks a part"),
+        (lambda s: s.ask(QUESTION, retriever="/etc/passwd.toml"), UsageError, "no retriever"),
+        (lambda s: s.ask(QUESTION, retriever="reference"), UsageError, "no retriever"),
+        (lambda s: s.ask(QUESTION, retriever="remote:http://169.254.169.254/x"), UsageError, "no retriever"),
+        (lambda s: s.search(QUESTION, retriever="bm25+remote:http://localhost:1/x"), UsageError, "no retriever"),
+        (lambda s: s.search(QUESTION, retriever="+".join(["bm25"] * 50)), UsageError, "no retriever"),
+        (lambda s: s.search(QUESTION, retriever="bm25+bm25"), UsageError, "names a retriever twice"),
+        (lambda s: s.search(QUESTION, retriever="static"), UsageError, "lacks data"),
         (lambda s: s.ask(QUESTION, history=[Turn("q", "a")] * 101), UsageError, "101 turns"),
         (lambda s: s.search_many(["q"] * 101), UsageError, "101 queries"),
         (lambda s: s.judge("c", [Passage("p", "", "e" * 20_001)]), UsageError, "20,001"),

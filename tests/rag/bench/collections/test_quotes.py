@@ -32,7 +32,7 @@ def test_given_passages_and_gold_of_the_questions(asked: Path, quotes: Path, tmp
 
 def test_an_index_is_searched_or_looked_up(shelf: Path, tmp_path: Path) -> None:
     topics = write_lines(tmp_path / "t.tsv", ["1\tWhat is the longest river of Poland?", "2\tof the"])
-    quoted = found(QuoteSource(topics, index=shelf, recipe="bm25", k=2))
+    quoted = found(QuoteSource(topics, index=shelf, retriever="bm25", k=2))
     assert quoted.record["kind"] == "retrieved"
     assert len(ids(quoted)["1"]) == 2
     assert [(row["query_id"], row["reason"]) for row in quoted.left_out] == [("2", "not-searchable")]

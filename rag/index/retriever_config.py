@@ -1,4 +1,4 @@
-"""Retrieval recipes (`indexes/<name>.toml`): the kind, settings and versioned name of a retriever."""
+"""Configurations of retrievers (`indexes/<name>.toml`): the kind, settings and versioned name of each."""
 
 import math
 import tomllib
@@ -20,7 +20,7 @@ def is_weight(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class RetrieverConfig:
     """A retriever's name, kind (`rag.retrieval.RETRIEVERS`) and settings, which the kind reads and checks.
 
     `home` is the folder of its file, if it was read from one of yours.
@@ -32,7 +32,7 @@ class Recipe:
     home: Path | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> "Recipe":
+    def of(cls, record: Mapping[str, Any]) -> "RetrieverConfig":
         """From TOML or a manifest; raises `KeyError` if name or kind is missing."""
         settings = {key: value for key, value in record.items() if key not in ("name", "kind")}
         return cls(str(record["name"]), str(record["kind"]), settings)
@@ -46,7 +46,7 @@ class Recipe:
         known = sorted(allowed)
         if unknown := sorted(set(self.settings) - set(known)):
             raise RagError(
-                f"recipe {self.name}: unknown setting {unknown[0]!r} of kind {self.kind}; "
+                f"retriever {self.name}: unknown setting {unknown[0]!r} of kind {self.kind}; "
                 f"there are: {', '.join(known) or 'none'}"
             )
 
@@ -56,27 +56,27 @@ class Recipe:
         if kind is float and type(value) is int:
             value = float(value) if abs(value) < _MOST else math.inf
         if isinstance(value, float) and not math.isfinite(value):
-            raise RagError(f"recipe {self.name}: {name} should be a finite number, found {value}")
+            raise RagError(f"retriever {self.name}: {name} should be a finite number, found {value}")
         if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
-            raise RagError(f"recipe {self.name}: {name} should be {kind.__name__}, found {value!r}")
+            raise RagError(f"retriever {self.name}: {name} should be {kind.__name__}, found {value!r}")
         return value
 
 
-_WITH_SETTINGS = frozenset({"choice", "database", "dense", "fusion", "remote", "rerank", "shards"})
-"""Kinds of ours that are no recipe by themselves, as they need settings."""
+_WITH_SETTINGS = frozenset({"database", "dense", "fallback", "fusion", "remote", "rerank", "shards"})
+"""Kinds of ours that cannot be opened by their name alone, as they need settings."""
 
 
-def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
-    """Read a recipe that ships with rag by name, your own by path (`.toml`), or several fused by rank (`a+b`).
+def read_config(name: str, kinds: Container[str] = ()) -> RetrieverConfig:
+    """Read the configuration of a retriever that ships with rag by name, your own by path (`.toml`), or `a+b`.
 
-    `remote:URL` is a server that searches (`rag.retrieval.remote`). A name in `kinds` without a recipe is that kind of
-    retriever without settings. Raises `RagError` otherwise.
+    `a+b` fuses two by rank, and `remote:URL` is a server that searches (`rag.retrieval.remote`). A name in `kinds`
+    without a configuration is that kind of retriever without settings. Raises `RagError` otherwise.
     """
     if "+" in name and not (name.endswith(".toml") and is_file(name)):
-        return Recipe(name, "fusion", {"retrievers": name.split("+")})
+        return RetrieverConfig(name, "fusion", {"retrievers": name.split("+")})
     kind, _, url = name.partition(":")
     if kind == "remote" and url:
-        return Recipe(name, kind, {"url": url})
+        return RetrieverConfig(name, kind, {"url": url})
     known = names("indexes", ".toml")
     if name in known:
         return _parsed(name, folder("indexes").joinpath(f"{name}.toml").read_text("utf-8"))
@@ -84,45 +84,46 @@ def read_recipe(name: str, kinds: Container[str] = ()) -> Recipe:
         try:
             text = Path(name).read_text("utf-8")
         except (OSError, ValueError) as error:
-            raise RagError(f"{name}: cannot be read as a recipe: {error}") from error
+            raise RagError(f"{name}: cannot be read as the configuration of a retriever: {error}") from error
         return _parsed(name, text, Path(name).parent)
     if name in kinds:
-        return Recipe(name, name, {})
+        return RetrieverConfig(name, name, {})
     listed = kinds if isinstance(kinds, Iterable) else ()
     installed = [one for one in listed if one not in known and one not in _WITH_SETTINGS]
     others = "a+b, which fuses two, and remote:URL, a server"
-    raise RagError(f"no recipe called {name!r}; there are: {', '.join([*known, *installed])}, {others}")
+    raise RagError(f"no retriever called {name!r}; there are: {', '.join([*known, *installed])}, {others}")
 
 
-def _parsed(name: str, text: str, home: Path | None = None) -> Recipe:
+def _parsed(name: str, text: str, home: Path | None = None) -> RetrieverConfig:
     try:
-        return replace(Recipe.of(tomllib.loads(text)), home=home)
+        return replace(RetrieverConfig.of(tomllib.loads(text)), home=home)
     except KeyError as error:
-        raise RagError(f"{name}: not a recipe: field {error} is missing") from error
+        raise RagError(f"{name}: not the configuration of a retriever: field {error} is missing") from error
     except (ValueError, RecursionError) as error:
-        raise RagError(f"{name}: not a recipe: {error}") from error
+        raise RagError(f"{name}: not the configuration of a retriever: {error}") from error
 
 
 def _names(value: object) -> list[str]:
     return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
 
 
-def walk_recipes(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, Recipe]]:
-    """Yield a recipe and those it is based on (`base`, `retrievers`), each once, with its name for `read_recipe`.
+def walk_configs(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, RetrieverConfig]]:
+    """Yield a configuration and those it is based on (`base`, `retrievers`), each once, with its name for
+    `read_config`.
 
-    `kinds` as for `read_recipe`. Raises `RagError` for a cycle.
+    `kinds` as for `read_config`. Raises `RagError` for a cycle.
     """
-    check_type("recipe", name, "a name or a .toml file", str)
+    check_type("retriever", name, "a name or a .toml file", str)
     chosen: set[str] = set()
 
-    def walk(name: str, above: tuple[str, ...], seen: set[str]) -> Iterator[tuple[str, Recipe]]:
+    def walk(name: str, above: tuple[str, ...], seen: set[str]) -> Iterator[tuple[str, RetrieverConfig]]:
         if name in above:
-            raise RagError(f"recipe {name} is based on itself: {' of '.join((*above, name))}")
-        recipe = read_recipe(name, kinds)
+            raise RagError(f"retriever {name} is based on itself: {' of '.join((*above, name))}")
+        config = read_config(name, kinds)
         if name not in seen:
             seen.add(name)
-            yield name, recipe
-        settings = recipe.settings
+            yield name, config
+        settings = config.settings
         for other in _names(settings.get("choices")):  # it is not based on all of them, but may not choose itself
             if other in above or other not in chosen:
                 list(walk(other, (*above, name), set()))

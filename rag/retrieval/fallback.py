@@ -1,0 +1,37 @@
+"""Several retrievers in order of preference: the first one whose data the index has."""
+
+import logging
+
+from rag.base.errors import IndexingError, RagError
+from rag.index.index import Index
+from rag.index.parts import read_data_configs
+from rag.index.retriever_config import RetrieverConfig
+from rag.retrieval import Retriever, RetrieverKind, open_retriever, walk_data_configs
+
+_log = logging.getLogger(__name__)
+
+
+def open_fallback(index: Index, config: RetrieverConfig) -> Retriever:
+    """Open the first of the `choices` whose data the index has, or else the last one.
+
+    Data that is damaged or was made by another model is passed over with a warning that says how to add it again.
+    """
+    config.only(["choices"])
+    choices = config.setting("choices", list)
+    if not choices or not all(isinstance(name, str) for name in choices):
+        raise RagError(
+            f"retriever {config.name}: a fallback needs one or more retrievers in 'choices', found {choices}"
+        )
+    there = {part.name for part in read_data_configs(index)}
+    for name in choices[:-1]:
+        if all(part.name in there for _, part in walk_data_configs(name)):
+            try:
+                return open_retriever(name, index)
+            except IndexingError as error:
+                folder = index.build.parent if index.build is not None else index.name
+                again = f"rag index build --to {folder} --retriever {name}"
+                _log.warning("searched without the retriever %s: %s: %s", name, error, again)
+    return open_retriever(choices[-1], index)
+
+
+KIND = RetrieverKind(open_fallback)
