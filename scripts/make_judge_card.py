@@ -21,7 +21,7 @@ from statistics import mean
 from typing import Any
 
 from autoais.base.io.jsonl import write_atomic
-from autoais.judges.minilm import SHIPPED, MiniLMJudge
+from autoais.judges.minilm import MODEL_FOLDER, MiniLMJudge
 from autoais.metrics.intervals import clopper_pearson
 from scripts.cards import base, files, paragraph
 
@@ -36,7 +36,7 @@ ERRORS = ("false_positive_rate", "false_negative_rate")
 
 def main() -> None:
     """Write `CARD.md` into the folder of the model."""
-    write_atomic(SHIPPED / "CARD.md", lines())
+    write_atomic(MODEL_FOLDER / "CARD.md", lines())
 
 
 def pair_rate(pairs: Mapping[str, Any], name: str) -> str:
@@ -47,7 +47,7 @@ def pair_rate(pairs: Mapping[str, Any], name: str) -> str:
 
 def lines() -> Iterator[str]:
     """The lines of the card, from the record of the training and the result files."""
-    record = json.loads((SHIPPED / "training.json").read_text("utf-8"))
+    record = json.loads((MODEL_FOLDER / "training.json").read_text("utf-8"))
     bench = json.loads((RESULTS / "bench.json").read_text("utf-8"))
     meta = json.loads((RESULTS / "attributionbench.json").read_text("utf-8"))
     partial = json.loads((RESULTS / "partial.json").read_text("utf-8"))
@@ -76,8 +76,8 @@ def lines() -> Iterator[str]:
 
 def head(record: Sets, bench: Sets, meta: Sets, words: Sets) -> Iterator[str]:
     """What the judge is; `meta` are its figures on AttributionBench, `words` those of the judge `lexical`."""
-    size = (SHIPPED / "model.onnx").stat().st_size / 1e6
-    weights = json.loads((SHIPPED / "calibration.json").read_text("utf-8"))["weights"]
+    size = (MODEL_FOLDER / "model.onnx").stat().st_size / 1e6
+    weights = json.loads((MODEL_FOLDER / "calibration.json").read_text("utf-8"))["weights"]
     yield from (f"# {bench['judge']}", "")
     yield from paragraph(
         """The shipped judge: does the evidence support the claim? It is for English claims of one sentence, with

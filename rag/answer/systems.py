@@ -93,7 +93,7 @@ def _open_reader(settings: Settings) -> System:
 
 def _open_cited(kind: str) -> Callable[[Settings], System]:
     def make(settings: Settings) -> System:
-        from autoais.judges.minilm import shipped
+        from autoais.judges.minilm import default_judge
         from rag.answer.attribution.attributor import Attributor
         from rag.answer.attribution.repair import RepairedGenerator
         from rag.answer.generators.cited import CitedGenerator
@@ -101,11 +101,11 @@ def _open_cited(kind: str) -> Callable[[Settings], System]:
 
         prompt = Prompt.read(settings.options.prompt or DEFAULT_PROMPT)
         model = _open_model(f"{kind}:{settings.model}", settings.options)
-        generator: Generator = RepairedGenerator(CitedGenerator(model, prompt), shipped())
+        generator: Generator = RepairedGenerator(CitedGenerator(model, prompt), default_judge())
         if settings.options.revise is not None:
             from rag.answer.attribution.revise import RevisedGenerator, open_reviser
 
-            generator = RevisedGenerator(generator, open_reviser(settings.options.revise, Attributor(shipped())))
+            generator = RevisedGenerator(generator, open_reviser(settings.options.revise, Attributor(default_judge())))
         return RetrieveThenRead(settings.retriever, generator, settings.k)
 
     return make
@@ -129,21 +129,21 @@ def _open_closed_book(settings: Settings) -> System:
 
 
 def _open_post_hoc(settings: Settings) -> System:
-    from autoais.judges.minilm import shipped
+    from autoais.judges.minilm import default_judge
     from rag.answer.attribution.post_hoc import AnswerThenAttribute, PostHoc
     from rag.answer.closed_book import ClosedBook
 
     model = _require_model(settings, "post-hoc")
-    return AnswerThenAttribute(ClosedBook(model), PostHoc(settings.retriever, shipped(), settings.k))
+    return AnswerThenAttribute(ClosedBook(model), PostHoc(settings.retriever, default_judge(), settings.k))
 
 
 def _open_llm_retriever(settings: Settings) -> System:
-    from autoais.judges.minilm import shipped
+    from autoais.judges.minilm import default_judge
     from rag.answer.attribution.titles import Titles
     from rag.answer.llm_retriever import ModelAsRetriever
 
     model, titles = _require_model(settings, "llm-retriever"), Titles(settings.index)
-    return ModelAsRetriever(model, titles, settings.retriever, shipped(), settings.k)
+    return ModelAsRetriever(model, titles, settings.retriever, default_judge(), settings.k)
 
 
 def _require_model(settings: Settings, system: str) -> "LanguageModel":

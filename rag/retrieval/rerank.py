@@ -69,9 +69,9 @@ class _Similarity:
 
     def __init__(self, folder: str | None = None) -> None:
         from autoais.base.models.pairs import MAX_CLAIM
-        from autoais.judges.minilm import MiniLMJudge, shipped
+        from autoais.judges.minilm import MiniLMJudge, default_judge
 
-        self._judge = shipped() if folder is None else MiniLMJudge(folder)
+        self._judge = default_judge() if folder is None else MiniLMJudge(folder)
         self.name = f"cosine:{self._judge.name.partition('/')[0]}/{MAX_CLAIM}"
 
     def score(self, question: str, passages: Sequence[Passage]) -> list[float]:

@@ -108,7 +108,7 @@ class Reference:
             reading = Reading(float(logit), float(cosine), nearest[1 : 1 + len(encoded.claim_offsets)])
             alignment = align(pair.claim, texts_of(encoded.spans, pair.evidence))
             values = features(reading, encoded, pair.claim, alignment)
-            result.append(self.judge._probability(values, Numbers(pair.evidence).lacking(pair.claim)))
+            result.append(self.judge._probability(values, Numbers(pair.evidence).find_missing(pair.claim)))
         return result
 
 

@@ -85,7 +85,7 @@ def main(
             if not all(text.rstrip().endswith("?") for text in evidence):
                 counts = numbers.setdefault(name, {"lacking": Counter(), "all": Counter()})
                 counts["all"][label] += 1
-                counts["lacking"][label] += bool(Numbers(evidence).lacking(claim))
+                counts["lacking"][label] += bool(Numbers(evidence).find_missing(claim))
     inputs["passages"] = data / "wiki" / "passages.jsonl.zst"
     passages = [
         row["text"]

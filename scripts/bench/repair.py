@@ -22,7 +22,7 @@ from autoais.base.io.provenance import provenance
 from autoais.base.text.claims import applicable
 from autoais.base.types import Attribution, Judge
 from autoais.judges.lexical import LexicalJudge
-from autoais.judges.minilm import shipped
+from autoais.judges.minilm import default_judge
 from autoais.metrics.rates import Rate
 from autoais.metrics.short_answers import has_answer
 from rag.answer.answer_files import tokens_of
@@ -118,13 +118,13 @@ def main(
     record = bench if bench.exists() else answers.with_name(answers.name + ".run.json")
     answer_command = parse_object(record.read_bytes(), str(record))["command"]
     raw_answers = [parse_output(row) for row in rows if row["sentences"]]
-    repair = RepairedGenerator(CitedGenerator(ReplayModel(""), Prompt.read("hagrid.v1")), shipped())
+    repair = RepairedGenerator(CitedGenerator(ReplayModel(""), Prompt.read("hagrid.v1")), default_judge())
     repaired_answers = [repair.repair(answer) for answer in raw_answers]
     if as_parsed is not None:
         raw_by_id = {answer.question.id: answer.to_cited() for answer in raw_answers}
         rows_of = ((raw_by_id.get(answer.id, answer), answer.extra["trace"]) for answer in read_answers(answers))
         write_atomic(as_parsed, write_answers(_with_tokens(answer, trace) for answer, trace in rows_of))
-    judges: dict[str, Judge] = {"minilm": shipped(), "lexical": LexicalJudge(template="auto.v1")}
+    judges: dict[str, Judge] = {"minilm": default_judge(), "lexical": LexicalJudge(template="auto.v1")}
     counts: Counter[str] = Counter()
     for answer in repaired_answers:
         counts.update({name: count for name, count in answer.trace["repair"].items() if name != "uncited"})

@@ -354,7 +354,7 @@ class Judge(ABC):
         """Return the judgement of a whole answer against all that it cites; None if it follows from its sentences."""
         return None
 
-    def of_place(self, place: Place, attribution: Attribution) -> Judgement | None:
+    def of_place(self, position: Place, attribution: Attribution) -> Judgement | None:
         """Return what is known of this pair at this place alone; None if it follows from its texts, as for all models.
 
         Two passages may have the same text, or none, and two answers the same sentence, but people label each.

@@ -48,29 +48,33 @@ def open_judge(name: str = DEFAULT, **options: object) -> Judge:
     """
     check_type("judge", name, "a name such as 'minilm'", str)
     kind, colon, model = name.partition(":")
-    own = kind not in JUDGES
-    if own and not is_import_path(name):
+    is_imported = kind not in JUDGES
+    if is_imported and not is_import_path(name):
         raise _unknown(name)
-    make: Callable[..., Judge] = import_judge(name) if own else JUDGES[kind]
+    make: Callable[..., Judge] = import_judge(name) if is_imported else JUDGES[kind]
     parameters = _signature(make).parameters
-    takes_model = not own and next(iter(parameters), "") == "model"
+    takes_model = not is_imported and next(iter(parameters), "") == "model"
     needs_model = takes_model and parameters["model"].default is inspect.Parameter.empty
-    if (colon and not takes_model and not own) or (needs_model and not colon):
+    if (colon and not takes_model and not is_imported) or (needs_model and not colon):
         raise _unknown(name)
-    given = {option: value for option, value in options.items() if value is not None}
-    known = {option: _wanted(it) for option, it in parameters.items() if _is_command_line_type(_wanted(it))}
+    settings = {option: value for option, value in options.items() if value is not None}
+    option_types = {
+        option: _annotation(parameter)
+        for option, parameter in parameters.items()
+        if _is_command_line_type(_annotation(parameter))
+    }
     if takes_model:
-        known.pop("model", None)
-    for option, value in given.items():
-        if option not in known:
-            raise UserError(f"judge {name!r} has no option {option!r}; there are: {', '.join(known) or 'none'}")
-        if not _fits(value, wanted := known[option]):
-            raise UserError(f"judge {name!r}: option {option!r} should be {_type_names(wanted)}, found {value!r}")
-    if own:
-        return make_judge(name, make, given, taken=JUDGES)
+        option_types.pop("model", None)
+    for option, value in settings.items():
+        if option not in option_types:
+            raise UserError(f"judge {name!r} has no option {option!r}; there are: {', '.join(option_types) or 'none'}")
+        if not _fits(value, option_type := option_types[option]):
+            raise UserError(f"judge {name!r}: option {option!r} should be {_type_names(option_type)}, found {value!r}")
+    if is_imported:
+        return make_judge(name, make, settings, reserved_names=JUDGES)
     if _is_shipped(make):
-        return make(model, **given) if colon else make(**given)
-    return make_judge(name, partial(make, model) if colon else make, given)
+        return make(model, **settings) if colon else make(**settings)
+    return make_judge(name, partial(make, model) if colon else make, settings)
 
 
 def _is_shipped(make: object) -> bool:
@@ -79,8 +83,8 @@ def _is_shipped(make: object) -> bool:
 
 
 def _unknown(name: str) -> UserError:
-    known = ", ".join(_SYNTAX.get(one, one) for one in JUDGES)
-    return UserError(f"no judge called {name!r}; there are: {known}, and your own package.module:Class")
+    names = ", ".join(_SYNTAX.get(kind, kind) for kind in JUDGES)
+    return UserError(f"no judge called {name!r}; there are: {names}, and your own package.module:Class")
 
 
 def _signature(make: Callable[..., Judge]) -> inspect.Signature:
@@ -90,7 +94,7 @@ def _signature(make: Callable[..., Judge]) -> inspect.Signature:
         return inspect.signature(make)
 
 
-def _wanted(parameter: inspect.Parameter) -> object:
+def _annotation(parameter: inspect.Parameter) -> object:
     """The annotation of a parameter; without one, any value of the command line will do."""
     return str | float | bool if parameter.annotation is parameter.empty else parameter.annotation
 

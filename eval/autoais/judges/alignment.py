@@ -12,7 +12,7 @@ _NUMBERS = {word: number for number, word in enumerate(UNDER_TWENTY)} | {
     word: 10 * tens for tens, word in enumerate(TENS, 2)
 }
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-_ABOUT = frozenset("about around approximately roughly nearly almost some over circa".split())
+_APPROXIMATORS = frozenset("about around approximately roughly nearly almost some over circa".split())
 _MONTHS = "january february march april may june july august september october november december".split()
 _NEGATIONS = frozenset(
     """
@@ -22,7 +22,7 @@ _NEGATIONS = frozenset(
 )  # fmt: skip
 _CLOSEST = 3  # sentences to align: those that share most words with the claim
 # Words of the claim and of the evidence. A longer stretch without a common word is different content, not a clash.
-_LONGEST_OURS, _LONGEST_THEIRS = 4, 6
+_MAX_CLAIM_GAP, _MAX_EVIDENCE_GAP = 4, 6
 # Less than half may be two sentences about different things.
 _CLASHES, _SAME_WORDS = 0.5, 0.5
 
@@ -49,7 +49,7 @@ class _Word:
     kind: str
     weight: float
     value: float | None = None  # of a number, including its scale
-    about: bool = False  # marked as approximate ("about 20")
+    is_approximate: bool = False  # marked as approximate ("about 20")
 
 
 def align(claim: str, evidence: Iterable[str]) -> Alignment:
@@ -59,70 +59,72 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
     side. A differing number has confidence 1; a name or negation has the cube of `share`, since people and places have
     several names.
     """
-    ours = _words(claim)
-    keys = [word.key for word in ours]
-    total = sum(word.weight for word in ours)
+    claim_words = _words(claim)
+    keys = [word.key for word in claim_words]
+    total = sum(word.weight for word in claim_words)
     if not total:
         return Alignment()
-    known = set(keys)
+    key_set = set(keys)
     sentences = [_words(text[start:end]) for text in evidence for start, end in pieces(text)]
-    shared = [sum({w.key: w.weight for w in sentence if w.key in known}.values()) for sentence in sentences]
+    overlaps = [sum({w.key: w.weight for w in sentence if w.key in key_set}.values()) for sentence in sentences]
     best = Alignment()
-    for at in sorted(range(len(sentences)), key=lambda i: (-shared[i], i))[:_CLOSEST]:
-        changes = SequenceMatcher(None, keys, [w.key for w in sentences[at]], autojunk=False).get_opcodes()
-        same = sum(word.weight for kind, i, j, _, _ in changes if kind == "equal" for word in ours[i:j])
-        parts = [(ours[i:j], sentences[at][m:n]) for kind, i, j, m, n in changes if kind != "equal"]
-        found = _clashing(same / total, parts)
-        if (found.share, -found.clash) > (best.share, -best.clash):
-            best = found
+    for index in sorted(range(len(sentences)), key=lambda i: (-overlaps[i], i))[:_CLOSEST]:
+        changes = SequenceMatcher(None, keys, [w.key for w in sentences[index]], autojunk=False).get_opcodes()
+        same_weight = sum(word.weight for kind, i, j, _, _ in changes if kind == "equal" for word in claim_words[i:j])
+        parts = [(claim_words[i:j], sentences[index][m:n]) for kind, i, j, m, n in changes if kind != "equal"]
+        alignment = _clashing(same_weight / total, parts)
+        if (alignment.share, -alignment.clash) > (best.share, -best.clash):
+            best = alignment
     return best
 
 
-def contradicts(claim: str, aligned: Alignment) -> bool:
+def contradicts(claim: str, alignment: Alignment) -> bool:
     """Return whether the closest sentence of the evidence contradicts a claim that it does not support.
 
     A number, name or negation clashes with it with a confidence of at least a half, and it has at least half of the
     claim's other words, weighted by IDF, in the same order.
     """
-    whole = _weight(claim)
-    others = whole - sum(_weight(claim[start:end]) for start, end in aligned.clashes)
-    return aligned.clash >= _CLASHES and aligned.share * whole >= _SAME_WORDS * others > 0
+    total = _weight(claim)
+    other_weight = total - sum(_weight(claim[start:end]) for start, end in alignment.clashes)
+    return alignment.clash >= _CLASHES and alignment.share * total >= _SAME_WORDS * other_weight > 0
 
 
 def _weight(text: str) -> float:
-    return sum(idf(one) for one in content_stems(text))
+    return sum(idf(key) for key in content_stems(text))
 
 
 def _clashing(share: float, parts: Iterable[tuple[Sequence[_Word], Sequence[_Word]]]) -> Alignment:
     clash, clashes = 0.0, []
-    for ours, theirs in parts:
-        if len(ours) > _LONGEST_OURS or len(theirs) > _LONGEST_THEIRS:
+    for claim_part, evidence_part in parts:
+        if len(claim_part) > _MAX_CLAIM_GAP or len(evidence_part) > _MAX_EVIDENCE_GAP:
             continue
         for kind, confidence in (("number", 1.0), ("name", share**3), ("negation", share**3)):
-            mine, other = ([w for w in side if w.kind == kind] for side in (ours, theirs))
-            one_sided = bool(mine) != bool(other)
-            differ = one_sided if kind == "negation" else mine and other and not _SAME[kind](mine, other)
+            own_words, other = ([w for w in side if w.kind == kind] for side in (claim_part, evidence_part))
+            one_sided = bool(own_words) != bool(other)
+            differ = (
+                one_sided if kind == "negation" else own_words and other and not _COMPARISONS[kind](own_words, other)
+            )
             if differ:
                 clash = max(clash, confidence)
-                clashes += [(word.start, word.end) for word in mine]
+                clashes += [(word.start, word.end) for word in own_words]
     return Alignment(share, clash, tuple(sorted(clashes)))
 
 
-def _same_names(mine: Sequence[_Word], other: Sequence[_Word]) -> bool:
+def _same_names(own_words: Sequence[_Word], other: Sequence[_Word]) -> bool:
     """Whether one side is the initials of the other, or two words share a prefix (Germany, German)."""
-    for short, long in ((mine, other), (other, mine)):
+    for short, long in ((own_words, other), (other, own_words)):
         if "".join(word.key[0] for word in long).startswith("".join(word.key for word in short)):
             return True
-    return any(a.key[:4] == b.key[:4] for a in mine for b in other)
+    return any(a.key[:4] == b.key[:4] for a in own_words for b in other)
 
 
-def _same_numbers(mine: Sequence[_Word], other: Sequence[_Word]) -> bool:
+def _same_numbers(own_words: Sequence[_Word], other: Sequence[_Word]) -> bool:
     """Whether one number ends the other (1998-99, 1998-1999), or differs by at most 10 % if either is approximate."""
-    for a in mine:
+    for a in own_words:
         for b in other:
             if a.value is None or b.value is None:
                 continue
-            if a.about or b.about:
+            if a.is_approximate or b.is_approximate:
                 if abs(a.value - b.value) <= 0.1 * max(a.value, b.value):
                     return True
             elif {len(a.key), len(b.key)} == {2, 4} and a.value % 100 == b.value % 100:
@@ -130,27 +132,31 @@ def _same_numbers(mine: Sequence[_Word], other: Sequence[_Word]) -> bool:
     return False
 
 
-_SAME = {"name": _same_names, "number": _same_numbers}
+_COMPARISONS = {"name": _same_names, "number": _same_numbers}
 
 
 def _words(text: str) -> list[_Word]:
     """The words of a text; a number and its scale ("2 million", "twenty-one") count as one word."""
-    found: list[_Word] = []
+    words: list[_Word] = []
     before = ""
     spans = word_spans(text)
     sentences = [start for start, _ in pieces(text)][::-1]
-    for at, (start, end, word) in enumerate(spans):
+    for index, (start, end, word) in enumerate(spans):
         opens = bool(sentences) and sentences[-1] <= start
         while sentences and sentences[-1] <= start:
             sentences.pop()
-        following = spans[at + 1] if at + 1 < len(spans) else None
+        following = spans[index + 1] if index + 1 < len(spans) else None
         value = _value(word)
-        last = found[-1] if found else None
-        if last is not None and last.value is not None and (joined := _joined(last.value, before, word)) is not None:
-            found[-1] = _Word(last.start, end, _key(joined), "number", last.weight, joined, last.about)
+        last = words[-1] if words else None
+        if (
+            last is not None
+            and last.value is not None
+            and (extension := _extend_number(last.value, before, word)) is not None
+        ):
+            words[-1] = _Word(last.start, end, _key(extension), "number", last.weight, extension, last.is_approximate)
         elif value is not None:
-            about = before in _ABOUT
-            found.append(_Word(start, end, _key(value), "number", idf(stem(word)), value, about))
+            is_approximate = before in _APPROXIMATORS
+            words.append(_Word(start, end, _key(value), "number", idf(stem(word)), value, is_approximate))
         else:
             kind = ""
             if word in _MONTHS and text[start].isupper():
@@ -160,9 +166,9 @@ def _words(text: str) -> list[_Word]:
             elif text[start].isupper() and word not in STOP_WORDS:
                 # A capital at the start of a sentence marks a name only if the next word has one too.
                 kind = "name" if not opens or (following and text[following[0]].isupper()) else ""
-            found.append(_Word(start, end, stem(word), kind, 0.0 if word in STOP_WORDS else idf(stem(word))))
+            words.append(_Word(start, end, stem(word), kind, 0.0 if word in STOP_WORDS else idf(stem(word))))
         before = word
-    return found
+    return words
 
 
 def _value(word: str) -> float | None:
@@ -176,7 +182,7 @@ def _value(word: str) -> float | None:
         return None
 
 
-def _joined(value: float, before: str, word: str) -> float | None:
+def _extend_number(value: float, before: str, word: str) -> float | None:
     """The number extended by this word ("two" and "million"), or None if the word does not extend it."""
     if word in _SCALES:
         return value * _SCALES[word]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _HEADER = json.dumps({"autoais_cache": _VERSION}).encode() + b"\n"
-_LONGEST = 1 << 20  # bytes of a line; a longer line is not a judgement
+_MAX_LINE_BYTES = 1 << 20  # bytes of a line; a longer line is not a judgement
 _SNIFF = 1 << 20  # bytes within which the first valid line must occur
 _RECENT = 1 << 16  # judgements kept in a dict before they are merged into the sorted arrays
 _VERDICTS = frozenset(verdict.value for verdict in Verdict)
@@ -89,9 +89,9 @@ class JudgementCache:
     @property
     def note(self) -> str | None:
         """A one-line message if lines of the file were lost, else None."""
-        lost = [f"{self.damaged:,} damaged lines skipped"] if self.damaged else []
-        lost += ["an incomplete last line removed"] if self.cut else []
-        return f"{self.path}: {self.kept:,} judgements kept, {', '.join(lost)}" if lost else None
+        losses = [f"{self.damaged:,} damaged lines skipped"] if self.damaged else []
+        losses += ["an incomplete last line removed"] if self.cut else []
+        return f"{self.path}: {self.kept:,} judgements kept, {', '.join(losses)}" if losses else None
 
     def get(self, judge: str, pair: str) -> Judgement | None:
         """The judge's latest judgement of the pair with that hash, or None."""
@@ -103,17 +103,17 @@ class JudgementCache:
 
     def put(self, judge: str, judgements: Iterable[tuple[str, Judgement]]) -> None:
         """Append judgements by pair hash, all of them or none; they are in the file on return."""
-        lines, places, end = [], [], self._end
+        lines, offsets, end = [], [], self._end
         for pair, judgement in judgements:
             line = dumps(_record(judge, pair, judgement)).encode() + b"\n"
-            if len(line) <= _LONGEST:
+            if len(line) <= _MAX_LINE_BYTES:
                 lines.append(line)
-                places.append((_key(judge, pair), end))
+                offsets.append((_key(judge, pair), end))
                 end += len(line)
         if not lines:
             return
         self._append(b"".join(lines))
-        self._recent.update(places)
+        self._recent.update(offsets)
         if len(self._recent) >= _RECENT:
             self._merge(array("Q", self._recent.keys()), array("Q", self._recent.values()))
             self._recent.clear()
@@ -150,24 +150,24 @@ class JudgementCache:
     def _recover(self) -> int:
         """Index the complete lines, repair the end of the file, and return the offset of the next line."""
         keys, offsets = array("Q"), array("Q")
-        position, known, line = 0, False, b"\n"
+        position, is_valid, line = 0, False, b"\n"
         with os.fdopen(os.dup(self._descriptor), "rb") as file:
-            while piece := file.readline(_LONGEST):
+            while piece := file.readline(_MAX_LINE_BYTES):
                 line = piece
                 if entry := _parse(line):
                     keys.append(_key(*entry[:2]))
                     offsets.append(position)
                 elif not self._is_header(line):
                     self.damaged += 1
-                    if not known and position > _SNIFF:
+                    if not is_valid and position > _SNIFF:
                         raise self._not_a_cache()
                     position += len(line)
                     continue
-                known = True
+                is_valid = True
                 position += len(line)
         self.kept = len(keys)
         newborn = position == len(line) and _HEADER.startswith(line)  # killed while writing the first line
-        if not known and position and not newborn:
+        if not is_valid and position and not newborn:
             raise self._not_a_cache()
         self._merge(keys, offsets)
         return self._repair_end(position, line)
@@ -200,9 +200,9 @@ class JudgementCache:
 
     def _append(self, data: bytes) -> None:
         try:
-            left = memoryview(data)
-            while left:
-                left = left[os.write(self._descriptor, left) :]
+            remainder = memoryview(data)
+            while remainder:
+                remainder = remainder[os.write(self._descriptor, remainder) :]
             self._appends += 1
             if self._appends % _SYNC == 0:
                 os.fsync(self._descriptor)
@@ -224,14 +224,14 @@ class JudgementCache:
         """Offsets of the lines with that key, newest first."""
         import numpy as np
 
-        wanted = np.uint64(key)
-        low, high = (int(np.searchsorted(self._keys, wanted, side)) for side in ("left", "right"))
+        target = np.uint64(key)
+        low, high = (int(np.searchsorted(self._keys, target, side)) for side in ("left", "right"))
         recent = [self._recent[key]] if key in self._recent else []
         return recent + sorted(map(int, self._offsets[low:high]), reverse=True)
 
     def _line(self, offset: int) -> bytes:
         line = b""
-        while b"\n" not in line and len(line) <= _LONGEST:
+        while b"\n" not in line and len(line) <= _MAX_LINE_BYTES:
             try:
                 piece = os.pread(self._descriptor, 1 << 14, offset + len(line))
             except OSError as error:
@@ -267,29 +267,31 @@ class CachedJudge(Judge):
         """Return what the wrapped judge says of a whole answer."""
         return self._judge.of_answer(attribution)
 
-    def of_place(self, place: Place, attribution: Attribution) -> Judgement | None:
+    def of_place(self, position: Place, attribution: Attribution) -> Judgement | None:
         """Return what the wrapped judge knows of the place; the cache has no places."""
-        return self._judge.of_place(place, attribution)
+        return self._judge.of_place(position, attribution)
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Look up each pair, ask the judge once for each distinct missing pair, and cache the decided ones."""
         name = self.name
         hashes = [pair_hash(attribution) for attribution in attributions]
-        known: dict[str, Judgement] = {}
+        judgements: dict[str, Judgement] = {}
         missing: dict[str, Attribution] = {}
         for pair, attribution in zip(hashes, attributions, strict=True):
-            if pair in known or pair in missing:
+            if pair in judgements or pair in missing:
                 continue
             if (judgement := self._cache.get(name, pair)) is None:
                 missing[pair] = attribution
             else:
-                known[pair] = judgement
-        left = iter(missing.items())
-        while batch := dict(islice(left, self._batch)):
+                judgements[pair] = judgement
+        pending = iter(missing.items())
+        while batch := dict(islice(pending, self._batch)):
             answers = list(zip(batch, self._judge.judge(list(batch.values())), strict=True))
-            self._cache.put(name, ((pair, one) for pair, one in answers if one.verdict is not Verdict.UNDECIDED))
-            known.update(answers)
-        return [known[pair] for pair in hashes]
+            self._cache.put(
+                name, ((pair, judgement) for pair, judgement in answers if judgement.verdict is not Verdict.UNDECIDED)
+            )
+            judgements.update(answers)
+        return [judgements[pair] for pair in hashes]
 
 
 def _record(judge: str, pair: str, judgement: Judgement) -> dict[str, Any]:

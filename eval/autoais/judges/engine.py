@@ -69,9 +69,9 @@ class EngineJudge(Judge):
         """Return what the judge says of a whole answer."""
         return self.wrapped.of_answer(attribution)
 
-    def of_place(self, place: Place, attribution: Attribution) -> Judgement | None:
+    def of_place(self, position: Place, attribution: Attribution) -> Judgement | None:
         """Return what the judge knows of the place."""
-        return self.wrapped.of_place(place, attribution)
+        return self.wrapped.of_place(position, attribution)
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge the pieces side by side."""

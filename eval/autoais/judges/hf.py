@@ -85,8 +85,8 @@ _LABELS = (
     (_C, ("contradict", "refut")),
 )
 _ANSWER_TOKENS = 10  # the limit of ALCE's eval.py; answers are one to three tokens and an end-of-sequence token
-_LEAST_ROOM = 32  # tokens that a claim must leave for the evidence
-_WHOLE = 1 << 15  # tokens, more than any passage has; a T5 has relative positions and so no length limit
+_MIN_EVIDENCE_TOKENS = 32  # tokens that a claim must leave for the evidence
+_UNLIMITED_TOKENS = 1 << 15  # tokens, more than any passage has; a T5 has relative positions and so no length limit
 _SORTED_BATCHES = 64  # batches collected before sorting by length
 _CACHED_BATCHES = 8  # batches in `at_once`
 _DIGITS = 5  # digits of a probability that do not depend on the batch (fp32)
@@ -135,29 +135,28 @@ class HfJudge(Judge):
         if template is not None:
             hypothesis_template(template)
         model = model or DEFAULT_MODEL
-        loaded = _load(model, family)
-        self._model, self._tokenizer, self._labels = loaded.model, loaded.tokenizer, loaded.labels
-        self.family = FAMILIES[loaded.family]
-        if compat and loaded.family == "true":
-            decision, max_length = decision or "decode", max_length or _WHOLE
+        checkpoint = _load(model, family)
+        self._model, self._tokenizer, self._labels = checkpoint.model, checkpoint.tokenizer, checkpoint.labels
+        self.family = FAMILIES[checkpoint.family]
+        if compat and checkpoint.family == "true":
+            decision, max_length = decision or "decode", max_length or _UNLIMITED_TOKENS
         self.decision = decision or self.family.decision
         if self.decision == "decode" and not self.family.words:
             raise UserError(f"{model}: a classifier has no text to decode; omit the decision rule")
-        self.max_length = _checked_length(model, max_length, self.family.max_length, loaded.positions)
+        self.max_length = _choose_length(model, max_length, self.family.max_length, checkpoint.positions)
         self.batch_size, self.partial_from = batch_size, partial_from
         self._template = template or self.family.template
         self._hypothesis = hypothesis_template(self._template)
         self._plain = plain_text(self._tokenizer)
         parts = [self._template]
-        if loaded.family not in ("true", "nli"):
-            parts.append(loaded.family)
+        if checkpoint.family not in ("true", "nli"):
+            parts.append(checkpoint.family)
         if self.family.words:
             parts.append(self.decision)
-        if loaded.half:
+        if checkpoint.half:
             parts.append("bf16")
-        self._name = (
-            f"{loaded.short}@{loaded.revision}/{self.max_length}/{'+'.join(parts)}{partial_suffix(partial_from)}"
-        )
+        suffix = partial_suffix(partial_from)
+        self._name = f"{checkpoint.short}@{checkpoint.revision}/{self.max_length}/{'+'.join(parts)}{suffix}"
 
     @property
     def name(self) -> str:
@@ -173,35 +172,35 @@ class HfJudge(Judge):
         """Judge in batches sorted by length; memory holds the windows of 64 batches at a time."""
         best: list[Judgement | None] = [None] * len(attributions)
         stream = self._inputs(attributions, best)
-        while gathered := list(islice(stream, _SORTED_BATCHES * self.batch_size)):
-            order = sorted(range(len(gathered)), key=lambda i: len(gathered[i][2]["input_ids"]))
+        while inputs := list(islice(stream, _SORTED_BATCHES * self.batch_size)):
+            order = sorted(range(len(inputs)), key=lambda i: len(inputs[i][2]["input_ids"]))
             for start in range(0, len(order), self.batch_size):
-                batch = [gathered[i] for i in order[start : start + self.batch_size]]
-                for (at, window, _), judgement in zip(batch, self._ask([ids for *_, ids in batch]), strict=True):
-                    best[at] = _better(best[at], replace(judgement, evidence=window.spans))
-        judged = [j or Judgement(Verdict.NOT_ATTRIBUTABLE, None, "nothing was cited") for j in best]
-        return [with_partial(judgement, self.partial_from) for judgement in judged]
+                batch = [inputs[i] for i in order[start : start + self.batch_size]]
+                for (index, window, _), judgement in zip(batch, self._ask([ids for *_, ids in batch]), strict=True):
+                    best[index] = _better(best[index], replace(judgement, evidence=window.spans))
+        judgements = [j or Judgement(Verdict.NOT_ATTRIBUTABLE, None, "nothing was cited") for j in best]
+        return [with_partial(judgement, self.partial_from) for judgement in judgements]
 
     def _inputs(
         self, attributions: Sequence[Attribution], best: list[Judgement | None]
     ) -> Iterator[tuple[int, Window, dict[str, list[int]]]]:
         """The (index, window, tokens) of each window; sets pairs that do not fit to undecided in `best`."""
-        for at, attribution in enumerate(attributions):
+        for index, attribution in enumerate(attributions):
             if not any(text.strip() for text in attribution.evidence):
                 continue
             hypothesis = self._hypothesis(attribution)
-            taken = len(self._encode("", hypothesis)["input_ids"])
-            if taken + _LEAST_ROOM > self.max_length:
-                reason = f"the claim takes {taken} of the judge's {self.max_length} tokens"
-                best[at] = Judgement(Verdict.UNDECIDED, None, reason)
+            n_tokens = len(self._encode("", hypothesis)["input_ids"])
+            if n_tokens + _MIN_EVIDENCE_TOKENS > self.max_length:
+                reason = f"the claim takes {n_tokens} of the judge's {self.max_length} tokens"
+                best[index] = Judgement(Verdict.UNDECIDED, None, reason)
                 continue
             for window in windows(attribution.evidence, self._counter(hypothesis), self.max_length):
                 ids = self._encode(window.text, hypothesis)
                 if len(ids["input_ids"]) > self.max_length:
                     reason = "a single character of the evidence exceeds the judge's token limit"
-                    best[at] = _better(best[at], Judgement(Verdict.UNDECIDED, None, reason, window.spans))
+                    best[index] = _better(best[index], Judgement(Verdict.UNDECIDED, None, reason, window.spans))
                 else:
-                    yield at, window, ids
+                    yield index, window, ids
 
     def _counter(self, hypothesis: str) -> Callable[[str], int]:
         return lambda premise: len(self._encode(premise, hypothesis)["input_ids"])
@@ -285,36 +284,38 @@ def label_verdicts(model: str, id2label: Mapping[int, str]) -> list[tuple[int, V
 
     Raises `UserError` with a list of the labels if one is unknown or none means entailment.
     """
-    found = []
+    verdicts = []
     for index, label in sorted(id2label.items()):
         plain = re.sub(r"[\s-]+", "_", label.casefold())
-        found += [(index, verdict) for verdict, parts in _LABELS if any(part in plain for part in parts)][:1]
-    if len(found) < len(id2label) or all(verdict is not Verdict.ATTRIBUTABLE for _, verdict in found):
+        verdicts += [(index, verdict) for verdict, parts in _LABELS if any(part in plain for part in parts)][:1]
+    if len(verdicts) < len(id2label) or all(verdict is not Verdict.ATTRIBUTABLE for _, verdict in verdicts):
         labels = ", ".join(repr(label) for _, label in sorted(id2label.items()))
         raise UserError(
             f"{model}: the labels {labels} do not show which is entailment; name them entailment, neutral and "
             "contradiction in id2label of its config.json"
         )
-    return found
+    return verdicts
 
 
-def _better(one: Judgement | None, other: Judgement) -> Judgement:
+def _better(current: Judgement | None, other: Judgement) -> Judgement:
     """The better judgement: attributable, undecided, partial, negative; then by probability; then by window order."""
 
     def rank(judgement: Judgement) -> tuple[int, float, int, int]:
-        decided = {Verdict.ATTRIBUTABLE: 3, Verdict.UNDECIDED: 2, _P: 1}.get(judgement.verdict, 0)
+        order = {Verdict.ATTRIBUTABLE: 3, Verdict.UNDECIDED: 2, _P: 1}.get(judgement.verdict, 0)
         first = judgement.evidence[0]
-        return decided, judgement.probability or 0.0, -first.evidence, -first.start
+        return order, judgement.probability or 0.0, -first.evidence, -first.start
 
-    return other if one is None or rank(other) > rank(one) else one
+    return other if current is None or rank(other) > rank(current) else current
 
 
-def _checked_length(model: str, asked: int | None, default: int, positions: int | None) -> int:
-    length = min(default, positions or default) if asked is None else asked
+def _choose_length(model: str, limit: int | None, default: int, positions: int | None) -> int:
+    length = min(default, positions or default) if limit is None else limit
     if positions is not None and length > positions:
         raise UserError(f"{model}: max length {length} is above the model's {positions} positions")
-    if length <= _LEAST_ROOM:
-        raise UserError(f"{model}: max length {length} leaves no room for evidence; give more than {_LEAST_ROOM}")
+    if length <= _MIN_EVIDENCE_TOKENS:
+        raise UserError(
+            f"{model}: max length {length} leaves no room for evidence; give more than {_MIN_EVIDENCE_TOKENS}"
+        )
     return length
 
 
@@ -354,17 +355,17 @@ def _kind(model: str, architectures: Sequence[str]) -> str:
             return "classifier"
         if architecture.endswith("T5ForConditionalGeneration"):
             return "t5"
-    found = ", ".join(architectures) or "a model without architectures"
-    raise UserError(f"{model}: found {found} in its config; a sequence classifier or a T5 is needed")
+    names = ", ".join(architectures) or "a model without architectures"
+    raise UserError(f"{model}: found {names} in its config; a sequence classifier or a T5 is needed")
 
 
 def _family(model: str, kind: str, id2label: Mapping[int, str]) -> str:
     if kind == "t5":
         return _KNOWN_T5.get(model, "true")
-    return "minicheck" if _unnamed_pair(id2label) else "nli"
+    return "minicheck" if _has_default_labels(id2label) else "nli"
 
 
-def _unnamed_pair(id2label: Mapping[int, str]) -> bool:
+def _has_default_labels(id2label: Mapping[int, str]) -> bool:
     return sorted(id2label.values()) == ["LABEL_0", "LABEL_1"]
 
 
@@ -398,6 +399,6 @@ def _positions(network: "torch.nn.Module") -> int | None:
 
     for name, module in network.named_modules():
         if name.endswith(("position_embeddings", "embed_positions")) and isinstance(module, torch.nn.Embedding):
-            taken = getattr(module, "offset", 0) or (0 if module.padding_idx is None else module.padding_idx + 1)
-            return int(module.num_embeddings - taken)
+            n_reserved = getattr(module, "offset", 0) or (0 if module.padding_idx is None else module.padding_idx + 1)
+            return int(module.num_embeddings - n_reserved)
     return None

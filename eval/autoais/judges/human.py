@@ -53,10 +53,10 @@ class _Labels:
     """
 
     pairs: dict[Attribution, Judgement] = field(default_factory=dict)
-    placed: dict[PlacedPair, Judgement] = field(default_factory=dict)
+    by_position: dict[PlacedPair, Judgement] = field(default_factory=dict)
     sentences: set[tuple[str, int, str, str]] = field(default_factory=set)
     unworthy: set[tuple[str, int, str, str]] = field(default_factory=set)
-    wholes: dict[Attribution, Judgement] = field(default_factory=dict)
+    whole_answers: dict[Attribution, Judgement] = field(default_factory=dict)
 
 
 class HumanJudge(Judge):
@@ -75,16 +75,16 @@ class HumanJudge(Judge):
 
     def __init__(self, model: str, *, answers: str | None = None, likert: int = RELAXED) -> None:
         options = {"likert": str(likert)} | ({} if answers is None else {"answers": answers})
-        while found := _OPTION.search(model):
-            options[found[1]], model = found[2], model[: found.start()]
+        while match := _OPTION.search(model):
+            options[match[1]], model = match[2], model[: match.start()]
         if options["likert"] not in (str(RELAXED), str(STRICT)):
             raise UserError(f"likert {options['likert']!r}: should be {RELAXED} (relaxed) or {STRICT} (strict)")
         if not model:
             raise UserError("the judge 'human:' names no file; write human:<file>, with human labels")
         file, answers = Path(model), options.get("answers")
-        for named, what in ((model, "labels of people"), (answers, "the rated answers")):
-            if named is not None and not Path(named).is_file():
-                raise UserError(f"judge 'human:{model}': there is no file {named}; name a file with {what}")
+        for path, contents in ((model, "labels of people"), (answers, "the rated answers")):
+            if path is not None and not Path(path).is_file():
+                raise UserError(f"judge 'human:{model}': there is no file {path}; name a file with {contents}")
         digest = sha256_file(file)[:12]
         if is_ratings(file):
             if answers is None:
@@ -95,12 +95,14 @@ class HumanJudge(Judge):
             raise UserError(f"{file}: holds answers, not ratings; leave out answers={answers}")
         else:
             self._known = _of_labels(file)
-        known = [
-            one for listed in (self._known.pairs, self._known.placed, self._known.wholes) for one in listed.values()
+        judgements = [
+            judgement
+            for labels_by_key in (self._known.pairs, self._known.by_position, self._known.whole_answers)
+            for judgement in labels_by_key.values()
         ]
-        if known and all(one.verdict is Verdict.UNDECIDED for one in known):
+        if judgements and all(judgement.verdict is Verdict.UNDECIDED for judgement in judgements):
             raise UserError(f"{file}: people are tied on everything they judged, so nothing is decided")
-        if not known:
+        if not judgements:
             raise UserError(f"{file}: no answer, sentence or citation in it has a human label")
         self._name = f"human@{digest}"
         self._unknown: set[int] = set()
@@ -124,33 +126,33 @@ class HumanJudge(Judge):
 
     def of_answer(self, attribution: Attribution) -> Judgement | None:
         """What people said of a whole answer of several sentences, if they were not asked about each."""
-        return self._known.wholes.get(attribution)
+        return self._known.whole_answers.get(attribution)
 
-    def of_place(self, place: Place, attribution: Attribution) -> Judgement | None:
+    def of_place(self, position: Place, attribution: Attribution) -> Judgement | None:
         """What people said of this pair of this answer; None if that follows from its texts.
 
         Of a sentence in which they find nothing to verify, the reason is `NOT_WORTHY`.
         Without a text, a passage is known by its id alone: one that nobody judged is undecided, and has no label of
         another passage without a text.
         """
-        sentence = (place.answer, place.sentence, attribution.claim, attribution.question)
+        sentence = (position.answer, position.sentence, attribution.claim, attribution.question)
         if sentence in self._known.unworthy:
             return _UNWORTHY
-        if (found := self._known.placed.get((attribution, place))) is not None:
+        if (judgement := self._known.by_position.get((attribution, position))) is not None:
             texts = self._known.pairs.get(attribution)
-            if found.verdict is Verdict.NOT_ATTRIBUTABLE and texts is not None and texts.verdict in _EXACT_NO:
+            if judgement.verdict is Verdict.NOT_ATTRIBUTABLE and texts is not None and texts.verdict in _EXACT_NO:
                 return texts
-            return found
+            return judgement
         if nothing_to_judge(attribution) == NO_TEXT and sentence in self._known.sentences:
-            self._unknown.add(hash((attribution, place)))
+            self._unknown.add(hash((attribution, position)))
             return _UNKNOWN
         return None
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Look the attributions up among the labels."""
         labels = self._known.pairs
-        self._unknown.update(hash(one) for one in attributions if one not in labels)
-        return [labels.get(one, _UNKNOWN) for one in attributions]
+        self._unknown.update(hash(attribution) for attribution in attributions if attribution not in labels)
+        return [labels.get(attribution, _UNKNOWN) for attribution in attributions]
 
 
 def is_ratings(path: Path) -> bool:
@@ -163,11 +165,11 @@ def is_ratings(path: Path) -> bool:
 
 def _of_labels(path: Path) -> _Labels:
     """The labels of answers and of single claims, which may have a more exact verdict (AttrScore's three)."""
-    one = formats.by_name(formats.detect(path))
+    answer_format = formats.by_name(formats.detect(path))
     labels = _Labels()
-    if one.labels is not None:
+    if answer_format.labels is not None:
         _merge(labels.pairs, ((label.attribution, _of_label(label)) for label in formats.read_labels(path)))
-    if one.read is not None:
+    if answer_format.read is not None:
         _add_answers(labels, list(formats.read(path)))
     return labels
 
@@ -179,35 +181,35 @@ def _of_ratings(path: Path, answers: Path, likert: int) -> _Labels:
     return labels
 
 
-def _add_answers(labels: _Labels, labelled: Sequence[CitedAnswer]) -> None:
+def _add_answers(labels: _Labels, answers: Sequence[CitedAnswer]) -> None:
     """Add the labels of answers; where people are split, the pair is undecided and says so."""
-    found = list(_pairs(labelled))
-    _merge(labels.pairs, ((pair, verdict) for (pair, _), verdict in found))
-    _merge(labels.placed, found)
-    wholes = list(_wholes(labelled))
-    _merge(labels.wholes, ((pair, verdict) for (pair, _), verdict in wholes))
-    _merge(labels.placed, wholes)
+    labelled_pairs = list(_pairs(answers))
+    _merge(labels.pairs, ((pair, verdict) for (pair, _), verdict in labelled_pairs))
+    _merge(labels.by_position, labelled_pairs)
+    whole_answers = list(_wholes(answers))
+    _merge(labels.whole_answers, ((pair, verdict) for (pair, _), verdict in whole_answers))
+    _merge(labels.by_position, whole_answers)
     undecided = Judgement(Verdict.UNDECIDED, None, SPLIT)
-    for answer in labelled:
-        places = _ties(answer)
-        if (None, None) in places and len(answer.sentences) > 1:
+    for answer in answers:
+        ties = _ties(answer)
+        if (None, None) in ties and len(answer.sentences) > 1:
             pair = whole_answer(answer)
-            labels.wholes[pair] = labels.placed[pair, Place(answer.id)] = undecided
+            labels.whole_answers[pair] = labels.by_position[pair, Place(answer.id)] = undecided
         for number, claim in _claims(answer):
             sentence = (answer.id, number, claim.text, claim.question)
             labels.sentences.add(sentence)
             if answer.sentences[number].worthy is False:
                 labels.unworthy.add(sentence)
-            split = [cited for sentence, cited in places if sentence == number]
-            if None in split or ((None, None) in places and len(answer.sentences) == 1):
+            split = [citation for sentence, citation in ties if sentence == number]
+            if None in split or ((None, None) in ties and len(answer.sentences) == 1):
                 _split(labels, claim.pair(range(len(claim.evidence))))
-            for place, cited in enumerate(answer.sentences[number].cites):
-                if cited in split:
-                    _split(labels, claim.pair((place,)))
+            for index, key in enumerate(answer.sentences[number].cites):
+                if key in split:
+                    _split(labels, claim.pair((index,)))
 
 
-def _split(labels: _Labels, placed: PlacedPair) -> None:
-    labels.pairs[placed[0]] = labels.placed[placed] = Judgement(Verdict.UNDECIDED, None, SPLIT)
+def _split(labels: _Labels, positioned_pair: PlacedPair) -> None:
+    labels.pairs[positioned_pair[0]] = labels.by_position[positioned_pair] = Judgement(Verdict.UNDECIDED, None, SPLIT)
 
 
 def _pairs(answers: Iterable[CitedAnswer]) -> Iterator[tuple[PlacedPair, Verdict]]:
@@ -220,24 +222,24 @@ def _pairs(answers: Iterable[CitedAnswer]) -> Iterator[tuple[PlacedPair, Verdict
                 label = answer.attributable
             if label is not None:
                 yield claim.pair(range(len(claim.evidence))), _verdict(label)
-            for place, cited in enumerate(sentence.cites):
-                if (level := sentence.support.get(cited)) is not None:
-                    yield claim.pair((place,)), _LEVELS[level]
+            for index, key in enumerate(sentence.cites):
+                if (level := sentence.support.get(key)) is not None:
+                    yield claim.pair((index,)), _LEVELS[level]
 
 
 def _wholes(answers: Iterable[CitedAnswer]) -> Iterator[tuple[PlacedPair, Verdict]]:
     """Yield what people judged as one: answers of several sentences, none of which has a label."""
     for answer in answers:
-        alone = all(sentence.attributable is None for sentence in answer.sentences)
-        if len(answer.sentences) > 1 and alone and answer.attributable is not None:
+        is_whole = all(sentence.attributable is None for sentence in answer.sentences)
+        if len(answer.sentences) > 1 and is_whole and answer.attributable is not None:
             yield (whole_answer(answer), Place(answer.id)), _verdict(answer.attributable)
 
 
 def _ties(answer: CitedAnswer) -> list[tuple[object, object]]:
     """The places where people are split: sentence and citation."""
-    listed = answer.extra.get(TIES)
-    found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    return [(one.get("sentence"), one.get("citation")) for one in found]
+    ties = answer.extra.get(TIES)
+    records = [record for record in ties if isinstance(record, dict)] if isinstance(ties, list) else []
+    return [(record.get("sentence"), record.get("citation")) for record in records]
 
 
 def _claims(answer: CitedAnswer) -> Iterator[tuple[int, CitedClaim]]:

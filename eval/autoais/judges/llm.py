@@ -15,7 +15,7 @@ from autoais.judges.windows import Window, windows
 
 DEFAULT_PROMPT = "attrscore-attribution-with-definition.v1"
 OSU_2023 = "osu-2023"  # reads replies like AttrScore's released notebook
-_LEAST_ROOM = 32  # tokens that question and claim must leave for long evidence
+_MIN_EVIDENCE_TOKENS = 32  # tokens that question and claim must leave for long evidence
 _ROUNDS = 4  # requests per connection in `at_once`; with fewer, many connections would wait for the slowest one
 _PLACEHOLDER = re.compile(r"\{(claim|statement|question|evidence|mark)\}")
 
@@ -48,15 +48,15 @@ class Prompt:
         """
         question, statement = ("" if text == "nan" else text for text in (attribution.question, attribution.claim))
         evidence = "\n\n".join(text for text in attribution.evidence if text.strip())
-        whole = "\0".join((question, statement, evidence)).encode("utf-8", "surrogatepass")
+        content = "\0".join((question, statement, evidence)).encode("utf-8", "surrogatepass")
         values = {
             "claim": f"{question} {statement}",
             "statement": statement,
             "question": question,
             "evidence": evidence,
-            "mark": hashlib.sha256(whole).hexdigest()[:8],
+            "mark": hashlib.sha256(content).hexdigest()[:8],
         }
-        return _PLACEHOLDER.sub(lambda found: values[found[1]], self.message)
+        return _PLACEHOLDER.sub(lambda match: values[match[1]], self.message)
 
 
 class LlmJudge(Judge):
@@ -124,26 +124,26 @@ class LlmJudge(Judge):
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge each attribution, with one request per window; raises `UserError` like `ChatClient.answer_async`."""
-        asked: list[tuple[int, Window | None, str]] = []
+        requests: list[tuple[int, Window | None, str]] = []
         best: list[Judgement | None] = [None] * len(attributions)
-        for at, attribution in enumerate(attributions):
-            whole = self.prompt.fill(attribution)
+        for index, attribution in enumerate(attributions):
+            full_prompt = self.prompt.fill(attribution)
             bare = estimated_tokens(self.prompt.fill(replace(attribution, evidence=())))
-            if estimated_tokens(whole) <= self.budget:
-                asked.append((at, None, whole))
-            elif bare + _LEAST_ROOM > self.budget:
+            if estimated_tokens(full_prompt) <= self.budget:
+                requests.append((index, None, full_prompt))
+            elif bare + _MIN_EVIDENCE_TOKENS > self.budget:
                 reason = f"the claim takes {bare} of the judge's {self.budget} tokens"
-                best[at] = Judgement(Verdict.UNDECIDED, None, reason)
+                best[index] = Judgement(Verdict.UNDECIDED, None, reason)
             else:
-                asked += [(at, window, message) for window, message in self._windows(attribution)]
-        replies = self.client.answer([self._request(message) for _, _, message in asked])
-        for (at, window, _), reply in zip(asked, replies, strict=True):
+                requests += [(index, window, message) for window, message in self._windows(attribution)]
+        replies = self.client.answer([self._request(message) for _, _, message in requests])
+        for (index, window, _), reply in zip(requests, replies, strict=True):
             judgement = self._read(reply)
             if window is not None:
                 judgement = replace(judgement, evidence=window.spans)
-            before = best[at]
-            best[at] = judgement if before is None or _rank(judgement) > _rank(before) else before
-        return [one for one in best if one is not None]
+            before = best[index]
+            best[index] = judgement if before is None or _rank(judgement) > _rank(before) else before
+        return [judgement for judgement in best if judgement is not None]
 
     def _windows(self, attribution: Attribution) -> Iterator[tuple[Window, str]]:
         def fill(text: str) -> str:
@@ -165,8 +165,8 @@ class LlmJudge(Judge):
     def _read(self, reply: Reply | NoReply) -> Judgement:
         if isinstance(reply, NoReply):
             return Judgement(Verdict.UNDECIDED, None, reply.reason)
-        read = read_label_osu_2023 if self.compat else read_label
-        verdict, reason = read(reply.text, self.prompt.labels)
+        read_reply = read_label_osu_2023 if self.compat else read_label
+        verdict, reason = read_reply(reply.text, self.prompt.labels)
         if verdict is Verdict.UNDECIDED:
             cut = f" (stopped at {self.max_tokens} tokens)" if reply.cut else ""
             reason = f"{reason} in the reply{cut}: {self.client.excerpt(reply.text)!r}"
@@ -178,7 +178,7 @@ def _rank(judgement: Judgement) -> int:
     return ranks.index(judgement.verdict) + 1 if judgement.verdict in ranks else 0
 
 
-_THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+_THINKING = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _VARIANTS: Mapping[str, tuple[str, ...]] = {  # other wordings of a label (patterns); `-` is any space or dash
     "Full support": ("fully-support", r"support(?:-level)?\s*[:=]\s*fully?"),
     "Partial support": ("part(?:ial)?ly-support", r"support(?:-level)?\s*[:=]\s*partial(?:ly)?"),
@@ -214,17 +214,17 @@ _DENIED_AFTER = re.compile(
     r"\b(?!(?:[^\S\n]|-)+support)",
     re.IGNORECASE,
 )
-_ANNOUNCED = re.compile(
+_ANNOUNCEMENT = re.compile(
     r"(?:\A|\b(?:answer|label|verdict|response|output|conclusion|level)\b\W*(?:is\b|:)?)\W*\Z", re.IGNORECASE
 )
-_BETWEEN = " \t\n\r\f\v,/|"  # the labels of a list
+_SEPARATORS = " \t\n\r\f\v,/|"  # the labels of a list
 
 
 @dataclass(frozen=True, slots=True)
 class _Mention:
     label: str
-    denied: bool
-    announced: bool
+    is_denied: bool
+    is_announced: bool
 
 
 def read_label(reply: str, labels: Labels) -> tuple[Verdict, str]:
@@ -237,21 +237,21 @@ def read_label(reply: str, labels: Labels) -> tuple[Verdict, str]:
     ("not attributable", "unsupported", "full support is not given") and no other label is stated, the verdict is not
     attributable; other negated labels are ignored. Text between `<think>` tags is not read.
     """
-    text = _THOUGHT.sub("", reply, count=1) if reply.lstrip().startswith("<think>") else reply
+    text = _THINKING.sub("", reply, count=1) if reply.lstrip().startswith("<think>") else reply
     text = re.sub(r"[*_`\"“”]", " ", _json_label(text))
     mentions = _mentions(text, labels)
-    stated = [m for m in mentions if not m.denied]
-    announced = [m for m in stated if m.announced]
-    denied = {m.label for m in mentions if m.denied}
-    found = {m.label for m in announced or stated}
-    if len(found) > 1:
+    positive_mentions = [m for m in mentions if not m.is_denied]
+    announced_mentions = [m for m in positive_mentions if m.is_announced]
+    denied_labels = {m.label for m in mentions if m.is_denied}
+    stated_labels = {m.label for m in announced_mentions or positive_mentions}
+    if len(stated_labels) > 1:
         return Verdict.UNDECIDED, "more than one label"
-    if found:
-        (label,) = found
-        if label in denied:
+    if stated_labels:
+        (label,) = stated_labels
+        if label in denied_labels:
             return Verdict.UNDECIDED, "a label both stated and negated"
         return labels[label], label.lower()
-    for label in sorted(denied):
+    for label in sorted(denied_labels):
         if labels[label] is Verdict.ATTRIBUTABLE:
             return Verdict.NOT_ATTRIBUTABLE, f"not {label.lower()}"
     return Verdict.UNDECIDED, "no label"
@@ -263,8 +263,8 @@ def read_label_osu_2023(reply: str, labels: Labels) -> tuple[Verdict, str]:
     The notebook takes the first label name anywhere, even inside a word or negated, and capitalises it. `Not Enough
     Information` is therefore never found in the label map.
     """
-    found = re.search("|".join(labels), reply.strip(), re.IGNORECASE)
-    label = found.group().capitalize() if found else ""
+    match = re.search("|".join(labels), reply.strip(), re.IGNORECASE)
+    label = match.group().capitalize() if match else ""
     return (labels[label], label.lower()) if label in labels else (Verdict.UNDECIDED, "no label")
 
 
@@ -287,16 +287,20 @@ def _mentions(text: str, labels: Labels) -> list[_Mention]:
     wordings.sort(key=lambda pair: (-len(pair[0]), pair))
     names = [name for _, name in wordings]
     stems = (stem.replace("-", r"[\s-]+") for stem, _ in wordings)
-    choice = "|".join(f"(?P<label{place}>{stem})" for place, stem in enumerate(stems))
+    choice = "|".join(f"(?P<label{number}>{stem})" for number, stem in enumerate(stems))
     pattern = re.compile(rf"(?<!\w)(un-?|non-?)?(?:{choice})(?:e|s|es|d|ed)?(?!\w)", re.IGNORECASE)
-    found = list(pattern.finditer(text))
-    listed = {
-        a.end() for a, b in pairwise(found) if text[a.end() : b.start()].strip(_BETWEEN).lower() in ("", "or", "and")
+    matches = list(pattern.finditer(text))
+    list_ends = {
+        a.end()
+        for a, b in pairwise(matches)
+        if text[a.end() : b.start()].strip(_SEPARATORS).lower() in ("", "or", "and")
     }
     mentions = []
-    for match in found:
+    for match in matches:
         before = text[max(0, match.start() - 100) : match.start()]
-        denied = match[1] is not None or bool(_DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, match.end()))
-        announced = match.end() not in listed and bool(_ANNOUNCED.search(before))
-        mentions.append(_Mention(names[int(str(match.lastgroup).removeprefix("label"))], denied, announced))
+        is_denied = match[1] is not None or bool(
+            _DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, match.end())
+        )
+        is_announced = match.end() not in list_ends and bool(_ANNOUNCEMENT.search(before))
+        mentions.append(_Mention(names[int(str(match.lastgroup).removeprefix("label"))], is_denied, is_announced))
     return mentions

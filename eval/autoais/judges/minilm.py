@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnxruntime import InferenceSession
 
-SHIPPED = Path(__file__).parents[1] / "data" / "minilm"
+MODEL_FOLDER = Path(__file__).parents[1] / "data" / "minilm"
 TEMPLATE = "auto.v1"
 # Revision of the rules here and in `text.excerpt`, `text.language`, `text.quotes`, `text.words`, `models.pairs` and
 # `judges.alignment`, `judges.numbers`.
 RULES = 6
 # The probability of a sentence that its evidence has word for word: people call nearly all of them attributable
 # (`eval/results/minilm/rules.json`).
-QUOTED = 0.99
+QUOTE_PROBABILITY = 0.99
 # A longer claim has this many of its sentences read, those that share least with the evidence: a page takes seconds.
 MAX_PARTS = 100
-_KEPT = 1024  # outputs of the network
+_MAX_CACHED_OUTPUTS = 1024  # outputs of the network
 _MARKER = re.compile(r"\[[^\[\]]*\]")
 FEATURES = ("pair", "cosine", "nearest", "aligned", "clash")
 
@@ -64,14 +64,14 @@ def features(reading: Reading, encoded: Encoded, claim: str, alignment: Alignmen
     nearest words; the square of the share of the claim that a sentence has in the same order (a copied sentence is far
     stronger evidence than one with half of the words); how surely that sentence clashes with the claim.
     """
-    near = [
+    neighbours = [
         (idf(stem(word)), max(float(reading.nearest[i]) for i in pieces_of))
         for start, end, word in word_spans(claim)
         if word not in STOP_WORDS
         and (pieces_of := [i for i, (a, b) in enumerate(encoded.claim_offsets) if a < end and start < b])
     ]
-    weight = sum(w for w, _ in near)
-    nearest = sum(w * c for w, c in near) / weight if weight else 0.0
+    weight = sum(w for w, _ in neighbours)
+    nearest = sum(w * c for w, c in neighbours) / weight if weight else 0.0
     return reading.pair, reading.cosine, nearest, alignment.share**2, alignment.clash
 
 
@@ -130,7 +130,7 @@ class MiniLMJudge(Judge):
         partial_from: float | None = None,
         three_way: bool = False,
     ) -> None:
-        self.folder = SHIPPED if model is None else Path(model)
+        self.folder = MODEL_FOLDER if model is None else Path(model)
         if threads is not None and threads < 1:
             raise UserError(f"judge minilm: {threads} threads; must be at least 1")
         self.threads = threads or cores()
@@ -173,7 +173,7 @@ class MiniLMJudge(Judge):
         with ThreadPoolExecutor(self.threads) as pool:
             return list(pool.map(read, attributions))
 
-    def similarities(self, text: str, others: Sequence[str]) -> list[float]:
+    def similarities(self, text: str, texts: Sequence[str]) -> list[float]:
         """Cosine similarities of a text to the others, by the mean vectors of the network's frozen trunk.
 
         The trunk is all-MiniLM-L6-v2 as published, in int8; the layers above it are not run. It reads 126 word pieces
@@ -186,13 +186,13 @@ class MiniLMJudge(Judge):
         partly = onnxruntime.RunOptions()
         partly.only_execute_path_to_fetches = True
 
-        def one(other: str) -> float:
+        def similarity(other: str) -> float:
             ids, types = self.encoder.plain(text, other)
             (cosine,) = self.session.run(["cosine"], {"ids": np.array([ids]), "types": np.array([types])}, partly)
             return float(cosine[0])
 
         with ThreadPoolExecutor(self.threads) as pool:
-            return list(pool.map(one, others))
+            return list(pool.map(similarity, texts))
 
     def _ready(self) -> None:
         """Load the model before any thread does, so that it is loaded once."""
@@ -224,25 +224,27 @@ class MiniLMJudge(Judge):
         if claim == attribution.claim:  # a short answer needs its question too
             for number, text in enumerate(attribution.evidence):
                 if quote := find_quote(claim, text):
-                    return Judgement(Verdict.ATTRIBUTABLE, QUOTED, None, (Span(number, *quote),))
+                    return Judgement(Verdict.ATTRIBUTABLE, QUOTE_PROBABILITY, None, (Span(number, *quote),))
         # Length of the question that the template may put before the claim; it also strips outer white space.
         before = len(claim.rstrip()) - len(attribution.claim.rstrip())
         parts = self._parts(claim)
         evidence = EvidenceTexts(attribution.evidence)
         numbers = Numbers([*attribution.evidence, attribution.question])
         if len(parts) > MAX_PARTS:
-            least = sorted(parts, key=lambda part: _share(claim[slice(*part)], evidence))[:MAX_PARTS]
-            parts = sorted(least)
-        judged = [self._part(claim[start:end], evidence, numbers) for start, end in parts]
-        if not all(math.isfinite(p) for p, _, _ in judged):
+            candidates = sorted(parts, key=lambda part: _share(claim[slice(*part)], evidence))[:MAX_PARTS]
+            parts = sorted(candidates)
+        results = [self._part(claim[start:end], evidence, numbers) for start, end in parts]
+        if not all(math.isfinite(p) for p, _, _ in results):
             return Judgement(Verdict.UNDECIDED, None, "the model's output is not a number")
-        probability = round(min(p for p, _, _ in judged), 6)
-        spans = sorted({span for _, read, _ in judged for span in read}, key=lambda s: (s.evidence, s.start, s.end))
+        probability = round(min(p for p, _, _ in results), 6)
+        spans = sorted(
+            {span for _, part_spans, _ in results for span in part_spans}, key=lambda s: (s.evidence, s.start, s.end)
+        )
         if probability >= 0.5:
             return Judgement(Verdict.ATTRIBUTABLE, probability, None, tuple(spans))
         unsupported: list[tuple[int, int]] = []
-        for (at, _), (_, _, missing) in zip(parts, judged, strict=True):
-            shift = at - before
+        for (part_start, _), (_, _, missing) in zip(parts, results, strict=True):
+            shift = part_start - before
             unsupported += [(max(0, start + shift), end + shift) for start, end in missing if end + shift > 0]
         verdict = Verdict.NOT_ATTRIBUTABLE
         if self.three_way:
@@ -255,38 +257,38 @@ class MiniLMJudge(Judge):
         """The spans to judge: the whole claim, or its sentences if it has more than `MAX_CLAIM` word pieces."""
         if self.encoder.length(claim) <= MAX_CLAIM:
             return [(0, len(claim))]
-        fitting = (part for start, end in pieces(claim) for part in self._halved(claim, start, end))
+        fitting = (part for start, end in pieces(claim) for part in self._halve(claim, start, end))
         return [(start, end) for start, end in fitting if words(claim[start:end])]
 
-    def _halved(self, claim: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    def _halve(self, claim: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         """A sentence split into parts that fit; needed for scripts with a word piece per character and no spaces."""
         if self.encoder.length(claim[start:end]) <= MAX_CLAIM or end - start < 2:
             yield start, end
             return
         middle = claim.rfind(" ", start + 1, (start + end) // 2) + 1 or (start + end) // 2
-        yield from self._halved(claim, start, middle)
-        yield from self._halved(claim, middle, end)
+        yield from self._halve(claim, start, middle)
+        yield from self._halve(claim, middle, end)
 
     def _part(
         self, claim: str, evidence: EvidenceTexts, numbers: Numbers
     ) -> tuple[float, tuple[Span, ...], list[tuple[int, int]]]:
         """The probability of a part of the claim, what was read, and what of it the evidence lacks."""
-        lacking = numbers.lacking(claim)
+        missing_numbers = numbers.find_missing(claim)
 
         values, encoded, alignment = self._read(claim, evidence)
-        probability, spans = self._probability(values, lacking), encoded.spans
+        probability, spans = self._probability(values, missing_numbers), encoded.spans
         if len(evidence.texts) > 1:
             number = _closest_text(claim, evidence)
-            values, alone, aligned = self._read(claim, evidence.single(number))
-            other = self._probability(values, lacking)
+            values, single, single_alignment = self._read(claim, evidence.single(number))
+            other = self._probability(values, missing_numbers)
             if other > probability or math.isnan(other):
-                spans = tuple(replace(span, evidence=number) for span in alone.spans)
-                probability, alignment = other, aligned
-        return probability, spans, _missing(claim, encoded, (*alignment.clashes, *lacking))
+                spans = tuple(replace(span, evidence=number) for span in single.spans)
+                probability, alignment = other, single_alignment
+        return probability, spans, _missing(claim, encoded, (*alignment.clashes, *missing_numbers))
 
-    def _probability(self, values: tuple[float, ...], lacking: Sequence[tuple[int, int]]) -> float:
+    def _probability(self, values: tuple[float, ...], missing_numbers: Sequence[tuple[int, int]]) -> float:
         """The probability by these features; a number that the evidence lacks is a certain clash."""
-        return self.calibration.probability((*values[:-1], 1.0) if lacking else values)
+        return self.calibration.probability((*values[:-1], 1.0) if missing_numbers else values)
 
     def _read(self, claim: str, evidence: EvidenceTexts) -> tuple[tuple[float, ...], Encoded, Alignment]:
         """The features, and the encoded pair and the alignment that they come from."""
@@ -301,7 +303,7 @@ class MiniLMJudge(Judge):
         """The network, with its latest outputs kept: a claim without one of many texts is often read as with it."""
         import numpy as np
 
-        @lru_cache(maxsize=_KEPT)
+        @lru_cache(maxsize=_MAX_CACHED_OUTPUTS)
         def run(ids: tuple[int, ...], types: tuple[int, ...]) -> "tuple[float, float, NDArray[np.float32]]":
             inputs = {"ids": np.array([ids], dtype=np.int64), "types": np.array([types], dtype=np.int64)}
             pair, cosine, nearest = self.session.run(["pair", "cosine", "nearest"], inputs)
@@ -313,17 +315,17 @@ class MiniLMJudge(Judge):
 def _closest_text(claim: str, evidence: EvidenceTexts) -> int:
     """The index of the text that has most of the claim's words, by IDF; ties go to the first."""
     weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
-    shares = [_found(weights, there) for there in evidence.text_stems]
+    shares = [_weight_in(weights, stems) for stems in evidence.text_stems]
     return max(range(len(shares)), key=lambda number: shares[number])
 
 
 def _share(claim: str, evidence: EvidenceTexts) -> float:
     """The share of the claim's words that the evidence has, by IDF; 1 for a claim without content words."""
     weights = {word: idf(word) for word in dict.fromkeys(content_stems(claim))}
-    return _found(weights, evidence.stems) / math.fsum(weights.values()) if weights else 1.0
+    return _weight_in(weights, evidence.stems) / math.fsum(weights.values()) if weights else 1.0
 
 
-def _found(weights: Mapping[str, float], stems: frozenset[str]) -> float:
+def _weight_in(weights: Mapping[str, float], stems: frozenset[str]) -> float:
     return math.fsum(weight for word, weight in weights.items() if word in stems)
 
 
@@ -332,17 +334,17 @@ def _missing(claim: str, encoded: Encoded, clashes: Sequence[tuple[int, int]]) -
     types = encoded.types[1 : 1 + len(encoded.claim_offsets)]
     low = [o for o, kind in zip(encoded.claim_offsets, types, strict=True) if kind == CLAIM_ONLY]
     low += clashes
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for match in re.finditer(r"\S+", claim):
         if any(match.start() < end and start < match.end() for start, end in low):
-            if found and not claim[found[-1][1] : match.start()].strip():
-                found[-1] = (found[-1][0], match.end())
+            if spans and not claim[spans[-1][1] : match.start()].strip():
+                spans[-1] = (spans[-1][0], match.end())
             else:
-                found.append(match.span())
-    return found
+                spans.append(match.span())
+    return spans
 
 
 @cache
-def shipped() -> MiniLMJudge:
+def default_judge() -> MiniLMJudge:
     """The shipped judge, shared by the process so that its network is loaded once."""
     return MiniLMJudge()

@@ -64,9 +64,9 @@ _UNITS = {
 }
 # What stands behind a number: "million", "%", "p.m.".
 _FOLLOWING = re.compile(r"[ \u00a0\u202f-]?(%|€|per cent\b|[ap]\.m\.|[^\W\d_]+)", re.IGNORECASE)
-_ABOUT = frozenset("about around approximately roughly nearly almost some circa ca".split())
-_MORE = frozenset("more over above least exceed exceeds exceeding exceeded after since past".split())
-_LESS = frozenset("less under below fewer most before until by prior up within".split())
+_APPROXIMATORS = frozenset("about around approximately roughly nearly almost some circa ca".split())
+_LOWER_BOUND_WORDS = frozenset("more over above least exceed exceeds exceeding exceeded after since past".split())
+_UPPER_BOUND_WORDS = frozenset("less under below fewer most before until by prior up within".split())
 _NOT = frozenset(["no", "not"])
 _CENTURY = re.compile(r"(?:st|nd|rd|th)?[ -]centur", re.IGNORECASE)
 _STEP = re.compile(r"\s*(?:[-*•]\s*)?\d{1,3}[.)]\s+")
@@ -80,9 +80,9 @@ _MONTH = re.compile(
 )
 _MONTH_BEGIN = re.compile(rf"\b(?:{'|'.join(_MONTHS)})", re.IGNORECASE)
 _DATE = re.compile(r"\b\d{4}-(\d\d)\b|\b(\d{1,2})[/.](\d{1,2})\b")
-_LARGEST = 1e18  # larger numbers are compared as they are written
-_NEAR = 0.1  # how far from a number "about" reaches, as a share of it
-_FAR = 5.0  # "more than 100" is not said of 1,000: a bound and its number differ at most by this factor
+_MAX_VALUE = 1e18  # larger numbers are compared as they are written
+_TOLERANCE = 0.1  # how far from a number "about" reaches, as a share of it
+_MAX_FACTOR = 5.0  # "more than 100" is not said of 1,000: a bound and its number differ at most by this factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Numbers:
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = tuple(texts)
 
-    def lacking(self, claim: str) -> list[tuple[int, int]]:
+    def find_missing(self, claim: str) -> list[tuple[int, int]]:
         """The digits and months of a claim that are in no text: (start, end) in characters of the claim, end exclusive.
 
         A number is in a text if the text has it in digits or words, or a longer number that rounds to it. "About 20"
@@ -110,29 +110,31 @@ class Numbers:
         and sources ("2. Open it [1]") and parts of names ("COVID-19").
         """
         labels = [match.span() for match in (_STEP.match(claim), *_SOURCES.finditer(claim)) if match]
-        there: dict[tuple[int, int], bool] = {}
+        presence: dict[tuple[int, int], bool] = {}
         for number in _numbers(claim):
-            labelled = any(start <= number.start < end for start, end in labels)
-            place = number.start, number.end
-            sought = number.digits and number.value != 1 and claim[slice(*place)] != "00"
-            if sought and not labelled and not _in_name(claim, number.start):
-                there[place] = there.get(place, False) or self._have(number, claim)
-        lacking = [place for place, found in there.items() if not found]
+            is_label = any(start <= number.start < end for start, end in labels)
+            span = number.start, number.end
+            needs_support = number.digits and number.value != 1 and claim[slice(*span)] != "00"
+            if needs_support and not is_label and not _in_name(claim, number.start):
+                presence[span] = presence.get(span, False) or self._have(number, claim)
+        missing = [missing_span for missing_span, is_present in presence.items() if not is_present]
         return sorted(
-            lacking + [month.span() for month in _MONTH.finditer(claim) if not self._have_month(month, claim)]
+            missing + [month.span() for month in _MONTH.finditer(claim) if not self._have_month(month, claim)]
         )
 
     def _have(self, number: _Number, claim: str) -> bool:
         if math.isnan(number.value):
             return any(claim[number.start : number.end] in text for text in self._texts)
         values, by_measure = self._values
-        alike = [(by_measure.get(number.measure, []), number.size), (by_measure.get("", []), 1.0)]
-        known = alike if number.measure else [(values, 1.0)]
+        same_measure = [(by_measure.get(number.measure, []), number.size), (by_measure.get("", []), 1.0)]
+        candidates = same_measure if number.measure else [(values, 1.0)]
         ranges = list(_ranges(number, claim))
-        return any(_between(sizes, low * size, high * size) for low, high in ranges for sizes, size in known)
+        return any(_between(sizes, low * size, high * size) for low, high in ranges for sizes, size in candidates)
 
     def _have_month(self, month: re.Match[str], claim: str) -> bool:
-        return month[0][:3].casefold() in self._months or bool(_before(claim, month.start()) & (_MORE | _LESS))
+        return month[0][:3].casefold() in self._months or bool(
+            _before(claim, month.start()) & (_LOWER_BOUND_WORDS | _UPPER_BOUND_WORDS)
+        )
 
     @cached_property
     def _values(self) -> tuple[list[float], dict[str, list[float]]]:
@@ -142,26 +144,26 @@ class Numbers:
         for number in chain.from_iterable(map(_numbers, self._texts)):
             if math.isnan(number.value):
                 continue
-            others = [number.value + 12] if number.measure == "afternoon" else []
+            readings = [number.value + 12] if number.measure == "afternoon" else []
             if 1000 <= number.value <= 2100:
-                others.append(number.value % 100)  # '98
-            values += [number.value, *others]
+                readings.append(number.value % 100)  # '98
+            values += [number.value, *readings]
             by_measure.setdefault(number.measure, []).append(number.value * number.size)
-            by_measure.setdefault("", []).extend(others)
-        return sorted(values), {measure: sorted(found) for measure, found in by_measure.items()}
+            by_measure.setdefault("", []).extend(readings)
+        return sorted(values), {measure: sorted(numbers) for measure, numbers in by_measure.items()}
 
     @cached_property
     def _months(self) -> set[str]:
         """The first three letters of the months of the texts, which may be numbers of dates."""
-        found = {month.casefold() for text in self._texts for month in _MONTH_BEGIN.findall(text)}
+        months = {month.casefold() for text in self._texts for month in _MONTH_BEGIN.findall(text)}
         dates = (int(part) for text in self._texts for date in _DATE.findall(text) for part in date if part)
-        return found | {_MONTHS[part - 1] for part in dates if 1 <= part <= 12}
+        return months | {_MONTHS[part - 1] for part in dates if 1 <= part <= 12}
 
 
 def _between(values: Sequence[float], low: float, high: float) -> bool:
     """Whether one of the sorted values is in the range, or a rounding error away from it."""
-    place = bisect_left(values, low * (1 - 1e-9))
-    return place < len(values) and values[place] <= high * (1 + 1e-9)
+    index = bisect_left(values, low * (1 - 1e-9))
+    return index < len(values) and values[index] <= high * (1 + 1e-9)
 
 
 def _before(claim: str, start: int) -> set[str]:
@@ -181,16 +183,16 @@ def _ranges(number: _Number, claim: str) -> Iterator[tuple[float, float]]:
         half = 0.5 * 10.0 ** (math.floor(math.log10(value)) + 1 - number.digits)
         yield value - half, value + half
     before, after = _before(claim, number.start), claim[number.end : number.end + 12]
-    if before & _ABOUT:
-        yield value * (1 - _NEAR), value / (1 - _NEAR)
-    above, below = bool(before & _MORE) or after.startswith("+"), bool(before & _LESS)
+    if before & _APPROXIMATORS:
+        yield value * (1 - _TOLERANCE), value / (1 - _TOLERANCE)
+    is_above, is_below = bool(before & _LOWER_BOUND_WORDS) or after.startswith("+"), bool(before & _UPPER_BOUND_WORDS)
     if before & _NOT:  # no more than
-        above, below = below, above
-    older = "than" in before and not above and not below  # or younger, or taller
-    if above or older:
-        yield value, value * _FAR
-    if below or older:
-        yield value / _FAR, value
+        is_above, is_below = is_below, is_above
+    older = "than" in before and not is_above and not is_below  # or younger, or taller
+    if is_above or older:
+        yield value, value * _MAX_FACTOR
+    if is_below or older:
+        yield value / _MAX_FACTOR, value
     if after.startswith("s"):  # the 1990s
         yield value, value + 9
     if _CENTURY.match(after):
@@ -206,16 +208,16 @@ def _numbers(text: str) -> Iterator[_Number]:
     """The numbers of a text, in order; one that can be read in two ways comes twice."""
     end = 0
     for match in _TOKEN.finditer(text):
-        written = match["digits"]
-        if match.start() < end or not (written or match[0].casefold() in _VALUES):
+        digit_text = match["digits"]
+        if match.start() < end or not (digit_text or match[0].casefold() in _VALUES):
             continue
-        value, end = _with_words(_value(written) if written else _VALUES[match[0].casefold()], match.end(), text)
-        value = value if value <= _LARGEST else math.nan
-        digits = len(re.sub(r"\D", "", written).strip("0")) or 1 if written else 0
+        value, end = _with_words(_value(digit_text) if digit_text else _VALUES[match[0].casefold()], match.end(), text)
+        value = value if value <= _MAX_VALUE else math.nan
+        digits = len(re.sub(r"\D", "", digit_text).strip("0")) or 1 if digit_text else 0
         number = _Number(match.start(), end, value, digits)
         unit = _unit(text, number.start, end)
         yield replace(number, measure=unit[0], size=unit[1])
-        if written and (letter := _FOLLOWING.match(text, end)) and (scale := _PERHAPS.get(letter[1])):
+        if digit_text and (letter := _FOLLOWING.match(text, end)) and (scale := _PERHAPS.get(letter[1])):
             yield replace(number, value=value * scale)
 
 

@@ -22,9 +22,9 @@ def read_prompt(name: str) -> bytes:
 
 
 def _folder() -> Traversable:
-    packed = files("autoais").joinpath("_shipped", "prompts")
-    if packed.is_dir():
-        return packed
+    folder_in_wheel = files("autoais").joinpath("_shipped", "prompts")
+    if folder_in_wheel.is_dir():
+        return folder_in_wheel
     if _CHECKOUT.is_dir():
         return _CHECKOUT
     raise RuntimeError("this installation of attributed-rag has no judge prompts; reinstall it")

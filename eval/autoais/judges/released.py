@@ -25,8 +25,8 @@ class ReleasedJudge(Judge):
         file = Path(model)
         if not file.is_file():
             raise UserError(f"judge 'released:{model}': there is no file {model}; name Attributed QA's ratings (csv)")
-        if (found := formats.detect(file)) != RATINGS.name:
-            raise UserError(f"{file}: is {found}; released: reads {RATINGS.name}, with auto_ais and nli_score")
+        if (format_name := formats.detect(file)) != RATINGS.name:
+            raise UserError(f"{file}: is {format_name}; released: reads {RATINGS.name}, with auto_ais and nli_score")
         self._name = f"released@{sha256_file(file)[:12]}"
         self._known: dict[Attribution, Judgement] = {}
         for answer in formats.read(file, RATINGS.name):
@@ -46,18 +46,18 @@ class ReleasedJudge(Judge):
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Look the attributions up in the file."""
-        return [self._known.get(one, _UNKNOWN) for one in attributions]
+        return [self._known.get(attribution, _UNKNOWN) for attribution in attributions]
 
 
 def _judgement(row: Mapping[str, object], answer: str) -> Judgement | None:
-    given, score = (str(row.get(name) or "") for name in ("auto_ais", "nli_score"))
+    label, score = (str(row.get(name) or "") for name in ("auto_ais", "nli_score"))
     try:
         probability = float(score) if score else None
     except ValueError:
         probability = -1.0
     if probability is not None and not 0 <= probability <= 1:
         raise UserError(f"answer {answer!r:.80}: nli_score should be a number from 0 to 1, found {score[:20]!r}")
-    if not given and probability is None:
+    if not label and probability is None:
         return None
-    yes = given == "Y" if given else probability is not None and probability > _THRESHOLD
+    yes = label == "Y" if label else probability is not None and probability > _THRESHOLD
     return Judgement(Verdict.ATTRIBUTABLE if yes else Verdict.NOT_ATTRIBUTABLE, probability)

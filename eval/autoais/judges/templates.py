@@ -22,12 +22,12 @@ _MONTHS = "January February March April May June July August September October N
 _MONTH = re.compile(rf"\b(?:{'|'.join(_MONTHS)})\b", re.IGNORECASE)
 _WHEN_NOUNS = frozenset("year century decade month day date".split())
 _IN_NOUNS = frozenset("country city state county town place episode season chapter".split())
-_LONGEST_FRAGMENT = 12  # words; a longer claim counts as a sentence even without a known verb
+_MAX_FRAGMENT_WORDS = 12  # words; a longer claim counts as a sentence even without a known verb
 
 # base:past, or base:past:participle if the participle differs from the past
 _IRREGULAR = {
-    base: (past, participle or past)
-    for base, past, participle in (
+    base: (preterite, participle or preterite)
+    for base, preterite, participle in (
         (entry + "::").split(":")[:3]
         for entry in """
         become:became:become begin:began:begun bite:bit:bitten break:broke:broken bring:brought build:built buy:bought
@@ -54,7 +54,7 @@ _REGULAR = frozenset(
     """.split()
 )
 _PARTICIPLES = frozenset(participle for _, participle in _IRREGULAR.values()) | {"being", "born", "famous", "due"}
-_PASTS = frozenset(past for past, _ in _IRREGULAR.values())
+_PASTS = frozenset(preterite for preterite, _ in _IRREGULAR.values())
 
 
 def is_fragment(claim: str) -> bool:
@@ -67,7 +67,7 @@ def is_fragment(claim: str) -> bool:
     """
     words = claim.split()
     bare = claim.strip().rstrip("\"'”’)]")
-    if len(words) > _LONGEST_FRAGMENT or _AUXILIARIES.intersection(words):
+    if len(words) > _MAX_FRAGMENT_WORDS or _AUXILIARIES.intersection(words):
         return False
     if bare.endswith(("。", "！", "？", "।", "؟", "!", "?")):
         return False
@@ -123,8 +123,10 @@ def declarative(attribution: Attribution) -> str:
         answer = answer[:-1]
     if not answer:  # it was a full stop
         return claim
-    asked = re.sub(r"^(who|what|where|when|how)['’]s\b", r"\1 is", question.strip().rstrip("?. "), flags=re.IGNORECASE)
-    sentence = _rewritten(asked.split(), answer)
+    full_question = re.sub(
+        r"^(who|what|where|when|how)['’]s\b", r"\1 is", question.strip().rstrip("?. "), flags=re.IGNORECASE
+    )
+    sentence = _rewrite(full_question.split(), answer)
     return f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." if sentence else attributed_qa(attribution)
 
 
@@ -145,11 +147,11 @@ def template(name: str) -> Template:
         raise UserError(f"no hypothesis template called {name!r}; there are: {', '.join(sorted(TEMPLATES))}") from None
 
 
-def _rewritten(question: list[str], answer: str) -> str | None:
+def _rewrite(question: list[str], answer: str) -> str | None:
     """The sentence without its full stop, or None if no rule matches."""
-    piped = len(question) > 1 and question[0].lower() in _PREPOSITIONS  # "in what year", pied-piping
-    if piped:
-        answer = _placed(answer, question[0].lower())
+    is_pied_piping = len(question) > 1 and question[0].lower() in _PREPOSITIONS  # "in what year", pied-piping
+    if is_pied_piping:
+        answer = _add_preposition(answer, question[0].lower())
         question = question[1:]
     words = [word.lower() for word in question]
     if len(words) < 3 or words[0] not in ("who", "whom", "what", "which", "when", "where", "how"):
@@ -157,73 +159,77 @@ def _rewritten(question: list[str], answer: str) -> str | None:
     if words[:2] == ["how", "many"]:
         return _how_many(question, answer)
     # The wh-phrase is the wh-word alone, or extends to the first auxiliary ("what year", "how tall").
-    at = next((i for i, word in enumerate(words[:6]) if i and word in _AUXILIARIES), None)
-    if words[0] == "who" and at != 1:
+    index = next((i for i, word in enumerate(words[:6]) if i and word in _AUXILIARIES), None)
+    if words[0] == "who" and index != 1:
         return " ".join([answer, *question[1:]])
-    if at is None or at == len(words) - 1 or at > (1 if words[0] in ("when", "where") else 5):
+    if index is None or index == len(words) - 1 or index > (1 if words[0] in ("when", "where") else 5):
         return None
-    noun, aux, rest = words[1:at], words[at], question[at + 1 :]
+    noun, aux, remainder = words[1:index], words[index], question[index + 1 :]
     if words[0] == "how" and not noun:
         return None
-    stranded = words[-1] in _PREPOSITIONS
+    ends_in_preposition = words[-1] in _PREPOSITIONS
     if words[0] == "when" or (noun and noun[-1] in _WHEN_NOUNS):
-        placed = _placed(answer, _when(answer))
-    elif not stranded and (words[0] == "where" or (noun and noun[-1] in _IN_NOUNS)):
-        placed = _placed(answer, "in")
+        phrase = _add_preposition(answer, _when(answer))
+    elif not ends_in_preposition and (words[0] == "where" or (noun and noun[-1] in _IN_NOUNS)):
+        phrase = _add_preposition(answer, "in")
     else:
-        placed = answer
-    if placed.split()[0] == words[-1]:  # "come on" and "on 5 May"
-        placed = answer
+        phrase = answer
+    if phrase.split()[0] == words[-1]:  # "come on" and "on 5 May"
+        phrase = answer
     if aux in _COPULAS:
-        dated = bool(noun) and noun[-1] in _WHEN_NOUNS
-        object_asked = words[0] in ("how", "when", "where") or stranded or piped or dated
-        return _with_copula(aux, rest, placed) if object_asked else " ".join([answer, aux, *rest])
+        is_date = bool(noun) and noun[-1] in _WHEN_NOUNS
+        object_asked = words[0] in ("how", "when", "where") or ends_in_preposition or is_pied_piping or is_date
+        return _with_copula(aux, remainder, phrase) if object_asked else " ".join([answer, aux, *remainder])
     if aux in ("do", "does", "did"):
-        inflected = _inflected(rest, aux)
-        if words[0] == "who" and inflected == rest and aux != "do":
-            return " ".join([answer, aux, *rest])  # "who does the voice of X"
-        return " ".join([*inflected, placed])
-    subject = aux in ("has", "had") or rest[0].lower() not in _DETERMINERS | _PRONOUNS
-    return " ".join([answer, aux, *rest]) if words[0] == "who" and subject else None
+        clause = _inflect(remainder, aux)
+        if words[0] == "who" and clause == remainder and aux != "do":
+            return " ".join([answer, aux, *remainder])  # "who does the voice of X"
+        return " ".join([*clause, phrase])
+    subject = aux in ("has", "had") or remainder[0].lower() not in _DETERMINERS | _PRONOUNS
+    return " ".join([answer, aux, *remainder]) if words[0] == "who" and subject else None
 
 
-def _with_copula(copula: str, rest: list[str], answer: str) -> str | None:
+def _with_copula(copula: str, remainder: list[str], answer: str) -> str | None:
     """The sentence with the copula after its subject, which ends before a participle or a stranded preposition."""
-    lower = [word.lower() for word in rest]
+    lower = [word.lower() for word in remainder]
     if "when" in lower or "if" in lower:
         return None
-    at = next((i for i, word in enumerate(lower) if i and _is_participle(word) and _ends_phrase(lower[i - 1])), None)
-    if at is None or not {"time", "year"}.isdisjoint(lower[:at]):  # in "the last time X won", "won" is a past form
-        at = len(rest) - 1 if lower[-1] in _PREPOSITIONS else len(rest)
-    return " ".join([*rest[:at], copula, *rest[at:], answer])
+    index = next((i for i, word in enumerate(lower) if i and _is_participle(word) and _ends_phrase(lower[i - 1])), None)
+    if index is None or not {"time", "year"}.isdisjoint(
+        lower[:index]
+    ):  # in "the last time X won", "won" is a past form
+        index = len(remainder) - 1 if lower[-1] in _PREPOSITIONS else len(remainder)
+    return " ".join([*remainder[:index], copula, *remainder[index:], answer])
 
 
 def _how_many(question: list[str], answer: str) -> str | None:
     words = [word.lower() for word in question]
-    at = next((i for i, word in enumerate(words) if i > 2 and word in _AUXILIARIES), 3)
-    noun, rest = question[2:at], question[at:]
-    if len(rest) < 2 or words[at] in _PREPOSITIONS:
+    index = next((i for i, word in enumerate(words) if i > 2 and word in _AUXILIARIES), 3)
+    noun, remainder = question[2:index], question[index:]
+    if len(remainder) < 2 or words[index] in _PREPOSITIONS:
         return None
     # "12 episodes" already contains the noun.
-    counted = [answer] if noun[-1].lower() in answer.lower().split() else [answer, *noun]
-    if words[at] in ("do", "does", "did"):
-        return " ".join([*_inflected(rest[1:], words[at]), *counted])
-    if words[at] in _COPULAS and words[at + 1] == "there":
-        return " ".join(["there", words[at], *counted, *rest[2:]])
-    return " ".join([*counted, *rest]) if words[at] in _COPULAS or words[at] not in _AUXILIARIES else None
+    quantity = [answer] if noun[-1].lower() in answer.lower().split() else [answer, *noun]
+    if words[index] in ("do", "does", "did"):
+        return " ".join([*_inflect(remainder[1:], words[index]), *quantity])
+    if words[index] in _COPULAS and words[index + 1] == "there":
+        return " ".join(["there", words[index], *quantity, *remainder[2:]])
+    return " ".join([*quantity, *remainder]) if words[index] in _COPULAS or words[index] not in _AUXILIARIES else None
 
 
-def _inflected(rest: list[str], do: str) -> list[str]:
+def _inflect(remainder: list[str], do: str) -> list[str]:
     """Subject, verb and the rest without do-support; unchanged if no verb of the table occurs."""
     if do != "do":
         inflect = _past if do == "did" else _third
         # Take the last verb; earlier ones may belong to names ("the show", "bull run", "come fly with me").
-        for at in range(len(rest) - 1, 0, -1):
-            if _is_verb(rest[at]) and _ends_phrase(rest[at - 1].lower()):
-                both = at > 2 and rest[at - 1].lower() == "and" and _is_verb(rest[at - 2])
-                before = [*rest[: at - 2], inflect(rest[at - 2]), "and"] if both else rest[:at]
-                return [*before, inflect(rest[at]), *rest[at + 1 :]]
-    return rest
+        for index in range(len(remainder) - 1, 0, -1):
+            if _is_verb(remainder[index]) and _ends_phrase(remainder[index - 1].lower()):
+                is_pair = index > 2 and remainder[index - 1].lower() == "and" and _is_verb(remainder[index - 2])
+                before = (
+                    [*remainder[: index - 2], inflect(remainder[index - 2]), "and"] if is_pair else remainder[:index]
+                )
+                return [*before, inflect(remainder[index]), *remainder[index + 1 :]]
+    return remainder
 
 
 def _is_verb(word: str) -> bool:
@@ -259,7 +265,7 @@ def _ends_phrase(word: str) -> bool:
     return word not in _DETERMINERS and word not in _PREPOSITIONS
 
 
-def _placed(answer: str, preposition: str) -> str:
+def _add_preposition(answer: str, preposition: str) -> str:
     first = answer.split()[0].lower() if answer.split() else ""
     return answer if not preposition or first in _PREPOSITIONS else f"{preposition} {answer}"
 

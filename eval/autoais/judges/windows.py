@@ -28,16 +28,16 @@ def windows(texts: Sequence[str], count: Callable[[str], int], budget: int) -> l
     of at least one window; empty texts have none. A window exceeds the budget only if a single character does, so
     callers that must not truncate check the length of what they send.
     """
-    whole = [Span(i, 0, len(text)) for i, text in enumerate(texts) if text]
-    if not whole:
+    spans = [Span(i, 0, len(text)) for i, text in enumerate(texts) if text]
+    if not spans:
         return []
-    if count(_text(texts, whole)) <= budget:
-        return [_window(texts, whole)]
-    around = count("")
-    units = [unit for span in whole for unit in _units(texts[span.evidence], span.evidence, count, budget, around)]
-    costs = [count(_text(texts, [unit])) - around for unit in units]
-    room = budget - around
-    found: list[Window] = []
+    if count(_text(texts, spans)) <= budget:
+        return [_window(texts, spans)]
+    overhead = count("")
+    units = [unit for span in spans for unit in _units(texts[span.evidence], span.evidence, count, budget, overhead)]
+    costs = [count(_text(texts, [unit])) - overhead for unit in units]
+    room = budget - overhead
+    result: list[Window] = []
     start = end = 0
     while end < len(units):
         end, total = start + 1, costs[start]
@@ -47,13 +47,13 @@ def windows(texts: Sequence[str], count: Callable[[str], int], budget: int) -> l
         # Token counts are not quite additive, so the joined text is counted again.
         while end - start > 1 and count(_text(texts, units[start:end])) > budget:
             end -= 1
-        found.append(_window(texts, units[start:end]))
+        result.append(_window(texts, units[start:end]))
         repeats = end - start > 1 and end < len(units) and costs[end - 1] + costs[end] <= room
         start = end - 1 if repeats else end
-    return found
+    return result
 
 
-def _units(text: str, evidence: int, count: Callable[[str], int], budget: int, around: int) -> Iterator[Span]:
+def _units(text: str, evidence: int, count: Callable[[str], int], budget: int, overhead: int) -> Iterator[Span]:
     """The sentences of a text, each with the white space after it; sentences that are too long are split.
 
     A piece takes at most a third of the room, so that windows over a text without sentences overlap too.
@@ -63,7 +63,7 @@ def _units(text: str, evidence: int, count: Callable[[str], int], budget: int, a
         if count(text[start:end].strip()) <= budget:
             yield Span(evidence, start, end)
         else:
-            limit = around + max(1, (budget - around) // 3)
+            limit = overhead + max(1, (budget - overhead) // 3)
             yield from (Span(evidence, a, b) for a, b in _pieces(text, start, end, count, limit))
 
 
@@ -90,15 +90,15 @@ def _middle(text: str, start: int, end: int) -> int:
 
 
 def _text(texts: Sequence[str], spans: Sequence[Span]) -> str:
-    joined = _joined(spans)
-    return "\n".join(piece for s in joined if (piece := texts[s.evidence][s.start : s.end].strip()))
+    merged_spans = _merge(spans)
+    return "\n".join(piece for s in merged_spans if (piece := texts[s.evidence][s.start : s.end].strip()))
 
 
 def _window(texts: Sequence[str], units: Sequence[Span]) -> Window:
-    return Window(_text(texts, units), tuple(_joined(units)))
+    return Window(_text(texts, units), tuple(_merge(units)))
 
 
-def _joined(units: Sequence[Span]) -> list[Span]:
+def _merge(units: Sequence[Span]) -> list[Span]:
     """The spans, with adjacent ones of the same text merged."""
     spans = list(units[:1])
     for unit in units[1:]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from autoais.base.io.provenance import sha256_files
 from autoais.base.models.onnx import cores, open_session
 from autoais.base.models.pairs import MAX_CLAIM, PairEncoder
-from autoais.judges.minilm import SHIPPED
+from autoais.judges.minilm import MODEL_FOLDER
 from rag.base.errors import RagError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class MiniLM:
     @cached_property
     def name(self) -> str:
         """`minilm@<8 hex of the SHA-256 of rules, network and tokenizer>/<word pieces>`."""
-        files = (SHIPPED / name for name in ("model.onnx", "tokenizer.json"))
+        files = (MODEL_FOLDER / name for name in ("model.onnx", "tokenizer.json"))
         return f"minilm@{sha256_files(files, str(RULES))[:8]}/{MAX_CLAIM - 2}"
 
     @cached_property
@@ -77,9 +77,9 @@ class MiniLM:
 # One process loads the model once, however many indexes it opens.
 @cache
 def _encoder() -> PairEncoder:
-    return PairEncoder.from_file(SHIPPED / "tokenizer.json")
+    return PairEncoder.from_file(MODEL_FOLDER / "tokenizer.json")
 
 
 @cache
 def _session() -> "InferenceSession":
-    return open_session(SHIPPED / "model.onnx", RagError, also=_MEAN)
+    return open_session(MODEL_FOLDER / "model.onnx", RagError, also=_MEAN)

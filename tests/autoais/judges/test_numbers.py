@@ -10,7 +10,7 @@ from autoais.judges.numbers import Numbers
 
 
 def lacking(claim: str, *texts: str) -> list[str]:
-    return [claim[start:end] for start, end in Numbers(texts).lacking(claim)]
+    return [claim[start:end] for start, end in Numbers(texts).find_missing(claim)]
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_steps_sources_and_names_are_not_looked_for(claim: str) -> None:
 
 @given(st.text(st.sampled_from("0123456789.,·- $%€kmsIV[]\n") | st.characters(), max_size=60))
 def test_a_text_has_its_own_numbers(text: str) -> None:
-    assert Numbers([text]).lacking(text) == []
+    assert Numbers([text]).find_missing(text) == []
 
 
 @given(st.lists(st.sampled_from("5 12 1,000 3.5 twenty million k m % $ pm minutes June 1990s".split()), max_size=12))
 def test_a_text_has_its_own_quantities(words: list[str]) -> None:
-    assert Numbers([" ".join(words)]).lacking(" ".join(words)) == []
+    assert Numbers([" ".join(words)]).find_missing(" ".join(words)) == []
 
 
 def test_the_judge_rejects_a_claim_whose_number_the_evidence_lacks_and_marks_it() -> None:

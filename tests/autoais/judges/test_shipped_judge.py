@@ -11,7 +11,7 @@ from autoais.base.text.excerpt import EvidenceTexts
 from autoais.base.text.words import content_stems
 from autoais.base.types import Attribution, Span, Verdict
 from autoais.judges import DEFAULT, minilm, open_judge
-from autoais.judges.minilm import SHIPPED, MiniLMJudge
+from autoais.judges.minilm import MODEL_FOLDER, MiniLMJudge
 from autoais.judges.numbers import Numbers
 from scripts.make_judge_card import lines
 from tests.conftest import Command
@@ -37,11 +37,11 @@ LACKS = {
 
 
 def test_the_files_are_those_of_the_record_and_the_card() -> None:
-    record = json.loads((SHIPPED / "training.json").read_text())
-    card = (SHIPPED / "CARD.md").read_text()
+    record = json.loads((MODEL_FOLDER / "training.json").read_text())
+    card = (MODEL_FOLDER / "CARD.md").read_text()
     assert record["short"] is False
     for name, digest in record["files"].items():
-        assert sha256_file(SHIPPED / name) == digest, name
+        assert sha256_file(MODEL_FOLDER / name) == digest, name
         assert digest in card, name
     assert MiniLMJudge().name in card
     assert card.splitlines() == list(lines())  # else: python -m scripts.make_judge_card
@@ -146,7 +146,7 @@ def test_the_int8_file_says_what_its_weights_say_in_pytorch() -> None:
     from autoais.training.export import restore
 
     judge = MiniLMJudge()
-    network = restore(SHIPPED / "model.onnx")
+    network = restore(MODEL_FOLDER / "model.onnx")
     for claim in [*HOLDS, *LACKS]:
         encoded = judge.encoder.encode(claim, (ZAMENHOF,))
         ids, types = torch.tensor([encoded.ids]), torch.tensor([encoded.types])

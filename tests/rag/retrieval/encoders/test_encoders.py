@@ -336,13 +336,13 @@ def test_a_model_of_the_hub_is_named_by_its_commit_or_its_weights(sentence_model
 
 
 def test_minilm_as_it_ships_has_the_cosines_of_the_judge() -> None:
-    from autoais.judges.minilm import shipped
+    from autoais.judges.minilm import default_judge
 
     encoder = open_encoder("minilm")
     question, others = "Who found radium?", ["Marie Curie discovered it.", "Cats sleep a lot.", "radium " * 400]
     (asked,) = encoder.queries([question])
     # The judge's network scales its numbers over both texts, the encoder's over one.
-    assert encoder.passages(others) @ asked == pytest.approx(shipped().similarities(question, others), abs=0.03)
+    assert encoder.passages(others) @ asked == pytest.approx(default_judge().similarities(question, others), abs=0.03)
     assert encoder.dimension == len(asked) == 384
     with pytest.raises(RagError, match="takes no model, found 'mine'"):
         open_encoder("minilm:mine")
