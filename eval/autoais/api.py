@@ -18,7 +18,7 @@ from autoais.base.io.provenance import judge_record, provenance
 from autoais.base.types import Judge, Question
 from autoais.formats.attributed_qa import check_mode, judge_options
 from autoais.formats.human_ratings.consensus import check_annotators
-from autoais.formats.human_ratings.ratings import RELAXED, STRICT, Rating
+from autoais.formats.human_ratings.ratings import RELAXED_CUT, STRICT_CUT, Rating
 from autoais.formats.human_ratings.read import distinct, read_expected, read_ratings
 from autoais.formats.questions import question_of
 from autoais.formats.questions import read_questions as questions_of
@@ -511,7 +511,7 @@ def agreement(
     variant: Ratings | None = None,
     answers: str | Path | Iterable[object] | None = None,
     gold: str | Path | None = None,
-    likert: int = RELAXED,
+    likert: int = RELAXED_CUT,
     by: str | None = None,
     without: Collection[str] = (),
 ) -> dict[str, Any]:
@@ -533,8 +533,8 @@ def agreement(
     """
     from autoais.meta.agreement_report import report
 
-    if likert not in (RELAXED, STRICT):
-        raise UserError(f"likert {likert!r}: should be {RELAXED} (relaxed) or {STRICT} (strict)")
+    if likert not in (RELAXED_CUT, STRICT_CUT):
+        raise UserError(f"likert {likert!r}: should be {RELAXED_CUT} (relaxed) or {STRICT_CUT} (strict)")
     if by not in (None, "system"):
         raise UserError(f"by {by!r}: ratings can only be grouped by system")
     asked = None if answers is None else {one.id: _asked(one) for one in _answers(answers)}
@@ -567,7 +567,7 @@ def convert_ratings(
     to: str,
     *,
     answers: str | Path | None = None,
-    likert: int = RELAXED,
+    likert: int = RELAXED_CUT,
     without: Collection[str] = (),
 ) -> dict[str, int]:
     """Write ratings for another tool, or the rated answers with the consensus as their labels (`autoais ratings`).

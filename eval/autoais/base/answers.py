@@ -21,7 +21,7 @@ from autoais.base.io.schema import (
     list_of,
     record,
 )
-from autoais.base.markers.sentences import sentences as parse_sentences
+from autoais.base.markers.sentences import parse_sentences
 from autoais.base.types import Citation, CitedSentence, Passage, Support, Unresolved, references_as_tuples
 
 WHOLE_CONTEXT = "whole context"

@@ -19,17 +19,17 @@ from autoais.base.registry import Registry
 from autoais.base.types import Attribution, Question, Support
 from autoais.formats import aqa, trec
 from autoais.formats.base import Fault, Format, Notes, Row, unique_id
-from autoais.formats.contexts import ALL_CITED, NONE_CITED, has_markers, uncited
+from autoais.formats.contexts import ALL_CITED, NONE_CITED, has_markers, remove_citations
 from autoais.formats.convert import FEATURES, join_passages, join_questions
 
 
 def _read_own(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    for where, row in rows:
-        yield own.from_row(row, where)
+    for location, row in rows:
+        yield own.from_row(row, location)
 
 
-def _labels_own(row: dict[str, Any], where: str) -> Iterator[Labelled]:
-    return labels_of(own.from_row(row, where))
+def _labels_own(row: dict[str, Any], location: str) -> Iterator[Labelled]:
+    return labels_of(own.from_row(row, location))
 
 
 def labels_of(answer: CitedAnswer) -> Iterator[Labelled]:
@@ -39,7 +39,7 @@ def labels_of(answer: CitedAnswer) -> Iterator[Labelled]:
     """
     dataset, system = (str(answer.extra.get(name) or "") for name in ("dataset", "system"))
     for number, sentence in enumerate(answer.sentences):
-        texts = {cited: answer.passages[cited].evidence for cited in sentence.cites}
+        texts = {key: answer.passages[key].evidence for key in sentence.cites}
         label = sentence.attributable
         if label is None and len(answer.sentences) == 1:
             label = answer.attributable
@@ -47,46 +47,46 @@ def labels_of(answer: CitedAnswer) -> Iterator[Labelled]:
             attribution = Attribution(sentence.text, tuple(texts.values()), answer.question)
             yield Labelled(dataset or "answers", f"{answer.id}/{number}", attribution, label, system)
             continue
-        for place, (cited, level) in enumerate(sentence.support.items(), 1):
-            attribution = Attribution(sentence.text, (texts[cited],), answer.question)
-            key, full = f"{answer.id}/{number}/{place}", level is Support.FULL
+        for index, (passage_id, level) in enumerate(sentence.support.items(), 1):
+            attribution = Attribution(sentence.text, (texts[passage_id],), answer.question)
+            key, full = f"{answer.id}/{number}/{index}", level is Support.FULL
             yield Labelled(dataset or "answers", key, attribution, full, system, support=level)
 
 
 def _check_own(rows: Iterable[Row]) -> Iterator[Fault]:
-    for where, row in rows:
+    for location, row in rows:
         try:
-            answer = own.from_row(row, where)
+            answer = own.from_row(row, location)
         except FormatError as error:
-            yield Fault(where, str(error).removeprefix(f"{where}: "))
+            yield Fault(location, str(error).removeprefix(f"{location}: "))
             continue
         for bad in answer.unresolved_markers:
             if bad.reason == "unknown-id" and bad.sentence is not None:
                 name = f"sentences[{bad.sentence}].citations"
-                says = f"field {name!r}: {bad.marker!r} is not a passage of the row; it counts as unresolved"
-                yield Fault(where, says, warning=True)
-        yield from _span_faults(answer, where)
+                message = f"field {name!r}: {bad.marker!r} is not a passage of the row; it counts as unresolved"
+                yield Fault(location, message, warning=True)
+        yield from _span_faults(answer, location)
         sure = row.get("confidence")
         if sure is not None and (isinstance(sure, bool) or not isinstance(sure, int | float) or not 0 <= sure <= 1):
-            found = f"{sure:.60}" if isinstance(sure, str) else f"{sure!r:.60}"
-            yield Fault(where, f"field 'confidence' should be a number from 0 to 1 or null, found {found}")
+            text = f"{sure:.60}" if isinstance(sure, str) else f"{sure!r:.60}"
+            yield Fault(location, f"field 'confidence' should be a number from 0 to 1 or null, found {text}")
 
 
-def _span_faults(answer: CitedAnswer, where: str) -> Iterator[Fault]:
+def _span_faults(answer: CitedAnswer, location: str) -> Iterator[Fault]:
     """Yield the citations whose span is not in the text of their passage, or not what they quote."""
     for number, sentence in enumerate(answer.sentences):
-        for one in sentence.citations:
-            text = answer.passages[one.passage].text
-            if not text or one.start is None or one.end is None:
+        for citation in sentence.citations:
+            text = answer.passages[citation.passage].text
+            if not text or citation.start is None or citation.end is None:
                 continue
             name = f"sentences[{number}].citations"
-            cites = f"field {name!r}: {one.passage[:60]!r} is cited from {one.start} to {one.end}"
-            if not one.start <= one.end <= len(text):
-                yield Fault(where, f"{cites}, and its text has the characters 0 to {len(text)}")
-            elif one.quote is not None and one.quote != (span := text[one.start : one.end]):
-                same = "".join(one.quote.split()) == "".join(span.split())
-                says = "with other white space than" if same else "and its 'quote' is not"
-                yield Fault(where, f"{cites}, {says} the text there: {span[:60]!r}", warning=same)
+            cites = f"field {name!r}: {citation.passage[:60]!r} is cited from {citation.start} to {citation.end}"
+            if not citation.start <= citation.end <= len(text):
+                yield Fault(location, f"{cites}, and its text has the characters 0 to {len(text)}")
+            elif citation.quote is not None and citation.quote != (span := text[citation.start : citation.end]):
+                has_same_words = "".join(citation.quote.split()) == "".join(span.split())
+                relation = "with other white space than" if has_same_words else "and its 'quote' is not"
+                yield Fault(location, f"{cites}, {relation} the text there: {span[:60]!r}", warning=has_same_words)
 
 
 _OF_ANSWERS = frozenset(["abstained", "answer", "output", "sentences", "short_answer"])
@@ -155,9 +155,9 @@ def names() -> list[str]:
 
 
 _LINE = re.compile(r"^(:\d+)?:? ?(.*)", re.DOTALL)
-_LISTED = "`autoais schema` lists the formats"
-_SHOWN = 2  # of the formats that are near
-_TRIED = 1000  # records to look at when detecting the format; the first ones may be broken
+_SCHEMA_HINT = "`autoais schema` lists the formats"
+_MAX_SUGGESTIONS = 2  # of the formats that are near
+_MAX_RECORDS = 1000  # records to look at when detecting the format; the first ones may be broken
 
 
 def by_name(name: str) -> Format:
@@ -183,70 +183,85 @@ def detect(path: Path) -> str:
     first = next(lines(path), b"")
     if first.startswith(b"AutoAIS: "):
         return SCORES
-    where, row = _first_record(path)
-    return _of_record(row, where).name
+    location, row = _first_record(path)
+    return _of_record(row, location).name
 
 
 def _first_record(path: Path) -> Row:
     """Return the first readable record and its place; in a CSV the place is the header, which names the fields."""
-    broken: FormatError | None = None
-    for where, row in islice(records(path), _TRIED):
+    error: FormatError | None = None
+    for location, row in islice(records(path), _MAX_RECORDS):
         if not isinstance(row, FormatError):
-            return header_of(path) or where, row
-        broken = broken or row
-    if broken is None and (header := header_of(path)):
-        broken = FormatError(f"{header}: not JSON, and as the header of a CSV it has no rows; {_LISTED}")
-    raise broken or FormatError(f"{path}: holds no records; {_LISTED}")
+            return header_of(path) or location, row
+        error = error or row
+    if error is None and (header := header_of(path)):
+        error = FormatError(f"{header}: not JSON, and as the header of a CSV it has no rows; {_SCHEMA_HINT}")
+    raise error or FormatError(f"{path}: holds no records; {_SCHEMA_HINT}")
 
 
-def _of_record(row: dict[str, Any], where: str) -> Format:
-    fitting = [one for _, one in FORMATS.items() if all(mark in row for mark in one.required_fields)]
+def _of_record(row: dict[str, Any], location: str) -> Format:
+    fitting = [
+        file_format for _, file_format in FORMATS.items() if all(mark in row for mark in file_format.required_fields)
+    ]
     if not fitting:
         if "INT & AIS" in row:
-            raise FormatError(f"{where}: holds majorities of annotators as the AIS paper released them; {AIS_REPORT}")
-        near = "".join(f"{one.name} also has {_missing(row, one)}; " for one in (_near(row) or _alike(row))[:_SHOWN])
-        found = f"no known format has the fields {field_names(row)}" if row else "the record has no fields"
-        raise FormatError(f"{where}: {found}; {near}{_LISTED}")
-    return max(fitting, key=lambda one: len(one.required_fields))
+            raise FormatError(
+                f"{location}: holds majorities of annotators as the AIS paper released them; {AIS_REPORT}"
+            )
+        suggestions = "".join(
+            f"{file_format.name} also has {_missing(row, file_format)}; "
+            for file_format in (_near(row) or _alike(row))[:_MAX_SUGGESTIONS]
+        )
+        fields = f"no known format has the fields {field_names(row)}" if row else "the record has no fields"
+        raise FormatError(f"{location}: {fields}; {suggestions}{_SCHEMA_HINT}")
+    return max(fitting, key=lambda file_format: len(file_format.required_fields))
 
 
 def _near(row: dict[str, Any]) -> list[Format]:
     """Return the formats that share at least two fields with a record, one of them required; the nearest first."""
 
-    def known(one: Format) -> tuple[int, float]:
-        marks = sum(mark in row for mark in one.required_fields)
-        return sum(name in row for name in one.schema["properties"]) if marks else 0, marks / len(one.required_fields)
+    def count_fields(file_format: Format) -> tuple[int, float]:
+        marks = sum(mark in row for mark in file_format.required_fields)
+        return sum(name in row for name in file_format.schema["properties"]) if marks else 0, marks / len(
+            file_format.required_fields
+        )
 
-    ordered = sorted((one for _, one in FORMATS.items()), key=known, reverse=True)
-    return [one for one in ordered if known(one)[0] > 1]
+    formats = sorted((file_format for _, file_format in FORMATS.items()), key=count_fields, reverse=True)
+    return [file_format for file_format in formats if count_fields(file_format)[0] > 1]
 
 
 def _alike(row: dict[str, Any]) -> list[Format]:
     """Return the formats with answers that have a required field of a record; first those that lack the fewest."""
 
-    def fits(name: str, one: Format) -> bool:
-        return name in row and not any(faults(row[name], one.schema["properties"][name]))
+    def fits(name: str, file_format: Format) -> bool:
+        return name in row and not any(faults(row[name], file_format.schema["properties"][name]))
 
-    found = [one for _, one in FORMATS.items() if one.read and any(fits(mark, one) for mark in one.required_fields)]
-    return sorted(found, key=lambda one: len([mark for mark in one.required_fields if mark not in row]))
+    formats = [
+        file_format
+        for _, file_format in FORMATS.items()
+        if file_format.read and any(fits(mark, file_format) for mark in file_format.required_fields)
+    ]
+    return sorted(
+        formats, key=lambda file_format: len([mark for mark in file_format.required_fields if mark not in row])
+    )
 
 
 def _nearest(row: dict[str, Any]) -> Format | None:
     return next(iter(_near(row)), None)
 
 
-def _missing(row: dict[str, Any], one: Format) -> str:
-    return ", ".join(mark for mark in one.required_fields if mark not in row)
+def _missing(row: dict[str, Any], file_format: Format) -> str:
+    return ", ".join(mark for mark in file_format.required_fields if mark not in row)
 
 
-def _checked(path: Path, one: Format) -> Iterator[Row]:
+def _check_records(path: Path, file_format: Format) -> Iterator[Row]:
     """Yield the records; raises `FormatError` at the first that does not fit the schema. Lists may be too long."""
-    for where, row in records(path, one.schema["required"] if one.csv else ()):
+    for location, row in records(path, file_format.schema["required"] if file_format.csv else ()):
         if isinstance(row, FormatError):
             raise row
-        for fault in faults(row, one.schema, limits=False):
-            raise FormatError(f"{where}: {fault}")
-        yield where, row
+        for fault in faults(row, file_format.schema, limits=False):
+            raise FormatError(f"{location}: {fault}")
+        yield location, row
 
 
 def read(
@@ -267,67 +282,69 @@ def read(
     notes = Notes() if notes is None else notes
     name = name or detect(path)
     if name == SCORES or by_name(name).read is None:
-        readable = ", ".join(sorted(key for key, one in FORMATS.items() if one.read))
+        readable = ", ".join(sorted(key for key, file_format in FORMATS.items() if file_format.read))
         raise UserError(f"{path}: {name} holds no answers; formats that do: {readable}")
     if not corpus:
-        return _joined(path, by_name(name), questions, notes)
+        return _read_and_join(path, by_name(name), questions, notes)
     return join_passages(_Passes(path, by_name(name), questions, notes), corpus, notes, skip_bad=skip_bad)
 
 
-def read_rated(path: Path, notes: Notes | None = None) -> Iterator[CitedAnswer]:
+def read_for_ratings(path: Path, notes: Notes | None = None) -> Iterator[CitedAnswer]:
     """Stream the answers that ratings are about, as `read`.
 
     Raises `UserError` if the file names no ids: in another order, the labels would be those of other answers.
     """
-    one = by_name(detect(path))
-    for where, row in _checked(path, one) if one.read else ():
-        if one.by_place(row):
+    file_format = by_name(detect(path))
+    for location, row in _check_records(path, file_format) if file_format.read else ():
+        if file_format.by_place(row):
             raise UserError(
-                f"{where}: answers without ids, which ratings cannot name; give the answers as they were rated, such "
-                "as answers.jsonl of `rag annotate export`"
+                f"{location}: answers without ids, which ratings cannot name; give the answers as they were rated, "
+                "such as answers.jsonl of `rag annotate export`"
             )
-    return read(path, one.name, notes=notes)
+    return read(path, file_format.name, notes=notes)
 
 
 class _Passes:
     """Reads the answers of a file once per call; only the first pass counts notes."""
 
-    def __init__(self, path: Path, one: Format, questions: Sequence[Question] | None, notes: Notes) -> None:
-        self._arguments, self._notes = (path, one, questions), notes
+    def __init__(self, path: Path, file_format: Format, questions: Sequence[Question] | None, notes: Notes) -> None:
+        self._arguments, self._notes = (path, file_format, questions), notes
 
     def __call__(self) -> Iterator[CitedAnswer]:
         notes, self._notes = self._notes, Notes()
-        return _joined(*self._arguments, notes)
+        return _read_and_join(*self._arguments, notes)
 
 
-def _joined(path: Path, one: Format, questions: Sequence[Question] | None, notes: Notes) -> Iterator[CitedAnswer]:
-    answers = _distinct(path, one, notes)
+def _read_and_join(
+    path: Path, file_format: Format, questions: Sequence[Question] | None, notes: Notes
+) -> Iterator[CitedAnswer]:
+    answers = _distinct(path, file_format, notes)
     return answers if questions is None else join_questions(answers, questions, notes)
 
 
-def _distinct(path: Path, one: Format, notes: Notes) -> Iterator[CitedAnswer]:
-    at = str(path)
+def _distinct(path: Path, file_format: Format, notes: Notes) -> Iterator[CitedAnswer]:
+    location = str(path)
 
     def rows() -> Iterator[Row]:
-        nonlocal at
-        for where, row in _checked(path, one):
-            at = where
-            yield where, row
+        nonlocal location
+        for row_location, row in _check_records(path, file_format):
+            location = row_location
+            yield row_location, row
 
-    assert one.read is not None
-    seen: set[str] = set()
-    marked: bool | None = None  # whether an answer of the file has markers; asked if one has none
-    for answer in one.read(rows(), notes):
-        if answer.id in seen:
-            raise FormatError(f"{at}: id {answer.id!r} occurs twice")
-        seen.add(answer.id)
-        if one is ANSWERS or not answer.whole_context:
+    assert file_format.read is not None
+    ids: set[str] = set()
+    is_marked: bool | None = None  # whether an answer of the file has markers; asked if one has none
+    for answer in file_format.read(rows(), notes):
+        if answer.id in ids:
+            raise FormatError(f"{location}: id {answer.id!r} occurs twice")
+        ids.add(answer.id)
+        if file_format is ANSWERS or not answer.whole_context:
             yield answer
             continue
-        if marked is None:
-            marked = any(map(has_markers, one.read(_checked(path, one), Notes())))
-        notes.tell(*NONE_CITED if marked else ALL_CITED)
-        yield uncited(answer) if marked else answer
+        if is_marked is None:
+            is_marked = any(map(has_markers, file_format.read(_check_records(path, file_format), Notes())))
+        notes.tell(*NONE_CITED if is_marked else ALL_CITED)
+        yield remove_citations(answer) if is_marked else answer
 
 
 def to_write(name: str) -> Format:
@@ -347,31 +364,33 @@ def write(answers: Iterable[CitedAnswer], name: str, notes: Notes | None = None)
 
 def read_labels(path: Path) -> Iterator[Labelled]:
     """Stream the human labels of a file; the fields of each record decide its format."""
-    for where, row in records(path):
+    for location, row in records(path):
         if isinstance(row, FormatError):
             raise row
-        one = _of_record(row, where)
-        if one.labels is None:
-            known = ", ".join(sorted(key for key, other in FORMATS.items() if other.labels))
-            raise FormatError(f"{where}: {one.name} has no labels of single claims; formats that do: {known}")
-        for fault in faults(row, one.schema, limits=False):
-            raise FormatError(f"{where}: {fault}")
-        yield from one.labels(row, where)
+        file_format = _of_record(row, location)
+        if file_format.labels is None:
+            readable = ", ".join(sorted(key for key, other in FORMATS.items() if other.labels))
+            raise FormatError(
+                f"{location}: {file_format.name} has no labels of single claims; formats that do: {readable}"
+            )
+        for fault in faults(row, file_format.schema, limits=False):
+            raise FormatError(f"{location}: {fault}")
+        yield from file_format.labels(row, location)
 
 
 def validate(
     path: Path,
     name: str | None = None,
     topics: Sequence[Question] | None = None,
-    seen: Counter[str] | None = None,
+    counts: Counter[str] | None = None,
 ) -> Iterator[Fault]:
     """Yield every fault of a file: broken records, fields that do not fit the schema, and breaches of other rules.
 
     If the first record lacks a required field of every format, the file is checked against the nearest format. With
-    `topics` (TREC), also reports topics that are missing, unknown or reworded. `seen` counts the records under the name
-    of the format that they were checked against.
+    `topics` (TREC), also reports topics that are missing, unknown or reworded. `counts` counts the records under the
+    name of the format that they were checked against.
     """
-    seen = Counter() if seen is None else seen
+    counts = Counter() if counts is None else counts
     doubts: list[Fault] = []
     try:
         if name is None:
@@ -379,64 +398,66 @@ def validate(
             doubts = list(_doubts(path, name))
             yield from doubts
     except FormatError as error:
-        guessed = _guess(path)
-        if guessed is None:
-            found = dict.fromkeys(_fault(one, path) for one in (error, *_broken(path)))  # each fault once
-            yield from sorted(found, key=lambda fault: int(fault.where.removeprefix(str(path))[1:] or 0))
+        guess = _guess(path)
+        if guess is None:
+            unique_faults = dict.fromkeys(
+                _fault(format_error, path) for format_error in (error, *_list_errors(path))
+            )  # each fault once
+            yield from sorted(unique_faults, key=lambda fault: int(fault.where.removeprefix(str(path))[1:] or 0))
             return
-        name, fault = guessed
+        name, fault = guess
         yield fault
     if name == SCORES:
-        seen[name] += 1
+        counts[name] += 1
         yield from _scores_faults(path)
         return
-    one = by_name(name)
+    file_format = by_name(name)
     if topics is not None and name not in trec.REFERENCES:
         raise UserError(f"{path}: topics (--questions) are for {' and '.join(trec.REFERENCES)}, this is {name}")
     official = None if topics is None else {topic.id: topic.text for topic in topics}
     waiting: list[Fault] = []
-    answered: list[trec.Answered] = []  # for `topics` only
-    check_ids = one.ids()
+    answer_rows: list[trec.TopicRow] = []  # for `topics` only
+    check_ids = file_format.ids()
     unknown = _Unknown()
 
-    answering = one is not ANSWERS or bool(doubts)  # or a row has a field of answers
+    answering = file_format is not ANSWERS or bool(doubts)  # or a row has a field of answers
 
     def rows() -> Iterator[Row]:
         nonlocal answering
         empty = True
         try:
-            for where, row in records(path, one.schema["required"] if one.csv else ()):
+            for location, row in records(path, file_format.schema["required"] if file_format.csv else ()):
                 empty = False
-                seen[one.name] += 1
+                counts[file_format.name] += 1
                 if isinstance(row, FormatError):
                     waiting.append(_fault(row, path))
                     continue
                 answering = answering or not _OF_ANSWERS.isdisjoint(row)
-                found = [Fault(where, message) for message in faults(row, one.schema)]
-                waiting.extend(found)
-                waiting.extend(check_ids(where, row))
-                unknown.count(where, misspelt(row, one.schema))
+                row_faults = [Fault(location, message) for message in faults(row, file_format.schema)]
+                waiting.extend(row_faults)
+                waiting.extend(check_ids(location, row))
+                unknown.count(location, misspelt(row, file_format.schema))
                 if official is not None:
-                    answered.append(trec.answered(where, row))
-                if not found or not any(faults(row, one.schema, limits=False)):
-                    yield where, row
+                    answer_rows.append(trec.topic_row(location, row))
+                if not row_faults or not any(faults(row, file_format.schema, limits=False)):
+                    yield location, row
         except FormatError as error:  # the rest of the file cannot be read
             waiting.append(_fault(error, path))
         else:
             if empty:
                 waiting.append(Fault(str(path), "holds no records"))
 
-    for fault in one.check(rows()):
+    for fault in file_format.check(rows()):
         yield from waiting
         waiting.clear()
         yield fault
     yield from waiting
     yield from unknown.faults()
-    if seen[one.name] and not answering:
-        says = "no row of the file has an answer or says `abstained`: these are questions, which `score` cannot judge"
-        yield Fault(str(path), says, warning=True)
+    if counts[file_format.name] and not answering:
+        text = "no row of the file has an answer or says `abstained`: these are questions, which `score` cannot judge"
+        yield Fault(str(path), text, warning=True)
     if official is not None:
-        yield from trec.check_topics(answered, official, str(path))
+        yield from trec.check_topics(answer_rows, official, str(path))
 
 
 _VALUES = re.compile(r"field '[^']*'|(?<!\w)'[^']*'|\d+")
@@ -457,8 +478,8 @@ def once(faults: Iterable[Fault]) -> Iterator[Fault]:
         first.setdefault(kind, fault)
         counts[kind] += 1
     for kind, fault in first.items():
-        more = f"; {counts[kind] - 1:,} more of this kind" if counts[kind] > 1 else ""
-        yield replace(fault, message=fault.message + more)
+        suffix = f"; {counts[kind] - 1:,} more of this kind" if counts[kind] > 1 else ""
+        yield replace(fault, message=fault.message + suffix)
 
 
 class _Unknown:
@@ -467,51 +488,51 @@ class _Unknown:
     def __init__(self) -> None:
         self._counts, self._first = Counter[tuple[str, str]](), dict[tuple[str, str], str]()
 
-    def count(self, where: str, found: Iterable[tuple[str, str]]) -> None:
+    def count(self, location: str, names: Iterable[tuple[str, str]]) -> None:
         """Count the fields of a record, once each."""
-        for one in dict.fromkeys(found):
-            self._counts[one] += 1
-            self._first.setdefault(one, where)
+        for pair in dict.fromkeys(names):
+            self._counts[pair] += 1
+            self._first.setdefault(pair, location)
 
     def faults(self) -> Iterator[Fault]:
         """Yield a warning for each field, at the first record that has it."""
-        for (name, near), count in self._counts.items():
+        for (name, suggestion), count in self._counts.items():
             times = "" if count == 1 else f" ({count:,} records)"
-            message = f"field {name!r} is not known; did you mean {near!r}?{times}"
-            yield Fault(self._first[name, near], message, warning=True)
+            message = f"field {name!r} is not known; did you mean {suggestion!r}?{times}"
+            yield Fault(self._first[name, suggestion], message, warning=True)
 
 
 def _guess(path: Path) -> tuple[str, Fault] | None:
     """Return the nearest format of a file that fits none, and the fault that names the missing fields."""
     try:
-        where, row = _first_record(path)
+        location, row = _first_record(path)
     except FormatError:
         return None
-    near = _nearest(row)
-    if near is None:
+    file_format = _nearest(row)
+    if file_format is None:
         return None
-    checked = f"checked as {near.name}, the nearest, which also has {_missing(row, near)}"
-    return near.name, Fault(where, f"no known format has just these fields; {checked}")
+    note = f"checked as {file_format.name}, the nearest, which also has {_missing(row, file_format)}"
+    return file_format.name, Fault(location, f"no known format has just these fields; {note}")
 
 
 def _doubts(path: Path, name: str) -> Iterator[Fault]:
     """Yield a warning if the first record fits the detected format, but has more fields of another."""
     if name == SCORES:
         return
-    where, row = _first_record(path)
-    near = _nearest(row)
-    if near is not None and (missing := _missing(row, near)):
-        checked = f"checked as {name}, yet most fields are those of {near.name}, which also has {missing}"
-        yield Fault(where, f"{checked}; choose another format (--format)", warning=True)
+    location, row = _first_record(path)
+    file_format = _nearest(row)
+    if file_format is not None and (missing := _missing(row, file_format)):
+        note = f"checked as {name}, yet most fields are those of {file_format.name}, which also has {missing}"
+        yield Fault(location, f"{note}; choose another format (--format)", warning=True)
 
 
-def _broken(path: Path) -> list[FormatError]:
-    broken = []
+def _list_errors(path: Path) -> list[FormatError]:
+    errors = []
     try:
-        broken += [row for _, row in records(path) if isinstance(row, FormatError)]
+        errors += [row for _, row in records(path) if isinstance(row, FormatError)]
     except FormatError as error:
-        broken.append(error)
-    return broken
+        errors.append(error)
+    return errors
 
 
 def _fault(error: FormatError, path: Path) -> Fault:
@@ -536,16 +557,30 @@ def fix(path: Path, name: str | None = None) -> tuple[list[str], list[str]]:
     name = name or detect(path)
     if name not in trec.REFERENCES:
         raise UserError(f"{path}: only {' and '.join(trec.REFERENCES)} can be fixed, this is {name}")
-    fixed: list[str] = []
-    did: list[str] = []
-    for where, row in _checked(path, by_name(name)):
-        row_fixed, changes = trec.fix(row, trec.REFERENCES[name])
-        fixed.append(dumps(row_fixed))
-        did.extend(f"{where}: {change}" for change in changes)
-    return fixed, did
+    lines: list[str] = []
+    all_changes: list[str] = []
+    for location, row in _check_records(path, by_name(name)):
+        row_fixed, row_changes = trec.fix(row, trec.REFERENCES[name])
+        lines.append(dumps(row_fixed))
+        all_changes.extend(f"{location}: {change}" for change in row_changes)
+    return lines, all_changes
 
 
 __all__ = [
-    "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "labels_of", "once", "read", "read_labels",
-    "read_rated", "schema_of", "to_write", "validate", "write",
+    "FORMATS",
+    "Fault",
+    "Format",
+    "Notes",
+    "by_name",
+    "detect",
+    "fix",
+    "labels_of",
+    "once",
+    "read",
+    "read_for_ratings",
+    "read_labels",
+    "schema_of",
+    "to_write",
+    "validate",
+    "write",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from autoais.base.labels import Labelled
 from autoais.base.types import Attribution
 from autoais.formats.aqa import csv_table
 from autoais.formats.base import Fault, Format, Notes, Row
-from autoais.formats.claims import claim_answer, labelled
+from autoais.formats.claims import claim_answer, read_labels
 
 _COLUMNS = ("dataset", "doc", "claim", "label", "contamination_identifier")
 
@@ -30,17 +30,17 @@ def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
 
 
 def _rows(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[str, ...]]:
-    for answer, _, sentence, label in labelled(answers, notes):
-        doc = "\n\n".join(answer.passages[cited].evidence for cited in sentence.cites)
+    for answer, _, sentence, label in read_labels(answers, notes):
+        doc = "\n\n".join(answer.passages[key].evidence for key in sentence.cites)
         dataset, mark = (str(answer.extra.get(name, "")) for name in ("dataset", "contamination_identifier"))
         yield dataset or "converted", doc, sentence.text, str(int(label)), mark
 
 
 def _check(rows: Iterable[Row]) -> Iterator[Fault]:
-    for where, row in rows:
+    for location, row in rows:
         for name in ("doc", "claim"):
             if not row[name].strip():
-                yield Fault(where, f"field {name!r} is empty: not attributable", warning=True)
+                yield Fault(location, f"field {name!r} is empty: not attributable", warning=True)
 
 
 AGGREFACT = Format(
@@ -59,7 +59,7 @@ AGGREFACT = Format(
     read=_read,
     write=_write,
     by_place=lambda row: True,
-    labels=lambda row, where: iter([_label(row, place_of(where))]),
+    labels=lambda row, location: iter([_label(row, place_of(location))]),
     check=_check,
     supports=frozenset(
         {

@@ -7,10 +7,10 @@ from typing import Any
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, list_of, record
-from autoais.base.markers.sentences import Marked, sentence, sentences
+from autoais.base.markers.sentences import Marked, parse_sentence, parse_sentences
 from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import Fault, Format, Notes, Row, passage_ids
-from autoais.formats.marked import in_document, written_answer
+from autoais.formats.marked import in_document, restore_answer
 
 _REFERENCES = ("answer", "answers", "annotations", "qa_pairs", "claims")
 _ITEM = re.compile(r"(?:[^,\[]|\[[^\[\]]*\]|\[)+")  # a comma in a marker separates no items
@@ -24,8 +24,8 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
 def _answer(row: dict[str, Any], key: str) -> CitedAnswer:
     passages: dict[str, Passage] = {}
     scores: dict[str, float] = {}
-    given = [str(doc["id"]) if "id" in doc else None for doc in row["docs"]]
-    for key_of_doc, doc in zip(passage_ids(given, "doc {}".format), row["docs"], strict=True):
+    ids = [str(doc["id"]) if "id" in doc else None for doc in row["docs"]]
+    for key_of_doc, doc in zip(passage_ids(ids, "doc {}".format), row["docs"], strict=True):
         title, score = doc.get("title") or "", doc.get("score")
         text = doc.get("sent") or doc["text"]
         passages[key_of_doc] = Passage(key_of_doc, title, text)
@@ -33,17 +33,17 @@ def _answer(row: dict[str, Any], key: str) -> CitedAnswer:
             scores[key_of_doc] = float(score)
     order = tuple(passages)
     given_answers = row.get("answers")
-    strings = isinstance(given_answers, list) and all(isinstance(one, str) for one in given_answers)
-    read = sentences if strings or not given_answers else _items
-    marked = read(row["output"] or "", len(order))
+    strings = isinstance(given_answers, list) and all(isinstance(answer, str) for answer in given_answers)
+    parse = parse_sentences if strings or not given_answers else _items
+    items = parse(row["output"] or "", len(order))
     return CitedAnswer(
         id=key,
         question=row["question"],
-        sentences=tuple(CitedSentence(m.text, tuple(Citation(order[n - 1]) for n in m.cites)) for m in marked),
+        sentences=tuple(CitedSentence(m.text, tuple(Citation(order[n - 1]) for n in m.cites)) for m in items),
         passages=passages,
         ranking=order,
         scores=scores,
-        unresolved_markers=tuple(Unresolved(*bad, n) for n, m in enumerate(marked) for bad in m.unresolved),
+        unresolved_markers=tuple(Unresolved(*bad, n) for n, m in enumerate(items) for bad in m.unresolved),
         answers=tuple(given_answers) if strings and given_answers else (),
         output=row["output"],
         extra={name: row[name] for name in _REFERENCES if name in row and not (name == "answers" and strings)},
@@ -52,8 +52,8 @@ def _answer(row: dict[str, Any], key: str) -> CitedAnswer:
 
 def _items(output: str, n: int) -> list[Marked]:
     """Parse a list of items between commas, as QAMPARI's outputs are."""
-    parsed = (sentence(item.strip(), n) for item in _ITEM.findall(output.rstrip().rstrip(".").rstrip(",")))
-    return [one for one in parsed if one.text.strip() or one.unresolved]
+    parsed = (parse_sentence(item.strip(), n) for item in _ITEM.findall(output.rstrip().rstrip(".").rstrip(",")))
+    return [item for item in parsed if item.text.strip() or item.unresolved]
 
 
 def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
@@ -67,26 +67,26 @@ def _row(answer: CitedAnswer, notes: Notes) -> dict[str, Any]:
         **{name: answer.extra[name] for name in _REFERENCES if name in answer.extra},
         **({"answers": list(answer.answers)} if answer.answers else {}),
         "docs": [
-            {"id": key, "title": shown.title or shown.headings, "text": shown.text}
+            {"id": key, "title": passage.title or passage.headings, "text": passage.text}
             | ({"score": answer.scores[key]} if key in answer.scores else {})
-            for key, shown in answer.passages.items()
+            for key, passage in answer.passages.items()
         ],
-        "output": written_answer(answer, notes),
+        "output": restore_answer(answer, notes),
     }
 
 
 def _check(rows: Iterable[Row]) -> Iterator[Fault]:
-    seen: dict[str, str] = {}
-    for number, (where, row) in enumerate(rows, 1):
+    locations: dict[str, str] = {}
+    for number, (location, row) in enumerate(rows, 1):
         key = str(row.get("sample_id", number))
-        if key in seen:
-            yield Fault(where, f"field 'sample_id': {key!r} occurs twice (first at {seen[key]})")
-        seen.setdefault(key, where)
+        if key in locations:
+            yield Fault(location, f"field 'sample_id': {key!r} occurs twice (first at {locations[key]})")
+        locations.setdefault(key, location)
         answer = _answer(row, key)
         for bad in answer.unresolved_markers:
-            yield Fault(where, f"field 'output': marker {bad.marker} is {bad.reason}", warning=True)
+            yield Fault(location, f"field 'output': marker {bad.marker} is {bad.reason}", warning=True)
         if not answer.sentences:
-            yield Fault(where, "field 'output' is empty: ALCE leaves the answer out, we count it as 0", warning=True)
+            yield Fault(location, "field 'output' is empty: ALCE leaves the answer out, we count it as 0", warning=True)
 
 
 ALCE = Format(

@@ -75,15 +75,15 @@ def _predictions_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator
 
 
 def _predictions_rows(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[str, ...]]:
-    seen = set()
-    for answer in _asked(answers, notes):
-        if answer.question in seen:
+    questions = set()
+    for answer in _drop_unasked(answers, notes):
+        if answer.question in questions:
             notes["answers to a repeated question; readers keep the last one"] += 1
-        seen.add(answer.question)
-        yield answer.question, _short(answer), _first_cited(answer)
+        questions.add(answer.question)
+        yield answer.question, _short(answer), _first_citation(answer)
 
 
-def _asked(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[CitedAnswer]:
+def _drop_unasked(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[CitedAnswer]:
     """Yield the answers with a question text, the only id in these files; count the others."""
     for answer in answers:
         if answer.question.strip():
@@ -96,19 +96,19 @@ def _short(answer: CitedAnswer) -> str:
     return answer.plain if answer.short_answer is None else answer.short_answer
 
 
-def _first_cited(answer: CitedAnswer) -> str:
-    return next((cited for sentence in answer.sentences for cited in sentence.cites), "")
+def _first_citation(answer: CitedAnswer) -> str:
+    return next((key for sentence in answer.sentences for key in sentence.cites), "")
 
 
 def _predictions_check(rows: Iterable[Row]) -> Iterator[Fault]:
-    seen: dict[str, str] = {}
-    for where, row in rows:
-        if row["question"] in seen:
-            first = seen[row["question"]]
-            yield Fault(where, f"the question of {first} is repeated; readers keep the last row", warning=True)
-        seen.setdefault(row["question"], where)
+    locations: dict[str, str] = {}
+    for location, row in rows:
+        if row["question"] in locations:
+            first = locations[row["question"]]
+            yield Fault(location, f"the question of {first} is repeated; readers keep the last row", warning=True)
+        locations.setdefault(row["question"], location)
         if not row["attribution"].strip():
-            yield Fault(where, "field 'attribution' is empty: not attributable", warning=True)
+            yield Fault(location, "field 'attribution' is empty: not attributable", warning=True)
 
 
 PREDICTIONS = Format(
@@ -138,7 +138,7 @@ def last_question(path: Path) -> str:
 
 
 def ais_lines(
-    judged: Iterable[tuple[CitedAnswer, bool | None]], *, compat: bool = False, last: str = ""
+    pairs: Iterable[tuple[CitedAnswer, bool | None]], *, compat: bool = False, last: str = ""
 ) -> Iterator[str]:
     """Yield the AIS output CSV of pairs (answer, whether it is attributable); None (not judged, undecided) is `N`.
 
@@ -147,31 +147,31 @@ def ais_lines(
     no row.
     """
     yield from csv_lines([AIS_COLUMNS])
-    for answer, attributable in judged:
-        passage = answer.passages.get(_first_cited(answer) or next(iter(answer.ranking), ""))
-        shown = "" if passage is None else wikipedia.format_display(passage, compat=compat)
+    for answer, attributable in pairs:
+        passage = answer.passages.get(_first_citation(answer) or next(iter(answer.ranking), ""))
+        passage_text = "" if passage is None else wikipedia.format_display(passage, compat=compat)
         short = _short(answer)
         if compat:  # the script reads its input in text mode
             short = short.replace("\r\n", "\n").replace("\r", "\n")
-        yield from csv_lines([(last if compat else answer.question, short, shown, "Y" if attributable else "N")])
+        yield from csv_lines([(last if compat else answer.question, short, passage_text, "Y" if attributable else "N")])
 
 
 def _ais_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    def judged() -> Iterator[tuple[CitedAnswer, bool | None]]:
+    def read_labels() -> Iterator[tuple[CitedAnswer, bool | None]]:
         for answer in answers:
             if answer.attributable is None:
                 notes["answers without a human label, written as N"] += 1
             yield answer, answer.attributable
 
-    return ais_lines(judged())
+    return ais_lines(read_labels())
 
 
 def _ais_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    for where, row in rows:
+    for location, row in rows:
         notes.tell("judged_verdicts", "verdicts in the file, dropped because they are a judge's")
-        passage = _from_shown(row["passage"])
+        passage = _parse_passage(row["passage"])
         answer = _answer(row["question"], row["answer"], "1" if passage.text else "", passage)
-        yield _with_id(answer, f"line {where.rpartition(':')[2]}", {})
+        yield _with_id(answer, f"line {location.rpartition(':')[2]}", {})
 
 
 AIS = Format(
@@ -190,7 +190,7 @@ AIS = Format(
 # --- ratings -------------------------------------------------------------------------------------------------------
 
 
-def _from_shown(passage: str) -> Passage:
+def _parse_passage(passage: str) -> Passage:
     return wikipedia.parse_display(passage) or Passage("", text=passage)
 
 
@@ -201,16 +201,16 @@ def _with_id(answer: CitedAnswer, key: str, extra: Mapping[str, Any]) -> CitedAn
 def _ratings_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for _, row in rows:
         attributable = _YES_NO.get(row["human_rating"])
-        passage = _from_shown(row["passage"])
+        passage = _parse_passage(row["passage"])
         answer = _answer(row["question"], row["answer"], row["attribution"], passage, attributable=attributable)
-        kept = {name: row[name] for name in ("auto_ais", "nli_score") if row.get(name)}
-        yield _with_id(answer, f"{row['system_name']}: {row['question']}", {"system": row["system_name"]} | kept)
+        scores = {name: row[name] for name in ("auto_ais", "nli_score") if row.get(name)}
+        yield _with_id(answer, f"{row['system_name']}: {row['question']}", {"system": row["system_name"]} | scores)
 
 
-def _ratings_labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
+def _ratings_labels(row: dict[str, Any], location: str) -> Iterator[Labelled]:
     attributable = _YES_NO.get(row["human_rating"])
     if attributable is not None:
-        attribution = Attribution(row["answer"], (_from_shown(row["passage"]).evidence,), row["question"])
+        attribution = Attribution(row["answer"], (_parse_passage(row["passage"]).evidence,), row["question"])
         key = f"{row['system_name']}: {row['question']}"
         yield Labelled("AttributedQA", key, attribution, attributable, row["system_name"])
 
@@ -220,31 +220,31 @@ def _ratings_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str
 
 
 def _ratings_rows(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[str, ...]]:
-    seen = set()
-    for answer in _asked(answers, notes):
+    keys = set()
+    for answer in _drop_unasked(answers, notes):
         system = str(answer.extra.get("system") or "unknown")
-        if (system, answer.question) in seen:
+        if (system, answer.question) in keys:
             notes["further answers of a system to the same question, left out"] += 1
             continue
-        seen.add((system, answer.question))
-        cited = _first_cited(answer)
-        passage = answer.passages.get(cited)
+        keys.add((system, answer.question))
+        attribution = _first_citation(answer)
+        passage = answer.passages.get(attribution)
         rating = "" if answer.attributable is None else "Y" if answer.attributable else "N"
-        row = (system, answer.question, _short(answer), cited)
-        shown = "" if passage is None else wikipedia.format_display(passage)
-        judged = (str(answer.extra.get("auto_ais", "")), str(answer.extra.get("nli_score", "")))
-        yield (*row, shown, rating, *judged)
+        row = (system, answer.question, _short(answer), attribution)
+        passage_text = "" if passage is None else wikipedia.format_display(passage)
+        scores = (str(answer.extra.get("auto_ais", "")), str(answer.extra.get("nli_score", "")))
+        yield (*row, passage_text, rating, *scores)
 
 
 def _ratings_ids() -> CheckIds:
-    seen: dict[tuple[str, str], str] = {}
+    locations: dict[tuple[str, str], str] = {}
 
-    def check(where: str, row: dict[str, Any]) -> Iterator[Fault]:
+    def check(location: str, row: dict[str, Any]) -> Iterator[Fault]:
         system, question = sound(row, "system_name"), sound(row, "question")
         if system is not None and question is not None:
-            if (system, question) in seen:
-                yield Fault(where, f"system {system!r} answers the question of {seen[system, question]} again")
-            seen.setdefault((system, question), where)
+            if (system, question) in locations:
+                yield Fault(location, f"system {system!r} answers the question of {locations[system, question]} again")
+            locations.setdefault((system, question), location)
 
     return check
 

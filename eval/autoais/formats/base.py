@@ -38,7 +38,7 @@ CheckIds = Callable[[str, dict[str, Any]], Iterator[Fault]]
 
 def no_ids() -> CheckIds:
     """Return a check that finds nothing, for formats without ids."""
-    return lambda where, row: iter(())
+    return lambda location, row: iter(())
 
 
 def no_faults(rows: Iterable[Row]) -> Iterator[Fault]:
@@ -52,12 +52,12 @@ def refusals(*reads: Callable[[dict[str, Any], str], object]) -> Callable[[Itera
     """Return a check that finds each `FormatError` of these functions, which read a record at a place."""
 
     def check(rows: Iterable[Row]) -> Iterator[Fault]:
-        for where, row in rows:
-            for read in reads:
+        for location, row in rows:
+            for function in reads:
                 try:
-                    read(row, where)
+                    function(row, location)
                 except FormatError as error:
-                    yield Fault(where, str(error).removeprefix(f"{where}: "))
+                    yield Fault(location, str(error).removeprefix(f"{location}: "))
 
     return check
 
@@ -94,22 +94,22 @@ def sound(row: Mapping[str, Any], name: str, schema: Schema = IDENTIFIER) -> str
     return None if any(faults(value, schema)) else str(value)
 
 
-def unique_key(key: Callable[[dict[str, Any]], str | None], says: str) -> Callable[[], CheckIds]:
+def unique_key(key: Callable[[dict[str, Any]], str | None], message: str) -> Callable[[], CheckIds]:
     """Return a check that the `key` of each record is unique; a key of None is not checked.
 
-    `says` is the message, with the placeholders {key} and {first}, the place of the first record with that key.
+    `message` is the message, with the placeholders {key} and {first}, the place of the first record with that key.
     """
 
     def start() -> CheckIds:
-        seen: dict[str, str] = {}
+        locations: dict[str, str] = {}
 
-        def check(where: str, row: dict[str, Any]) -> Iterator[Fault]:
-            found = key(row)
-            if found is None:
+        def check(location: str, row: dict[str, Any]) -> Iterator[Fault]:
+            value = key(row)
+            if value is None:
                 return
-            if found in seen:
-                yield Fault(where, says.format(key=repr(found[:60]), first=seen[found]))
-            seen.setdefault(found, where)
+            if value in locations:
+                yield Fault(location, message.format(key=repr(value[:60]), first=locations[value]))
+            locations.setdefault(value, location)
 
         return check
 
@@ -121,17 +121,17 @@ def unique_id(name: str) -> Callable[[], CheckIds]:
     return unique_key(lambda row: sound(row, name), f"field {name!r}: {{key}} occurs twice (first at {{first}})")
 
 
-def passage_ids(given: Sequence[str | None], named: Callable[[int], str]) -> Iterator[str]:
-    """Yield the ids of passages: those given, or `named` by the number (from 1) if missing, empty or taken.
+def passage_ids(ids: Sequence[str | None], make_id: Callable[[int], str]) -> Iterator[str]:
+    """Yield the ids of passages: those given, or `make_id` by the number (from 1) if missing, empty or taken.
 
     A made-up id is never one that another passage was given.
     """
-    others, taken = set(given), set[str]()
-    for number, one in enumerate(given, 1):
-        key = one
-        if key is None or not key.strip() or key in taken:
-            key = named(number)
-            while key in others or key in taken:
+    reserved, keys = set(ids), set[str]()
+    for number, id_or_none in enumerate(ids, 1):
+        key = id_or_none
+        if key is None or not key.strip() or key in keys:
+            key = make_id(number)
+            while key in reserved or key in keys:
                 key += "'"
-        taken.add(key)
+        keys.add(key)
         yield key

@@ -39,7 +39,7 @@ def claim_answer(label: Labelled, extra: dict[str, Any]) -> CitedAnswer:
     )
 
 
-def labelled(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[CitedAnswer, str, CitedSentence, bool]]:
+def read_labels(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[CitedAnswer, str, CitedSentence, bool]]:
     """Yield (answer, id, sentence, label) of the sentences with a human label; count the others."""
     for answer in answers:
         for number, sentence in enumerate(answer.sentences):
@@ -51,26 +51,26 @@ def labelled(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[Cit
 
 
 def _evidence(answer: CitedAnswer, sentence: CitedSentence) -> list[str]:
-    return [answer.passages[cited].evidence for cited in sentence.cites]
+    return [answer.passages[key].evidence for key in sentence.cites]
 
 
 # --- AttributionBench ----------------------------------------------------------------------------------------------
 
 
-def _bench_label(row: dict[str, Any], where: str) -> Labelled:
+def _bench_label(row: dict[str, Any], location: str) -> Labelled:
     evidence = tuple(map(clean_reference, row["references"] or ()))
     attribution = Attribution(clean_claim(row["claim"]), evidence, row.get("question") or "")
     return Labelled(row["src_dataset"], str(row["id"]), attribution, row["attribution_label"] == "attributable")
 
 
 def _bench_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    for where, row in rows:
-        kept = {k: v for k, v in row.items() if k not in ("id", "question", "claim", "references", "src_dataset")}
-        yield claim_answer(_bench_label(row, where), kept)
+    for location, row in rows:
+        fields = {k: v for k, v in row.items() if k not in ("id", "question", "claim", "references", "src_dataset")}
+        yield claim_answer(_bench_label(row, location), fields)
 
 
 def _bench_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    for answer, key, sentence, label in labelled(answers, notes):
+    for answer, key, sentence, label in read_labels(answers, notes):
         yield dumps(
             {
                 "question": answer.question,
@@ -88,9 +88,9 @@ def _bench_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
 
 
 def _bench_check(rows: Iterable[Row]) -> Iterator[Fault]:
-    for where, row in rows:
+    for location, row in rows:
         if not any(text.strip() for text in row["references"] or ()):
-            yield Fault(where, "field 'references' is empty: nothing to judge the claim against", warning=True)
+            yield Fault(location, "field 'references' is empty: nothing to judge the claim against", warning=True)
 
 
 ATTRIBUTIONBENCH = Format(
@@ -109,7 +109,7 @@ ATTRIBUTIONBENCH = Format(
     required_fields=("claim", "attribution_label"),
     read=_bench_read,
     write=_bench_write,
-    labels=lambda row, where: iter([_bench_label(row, where)]),
+    labels=lambda row, location: iter([_bench_label(row, location)]),
     check=_bench_check,
     ids=unique_id("id"),
     supports=_KEEPS | {"citations beyond the first"},
@@ -124,24 +124,24 @@ def _text(row: dict[str, Any], name: str) -> str:
     return "" if text.strip().lower() == "nan" else text
 
 
-def _attrscore_label(row: dict[str, Any], where: str) -> Labelled:
+def _attrscore_label(row: dict[str, Any], location: str) -> Labelled:
     query, answer = _text(row, "query"), _text(row, "answer")
     # "A claim can be either a plain sentence or a question followed by its answer" (AttrScore's prompt): the sentence
     # may be in either field.
     claim, question = (answer, query) if answer.strip() else (query, "")
     verdict = _VERDICTS[row["label"].strip().lower()]
     attribution = Attribution(clean_claim(claim), (_text(row, "reference"),), question)
-    key = str(row["id"]) if "id" in row else place_of(where)
+    key = str(row["id"]) if "id" in row else place_of(location)
     return Labelled("AttrScore", key, attribution, verdict is Verdict.ATTRIBUTABLE, verdict=verdict)
 
 
 def _attrscore_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    for where, row in rows:
-        yield claim_answer(_attrscore_label(row, where), {"label": row["label"].strip().capitalize()})
+    for location, row in rows:
+        yield claim_answer(_attrscore_label(row, location), {"label": row["label"].strip().capitalize()})
 
 
 def _attrscore_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    for answer, key, sentence, label in labelled(answers, notes):
+    for answer, key, sentence, label in read_labels(answers, notes):
         three_way = answer.extra.get("label")
         if not label and three_way not in ("Extrapolatory", "Contradictory"):
             notes["sentences neither attributable, extrapolatory nor contradictory, left out"] += 1
@@ -173,7 +173,7 @@ ATTRSCORE = Format(
     read=_attrscore_read,
     by_place=lambda row: "id" not in row,
     write=_attrscore_write,
-    labels=lambda row, where: iter([_attrscore_label(row, where)]),
+    labels=lambda row, location: iter([_attrscore_label(row, location)]),
     ids=unique_id("id"),
     supports=_KEEPS,
     csv=True,
@@ -185,17 +185,17 @@ ATTRSCORE = Format(
 _IN_CSV = ("0", "1", "true", "false", "TRUE", "FALSE", "True", "False")
 
 
-def _own_label(row: dict[str, Any], where: str) -> Labelled:
+def _own_label(row: dict[str, Any], location: str) -> Labelled:
     evidence = row.get("evidence") or ()
     texts = (evidence,) if isinstance(evidence, str) else tuple(evidence)
     attribution = Attribution(row["claim"], texts, row.get("question") or "")
     support = Support(row["support"]) if row.get("support") else None
     label = str(row["label"]).casefold() in ("1", "true")
     if support is not None and (support is Support.FULL) != label:
-        raise FormatError(f"{where}: field 'support' is {support.value!r}, but field 'label' is {row['label']}")
+        raise FormatError(f"{location}: field 'support' is {support.value!r}, but field 'label' is {row['label']}")
     return Labelled(
-        row.get("dataset") or set_name(where.rpartition(":")[0]),
-        str(row["id"]) if "id" in row else place_of(where),
+        row.get("dataset") or set_name(location.rpartition(":")[0]),
+        str(row["id"]) if "id" in row else place_of(location),
         attribution,
         label,
         row.get("system") or "",
@@ -205,16 +205,16 @@ def _own_label(row: dict[str, Any], where: str) -> Labelled:
 
 def _own_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     """Yield the answers; a repeated id, as in files of several data sets, gets a number: `ID (2)`."""
-    named = ("id", "question", "claim", "evidence", "dataset", "label")
+    names = ("id", "question", "claim", "evidence", "dataset", "label")
     times: Counter[str] = Counter()
-    for where, row in rows:
-        answer = claim_answer(_own_label(row, where), {key: value for key, value in row.items() if key not in named})
+    for location, row in rows:
+        answer = claim_answer(_own_label(row, location), {key: value for key, value in row.items() if key not in names})
         times[answer.id] += 1
         yield answer if times[answer.id] == 1 else replace(answer, id=f"{answer.id} ({times[answer.id]})")
 
 
 def _own_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    for answer, key, sentence, label in labelled(answers, notes):
+    for answer, key, sentence, label in read_labels(answers, notes):
         yield dumps(
             {
                 "dataset": answer.extra.get("dataset", "converted"),
@@ -246,7 +246,7 @@ LABELS = Format(
     read=_own_read,
     by_place=lambda row: "id" not in row,
     write=_own_write,
-    labels=lambda row, where: iter([_own_label(row, where)]),
+    labels=lambda row, location: iter([_own_label(row, location)]),
     supports=_KEEPS | {"systems", "citations beyond the first"},
     csv=True,
 )

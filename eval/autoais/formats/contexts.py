@@ -15,10 +15,10 @@ from typing import Any
 
 from autoais.base.answers import WHOLE_CONTEXT, CitedAnswer
 from autoais.base.errors import FormatError
-from autoais.base.markers.sentences import Marked, sentences
+from autoais.base.markers.sentences import Marked, parse_sentences
 from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import Fault, Notes, Row, passage_ids, refusals
-from autoais.formats.marked import written_answer
+from autoais.formats.marked import restore_answer
 
 ALL_CITED = "whole_context", "answers without citations, judged against all their contexts"
 NONE_CITED = "without_markers", "answers without markers in a file with markers, counted as citing nothing"
@@ -26,14 +26,14 @@ _UNCITED = "answers without citations; judged against all their contexts if no a
 CONTEXT_FEATURES = frozenset(
     {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "markers as written"}
 ) | {"no citations of its own"}
-_LONGEST_LIST, _LONGEST_PYTHON = 1 << 24, 1 << 20  # characters of a list in a CSV cell; Python's parser takes far more
+_MAX_LIST, _MAX_PYTHON_LIST = 1 << 24, 1 << 20  # characters of a list in a CSV cell; Python's parser takes far more
 
 
 def passages_of(contexts: Iterable[tuple[str | None, str, str]]) -> dict[str, Passage]:
     """Return passages of (id, title, text) by id, in order; `doc N` if the id is missing, empty or taken."""
-    listed = list(contexts)
-    keys = passage_ids([given for given, _, _ in listed], "doc {}".format)
-    return {key: Passage(key, title, text) for key, (_, title, text) in zip(keys, listed, strict=True)}
+    rows = list(contexts)
+    keys = passage_ids([key for key, _, _ in rows], "doc {}".format)
+    return {key: Passage(key, title, text) for key, (_, title, text) in zip(keys, rows, strict=True)}
 
 
 def context_answer(
@@ -51,20 +51,19 @@ def context_answer(
     Without a marker it is judged against all its contexts; `formats.read` knows if others in the file have markers.
     """
     order = tuple(passages)
-    marked, all_cited = _read(output or "", len(order))
+    parsed, all_cited = _read(output or "", len(order))
     origin = WHOLE_CONTEXT if all_cited else None
-    everything = tuple(Citation(one, origin=origin) for one in order)  # shared by sentences: there may be many of both
+    citations = tuple(Citation(key, origin=origin) for key in order)  # shared by sentences: there may be many of both
     return CitedAnswer(
         id=key,
         question=question,
         sentences=tuple(
-            CitedSentence(m.text, everything if all_cited else tuple(everything[n - 1] for n in m.cites))
-            for m in marked
+            CitedSentence(m.text, citations if all_cited else tuple(citations[n - 1] for n in m.cites)) for m in parsed
         ),
         passages=dict(passages),
         ranking=order,
         scores=scores or {},
-        unresolved_markers=tuple(Unresolved(*bad, n) for n, m in enumerate(marked) for bad in m.unresolved),
+        unresolved_markers=tuple(Unresolved(*bad, n) for n, m in enumerate(parsed) for bad in m.unresolved),
         answers=tuple(references),
         output=output,
         extra=extra or {},
@@ -73,31 +72,33 @@ def context_answer(
 
 def has_markers(answer: CitedAnswer) -> bool:
     """Whether the answer has markers of its own, whether they resolve or not."""
-    return bool(answer.unresolved) or (not answer.whole_context and any(one.cites for one in answer.sentences))
+    return bool(answer.unresolved) or (
+        not answer.whole_context and any(sentence.cites for sentence in answer.sentences)
+    )
 
 
-def uncited(answer: CitedAnswer) -> CitedAnswer:
+def remove_citations(answer: CitedAnswer) -> CitedAnswer:
     """Return the answer without its citations."""
-    return replace(answer, sentences=tuple(replace(one, citations=()) for one in answer.sentences))
+    return replace(answer, sentences=tuple(replace(sentence, citations=()) for sentence in answer.sentences))
 
 
 def _read(output: str, n: int) -> tuple[list[Marked], bool]:
     """Return the sentences, and whether they are judged against all contexts, because there is no marker."""
-    marked = sentences(output, n)
-    return marked, n > 0 and bool(marked) and not any(one.cites or one.unresolved for one in marked)
+    parsed = parse_sentences(output, n)
+    return parsed, n > 0 and bool(parsed) and not any(sentence.cites or sentence.unresolved for sentence in parsed)
 
 
 def context_output(answer: CitedAnswer, notes: Notes) -> str:
     """Return the text to write: the system's own if it is read back with the same citations, else with markers."""
     order = tuple(answer.passages)
-    cites = [one.cites for one in answer.sentences]
+    cites = [sentence.cites for sentence in answer.sentences]
     if answer.output is not None:
-        read, all_cited = _read(answer.output, len(order))
-        if [order if all_cited else tuple(order[n - 1] for n in one.cites) for one in read] == cites:
+        parsed, all_cited = _read(answer.output, len(order))
+        if [order if all_cited else tuple(order[n - 1] for n in sentence.cites) for sentence in parsed] == cites:
             return answer.output
     if order and answer.sentences and not any(cites):
         notes[_UNCITED] += 1
-    return written_answer(answer, notes)
+    return restore_answer(answer, notes)
 
 
 def texts(answer: CitedAnswer) -> list[str]:
@@ -112,12 +113,12 @@ def first_reference(answer: CitedAnswer, notes: Notes) -> str | None:
     return answer.answers[0] if answer.answers else None
 
 
-def kept(answer: CitedAnswer, names: Iterable[str]) -> dict[str, Any]:
+def select_extra(answer: CitedAnswer, names: Iterable[str]) -> dict[str, Any]:
     """Return the fields of the format that the record has no attribute for."""
     return {name: answer.extra[name] for name in names if name in answer.extra}
 
 
-def strings_in(row: Mapping[str, Any], name: str, where: str) -> list[str]:
+def strings_in(row: Mapping[str, Any], name: str, location: str) -> list[str]:
     """Return a list of strings, which a CSV cell holds as JSON or as Python writes it; empty if missing or null.
 
     Raises `FormatError` for any other content.
@@ -126,14 +127,14 @@ def strings_in(row: Mapping[str, Any], name: str, where: str) -> list[str]:
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
     if isinstance(value, str):
-        cell, value = value, _listed(value)
-        if value is None and len(cell) > _LONGEST_PYTHON:
+        cell, value = value, _parse_list(value)
+        if value is None and len(cell) > _MAX_PYTHON_LIST:
             raise FormatError(
-                f"{where}: field {name!r} has {len(cell):,} characters; a list of more than "
-                f"{_LONGEST_PYTHON >> 20} MiB should be JSON, of at most {_LONGEST_LIST >> 20} MiB"
+                f"{location}: field {name!r} has {len(cell):,} characters; a list of more than "
+                f"{_MAX_PYTHON_LIST >> 20} MiB should be JSON, of at most {_MAX_LIST >> 20} MiB"
             )
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise FormatError(f"{where}: field {name!r} should be a list of strings")
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise FormatError(f"{location}: field {name!r} should be a list of strings")
     return value
 
 
@@ -142,19 +143,19 @@ def lists(*names: str) -> Callable[[Iterable[Row]], Iterator[Fault]]:
     return refusals(*(partial(_strings_at, name) for name in names))
 
 
-def _strings_at(name: str, row: Mapping[str, Any], where: str) -> list[str]:
-    return strings_in(row, name, where)
+def _strings_at(name: str, row: Mapping[str, Any], location: str) -> list[str]:
+    return strings_in(row, name, location)
 
 
-def _listed(cell: str) -> object:
+def _parse_list(cell: str) -> object:
     """Return the list of a CSV cell; None if it is no list."""
-    if len(cell) > _LONGEST_LIST or not cell.lstrip().startswith("["):
+    if len(cell) > _MAX_LIST or not cell.lstrip().startswith("["):
         return None
-    for read in (json.loads, ast.literal_eval)[: 1 if len(cell) > _LONGEST_PYTHON else 2]:
+    for parse in (json.loads, ast.literal_eval)[: 1 if len(cell) > _MAX_PYTHON_LIST else 2]:
         try:
             with warnings.catch_warnings(action="ignore"):  # Python warns of `\d`
-                found: object = read(cell)
+                value: object = parse(cell)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
-        return found
+        return value
     return None

@@ -6,18 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from autoais.base.answers import CitedAnswer
-from autoais.base.markers.sentences import sentences
+from autoais.base.markers.sentences import parse_sentences
 from autoais.base.types import Question
 from autoais.formats.base import Format, Notes
 from autoais.formats.corpora import find_passages
 from autoais.formats.human_ratings.ratings import TIES
-from autoais.formats.marked import written_answer
+from autoais.formats.marked import restore_answer
 
 FEATURES: dict[str, Callable[[CitedAnswer], bool]] = {
     "ids": lambda a: a.id != a.question,
     "systems": lambda a: bool(a.extra.get("system")),
     "sentences": lambda a: len(a.sentences) > 1,
-    "boundaries of sentences": lambda a: not a.is_list and _parsed(a) != [one.text for one in a.sentences],
+    "boundaries of sentences": lambda a: (
+        not a.is_list and _parse_back(a) != [sentence.text for sentence in a.sentences]
+    ),
     "citations beyond the first": lambda a: len({c for s in a.sentences for c in s.cites}) > 1,
     "texts of passages": lambda a: any(p.text for p in a.passages.values()),
     "titles of passages": lambda a: any(p.title or p.headings for p in a.passages.values()),
@@ -41,21 +43,25 @@ FEATURES: dict[str, Callable[[CitedAnswer], bool]] = {
 """Features that some formats cannot hold: name -> whether an answer has the feature."""
 
 
-def _parsed(answer: CitedAnswer) -> list[str]:
+def _parse_back(answer: CitedAnswer) -> list[str]:
     """The sentences that a reader finds in the text of the answer."""
-    return [one.text for one in sentences(written_answer(answer, Notes()), len(answer.passages))]
+    return [sentence.text for sentence in parse_sentences(restore_answer(answer, Notes()), len(answer.passages))]
 
 
-def count_losses(answers: Iterable[CitedAnswer], target: Format, lost: Counter[str]) -> Iterator[CitedAnswer]:
-    """Yield the answers; count in `lost`, by feature, those with a feature that the target does not keep.
+def count_losses(answers: Iterable[CitedAnswer], target: Format, losses: Counter[str]) -> Iterator[CitedAnswer]:
+    """Yield the answers; count in `losses`, by feature, those with a feature that the target does not keep.
 
     An id that is the place in the file is no loss, as readers number answers without ids.
     """
-    asked = {name: held for name, held in FEATURES.items() if name not in target.supports}
-    if "sentences" in asked:
-        asked.pop("boundaries of sentences", None)
+    features = {name: has_feature for name, has_feature in FEATURES.items() if name not in target.supports}
+    if "sentences" in features:
+        features.pop("boundaries of sentences", None)
     for number, answer in enumerate(answers, 1):
-        lost.update(name for name, held in asked.items() if held(answer) and (name, answer.id) != ("ids", str(number)))
+        losses.update(
+            name
+            for name, has_feature in features.items()
+            if has_feature(answer) and (name, answer.id) != ("ids", str(number))
+        )
         yield answer
 
 
@@ -87,19 +93,19 @@ def join_questions(
     for question in questions:
         by_text.setdefault(question.text, []).append(question)
         by_id[question.id] = question
-    outside = Outside(notes)
+    drops = Outside(notes)
     for answer in answers:
         if answer.question:
-            found = by_text.get(answer.question, [])
+            matches = by_text.get(answer.question, [])
         else:
-            found = [by_id[answer.id]] if answer.id in by_id else []
-        if not found:
-            outside.drop(answer)
-        own = [question for question in found if question.id == answer.id]
-        for question in own or found:
+            matches = [by_id[answer.id]] if answer.id in by_id else []
+        if not matches:
+            drops.drop(answer)
+        same_id = [question for question in matches if question.id == answer.id]
+        for question in same_id or matches:
             yield replace(
                 answer,
-                id=question.id if len(found) > 1 or answer.id == answer.question else answer.id,
+                id=question.id if len(matches) > 1 or answer.id == answer.question else answer.id,
                 question=question.text,
                 answers=question.answers or answer.answers,
                 gold=question.gold or answer.gold,
@@ -126,13 +132,13 @@ def join_passages(
 
     An id missing from the corpus keeps its empty text: a sentence that cites only such passages is not attributable.
     """
-    wanted = missing_texts(answers())
-    found = find_passages(corpus, wanted, notes, skip_bad=skip_bad)
-    if len(found) < len(wanted):
-        missing = len(wanted) - len(found)
+    ids = missing_texts(answers())
+    texts = find_passages(corpus, ids, notes, skip_bad=skip_bad)
+    if len(texts) < len(ids):
+        missing = len(ids) - len(texts)
         notes.tell("not_in_corpus", "passage ids that are not in the corpus: not attributable", missing)
     for answer in answers():
         passages = {
-            key: passage if passage.text else found.get(key, passage) for key, passage in answer.passages.items()
+            key: passage if passage.text else texts.get(key, passage) for key, passage in answer.passages.items()
         }
         yield replace(answer, passages=passages)

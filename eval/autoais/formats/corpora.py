@@ -17,7 +17,7 @@ from autoais.base.registry import Registry
 from autoais.base.text import wikipedia
 from autoais.base.types import Passage
 
-_TRIED = 1000  # lines to look at when detecting the format; the first ones may be broken
+_MAX_LINES = 1000  # lines to look at when detecting the format; the first ones may be broken
 _DPR_HEADER = b"id\ttext\ttitle"
 
 
@@ -54,13 +54,13 @@ def _is_dpr(line: bytes) -> bool:
     return line.rstrip(b"\r\n") == _DPR_HEADER or (not line.startswith(b"{") and line.count(b"\t") == 2)
 
 
-def _fields(key: str, line: bytes, where: str, text: str = "text") -> Passage:
-    row = parse_object(line, where)
+def _fields(key: str, line: bytes, location: str, text: str = "text") -> Passage:
+    row = parse_object(line, location)
     # Titles are optional (767 MIRACL passages of the pool have none), texts are not.
     title, section = (
-        field(row, name, str, where) if row.get(name) is not None else "" for name in ("title", "section")
+        field(row, name, str, location) if row.get(name) is not None else "" for name in ("title", "section")
     )
-    return Passage(identifier(row, key, where), title, field(row, text, str, where), section)
+    return Passage(identifier(row, key, location), title, field(row, text, str, location), section)
 
 
 def _json(description: str, key: str, text: str = "text") -> CorpusFormat:
@@ -70,28 +70,28 @@ def _json(description: str, key: str, text: str = "text") -> CorpusFormat:
     return CorpusFormat(description, lambda line: _has(line, *fields) is not None, parse, fields=fields)
 
 
-def _pyserini(line: bytes, where: str) -> Passage:
-    row = parse_object(line, where)
-    return Passage(identifier(row, "id", where), text=field(row, "contents", str, where))
+def _pyserini(line: bytes, location: str) -> Passage:
+    row = parse_object(line, location)
+    return Passage(identifier(row, "id", location), text=field(row, "contents", str, location))
 
 
-def _aqa(line: bytes, where: str) -> Passage:
+def _aqa(line: bytes, location: str) -> Passage:
     # Contents without the « » marks are a text without headings, as in Attributed QA's released script.
-    row = parse_object(line, where)
-    contents, key = field(row, "contents", str, where), identifier(row, "id", where)
+    row = parse_object(line, location)
+    contents, key = field(row, "contents", str, location), identifier(row, "id", location)
     return wikipedia.parse(contents, key) or Passage(key, text=contents)
 
 
-def _dpr(line: bytes, where: str) -> Passage:
+def _dpr(line: bytes, location: str) -> Passage:
     allow_long_cells(len(line))
     try:
         cells = next(csv.reader([line.decode("utf-8")], delimiter="\t"), [])
     except UnicodeDecodeError as error:
-        raise FormatError(f"{where}: not UTF-8 at byte {error.start}") from error
+        raise FormatError(f"{location}: not UTF-8 at byte {error.start}") from error
     except csv.Error as error:
-        raise FormatError(f"{where}: not a TSV row: {error}") from error
+        raise FormatError(f"{location}: not a TSV row: {error}") from error
     if len(cells) != 3:
-        raise FormatError(f"{where}: expected three columns (id, text, title), found {len(cells)}")
+        raise FormatError(f"{location}: expected three columns (id, text, title), found {len(cells)}")
     key, text, title = cells
     return Passage(key, title, text)
 
@@ -122,7 +122,7 @@ def detect_corpus(path: Path) -> str:
     """Return the format of a corpus file, by its first line that fits one; raises `FormatError` if none does."""
     kinds = list(CORPORA.items())
     first: bytes | None = None
-    for line in islice((line for line in lines(path) if line.strip()), _TRIED):
+    for line in islice((line for line in lines(path) if line.strip()), _MAX_LINES):
         if b"\0" in line:
             raise FormatError(f"{path} contains zero bytes, so it is not UTF-8 text; corpora are: {', '.join(CORPORA)}")
         first = line if first is None else first
@@ -139,14 +139,14 @@ def _nearest(line: bytes) -> str:
     row = _has(line)
     if row is None:
         return ""
-    wanted = {name: kind.fields for name, kind in CORPORA.items() if kind.fields}
-    name, names = max(wanted.items(), key=lambda item: sum(one in row for one in item[1]))
-    missing = [one for one in names if one not in row]
+    fields = {name: kind.fields for name, kind in CORPORA.items() if kind.fields}
+    name, names = max(fields.items(), key=lambda item: sum(name in row for name in item[1]))
+    missing = [field_name for field_name in names if field_name not in row]
     if len(missing) < len(names):
-        says = f"the nearest is {name}, which also has {', '.join(missing)}"
+        hint = f"the nearest is {name}, which also has {', '.join(missing)}"
     else:
-        says = f"a passage has {', or '.join(' and '.join(names) for names in wanted.values())}"
-    return f"; found fields {field_names(row)}; {says}"
+        hint = f"a passage has {', or '.join(' and '.join(names) for names in fields.values())}"
+    return f"; found fields {field_names(row)}; {hint}"
 
 
 def read_passages(
@@ -160,18 +160,18 @@ def read_passages(
     for number, line in enumerate(lines(path, progress), 1):
         if not line.strip() or (kind.header is not None and number == 1 and line.rstrip(b"\r\n") == kind.header):
             continue
-        where = f"{path}:{number}"
+        location = f"{path}:{number}"
         try:
-            yield where, _checked(kind.parse(line, where), where, empty=empty)
+            yield location, _check_passage(kind.parse(line, location), location, empty=empty)
         except FormatError as error:
-            yield where, error
+            yield location, error
 
 
-def _checked(passage: Passage, where: str, *, empty: bool) -> Passage:
+def _check_passage(passage: Passage, location: str, *, empty: bool) -> Passage:
     if not passage.id.strip():
-        raise FormatError(f"{where}: the id is empty")
+        raise FormatError(f"{location}: the id is empty")
     if not empty and not passage.text.strip():
-        raise FormatError(f"{where}: passage {passage.id!r} has no text")
+        raise FormatError(f"{location}: passage {passage.id!r} has no text")
     return passage
 
 
@@ -183,21 +183,21 @@ def find_passages(
     Raises `FormatError` for a broken line, because its passage would count as missing; with `skip_bad` the line is
     counted in `notes` instead.
     """
-    found: dict[str, Passage] = {}
+    passages: dict[str, Passage] = {}
     for path in paths:
         for _, passage in read_passages(path, empty=True):
-            if len(found) == len(ids):
-                return found
+            if len(passages) == len(ids):
+                return passages
             if isinstance(passage, FormatError):
                 if not skip_bad:
                     raise passage
                 notes.tell("broken_lines", "broken lines of the corpus, skipped")
-            elif passage.id in ids and passage.id not in found:
-                found[passage.id] = passage
-    return found
+            elif passage.id in ids and passage.id not in passages:
+                passages[passage.id] = passage
+    return passages
 
 
-def check_corpus_format(name: str | None, others: Collection[str] = ()) -> None:
-    """Raise `UserError` unless `name` is a corpus format, one of `others`, or None (to be detected)."""
-    if name is not None and name not in CORPORA and name not in others:
-        raise UserError(f"no corpus format called {name!r}; there are: {', '.join([*CORPORA, *others])}")
+def check_corpus_format(name: str | None, other_names: Collection[str] = ()) -> None:
+    """Raise `UserError` unless `name` is a corpus format, one of `other_names`, or None (to be detected)."""
+    if name is not None and name not in CORPORA and name not in other_names:
+        raise UserError(f"no corpus format called {name!r}; there are: {', '.join([*CORPORA, *other_names])}")

@@ -11,8 +11,8 @@ from autoais.formats.contexts import (
     context_answer,
     context_output,
     first_reference,
-    kept,
     passages_of,
+    select_extra,
     texts,
 )
 
@@ -42,7 +42,7 @@ def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
                 "actual_output": context_output(answer, notes),
                 **({} if reference is None else {"expected_output": reference}),
                 "retrieval_context": texts(answer),
-                **kept(answer, _OTHERS),
+                **select_extra(answer, _OTHERS),
             }
         )
 

@@ -22,15 +22,15 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
 
 def _answer(key: str, question: str, system: str, answer: dict[str, Any]) -> CitedAnswer:
     passages: dict[str, Passage] = {}
-    found = []
+    sentences = []
     for number, claim in enumerate(answer.get("claims") or (), 1):
         cites = []
-        for place, evidence in enumerate(claim.get("evidence") or (), 1):
-            cites.append(f"{number}.{place}")
+        for index, evidence in enumerate(claim.get("evidence") or (), 1):
+            cites.append(f"{number}.{index}")
             text = clean_reference(evidence)
             # A URL alone is a pointer: its page is not in the file.
             passages[cites[-1]] = Passage(cites[-1], text="" if _URL.fullmatch(text.strip()) else text)
-        found.append(
+        sentences.append(
             CitedSentence(
                 clean_claim(claim["claim_string"]),
                 tuple(map(Citation, cites)),
@@ -42,7 +42,7 @@ def _answer(key: str, question: str, system: str, answer: dict[str, Any]) -> Cit
     return CitedAnswer(
         id=key,
         question=question,
-        sentences=tuple(found),
+        sentences=tuple(sentences),
         passages=passages,
         ranking=tuple(passages),
         output=answer["answer_string"],
@@ -55,15 +55,15 @@ def _complete(support: str | None) -> bool | None:
     return support == "Complete" if support else None
 
 
-def _labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
+def _labels(row: dict[str, Any], location: str) -> Iterator[Labelled]:
     """Yield one label per claim that an expert judged worth a citation, as in ExpertQA's own evaluation."""
     for system, raw in row["answers"].items():
-        answer = _answer(f"{place_of(where)}/{system}", row["question"], system, raw)
-        for number, one in enumerate(answer.sentences):
-            if one.attributable is not None and one.worthy is not False:
-                evidence = tuple(answer.passages[cited].evidence for cited in one.cites)
-                attribution = Attribution(one.text, evidence, answer.question)
-                yield Labelled("ExpertQA", f"{answer.id}/{number}", attribution, one.attributable, system)
+        answer = _answer(f"{place_of(location)}/{system}", row["question"], system, raw)
+        for number, sentence in enumerate(answer.sentences):
+            if sentence.attributable is not None and sentence.worthy is not False:
+                evidence = tuple(answer.passages[key].evidence for key in sentence.cites)
+                attribution = Attribution(sentence.text, evidence, answer.question)
+                yield Labelled("ExpertQA", f"{answer.id}/{number}", attribution, sentence.attributable, system)
 
 
 EXPERTQA = Format(

@@ -8,7 +8,7 @@ from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, record
 from autoais.base.types import Passage
 from autoais.formats.base import Format, Notes, Row
-from autoais.formats.contexts import CONTEXT_FEATURES, context_answer, context_output, kept, passages_of
+from autoais.formats.contexts import CONTEXT_FEATURES, context_answer, context_output, passages_of, select_extra
 
 _OTHERS = ("metadata",)
 _OUTPUTS = ("retrieval_result", "pred")  # the other fields of `output` (prompt, metric_score, ...) are kept
@@ -62,7 +62,7 @@ def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
                     "pred": context_output(answer, notes),
                     **(rest if isinstance(rest, dict) else {}),
                 },
-                **kept(answer, _OTHERS),
+                **select_extra(answer, _OTHERS),
             }
         )
 

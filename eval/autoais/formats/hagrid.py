@@ -12,33 +12,33 @@ from autoais.base.io.files import lines
 from autoais.base.io.jsonl import dumps, parse_object
 from autoais.base.io.schema import IDENTIFIER, LABEL, STRING, faults, list_of, record
 from autoais.base.labels import Labelled, answer_attributable, answer_informative, clean_reference
-from autoais.base.markers.sentences import Marked, sentence, sentences
+from autoais.base.markers.sentences import Marked, parse_sentence, parse_sentences
 from autoais.base.types import Attribution, Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import Fault, Format, Notes, Row, passage_ids, set_name, sound, unique_key
 from autoais.formats.human_ratings.ratings import SIMULATED_LABELS
-from autoais.formats.marked import written, written_answer
+from autoais.formats.marked import restore_answer, restore_sentence
 
 _LABELS = ("informative", "attributable")
 
 
 # In `extra`: the record and its line as they were, where the writer would write them otherwise.
-_KEPT, _LINE = "hagrid", "hagrid_line"
+_ROW, _LINE = "hagrid", "hagrid_line"
 _NO_ID = "hagrid_no_id"  # in `extra`: the answer has no id in the file, as in HAGRID's release, but its place
 
 
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     line_of = _Lines()
-    for where, row in rows:
+    for location, row in rows:
         answers = list(_answers(row))
         if not answers:
             notes.tell("without_answer", "questions without an answer, left out")
             continue
-        line, usual = line_of(where), dumps(row)
+        line, usual = line_of(location), dumps(row)
         as_written = usual == dumps(_row(answers, Notes()))
-        for number, (answer, given) in enumerate(zip(answers, row["answers"], strict=True)):
-            kept = {} if as_written else {_KEPT: {**row, "answers": [given]}}
+        for number, (answer, item) in enumerate(zip(answers, row["answers"], strict=True)):
+            source = {} if as_written else {_ROW: {**row, "answers": [item]}}
             style = {} if number or line in (None, usual) else {_LINE: line}
-            yield replace(answer, extra={**answer.extra, **kept, **style}) if kept or style else answer
+            yield replace(answer, extra={**answer.extra, **source, **style}) if source or style else answer
 
 
 class _Lines:
@@ -48,9 +48,9 @@ class _Lines:
         self._path, self._number = "", 0
         self._left: Iterator[bytes] = iter(())
 
-    def __call__(self, where: str) -> str | None:
+    def __call__(self, location: str) -> str | None:
         """Return the line of `file:line`; None if there is none, or it is no UTF-8."""
-        path, _, number = where.rpartition(":")
+        path, _, number = location.rpartition(":")
         if path != self._path:
             self._path, self._number, self._left = path, 0, lines(Path(path))
         try:
@@ -68,43 +68,43 @@ def _answers(row: dict[str, Any]) -> Iterator[CitedAnswer]:
     order = tuple(passages)
     key = row.get("query_id", row["query"])
     for number, answer in enumerate(row["answers"], 1):
-        marked = _marked(answer, len(order))
-        cited = []
-        for item, one in zip(answer.get("sentences") or [{}] * len(marked), marked, strict=True):
+        parsed = _parse_groups(answer, len(order))
+        sentence_list = []
+        for item, group in zip(answer.get("sentences") or [{}] * len(parsed), parsed, strict=True):
             informative, attributable = (_label(item.get(name)) for name in _LABELS)
-            citations = tuple(Citation(order[n - 1]) for n in one.cites)
+            citations = tuple(Citation(order[n - 1]) for n in group.cites)
             output = item.get("text")
-            cited.append(
-                CitedSentence(one.text, citations, output=output, informative=informative, attributable=attributable)
+            sentence_list.append(
+                CitedSentence(group.text, citations, output=output, informative=informative, attributable=attributable)
             )
-        whole = {name: _label(answer.get(name)) for name in _LABELS}
-        if whole["informative"] is None:
-            whole["informative"] = answer_informative(one.informative for one in cited)
-        if whole["attributable"] is None:
-            whole["attributable"] = answer_attributable(one.attributable for one in cited)
+        labels = {name: _label(answer.get(name)) for name in _LABELS}
+        if labels["informative"] is None:
+            labels["informative"] = answer_informative(sentence.informative for sentence in sentence_list)
+        if labels["attributable"] is None:
+            labels["attributable"] = answer_attributable(sentence.attributable for sentence in sentence_list)
         kind = {"answer_type": answer["answer_type"]} if "answer_type" in answer else {}
-        named = {"dataset": row["dataset"]} if isinstance(row.get("dataset"), str) else {}
-        unnamed = {} if "id" in answer else {_NO_ID: True}
-        simulated = {SIMULATED_LABELS: True} if answer.get(SIMULATED_LABELS) is True else {}
+        dataset = {"dataset": row["dataset"]} if isinstance(row.get("dataset"), str) else {}
+        no_id = {} if "id" in answer else {_NO_ID: True}
+        simulation = {SIMULATED_LABELS: True} if answer.get(SIMULATED_LABELS) is True else {}
         yield CitedAnswer(
             id=str(answer["id"]) if "id" in answer else f"{key}/{number}",
             question=row["query"],
-            sentences=tuple(cited),
+            sentences=tuple(sentence_list),
             passages=passages,
             ranking=order,
-            unresolved_markers=tuple(Unresolved(*bad, n) for n, one in enumerate(marked) for bad in one.unresolved),
+            unresolved_markers=tuple(Unresolved(*bad, n) for n, group in enumerate(parsed) for bad in group.unresolved),
             output=answer["answer"],
-            informative=whole["informative"],
-            attributable=whole["attributable"],
-            extra={"query_id": key} | named | kind | simulated | unnamed,
+            informative=labels["informative"],
+            attributable=labels["attributable"],
+            extra={"query_id": key} | dataset | kind | simulation | no_id,
         )
 
 
-def _marked(answer: dict[str, Any], n: int) -> list[Marked]:
+def _parse_groups(answer: dict[str, Any], n: int) -> list[Marked]:
     """Return the sentences as the file groups them (a group may hold several, with one citation), else as parsed."""
     if answer.get("sentences"):
-        return [sentence(item["text"], n) for item in answer["sentences"]]
-    return sentences(answer["answer"], n)
+        return [parse_sentence(item["text"], n) for item in answer["sentences"]]
+    return parse_sentences(answer["answer"], n)
 
 
 def passages_of(row: Mapping[str, Any]) -> dict[str, Passage]:
@@ -121,18 +121,18 @@ def _label(value: object) -> bool | None:
     return None if value is None else bool(value)
 
 
-def _labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
+def _labels(row: dict[str, Any], location: str) -> Iterator[Labelled]:
     """Yield one label per sentence with a human label of attributability; not all answers were chosen for it.
 
     The data set is the one that the record names, else it has the name of the file.
     """
     for answer in _answers(row):
-        dataset = str(answer.extra.get("dataset") or set_name(where.rpartition(":")[0]))
-        for number, one in enumerate(answer.sentences):
-            if one.attributable is not None:
-                evidence = tuple(answer.passages[cited].evidence for cited in one.cites)
-                attribution = Attribution(one.text, evidence, answer.question)
-                yield Labelled(dataset, f"{answer.id}/{number}", attribution, one.attributable)
+        dataset = str(answer.extra.get("dataset") or set_name(location.rpartition(":")[0]))
+        for number, sentence in enumerate(answer.sentences):
+            if sentence.attributable is not None:
+                evidence = tuple(answer.passages[key].evidence for key in sentence.cites)
+                attribution = Attribution(sentence.text, evidence, answer.question)
+                yield Labelled(dataset, f"{answer.id}/{number}", attribution, sentence.attributable)
 
 
 def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
@@ -142,8 +142,8 @@ def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
         return _query_id(answer), answer.question, tuple(answer.passages), _dataset(answer)
 
     for _, group in groupby(answers, question):
-        row = _as_given(listed := list(group)) or _row(listed, notes)
-        line = listed[0].extra.get(_LINE)
+        row = _restore_row(answer_list := list(group)) or _row(answer_list, notes)
+        line = answer_list[0].extra.get(_LINE)
         yield line if isinstance(line, str) and _says(line, row) else dumps(row)
 
 
@@ -155,42 +155,44 @@ def _says(line: str, row: dict[str, Any]) -> bool:
         return False
 
 
-def _as_given(answers: Sequence[CitedAnswer]) -> dict[str, Any] | None:
+def _restore_row(answers: Sequence[CitedAnswer]) -> dict[str, Any] | None:
     """The record as it was read, with the labels that the answers have now; None if more than labels has changed."""
-    kept = [answer.extra.get(_KEPT) for answer in answers]
-    if not all(isinstance(one, dict) and not any(faults(one, HAGRID.schema)) for one in kept):
+    sources = [answer.extra.get(_ROW) for answer in answers]
+    if not all(isinstance(source, dict) and not any(faults(source, HAGRID.schema)) for source in sources):
         return None
-    given: list[dict[str, Any]] = kept  # type: ignore[assignment]
-    row = {**given[0], "answers": [item for one in given for item in one["answers"]]}
+    source_rows: list[dict[str, Any]] = sources  # type: ignore[assignment]
+    row = {**source_rows[0], "answers": [item for source in source_rows for item in source["answers"]]}
     before = list(_answers(row))
-    if [_without_labels(one) for one in before] != [_without_labels(one) for one in answers]:
+    if [_without_labels(answer) for answer in before] != [_without_labels(answer) for answer in answers]:
         return None
-    relabelled = [_relabelled(*three) for three in zip(row["answers"], before, answers, strict=True)]
-    return {name: relabelled if name == "answers" else value for name, value in row.items()}
+    items = [_relabel(*three) for three in zip(row["answers"], before, answers, strict=True)]
+    return {name: items if name == "answers" else value for name, value in row.items()}
 
 
 def _without_labels(answer: CitedAnswer) -> CitedAnswer:
-    sentences = tuple(replace(one, informative=None, attributable=None) for one in answer.sentences)
+    sentences = tuple(replace(sentence, informative=None, attributable=None) for sentence in answer.sentences)
     key = "" if answer.extra.get(_NO_ID) else answer.id
     return replace(answer, id=key, sentences=sentences, informative=None, attributable=None, extra=_dataset(answer))
 
 
-def _relabelled(given: dict[str, Any], before: CitedAnswer, now: CitedAnswer) -> dict[str, Any]:
+def _relabel(answer_row: dict[str, Any], before: CitedAnswer, now: CitedAnswer) -> dict[str, Any]:
     """Set the labels that changed; a label that is missing and follows from the sentences stays missing."""
-    whole = _changed(before, now)
+    changes = _find_changes(before, now)
     pairs = zip(before.sentences, now.sentences, strict=True)
-    sentences = [item | _changed(*pair) for item, pair in zip(given.get("sentences") or (), pairs, strict=False)]
-    told = given | whole | ({"sentences": sentences} if sentences else {})
+    sentences = [
+        item | _find_changes(*pair) for item, pair in zip(answer_row.get("sentences") or (), pairs, strict=False)
+    ]
+    result = answer_row | changes | ({"sentences": sentences} if sentences else {})
     if bool(now.extra.get(SIMULATED_LABELS)) != bool(before.extra.get(SIMULATED_LABELS)):
-        told = {name: value for name, value in told.items() if name != SIMULATED_LABELS} | _simulated(now)
-    return told
+        result = {name: value for name, value in result.items() if name != SIMULATED_LABELS} | _simulation_field(now)
+    return result
 
 
-def _simulated(answer: CitedAnswer) -> dict[str, bool]:
+def _simulation_field(answer: CitedAnswer) -> dict[str, bool]:
     return {SIMULATED_LABELS: True} if answer.extra.get(SIMULATED_LABELS) else {}
 
 
-def _changed(before: CitedAnswer | CitedSentence, now: CitedAnswer | CitedSentence) -> dict[str, int | None]:
+def _find_changes(before: CitedAnswer | CitedSentence, now: CitedAnswer | CitedSentence) -> dict[str, int | None]:
     return {name: _number(getattr(now, name)) for name in _LABELS if getattr(before, name) != getattr(now, name)}
 
 
@@ -219,22 +221,22 @@ def _dataset(answer: CitedAnswer) -> dict[str, str]:
 
 
 def _answer_row(answer: CitedAnswer, numbers: dict[str, int], notes: Notes) -> dict[str, Any]:
-    texts = [written(one, numbers, notes) for one in answer.sentences]
+    texts = [restore_sentence(sentence, numbers, notes) for sentence in answer.sentences]
     return {
         **({} if answer.extra.get(_NO_ID) else {"id": answer.id}),
-        "answer": written_answer(answer, Notes()),
+        "answer": restore_answer(answer, Notes()),
         **({"answer_type": answer.extra["answer_type"]} if "answer_type" in answer.extra else {}),
-        **_simulated(answer),
+        **_simulation_field(answer),
         "informative": _number(answer.informative),
         "attributable": _number(answer.attributable),
         "sentences": [
             {
                 "index": index,
                 "text": text,
-                "informative": _number(one.informative),
-                "attributable": _number(one.attributable),
+                "informative": _number(sentence.informative),
+                "attributable": _number(sentence.attributable),
             }
-            for index, (text, one) in enumerate(zip(texts, answer.sentences, strict=True))
+            for index, (text, sentence) in enumerate(zip(texts, answer.sentences, strict=True))
         ],
     }
 
@@ -244,29 +246,29 @@ def _number(label: bool | None) -> int | None:
 
 
 def _check(rows: Iterable[Row]) -> Iterator[Fault]:
-    for where, row in rows:
-        yield from _row_faults(where, row)
+    for location, row in rows:
+        yield from _row_faults(location, row)
 
 
 def _key(row: dict[str, Any]) -> str | None:
     return sound(row, "query_id" if "query_id" in row else "query")
 
 
-def _row_faults(where: str, row: dict[str, Any]) -> Iterator[Fault]:
+def _row_faults(location: str, row: dict[str, Any]) -> Iterator[Fault]:
     numbers = [quote.get("idx", n) for n, quote in enumerate(row["quotes"], 1)]
     if sorted(numbers) != list(range(1, len(numbers) + 1)):
-        yield Fault(where, f"field 'quotes': idx should run from 1 to {len(numbers)}, found {numbers[:20]}")
+        yield Fault(location, f"field 'quotes': idx should run from 1 to {len(numbers)}, found {numbers[:20]}")
     for number, (raw, answer) in enumerate(zip(row["answers"], _answers(row), strict=True)):
         for bad in answer.unresolved_markers:
-            yield Fault(where, f"field 'answers[{number}]': marker {bad.marker} is {bad.reason}", warning=True)
-        rolled = (
-            answer_informative(one.informative for one in answer.sentences),
-            answer_attributable(one.attributable for one in answer.sentences),
+            yield Fault(location, f"field 'answers[{number}]': marker {bad.marker} is {bad.reason}", warning=True)
+        rollup = (
+            answer_informative(sentence.informative for sentence in answer.sentences),
+            answer_attributable(sentence.attributable for sentence in answer.sentences),
         )
-        for name, up in zip(_LABELS, rolled, strict=True):
-            if up is not None and raw.get(name) is not None and bool(raw[name]) != up:
-                message = f"field 'answers[{number}].{name}' is {raw[name]}, its sentences give {int(up)}"
-                yield Fault(where, message, warning=True)
+        for name, label in zip(_LABELS, rollup, strict=True):
+            if label is not None and raw.get(name) is not None and bool(raw[name]) != label:
+                message = f"field 'answers[{number}].{name}' is {raw[name]}, its sentences give {int(label)}"
+                yield Fault(location, message, warning=True)
 
 
 HAGRID = Format(

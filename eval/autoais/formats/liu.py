@@ -11,10 +11,10 @@ from autoais.base.io.schema import BOOLEAN, STRING, TEXT_OR_NULL, Schema, faults
 from autoais.base.labels import Labelled, clean_claim
 from autoais.base.types import Attribution, Citation, CitedSentence, Passage, Support
 from autoais.formats.base import Fault, Format, Notes, Row, unique_id
-from autoais.formats.marked import written_answer
+from autoais.formats.marked import restore_answer
 
-_JUDGED = {"complete_support": Support.FULL, "partial_support": Support.PARTIAL, "no_support": Support.NONE}
-_ANNOTATED = {
+_JUDGEMENT_LEVELS = {"complete_support": Support.FULL, "partial_support": Support.PARTIAL, "no_support": Support.NONE}
+_ANNOTATION_LEVELS = {
     "Citation Completely Supports Statement": Support.FULL,
     "Citation Partially Supports Statement": Support.PARTIAL,
     "Citation Provides No Support for Statement": Support.NONE,
@@ -43,11 +43,11 @@ def _judgements_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]
         passages: dict[str, Passage] = {}
         statements: dict[str, list[Citation]] = {}
         first = ""
-        for where, row in group:
-            first = first or place_of(where)
+        for location, row in group:
+            first = first or place_of(location)
             url = row["source_url"]
             passages.setdefault(url, _source(row))
-            level = _JUDGED[row["source_supports_statement"]]
+            level = _JUDGEMENT_LEVELS[row["source_supports_statement"]]
             citation = Citation(url, quote=row.get("source_localized_evidence"), support=level)
             statements.setdefault(row["statement"], []).append(citation)
         yield CitedAnswer(
@@ -66,26 +66,28 @@ def _statement(
     return CitedSentence(clean_claim(text), tuple(citations), output=text, attributable=attributable, worthy=worthy)
 
 
-def _judgements_labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
+def _judgements_labels(row: dict[str, Any], location: str) -> Iterator[Labelled]:
     """Yield the label of a row; only complete support is attributable, since AIS requires full support."""
     attribution = Attribution(clean_claim(row["statement"]), (_source(row).evidence,), row["query"])
-    level = _JUDGED[row["source_supports_statement"]]
-    key = f"line {place_of(where)}"
+    level = _JUDGEMENT_LEVELS[row["source_supports_statement"]]
+    key = f"line {place_of(location)}"
     yield Labelled("Verifiability", key, attribution, level is Support.FULL, support=level)
 
 
 def _judgements_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    names = {level: name for name, level in _JUDGED.items()}
+    names = {level: name for name, level in _JUDGEMENT_LEVELS.items()}
     for answer in answers:
-        response = answer.output if answer.output is not None else written_answer(answer, notes)
+        response = answer.output if answer.output is not None else restore_answer(answer, notes)
         for sentence in answer.sentences:
-            for cited in sentence.cites:
-                level = sentence.support.get(cited)
+            for url in sentence.cites:
+                level = sentence.support.get(url)
                 if level is None:
                     notes["citations without a level of support, left out"] += 1
                     continue
-                quotes = [one.quote for one in sentence.citations if one.passage == cited and one.quote]
-                passage = answer.passages[cited]
+                quotes = [
+                    citation.quote for citation in sentence.citations if citation.passage == url and citation.quote
+                ]
+                passage = answer.passages[url]
                 yield dumps(
                     {
                         "query": answer.question,
@@ -99,18 +101,18 @@ def _judgements_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[
                         "source_raw_text": passage.text,
                         "source_supports_statement": names[level],
                         "source_localized_evidence": "\n".join(quotes) or None,
-                        "source_url": cited,
+                        "source_url": url,
                     }
                 )
 
 
 def _judgements_check(rows: Iterable[Row]) -> Iterator[Fault]:
-    for where, row in rows:
+    for location, row in rows:
         if not _source(row).text.strip():
-            yield Fault(where, "fields 'source_text' and 'source_raw_text' are empty", warning=True)
+            yield Fault(location, "fields 'source_text' and 'source_raw_text' are empty", warning=True)
         if row["source_supports_statement"] == "no_support" and row.get("source_localized_evidence"):
             yield Fault(
-                where, "field 'source_localized_evidence' is given, but the support is 'no_support'", warning=True
+                location, "field 'source_localized_evidence' is given, but the support is 'no_support'", warning=True
             )
 
 
@@ -122,7 +124,7 @@ JUDGEMENTS = Format(
             "query": STRING,
             "response": STRING,
             "statement": STRING,
-            "source_supports_statement": {"type": "string", "enum": list(_JUDGED)},
+            "source_supports_statement": {"type": "string", "enum": list(_JUDGEMENT_LEVELS)},
             "source_url": STRING,
         },
         dict.fromkeys(
@@ -159,30 +161,30 @@ _CITATIONS = list_of(
 
 def _annotations_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for _, row in rows:
-        links = {one["text"]: one.get("link_target") or one["text"] for one in row["citations"]}
+        links = {citation["text"]: citation.get("link_target") or citation["text"] for citation in row["citations"]}
         sentences = []
         for statement, texts in row["statements_to_citation_texts"].items():
-            judged = row["annotation"]["statement_to_annotation"].get(statement, {})
+            labels = row["annotation"]["statement_to_annotation"].get(statement, {})
             levels = {}
-            for one in judged.get("citation_annotations") or ():
-                levels[one["citation_text"]] = one
-                if one["citation_supports"] not in list(_ANNOTATED)[:3]:
+            for label in labels.get("citation_annotations") or ():
+                levels[label["citation_text"]] = label
+                if label["citation_supports"] not in list(_ANNOTATION_LEVELS)[:3]:
                     notes.tell(
                         "unclear_support", "citations inaccessible, contradicting or unclear, read as no support"
                     )
-            citations = [_annotated(text, links.get(text, text), levels) for text in texts]
-            union, worthy = judged.get("statement_supported"), judged.get("statement_is_verification_worthy")
+            citations = [_citation(text, links.get(text, text), levels) for text in texts]
+            union, worthy = labels.get("statement_supported"), labels.get("statement_is_verification_worthy")
             attributable = None if union is None else _UNION[union]
             sentences.append(_statement(statement, citations, attributable=attributable, worthy=worthy))
-        cited = (one.passage for sentence in sentences for one in sentence.citations)
-        known = dict.fromkeys([*links.values(), *cited])
+        targets = (citation.passage for sentence in sentences for citation in sentence.citations)
+        urls = dict.fromkeys([*links.values(), *targets])
         annotation = row["annotation"]
         yield CitedAnswer(
             id=row["id"],
             question=row["query"],
             sentences=tuple(sentences),
-            passages={key: Passage(key) for key in known},
-            ranking=tuple(known),
+            passages={key: Passage(key) for key in urls},
+            ranking=tuple(urls),
             output=row["response"],
             extra={
                 "system": row["system_name"],
@@ -193,23 +195,28 @@ def _annotations_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer
         )
 
 
-def _annotated(text: str, link: str, levels: dict[str, dict[str, Any]]) -> Citation:
-    judged = levels.get(text)
-    if judged is None:
+def _citation(text: str, link: str, levels: dict[str, dict[str, Any]]) -> Citation:
+    label = levels.get(text)
+    if label is None:
         return Citation(link)
-    return Citation(link, quote=judged.get("evidence"), support=_ANNOTATED[judged["citation_supports"]])
+    return Citation(link, quote=label.get("evidence"), support=_ANNOTATION_LEVELS[label["citation_supports"]])
 
 
 def _annotations_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
     for answer in answers:
-        if unlabelled := sum(one.worthy is None and one.attributable is None for one in answer.sentences):
-            notes["sentences without a label, written as not worth verifying: the format has no null"] += unlabelled
+        if count := sum(sentence.worthy is None and sentence.attributable is None for sentence in answer.sentences):
+            notes["sentences without a label, written as not worth verifying: the format has no null"] += count
         numbers = {key: f"[{n}]" for n, key in enumerate(answer.passages, 1)}
-        given = answer.extra.get("citations")
-        as_given = given is not None and not any(faults(given, _CITATIONS))  # an answers.jsonl may hold anything there
-        if isinstance(given, list) and as_given:
-            numbers |= {one.get("link_target") or one["text"]: one["text"] for one in reversed(given)}
-        response = answer.output if answer.output is not None else written_answer(answer, notes)
+        source_citations = answer.extra.get("citations")
+        as_given = source_citations is not None and not any(
+            faults(source_citations, _CITATIONS)
+        )  # an answers.jsonl may hold anything there
+        if isinstance(source_citations, list) and as_given:
+            numbers |= {
+                citation.get("link_target") or citation["text"]: citation["text"]
+                for citation in reversed(source_citations)
+            }
+        response = answer.output if answer.output is not None else restore_answer(answer, notes)
         yield dumps(
             {
                 "id": answer.id,
@@ -217,36 +224,38 @@ def _annotations_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator
                 "response": response,
                 "split": answer.extra.get("split", "unknown"),
                 "system_name": str(answer.extra.get("system", "unknown")),
-                "citations": given if as_given else _found(response, numbers),
+                "citations": source_citations if as_given else _find_markers(response, numbers),
                 "statements_to_citation_texts": {
-                    one.output or one.text: [numbers[cited] for cited in one.cites] for one in answer.sentences
+                    sentence.output or sentence.text: [numbers[key] for key in sentence.cites]
+                    for sentence in answer.sentences
                 },
                 "annotation": {
                     "fluency": answer.extra.get("fluency"),
                     "perceived_utility": answer.extra.get("perceived_utility"),
                     "statement_to_annotation": {
-                        one.output or one.text: _annotation(one, numbers) for one in answer.sentences
+                        sentence.output or sentence.text: _annotation(sentence, numbers)
+                        for sentence in answer.sentences
                     },
                 },
             }
         )
 
 
-def _found(response: str, numbers: dict[str, str]) -> list[dict[str, Any]]:
+def _find_markers(response: str, numbers: dict[str, str]) -> list[dict[str, Any]]:
     """Return the first occurrence of each marker in the response."""
     return [
-        {"text": text, "start_index": at, "end_index": at + len(text), "link_target": key}
+        {"text": text, "start_index": start, "end_index": start + len(text), "link_target": key}
         for key, text in numbers.items()
-        if (at := response.find(text)) >= 0
+        if (start := response.find(text)) >= 0
     ]
 
 
 def _annotation(sentence: CitedSentence, numbers: dict[str, str]) -> dict[str, Any]:
-    names = {level: name for name, level in reversed(_ANNOTATED.items())}
+    names = {level: name for name, level in reversed(_ANNOTATION_LEVELS.items())}
     # Without a label of worthiness, a statement that people judged is worth verifying.
     worthy = sentence.attributable is not None if sentence.worthy is None else sentence.worthy
     union = {True: "Yes", False: "No", None: None}[sentence.attributable]
-    quotes = {one.passage: one.quote for one in sentence.citations if one.quote}
+    quotes = {citation.passage: citation.quote for citation in sentence.citations if citation.quote}
     levels = [
         {"citation_text": numbers[key], "citation_supports": names[level], "evidence": quotes.get(key)}
         for key, level in sentence.support.items()
@@ -259,21 +268,21 @@ def _annotation(sentence: CitedSentence, numbers: dict[str, str]) -> dict[str, A
 
 
 def _annotations_check(rows: Iterable[Row]) -> Iterator[Fault]:
-    for where, row in rows:
-        yield from (Fault(where, message) for message in _inconsistent(row))
+    for location, row in rows:
+        yield from (Fault(location, message) for message in _inconsistent(row))
 
 
 def _inconsistent(row: dict[str, Any]) -> Iterator[str]:
-    for number, one in enumerate(row["citations"]):
-        if row["response"][int(one["start_index"]) : int(one["end_index"])] != one["text"]:
-            yield f"field 'citations[{number}]': the response has no {one['text']!r} at its offsets"
-    annotated = row["annotation"]["statement_to_annotation"]
-    for statement in row["statements_to_citation_texts"].keys() ^ annotated.keys():
+    for number, citation in enumerate(row["citations"]):
+        if row["response"][int(citation["start_index"]) : int(citation["end_index"])] != citation["text"]:
+            yield f"field 'citations[{number}]': the response has no {citation['text']!r} at its offsets"
+    annotations = row["annotation"]["statement_to_annotation"]
+    for statement in row["statements_to_citation_texts"].keys() ^ annotations.keys():
         yield f"statement {statement[:60]!r} occurs in only one of the two dictionaries"
-    for statement, judged in annotated.items():
-        worthy = judged["statement_is_verification_worthy"]
-        given = judged.get("statement_supported") is not None
-        if worthy != given:
+    for statement, annotation in annotations.items():
+        worthy = annotation["statement_is_verification_worthy"]
+        has_support = annotation.get("statement_supported") is not None
+        if worthy != has_support:
             yield f"statement {statement[:60]!r}: 'statement_supported' should be null if and only if it is not worthy"
 
 
@@ -305,7 +314,7 @@ ANNOTATIONS = Format(
                                     "items": record(
                                         {
                                             "citation_text": STRING,
-                                            "citation_supports": {"type": "string", "enum": list(_ANNOTATED)},
+                                            "citation_supports": {"type": "string", "enum": list(_ANNOTATION_LEVELS)},
                                         },
                                         {"evidence": TEXT_OR_NULL},
                                     ),

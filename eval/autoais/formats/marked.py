@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from autoais.base.answers import CitedAnswer
-from autoais.base.markers.sentences import render, sentence
+from autoais.base.markers.sentences import parse_sentence, render
 from autoais.base.types import CitedSentence
 from autoais.formats.base import Notes
 
@@ -24,20 +24,20 @@ def in_document(head: str, rows: Iterable[str]) -> Iterator[str]:
     yield "]}"
 
 
-def written(one: CitedSentence, numbers: Mapping[str, int], notes: Notes) -> str:
+def restore_sentence(cited_sentence: CitedSentence, numbers: Mapping[str, int], notes: Notes) -> str:
     """Return the sentence as the system wrote it, if its markers match `numbers`; else its text with markers added."""
-    cites = tuple(numbers[cited] for cited in one.cites)
-    if one.output is not None and sentence(one.output, len(numbers)).cites == cites:
-        return one.output
-    if _MARKER.search(one.text):
+    cites = tuple(numbers[key] for key in cited_sentence.cites)
+    if cited_sentence.output is not None and parse_sentence(cited_sentence.output, len(numbers)).cites == cites:
+        return cited_sentence.output
+    if _MARKER.search(cited_sentence.text):
         notes[_OWN_MARKER] += 1
-    return render(one.text, cites)
+    return render(cited_sentence.text, cites)
 
 
-def written_answer(answer: CitedAnswer, notes: Notes) -> str:
+def restore_answer(answer: CitedAnswer, notes: Notes) -> str:
     """Return the answer as the system wrote it, if its markers match its passages; else its sentences with markers."""
     numbers = {key: number for number, key in enumerate(answer.passages, 1)}
-    cites = tuple(dict.fromkeys(numbers[cited] for one in answer.sentences for cited in one.cites))
-    if answer.output is not None and sentence(answer.output, len(numbers)).cites == cites:
+    cites = tuple(dict.fromkeys(numbers[key] for cited_sentence in answer.sentences for key in cited_sentence.cites))
+    if answer.output is not None and parse_sentence(answer.output, len(numbers)).cites == cites:
         return answer.output
-    return " ".join(written(one, numbers, notes) for one in answer.sentences)
+    return " ".join(restore_sentence(cited_sentence, numbers, notes) for cited_sentence in answer.sentences)

@@ -44,29 +44,29 @@ class NuggetBank:
     @property
     def question(self) -> Question:
         """The topic as a question with its vital nuggets, for nugget recall."""
-        vital = tuple((one.text,) for one in self.nuggets if one.importance == "vital")
+        vital = tuple((nugget.text,) for nugget in self.nuggets if nugget.importance == "vital")
         return Question(self.topic, self.query, nuggets=vital)
 
 
-def bank_of(row: Mapping[str, Any], where: str) -> NuggetBank:
+def bank_of(row: Mapping[str, Any], location: str) -> NuggetBank:
     """Return the nuggets of a row; raises `FormatError` if it does not fit the schema."""
     for fault in faults(dict(row), NUGGETIZER.schema):
-        raise FormatError(f"{where}: {fault}")
+        raise FormatError(f"{location}: {fault}")
     # AutoNuggetizer takes a nugget without importance as vital.
-    nuggets = (Nugget(one["text"], one.get("importance") or "vital") for one in row["nuggets"])
+    nuggets = (Nugget(nugget["text"], nugget.get("importance") or "vital") for nugget in row["nuggets"])
     return NuggetBank(str(row["qid"]), row.get("query") or row.get("text") or "", tuple(nuggets))
 
 
 def read_nuggets(path: str | Path) -> Iterator[NuggetBank]:
     """Stream the nuggets of a file, by topic; raises `FormatError` for a broken row or a topic that comes twice."""
-    seen: set[str] = set()
-    for where, row in records(Path(path)):
+    topics: set[str] = set()
+    for location, row in records(Path(path)):
         if isinstance(row, FormatError):
             raise row
-        bank = bank_of(row, where)
-        if bank.topic in seen:
-            raise FormatError(f"{where}: topic {bank.topic!r} occurs twice")
-        seen.add(bank.topic)
+        bank = bank_of(row, location)
+        if bank.topic in topics:
+            raise FormatError(f"{location}: topic {bank.topic!r} occurs twice")
+        topics.add(bank.topic)
         yield bank
 
 
@@ -82,8 +82,8 @@ def assignment_lines(answers: Iterable[CitedAnswer], banks: Iterable[NuggetBank]
         if bank is None:
             continue
         evidence = (answer.plain,) if answer.plain.strip() else ()
-        judged = judge.judge([Attribution(one.text, evidence, bank.query) for one in bank.nuggets])
-        if any(one.verdict.support is None for one in judged):
+        judgements = judge.judge([Attribution(nugget.text, evidence, bank.query) for nugget in bank.nuggets])
+        if any(judgement.verdict.support is None for judgement in judgements):
             raise UserError(f"answer {answer.id!r}: {judge.name} did not decide on a nugget; assignments are decided")
         yield dumps(
             {
@@ -93,25 +93,29 @@ def assignment_lines(answers: Iterable[CitedAnswer], banks: Iterable[NuggetBank]
                 "response_length": words(answer.plain),
                 "run_id": str(answer.extra.get("system", "unknown")),
                 "nuggets": [
-                    {"text": one.text, "importance": one.importance, "assignment": _ASSIGNMENTS[found.verdict.support]}
-                    for one, found in zip(bank.nuggets, judged, strict=True)
-                    if found.verdict.support is not None
+                    {
+                        "text": nugget.text,
+                        "importance": nugget.importance,
+                        "assignment": _ASSIGNMENTS[judgement.verdict.support],
+                    }
+                    for nugget, judgement in zip(bank.nuggets, judgements, strict=True)
+                    if judgement.verdict.support is not None
                 ],
             }
         )
 
 
-def _labels(row: dict[str, Any], where: str) -> Iterator[Labelled]:
+def _labels(row: dict[str, Any], location: str) -> Iterator[Labelled]:
     texts = (row.get(name) for name in ("answer_text", "candidate_text"))
-    text = next((one for one in texts if one is not None), None)
-    if text is None or not any("assignment" in one for one in row["nuggets"]):
-        raise FormatError(f"{where}: nuggets that are assigned to no text; assignments have 'answer_text'")
+    text = next((candidate for candidate in texts if candidate is not None), None)
+    if text is None or not any("assignment" in nugget for nugget in row["nuggets"]):
+        raise FormatError(f"{location}: nuggets that are assigned to no text; assignments have 'answer_text'")
     question, system = row.get("query") or row.get("text") or "", row.get("run_id") or ""
-    for number, one in enumerate(row["nuggets"], 1):
-        if "assignment" in one:
-            level = _LEVELS[one["assignment"]]
+    for number, nugget in enumerate(row["nuggets"], 1):
+        if "assignment" in nugget:
+            level = _LEVELS[nugget["assignment"]]
             key = "/".join(filter(None, (str(row["qid"]), system, row.get("docid"), str(number))))
-            yield Labelled("nuggets", key, Attribution(one["text"], (text,) if text.strip() else (), question),
+            yield Labelled("nuggets", key, Attribution(nugget["text"], (text,) if text.strip() else (), question),
                            level is Support.FULL, system, support=level)  # fmt: skip
 
 

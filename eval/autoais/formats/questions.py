@@ -21,32 +21,32 @@ def read_questions(path: Path) -> Iterator[Question]:
     `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without
     ids get the line number as id. Raises `FormatError` for a broken row, an empty question or a duplicate id.
     """
-    seen: set[str] = set()
+    ids: set[str] = set()
     parse: Callable[[bytes, str, int], Question] | None = None
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
-        where = f"{path}:{number}"
+        location = f"{path}:{number}"
         parse = parse or _sniff(line)
-        question = _checked(parse(line, where, number), where)
-        if question.id in seen:
-            raise FormatError(f"{where}: id {question.id!r} occurs twice")
-        seen.add(question.id)
+        question = _check_question(parse(line, location, number), location)
+        if question.id in ids:
+            raise FormatError(f"{location}: id {question.id!r} occurs twice")
+        ids.add(question.id)
         yield question
-    if not seen:
+    if not ids:
         raise FormatError(f"{path}: holds no questions")
 
 
-def question_of(row: Mapping[str, Any], where: str, number: int) -> Question:
+def question_of(row: Mapping[str, Any], location: str, number: int) -> Question:
     """The question of a row of jsonl; raises `FormatError` as `read_questions`."""
-    return _checked(_of_row(row, where, number), where)
+    return _check_question(_of_row(row, location, number), location)
 
 
-def _checked(question: Question, where: str) -> Question:
+def _check_question(question: Question, location: str) -> Question:
     if not question.text.strip():
-        raise FormatError(f"{where}: the question is empty")
+        raise FormatError(f"{location}: the question is empty")
     if not _encodable(question):
-        raise FormatError(f"{where}: a lone surrogate, which is not a character")
+        raise FormatError(f"{location}: a lone surrogate, which is not a character")
     return question
 
 
@@ -74,63 +74,65 @@ def _sniff(line: bytes) -> Callable[[bytes, str, int], Question]:
     return _dpr if right.startswith(b"[") and right.endswith(b"]") else _topic
 
 
-def _json(line: bytes, where: str, number: int) -> Question:
-    return _of_row(parse_object(line, where), where, number)
+def _json(line: bytes, location: str, number: int) -> Question:
+    return _of_row(parse_object(line, location), location, number)
 
 
-def _of_row(row: Mapping[str, Any], where: str, number: int) -> Question:
+def _of_row(row: Mapping[str, Any], location: str, number: int) -> Question:
     if "qid" in row and "nuggets" in row and "question" not in row:
         from autoais.formats.nuggetizer import bank_of
 
-        return bank_of(row, where).question
+        return bank_of(row, location).question
     name = next((name for name in ("id", "query_id") if name in row), None)
     if "quotes" in row and "question" not in row:  # HAGRID: its answers are generated, and no references
-        return Question(identifier(row, name, where) if name else str(number), field(row, "query", str, where))
+        return Question(identifier(row, name, location) if name else str(number), field(row, "query", str, location))
     # Beside nuggets, a string is somebody's wording of the answer, which is not compared with anything.
-    worded = "nuggets" in row and isinstance(row.get("answer"), str)
-    names = ("answers", *(() if worded else ("answer",)), "golden_answers", "ground_truths")
-    found = [strings(row, name, where) for name in names]
-    found += [(field(row, name, str, where),) for name in ("ground_truth", "reference") if row.get(name)]
-    answers = next(filter(None, found), ())
-    key = identifier(row, name, where) if name else str(number)
-    nuggets = field(row, "nuggets", list, where) if "nuggets" in row else []
-    if not all(isinstance(one, list) and one and all(isinstance(phrase, str) for phrase in one) for one in nuggets):
-        raise FormatError(f"{where}: field 'nuggets' should be a list of lists of phrases")
-    answerable = field(row, "answerable", bool, where) if "answerable" in row else True
-    asked = "user_input" if "user_input" in row and "question" not in row else "question"
-    text, gold = field(row, asked, str, where), strings(row, "gold", where)
+    has_wording = "nuggets" in row and isinstance(row.get("answer"), str)
+    names = ("answers", *(() if has_wording else ("answer",)), "golden_answers", "ground_truths")
+    candidates = [strings(row, name, location) for name in names]
+    candidates += [(field(row, name, str, location),) for name in ("ground_truth", "reference") if row.get(name)]
+    answers = next(filter(None, candidates), ())
+    key = identifier(row, name, location) if name else str(number)
+    nuggets = field(row, "nuggets", list, location) if "nuggets" in row else []
+    if not all(
+        isinstance(nugget, list) and nugget and all(isinstance(phrase, str) for phrase in nugget) for nugget in nuggets
+    ):
+        raise FormatError(f"{location}: field 'nuggets' should be a list of lists of phrases")
+    answerable = field(row, "answerable", bool, location) if "answerable" in row else True
+    question_field = "user_input" if "user_input" in row and "question" not in row else "question"
+    text, gold = field(row, question_field, str, location), strings(row, "gold", location)
     return Question(key, text, answers, gold, tuple(map(tuple, nuggets)), answerable)
 
 
-def _columns(line: bytes, where: str) -> tuple[str, str]:
+def _columns(line: bytes, location: str) -> tuple[str, str]:
     try:
-        left, tab, right = line.decode("utf-8-sig").rstrip("\r\n").partition("\t")
+        key, tab, text = line.decode("utf-8-sig").rstrip("\r\n").partition("\t")
     except UnicodeDecodeError as error:
-        raise FormatError(f"{where}: not UTF-8 at byte {error.start}") from error
+        raise FormatError(f"{location}: not UTF-8 at byte {error.start}") from error
     if not tab:
-        raise FormatError(f'{where}: neither JSON (`{{"id": ..., "question": ...}}`) nor `id<TAB>question`')
-    return left, right
+        raise FormatError(f'{location}: neither JSON (`{{"id": ..., "question": ...}}`) nor `id<TAB>question`')
+    return key, text
 
 
-def _topic(line: bytes, where: str, number: int) -> Question:
-    key, text = _columns(line, where)
+def _topic(line: bytes, location: str, number: int) -> Question:
+    key, text = _columns(line, location)
     return Question(key, text)
 
 
-def _dpr(line: bytes, where: str, number: int) -> Question:
+def _dpr(line: bytes, location: str, number: int) -> Question:
     # Cells that contain quotation marks are quoted as in CSV.
     allow_long_cells(len(line))
     try:
-        cells = next(csv.reader(["\t".join(_columns(line, where))], delimiter="\t"), [])
+        cells = next(csv.reader(["\t".join(_columns(line, location))], delimiter="\t"), [])
     except csv.Error as error:
-        raise FormatError(f"{where}: not a TSV row: {error}") from error
+        raise FormatError(f"{location}: not a TSV row: {error}") from error
     if len(cells) != 2:
-        raise FormatError(f"{where}: expected two columns, found {len(cells)}; are its quotation marks doubled?")
-    text, listed = cells
+        raise FormatError(f"{location}: expected two columns, found {len(cells)}; are its quotation marks doubled?")
+    text, cell = cells
     try:
-        answers = ast.literal_eval(listed)
+        answers = ast.literal_eval(cell)
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        raise FormatError(f"{where}: second column is not a list of answers") from error
+        raise FormatError(f"{location}: second column is not a list of answers") from error
     if not isinstance(answers, list) or not all(isinstance(answer, str) for answer in answers):
-        raise FormatError(f"{where}: second column is not a list of strings")
+        raise FormatError(f"{location}: second column is not a list of strings")
     return Question(str(number), text, tuple(answers))

@@ -14,9 +14,9 @@ from autoais.formats.contexts import (
     context_answer,
     context_output,
     first_reference,
-    kept,
     lists,
     passages_of,
+    select_extra,
     strings_in,
     texts,
 )
@@ -25,8 +25,8 @@ _OTHERS = ("reference_contexts", "multi_responses", "rubric", "rubrics")
 
 
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    for number, (where, row) in enumerate(rows, 1):
-        contexts = strings_in(row, "retrieved_contexts", where)
+    for number, (location, row) in enumerate(rows, 1):
+        contexts = strings_in(row, "retrieved_contexts", location)
         yield context_answer(
             str(number),
             row["user_input"],
@@ -46,15 +46,15 @@ def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
                 "retrieved_contexts": texts(answer),
                 "response": context_output(answer, notes),
                 **({} if reference is None else {"reference": reference}),
-                **kept(answer, _OTHERS),
+                **select_extra(answer, _OTHERS),
             }
         )
 
 
 def _read_0_1(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    for number, (where, row) in enumerate(rows, 1):
-        references = [row["ground_truth"]] if row.get("ground_truth") else strings_in(row, "ground_truths", where)
-        contexts = passages_of((None, "", text) for text in strings_in(row, "contexts", where))
+    for number, (location, row) in enumerate(rows, 1):
+        references = [row["ground_truth"]] if row.get("ground_truth") else strings_in(row, "ground_truths", location)
+        contexts = passages_of((None, "", text) for text in strings_in(row, "contexts", location))
         yield context_answer(str(number), row["question"], row["answer"], contexts, references=references)
 
 

@@ -12,8 +12,8 @@ from autoais.formats.contexts import (
     context_answer,
     context_output,
     first_reference,
-    kept,
     passages_of,
+    select_extra,
 )
 from autoais.formats.marked import in_document
 
@@ -47,7 +47,7 @@ def _row(answer: CitedAnswer, notes: Notes) -> dict[str, Any]:
         "gt_answer": first_reference(answer, notes) or "",
         "response": context_output(answer, notes),
         "retrieved_context": [{"doc_id": key, "text": shown.evidence} for key, shown in answer.passages.items()],
-        **kept(answer, _OTHERS),
+        **select_extra(answer, _OTHERS),
     }
 
 

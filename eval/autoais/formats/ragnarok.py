@@ -14,7 +14,7 @@ from autoais.formats.trec import KEEPS, read_run, run_row
 
 
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    return read_run(((where, {"run_id": "ragnarok"} | row) for where, row in rows), notes)
+    return read_run(((location, {"run_id": "ragnarok"} | row) for location, row in rows), notes)
 
 
 def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:

@@ -32,22 +32,22 @@ def _about(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _topic(row: dict[str, Any]) -> str | None:
-    about = _about(row)
-    return sound(about, "topic_id" if about is row else "narrative_id")
+    metadata = _about(row)
+    return sound(metadata, "topic_id" if metadata is row else "narrative_id")
 
 
 def _text(row: dict[str, Any]) -> str:
     """Return the text of the topic; empty if a 2025 row omits it."""
-    about = _about(row)
-    return sound(about, "topic" if about is row else "narrative", STRING) or ""
+    metadata = _about(row)
+    return sound(metadata, "topic" if metadata is row else "narrative", STRING) or ""
 
 
-def _resolve(row: dict[str, Any], cited: object) -> str | None:
+def _resolve(row: dict[str, Any], citation: object) -> str | None:
     """Return the docid of a citation: a 0-based number (2024, and format 1 of 2025) or a docid (format 2 of 2025)."""
     references = row["references"]
-    if isinstance(cited, str):
-        return cited if cited in references else None
-    number = int(cited) if isinstance(cited, int | float) else -1
+    if isinstance(citation, str):
+        return citation if citation in references else None
+    number = int(citation) if isinstance(citation, int | float) else -1
     return references[number] if 0 <= number < len(references) else None
 
 
@@ -57,14 +57,14 @@ def read_run(rows: Iterable[Row], notes: Notes, texts: str = "") -> Iterator[Cit
         documents = row[texts] if texts else {}
         sentences, unresolved = [], []
         for number, item in enumerate(row["answer"]):
-            found = [(cited, _resolve(row, cited)) for cited in item["citations"]]
-            unresolved += [Unresolved(str(cited), "out-of-range", number) for cited, key in found if key is None]
-            cites = dict.fromkeys(key for _, key in found if key is not None)
+            pairs = [(citation, _resolve(row, citation)) for citation in item["citations"]]
+            unresolved += [Unresolved(str(citation), "out-of-range", number) for citation, key in pairs if key is None]
+            cites = dict.fromkeys(key for _, key in pairs if key is not None)
             sentences.append(CitedSentence(item["text"], tuple(map(Citation, cites))))
-        about = _about(row)
-        by_docid = any(isinstance(cited, str) for item in row["answer"] for cited in item["citations"])
-        named = row.keys() if about is row else ("run_id", "narrative_id", "narrative")
-        kept = {name: value for name, value in about.items() if name not in named}
+        metadata = _about(row)
+        by_docid = any(isinstance(citation, str) for item in row["answer"] for citation in item["citations"])
+        names = row.keys() if metadata is row else ("run_id", "narrative_id", "narrative")
+        extra = {name: value for name, value in metadata.items() if name not in names}
         yield CitedAnswer(
             id=_topic(row) or "",
             question=_text(row),
@@ -72,8 +72,8 @@ def read_run(rows: Iterable[Row], notes: Notes, texts: str = "") -> Iterator[Cit
             passages={key: _passage(key, documents.get(key) or {}) for key in row["references"]},
             ranking=tuple(dict.fromkeys(row["references"])),
             unresolved_markers=tuple(unresolved),
-            extra={"system": str(about["run_id"])}
-            | ({"metadata": kept} if kept else {})
+            extra={"system": str(metadata["run_id"])}
+            | ({"metadata": extra} if extra else {})
             | ({"citations_by": "docid"} if by_docid else {}),
         )
 
@@ -82,19 +82,19 @@ def _passage(key: str, document: dict[str, Any]) -> Passage:
     return Passage(key, document.get("title") or "", document.get("text") or "")
 
 
-def _chosen(answer: CitedAnswer, most: int | None, notes: Notes) -> list[str]:
-    """Return up to `most` references in the order of the passages; cited ones have priority, then the best ranked."""
-    cited = [key for sentence in answer.sentences for key in sentence.cites]
-    ranked = list(dict.fromkeys([*cited, *answer.ranking, *answer.passages]))
-    if most is not None and len(ranked) > most:
-        notes[f"references beyond {most}, left out with the citations to them"] += len(ranked) - most
-    keep = set(ranked[:most])
+def _select_references(answer: CitedAnswer, limit: int | None, notes: Notes) -> list[str]:
+    """Return up to `limit` references in the order of the passages; cited ones have priority, then the best ranked."""
+    cites = [key for sentence in answer.sentences for key in sentence.cites]
+    ranking = list(dict.fromkeys([*cites, *answer.ranking, *answer.passages]))
+    if limit is not None and len(ranking) > limit:
+        notes[f"references beyond {limit}, left out with the citations to them"] += len(ranking) - limit
+    keep = set(ranking[:limit])
     return [key for key in answer.passages if key in keep]
 
 
-def run_row(answer: CitedAnswer, most: int | None, notes: Notes) -> dict[str, Any]:
-    """Return a row of a run of 2024, with up to `most` references."""
-    references = _chosen(answer, most, notes)
+def run_row(answer: CitedAnswer, limit: int | None, notes: Notes) -> dict[str, Any]:
+    """Return a row of a run of 2024, with up to `limit` references."""
+    references = _select_references(answer, limit, notes)
     return {
         "run_id": str(answer.extra.get("system", "unknown")),
         "topic_id": answer.id,
@@ -118,19 +118,26 @@ def _write_reports(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str
     for answer in answers:
         (row,) = _rows_25([answer], notes)
         passages = (answer.passages[key] for key in row["references"])
-        documents = {one.id: {"id": one.id, "title": one.headings or None, "text": one.text} for one in passages}
+        documents = {
+            passage.id: {"id": passage.id, "title": passage.headings or None, "text": passage.text}
+            for passage in passages
+        }
         yield dumps(row | {"documents": documents})
 
 
 def _rows_25(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[dict[str, Any]]:
     for answer in answers:
-        references = _chosen(answer, REFERENCES["trec-rag-25"], notes)
-        about = {"team_id": "unknown", "run_id": str(answer.extra.get("system", "unknown")), "narrative_id": answer.id}
-        about |= {"narrative": answer.question} if answer.question else {}
-        given = answer.extra.get("metadata")
+        references = _select_references(answer, REFERENCES["trec-rag-25"], notes)
+        metadata = {
+            "team_id": "unknown",
+            "run_id": str(answer.extra.get("system", "unknown")),
+            "narrative_id": answer.id,
+        }
+        metadata |= {"narrative": answer.question} if answer.question else {}
+        extra = answer.extra.get("metadata")
         by_docid = answer.extra.get("citations_by") == "docid"
         yield {
-            "metadata": about | (given if isinstance(given, dict) else {}),
+            "metadata": metadata | (extra if isinstance(extra, dict) else {}),
             "references": references,
             "answer": _sentences(answer, references, by_docid=by_docid),
         }
@@ -139,8 +146,11 @@ def _rows_25(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[dict[str,
 def _sentences(answer: CitedAnswer, references: list[str], *, by_docid: bool) -> list[dict[str, Any]]:
     numbers = {key: number for number, key in enumerate(references)}
     return [
-        {"text": one.text, "citations": [key if by_docid else numbers[key] for key in one.cites if key in numbers]}
-        for one in answer.sentences
+        {
+            "text": sentence.text,
+            "citations": [key if by_docid else numbers[key] for key in sentence.cites if key in numbers],
+        }
+        for sentence in answer.sentences
     ]
 
 
@@ -151,104 +161,104 @@ def _ids() -> CheckIds:
     topic_twice = unique_key(_topic, "topic {key} occurs twice (first at {first})")()
     first: str | None = None
 
-    def check(where: str, row: dict[str, Any]) -> Iterator[Fault]:
+    def check(location: str, row: dict[str, Any]) -> Iterator[Fault]:
         nonlocal first
-        yield from topic_twice(where, row)
+        yield from topic_twice(location, row)
         run = sound(_about(row), "run_id", STRING)
         first = run if first is None else first
         if run is not None and run != first:
-            yield Fault(where, f"field 'run_id' is {run!r}, in the first row it is {first!r}; a file holds one run")
+            yield Fault(location, f"field 'run_id' is {run!r}, in the first row it is {first!r}; a file holds one run")
 
     return check
 
 
 def _check(rows: Iterable[Row]) -> Iterator[Fault]:
-    for where, row in rows:
-        yield from _row_faults(where, row)
+    for location, row in rows:
+        yield from _row_faults(location, row)
 
 
-def _row_faults(where: str, row: dict[str, Any]) -> Iterator[Fault]:
+def _row_faults(location: str, row: dict[str, Any]) -> Iterator[Fault]:
     length = sum(words(item["text"]) for item in row["answer"])
     if length > WORDS:
-        yield Fault(where, f"field 'answer' has {length} words, more than {WORDS}")
+        yield Fault(location, f"field 'answer' has {length} words, more than {WORDS}")
     if row.get("response_length", length) != length:
         message = f"field 'response_length' is {row['response_length']}, counted {length}"
-        yield Fault(where, message, warning=True)
-    kinds = {isinstance(cited, str) for item in row["answer"] for cited in item["citations"]}
+        yield Fault(location, message, warning=True)
+    kinds = {isinstance(citation, str) for item in row["answer"] for citation in item["citations"]}
     if len(kinds) > 1:
-        yield Fault(where, "field 'answer' cites by number and by docid; a row should use one of them")
+        yield Fault(location, "field 'answer' cites by number and by docid; a row should use one of them")
     for number, item in enumerate(row["answer"]):
         name = f"answer[{number}].citations"
-        for cited in item["citations"]:
-            if _resolve(row, cited) is None:
-                known = "the references" if isinstance(cited, str) else f"0 to {len(row['references']) - 1}"
-                yield Fault(where, f"field {name!r}: {cited!r} is not among {known}")
+        for citation in item["citations"]:
+            if _resolve(row, citation) is None:
+                expected = "the references" if isinstance(citation, str) else f"0 to {len(row['references']) - 1}"
+                yield Fault(location, f"field {name!r}: {citation!r} is not among {expected}")
         if len(set(map(str, item["citations"]))) < len(item["citations"]):
-            yield Fault(where, f"field {name!r} has a citation twice", warning=True)
+            yield Fault(location, f"field {name!r} has a citation twice", warning=True)
     strange = [key for key in row["references"] if not _DOCID.match(key)]
     if strange:
         message = f"field 'references': {strange[0]!r} is not a docid of the track's corpus ({len(strange)} such)"
-        yield Fault(where, message, warning=True)
+        yield Fault(location, message, warning=True)
 
 
-Answered = tuple[str, str | None, str]
+TopicRow = tuple[str, str | None, str]
 """`file:line` of a row, its topic's id (None if missing or malformed), and its topic's text."""
 
 
-def answered(where: str, row: dict[str, Any]) -> Answered:
+def topic_row(location: str, row: dict[str, Any]) -> TopicRow:
     """Return what `check_topics` needs of a row, which need not fit the schema."""
-    return where, _topic(row), _text(row)
+    return location, _topic(row), _text(row)
 
 
-def check_topics(rows: Iterable[Answered], topics: dict[str, str], path: str) -> Iterator[Fault]:
+def check_topics(rows: Iterable[TopicRow], topics: dict[str, str], path: str) -> Iterator[Fault]:
     """Check that exactly the official topics are answered, with their official texts."""
-    left = dict(topics)
-    for where, key, text in rows:
+    missing = dict(topics)
+    for location, key, text in rows:
         if key is None:
             continue
         if key not in topics:
-            yield Fault(where, f"topic {key!r} is not an official topic")
+            yield Fault(location, f"topic {key!r} is not an official topic")
         elif text and text != topics[key]:
-            yield Fault(where, f"the text of topic {key!r} is not the official {topics[key][:60]!r}")
-        left.pop(key, None)
-    for key in left:
+            yield Fault(location, f"the text of topic {key!r} is not the official {topics[key][:60]!r}")
+        missing.pop(key, None)
+    for key in missing:
         yield Fault(path, f"topic {key!r} is not answered")
 
 
-def fix(row: dict[str, Any], most: int) -> tuple[dict[str, Any], list[str]]:
+def fix(row: dict[str, Any], limit: int) -> tuple[dict[str, Any], list[str]]:
     """Return a copy of a row within the track's limits, and the list of changes.
 
     Removes duplicate references and renumbers the 0-based citations (the track's own validator does not), trims
-    references to `most` with the citations of the trimmed ones, drops unresolved citations, and drops sentences from
+    references to `limit` with the citations of the trimmed ones, drops unresolved citations, and drops sentences from
     the end until the answer has at most 400 words.
     """
-    did = []
+    changes = []
     unique = list(dict.fromkeys(row["references"]))
     if len(unique) < len(row["references"]):
-        did.append(f"removed {len(row['references']) - len(unique)} duplicate references")
-    references = unique[:most]
+        changes.append(f"removed {len(row['references']) - len(unique)} duplicate references")
+    references = unique[:limit]
     if len(references) < len(unique):
-        did.append(f"trimmed references from {len(unique)} to {most}")
+        changes.append(f"trimmed references from {len(unique)} to {limit}")
     number = {key: n for n, key in enumerate(references)}
-    answer, dropped = [], 0
+    answer, drop_count = [], 0
     for item in row["answer"]:
-        found = [(cited, _resolve(row, cited)) for cited in item["citations"]]
-        kept = [(cited, key) for cited, key in found if key is not None and key in number]
-        dropped += len(found) - len(kept)
-        moved = dict.fromkeys(cited if isinstance(cited, str) else number[key] for cited, key in kept)
-        answer.append(item | {"citations": list(moved)})
-    if dropped:
-        did.append(f"dropped {dropped} citations without a reference")
+        pairs = [(citation, _resolve(row, citation)) for citation in item["citations"]]
+        valid_pairs = [(citation, key) for citation, key in pairs if key is not None and key in number]
+        drop_count += len(pairs) - len(valid_pairs)
+        numbers = dict.fromkeys(citation if isinstance(citation, str) else number[key] for citation, key in valid_pairs)
+        answer.append(item | {"citations": list(numbers)})
+    if drop_count:
+        changes.append(f"dropped {drop_count} citations without a reference")
     length, sentences = sum(words(item["text"]) for item in answer), len(answer)
     while length > WORDS:
         length -= words(answer.pop()["text"])
     if len(answer) < sentences:
-        did.append(f"dropped the last {sentences - len(answer)} of {sentences} sentences")
-    fixed = row | {"references": references, "answer": answer}
+        changes.append(f"dropped the last {sentences - len(answer)} of {sentences} sentences")
+    result = row | {"references": references, "answer": answer}
     if row.get("response_length", length) != length:
-        fixed["response_length"] = length
-        did.append(f"set response_length to {length}")
-    return fixed, did
+        result["response_length"] = length
+        changes.append(f"set response_length to {length}")
+    return result, changes
 
 
 def _answer_schema(citation: dict[str, Any]) -> dict[str, Any]:

@@ -13,17 +13,17 @@ _TEXTS = ("page_content", "text")  # the fields of LangChain's and LlamaIndex's 
 
 
 def _rows_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    for number, (where, row) in enumerate(rows, 1):
-        passages = passages_of((None, "", text) for text in _contexts(row, where))
+    for number, (location, row) in enumerate(rows, 1):
+        passages = passages_of((None, "", text) for text in _contexts(row, location))
         yield context_answer(str(number), row["query"], row["response"], passages)
 
 
-def _contexts(row: Mapping[str, Any], where: str) -> list[str]:
+def _contexts(row: Mapping[str, Any], location: str) -> list[str]:
     """Return the contexts; one alone needs no list."""
-    found = row["contexts"]
-    if isinstance(found, str) and found.strip() and not found.lstrip().startswith("["):
-        return [found]
-    return strings_in(row, "contexts", where)
+    contexts = row["contexts"]
+    if isinstance(contexts, str) and contexts.strip() and not contexts.lstrip().startswith("["):
+        return [contexts]
+    return strings_in(row, "contexts", location)
 
 
 def _rows_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
@@ -54,21 +54,21 @@ TRULENS = Format(
 
 def _records_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for number, (_, row) in enumerate(rows, 1):
-        found = dict.fromkeys(text for call in row.get("calls") or () for text in _returned(call))
+        contexts = dict.fromkeys(text for call in row.get("calls") or () for text in _retriever_texts(call))
         yield context_answer(
             str(row.get("record_id", number)),
             row["main_input"],
             row["main_output"],
-            passages_of((None, "", text) for text in found),
+            passages_of((None, "", text) for text in contexts),
             extra={"system": row["app_id"]} if isinstance(row.get("app_id"), str) else {},
         )
 
 
-def _returned(call: Mapping[str, Any]) -> Iterator[str]:
+def _retriever_texts(call: Mapping[str, Any]) -> Iterator[str]:
     """Yield the texts that a call returned as a list: those of a retriever."""
-    found = call.get("rets")
-    for one in found if isinstance(found, list) else ():
-        text = next((one[name] for name in _TEXTS if name in one), None) if isinstance(one, dict) else one
+    results = call.get("rets")
+    for result in results if isinstance(results, list) else ():
+        text = next((result[name] for name in _TEXTS if name in result), None) if isinstance(result, dict) else result
         if isinstance(text, str):
             yield text
 

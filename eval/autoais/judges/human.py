@@ -26,7 +26,7 @@ from autoais.base.types import (
     nothing_to_judge,
 )
 from autoais.formats.human_ratings.consensus import label_answers
-from autoais.formats.human_ratings.ratings import RELAXED, STRICT, TIES
+from autoais.formats.human_ratings.ratings import RELAXED_CUT, STRICT_CUT, TIES
 from autoais.formats.human_ratings.read import read_ratings
 from autoais.metrics.claims import CitedClaim, PlacedPair
 from autoais.metrics.judged import claims_to_judge, whole_answer
@@ -73,12 +73,12 @@ class HumanJudge(Judge):
     not counted, as AIS is about statements on the world.
     """
 
-    def __init__(self, model: str, *, answers: str | None = None, likert: int = RELAXED) -> None:
+    def __init__(self, model: str, *, answers: str | None = None, likert: int = RELAXED_CUT) -> None:
         options = {"likert": str(likert)} | ({} if answers is None else {"answers": answers})
         while match := _OPTION.search(model):
             options[match[1]], model = match[2], model[: match.start()]
-        if options["likert"] not in (str(RELAXED), str(STRICT)):
-            raise UserError(f"likert {options['likert']!r}: should be {RELAXED} (relaxed) or {STRICT} (strict)")
+        if options["likert"] not in (str(RELAXED_CUT), str(STRICT_CUT)):
+            raise UserError(f"likert {options['likert']!r}: should be {RELAXED_CUT} (relaxed) or {STRICT_CUT} (strict)")
         if not model:
             raise UserError("the judge 'human:' names no file; write human:<file>, with human labels")
         file, answers = Path(model), options.get("answers")
@@ -177,7 +177,7 @@ def _of_labels(path: Path) -> _Labels:
 def _of_ratings(path: Path, answers: Path, likert: int) -> _Labels:
     """The consensus as labels."""
     labels = _Labels()
-    _add_answers(labels, list(label_answers(formats.read_rated(answers), read_ratings(path), likert=likert)))
+    _add_answers(labels, list(label_answers(formats.read_for_ratings(answers), read_ratings(path), likert=likert)))
     return labels
 
 

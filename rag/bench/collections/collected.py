@@ -7,11 +7,11 @@ from typing import Literal
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.markers.grammar import ParsedSentence, group, parse
-from autoais.base.markers.sentences import sentence as parse_sentence
+from autoais.base.markers.sentences import parse_sentence as parse_sentence
 from autoais.base.text.words import words
 from autoais.base.types import CitedSentence
 from autoais.formats.base import Notes
-from autoais.formats.marked import written
+from autoais.formats.marked import restore_sentence
 from rag.answer.llms import printable_reply, without_thoughts
 from rag.base.types import Answer, Passage
 
@@ -188,7 +188,7 @@ def marker_in_text(answer: CitedAnswer) -> str | None:
     """Return a sentence that HAGRID's file could not hold: its own text has what reads as a marker."""
     numbers = {key: number for number, key in enumerate(answer.passages, 1)}
     for one in answer.sentences:
-        if not _same(one, written(one, numbers, Notes()), answer):
+        if not _same(one, restore_sentence(one, numbers, Notes()), answer):
             return one.text
     return None
 

@@ -22,8 +22,9 @@ from autoais.base.errors import FormatError, UserError
 from autoais.base.io.files import records
 from autoais.base.io.jsonl import write_atomic
 from autoais.base.io.schema import faults
+from autoais.base.markers.sentences import parse_sentence, render
 from autoais.base.types import Citation, CitedSentence, Passage, Question, Support, Unresolved
-from autoais.formats import aqa, marked, trec
+from autoais.formats import aqa, trec
 from autoais.formats.convert import count_losses
 from autoais.formats.corpora import detect_corpus
 from autoais.judges.lexical import LexicalJudge
@@ -1333,6 +1334,6 @@ def test_names_of_fields_in_a_message_stand_on_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_markers_stand_before_the_final_stop_and_never_in_brackets(text: str, rendered: str) -> None:
-    assert marked.render(text, [1, 2]) == rendered
-    assert marked.sentence(rendered, 2).text == text
-    assert marked.sentence(rendered, 2).cites == (1, 2)
+    assert render(text, [1, 2]) == rendered
+    assert parse_sentence(rendered, 2).text == text
+    assert parse_sentence(rendered, 2).cites == (1, 2)

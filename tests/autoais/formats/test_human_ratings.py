@@ -15,9 +15,9 @@ from autoais.formats.human_ratings.consensus import (
     Consensus,
     consensus,
     cut,
+    drop_flagged,
     is_flagged,
     label_answers,
-    unflagged,
     without,
 )
 from autoais.formats.human_ratings.ratings import FLAG, Rating, write_ratings
@@ -141,7 +141,7 @@ def test_a_flag_takes_the_item_from_its_own_annotator_only() -> None:
         *rate("j", "attributable", "yes"),
         Rating("i", "b", FLAG, "expert"),
     ]
-    assert [(one.item, one.annotator) for one in unflagged(ratings)] == [("i", "a"), ("i", "c"), ("j", "a")]
+    assert [(one.item, one.annotator) for one in drop_flagged(ratings)] == [("i", "a"), ("i", "c"), ("j", "a")]
     assert [one.value for one in consensus(ratings)] == [None, "yes"]
 
 

@@ -18,14 +18,14 @@ class Marked:
     unresolved: tuple[tuple[str, str], ...] = ()
 
 
-def sentence(output: str, n: int) -> Marked:
+def parse_sentence(output: str, n: int) -> Marked:
     """Parse one sentence (or group of sentences) with `n` sources."""
     parsed = parse(output, n)
     cites = dict.fromkeys(cite for sentence in parsed.sentences for cite in sentence.cites)
     return Marked(parsed.text, tuple(cites), tuple((bad.marker, bad.reason) for bad in parsed.unresolved))
 
 
-def sentences(output: str, n: int) -> list[Marked]:
+def parse_sentences(output: str, n: int) -> list[Marked]:
     """Parse an answer with `n` sources into sentences."""
     parsed = parse(output, n)
     if not parsed.sentences:

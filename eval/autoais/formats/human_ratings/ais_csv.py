@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from autoais.base.answers import CitedAnswer
 from autoais.formats.base import Notes
 from autoais.formats.human_ratings.consensus import Consensus, consensus, cut, is_flagged
-from autoais.formats.human_ratings.ratings import RELAXED, Rating
+from autoais.formats.human_ratings.ratings import RELAXED_CUT, Rating
 from autoais.formats.human_ratings.texts import answer_of
 
 HEADER = (
@@ -21,7 +21,7 @@ RATERS = 5  # of an answer in the release, and so for `autoais ais-report`
 
 
 def write(
-    ratings: Iterable[Rating], answers: Mapping[str, CitedAnswer], notes: Notes, *, likert: int = RELAXED
+    ratings: Iterable[Rating], answers: Mapping[str, CitedAnswer], notes: Notes, *, likert: int = RELAXED_CUT
 ) -> Iterator[str]:
     """Yield the lines of the CSV; `autoais ais-report` reads it.
 
@@ -29,45 +29,45 @@ def write(
     with the number of those who said so), and answers rated by another number of people than five.
     """
     items: dict[str, list[Rating]] = {}
-    for one in cut(ratings, likert):
-        if one.sentence is not None or one.question not in ("interpretable", "attributable", "flag"):
+    for rating in cut(ratings, likert):
+        if rating.sentence is not None or rating.question not in ("interpretable", "attributable", "flag"):
             notes["ratings of sentences, citations or other questions, left out"] += 1
-        elif one.phase in ("study", "adjudication"):
-            items.setdefault(one.item, []).append(one)
+        elif rating.phase in ("study", "adjudication"):
+            items.setdefault(rating.item, []).append(rating)
     yield _line(HEADER)
-    for rated in items.values():
-        if len({one.annotator for one in rated if one.phase == "study"}) != RATERS:
+    for group in items.values():
+        if len({rating.annotator for rating in group if rating.phase == "study"}) != RATERS:
             notes["answers not rated by five annotators, as `autoais ais-report` assumes: use `autoais agreement`"] += 1
-        answer, found = answer_of(rated[0], answers), {one.question: one for one in consensus(rated)}
-        flagged = is_flagged(rated)
-        clear, supported = (None if flagged else found.get(name) for name in ("interpretable", "attributable"))
-        if ties := sum(one is not None and one.value is None for one in (clear, supported)):
+        answer, values = answer_of(group[0], answers), {item.question: item for item in consensus(group)}
+        has_flag = is_flagged(group)
+        clear, support = (None if has_flag else values.get(name) for name in ("interpretable", "attributable"))
+        if ties := sum(item is not None and item.value is None for item in (clear, support)):
             notes["ties, written as no"] += ties
-        understood = not flagged and (clear is None or clear.value == "yes")
-        if not understood:
-            supported = None
-        cited = next((key for sentence in answer.sentences for key in sentence.cites), "NA")
+        is_interpretable = not has_flag and (clear is None or clear.value == "yes")
+        if not is_interpretable:
+            support = None
+        source = next((key for sentence in answer.sentences for key in sentence.cites), "NA")
         yield _line(
             (
                 answer.id,
-                cited,
+                source,
                 "NA",
-                rated[0].system,
+                group[0].system,
                 answer.plain,
-                int(understood),
-                int(supported is not None and supported.value == "yes"),
-                int(flagged),
+                int(is_interpretable),
+                int(support is not None and support.value == "yes"),
+                int(has_flag),
                 "" if clear is None else _Q1[clear.value == "yes"],
-                "" if supported is None else _Q2[supported.value == "yes"],
+                "" if support is None else _Q2[support.value == "yes"],
                 _agree(clear),
-                _agree(supported),
+                _agree(support),
             )
         )
 
 
-def _agree(one: Consensus | None) -> int:
+def _agree(item: Consensus | None) -> int:
     """How many annotators gave the value that is written; -1 if nobody was asked."""
-    return _NOT_ASKED if one is None else one.counts.get("no" if one.value is None else one.value, 0)
+    return _NOT_ASKED if item is None else item.counts.get("no" if item.value is None else item.value, 0)
 
 
 def _line(cells: Iterable[object]) -> str:

@@ -14,7 +14,7 @@ from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, faults, list_of, record
 from autoais.base.types import Citation
 from autoais.formats.base import Notes
-from autoais.formats.human_ratings.consensus import unflagged
+from autoais.formats.human_ratings.consensus import drop_flagged
 from autoais.formats.human_ratings.ratings import Rating
 from autoais.formats.human_ratings.texts import answer_of, sources_of
 
@@ -44,34 +44,34 @@ def is_annotation(row: Mapping[str, Any]) -> bool:
     return "topic_id" in row and "username" in row and "rating" in row
 
 
-def read(row: Mapping[str, Any], where: str) -> Iterator[Rating]:
+def read(row: Mapping[str, Any], location: str) -> Iterator[Rating]:
     """Yield the rating of an annotation, if it has one; the answer is named by its topic, the system by its run."""
     for fault in faults(row, _SCHEMA):
-        raise FormatError(f"{where}: {fault}")
+        raise FormatError(f"{location}: {fault}")
     topic, rating = str(row["topic_id"]), row["rating"]
     if rating == _NOT_RATED or "document" in row:
         return
-    who, reason = row["username"] or "unknown", row.get("comment") or ""
+    annotator, reason = row["username"] or "unknown", row.get("comment") or ""
     if "citation" not in row:
         run = str(row.get("run_id", ""))
-        yield Rating(f"r|{topic}|{run}", who, "rating", rating, topic, system=run, reason=reason)
+        yield Rating(f"r|{topic}|{run}", annotator, "rating", rating, topic, system=run, reason=reason)
         return
-    cited = row["citation"]
-    run, sentence, docid = str(cited["report"].get("run_id", "")), int(cited["sentence_idx"]), cited["docid"]
+    citation = row["citation"]
+    run, sentence, docid = str(citation["report"].get("run_id", "")), int(citation["sentence_idx"]), citation["docid"]
     item = f"c|{topic}|{run}|{sentence}"
     if docid is None:
-        yield Rating(item, who, "rating", rating, topic, sentence, system=run, reason=reason)
+        yield Rating(item, annotator, "rating", rating, topic, sentence, system=run, reason=reason)
         return
-    spans = tuple(_evidence(row.get("spans", ()), cited, docid))
+    spans = tuple(_evidence(row.get("spans", ()), citation, docid))
     yield Rating(
-        f"{item}|{docid}", who, "support", _LEVELS[rating], topic, sentence, docid,
+        f"{item}|{docid}", annotator, "support", _LEVELS[rating], topic, sentence, docid,
         system=run, evidence=spans, reason=reason,
     )  # fmt: skip
 
 
-def _evidence(spans: Iterable[Mapping[str, Any]], cited: Mapping[str, Any], docid: str) -> Iterator[Citation]:
+def _evidence(spans: Iterable[Mapping[str, Any]], citation: Mapping[str, Any], docid: str) -> Iterator[Citation]:
     """The marked spans of the document; without offsets where they are not those of its text."""
-    text = (cited.get("document") or {}).get("text") or ""
+    text = (citation.get("document") or {}).get("text") or ""
     for span in spans:
         start, end = int(span["start"]), int(span["end"])
         fits = 0 <= start <= end and text[start:end] == span.get("text")
@@ -83,17 +83,17 @@ def write(ratings: Iterable[Rating], answers: Mapping[str, CitedAnswer], notes: 
 
     Only ratings of the study are written, without those of annotators who flagged the item: an annotation has no phase.
     """
-    given = list(ratings)
-    counted = {one.key for one in unflagged(given) if one.phase == "study"}
-    for one in given:
-        if one.citation is None or one.sentence is None or one.value not in _WORDS:
+    rating_list = list(ratings)
+    keys = {rating.key for rating in drop_flagged(rating_list) if rating.phase == "study"}
+    for rating in rating_list:
+        if rating.citation is None or rating.sentence is None or rating.value not in _WORDS:
             notes["ratings other than full, partial or no support of a citation, left out"] += 1
             continue
-        if one.key not in counted:
+        if rating.key not in keys:
             notes["ratings of flagged items or of other phases than the study, left out"] += 1
             continue
-        answer = answer_of(one, answers)
-        sources_of(one, answers)  # raises if the sentence does not cite it
+        answer = answer_of(rating, answers)
+        sources_of(rating, answers)  # raises if the sentence does not cite it
         sentences = [{"text": s.text, "citations": list(s.cites)} for s in answer.sentences]
         documents = {
             key: {"id": key, "text": passage.text, "title": passage.headings or None, "url": None}
@@ -101,32 +101,32 @@ def write(ratings: Iterable[Rating], answers: Mapping[str, CitedAnswer], notes: 
         }
         report = {
             "team_id": "attributed-rag",
-            "run_id": one.system,
+            "run_id": rating.system,
             "topic_id": answer.id,
             "sentences": sentences,
             "documents": documents,
         }
-        body = answer.passages[one.citation].text
+        body = answer.passages[rating.citation].text
         yield dumps(
             {
                 "dataset": "attributed-rag",
                 "request_id": answer.id,
                 "topic_id": answer.id,
-                "username": one.annotator,
-                "rating": _WORDS[one.value],
-                "comment": one.reason,
+                "username": rating.annotator,
+                "rating": _WORDS[rating.value],
+                "comment": rating.reason,
                 "spans": [
                     {"start": span[0], "end": span[1], "text": body[span[0] : span[1]]}
-                    for e in one.evidence
+                    for e in rating.evidence
                     if e.start is not None and (span := e.span)
                 ],
                 "report_spans": [],
                 "citation": {
                     "report": report,
-                    "sentence_idx": one.sentence,
-                    "sentence": sentences[one.sentence],
-                    "docid": one.citation,
-                    "document": documents[one.citation],
+                    "sentence_idx": rating.sentence,
+                    "sentence": sentences[rating.sentence],
+                    "docid": rating.citation,
+                    "document": documents[rating.citation],
                 },
             }
         )

@@ -13,9 +13,9 @@ from autoais.base.types import CitedSentence, Support
 from autoais.formats.human_ratings.ratings import (
     FLAG,
     LIKERT,
-    RELAXED,
-    SIMULATED,
+    RELAXED_CUT,
     SIMULATED_LABELS,
+    SIMULATED_PREFIX,
     TIES,
     Rating,
 )
@@ -40,86 +40,88 @@ class Consensus:
     system: str = ""
 
 
-def cut(ratings: Iterable[Rating], least: int = RELAXED) -> Iterator[Rating]:
-    """Turn Likert values of `attributable` into yes (at least `least`) and no; other ratings stay as they are."""
-    for one in ratings:
-        is_likert = one.question == "attributable" and one.value in LIKERT
-        yield replace(one, value="yes" if int(one.value) >= least else "no") if is_likert else one
+def cut(ratings: Iterable[Rating], threshold: int = RELAXED_CUT) -> Iterator[Rating]:
+    """Turn Likert values of `attributable` into yes (at least `threshold`) and no; other ratings stay as they are."""
+    for rating in ratings:
+        is_likert = rating.question == "attributable" and rating.value in LIKERT
+        yield replace(rating, value="yes" if int(rating.value) >= threshold else "no") if is_likert else rating
 
 
 def without(ratings: Iterable[Rating], annotators: Collection[str]) -> list[Rating]:
     """Return the ratings without all that these annotators said; raises `UserError` for one who rated nothing."""
-    given = list(ratings)
-    check_annotators(annotators, given)
-    return [one for one in given if one.annotator not in annotators]
+    rating_list = list(ratings)
+    check_annotators(annotators, rating_list)
+    return [rating for rating in rating_list if rating.annotator not in annotators]
 
 
 def check_annotators(names: Iterable[str], ratings: Iterable[Rating]) -> None:
     """Raise `UserError` if one of these annotators rated nothing."""
-    people = {one.annotator for one in ratings}
+    people = {rating.annotator for rating in ratings}
     if unknown := sorted(set(names) - people):
         raise UserError(f"no annotator {unknown[0]!r:.60}; there are: {', '.join(sorted(people))[:200]}")
 
 
-def unflagged(ratings: Iterable[Rating]) -> list[Rating]:
+def drop_flagged(ratings: Iterable[Rating]) -> list[Rating]:
     """Return the ratings without flags, and without those that an annotator gave to an item that he or she flagged.
 
     A flag takes the item from its own annotator only; ratings of others stay (Rashkin et al. 2023, section 4.1.3).
     Only flags of the study count, and adjudications stay.
     """
-    listed_ratings = list(ratings)
-    flagged = {(one.item, one.annotator) for one in listed_ratings if one.question == FLAG and one.phase == "study"}
+    rating_list = list(ratings)
+    flags = {
+        (rating.item, rating.annotator) for rating in rating_list if rating.question == FLAG and rating.phase == "study"
+    }
     return [
-        one
-        for one in listed_ratings
-        if one.question != FLAG and (one.phase == "adjudication" or (one.item, one.annotator) not in flagged)
+        rating
+        for rating in rating_list
+        if rating.question != FLAG and (rating.phase == "adjudication" or (rating.item, rating.annotator) not in flags)
     ]
 
 
 def is_flagged(ratings: Iterable[Rating]) -> bool:
     """Whether more annotators flagged an item than rated it; `ratings` are all of the item."""
-    study = [one for one in ratings if one.phase == "study"]
-    by = {one.annotator for one in study if one.question == FLAG}
-    return len(by) > len({one.annotator for one in study} - by)
+    study = [rating for rating in ratings if rating.phase == "study"]
+    flaggers = {rating.annotator for rating in study if rating.question == FLAG}
+    return len(flaggers) > len({rating.annotator for rating in study} - flaggers)
 
 
-def flagged_items(ratings: Iterable[Rating]) -> set[str]:
+def find_flagged_items(ratings: Iterable[Rating]) -> set[str]:
     """Return the items that more annotators flagged than rated (`is_flagged`)."""
     items: dict[str, list[Rating]] = {}
-    for one in ratings:
-        items.setdefault(one.item, []).append(one)
-    return {item for item, rated in items.items() if is_flagged(rated)}
+    for rating in ratings:
+        items.setdefault(rating.item, []).append(rating)
+    return {item for item, group in items.items() if is_flagged(group)}
 
 
 def most_frequent(counts: Mapping[str, int]) -> str | None:
     """Return the value with the highest count; None for a tie, or if there are no values."""
     highest = max(counts.values(), default=0)
-    found = [value for value, count in counts.items() if count == highest]
-    return found[0] if len(found) == 1 else None
+    values = [value for value, count in counts.items() if count == highest]
+    return values[0] if len(values) == 1 else None
 
 
 def consensus(ratings: Iterable[Rating]) -> list[Consensus]:
     """Return the consensus per item and question, in order of first occurrence.
 
     Ratings of the phases study and adjudication count; an adjudication decides alone. Flagged ratings are left out
-    (`unflagged`). Likert values count as they are; use `cut` before to make them yes and no.
+    (`drop_flagged`). Likert values count as they are; use `cut` before to make them yes and no.
     """
-    counted = [one for one in unflagged(ratings) if one.phase in ("study", "adjudication")]
+    rating_list = [rating for rating in drop_flagged(ratings) if rating.phase in ("study", "adjudication")]
     groups: dict[tuple[str, str], list[Rating]] = {}
-    for one in counted:
-        groups.setdefault((one.item, one.question), []).append(one)
+    for rating in rating_list:
+        groups.setdefault((rating.item, rating.question), []).append(rating)
     return [_consensus(group) for group in groups.values()]
 
 
 def _consensus(group: Sequence[Rating]) -> Consensus:
-    first, decided = group[0], [one for one in group if one.phase == "adjudication"]
-    counts = Counter(one.value for one in group if one.phase == "study")
+    first, adjudications = group[0], [rating for rating in group if rating.phase == "adjudication"]
+    counts = Counter(rating.value for rating in group if rating.phase == "study")
     return Consensus(
         first.item,
         first.question,
-        most_frequent(Counter(one.value for one in decided) if decided else counts),
+        most_frequent(Counter(rating.value for rating in adjudications) if adjudications else counts),
         dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))),
-        bool(decided),
+        bool(adjudications),
         first.rated,
         first.sentence,
         first.citation,
@@ -141,7 +143,7 @@ def label_answers(
     answers: Iterable[CitedAnswer],
     ratings: Iterable[Rating],
     *,
-    likert: int = RELAXED,
+    likert: int = RELAXED_CUT,
     notes: Notes | None = None,
 ) -> Iterator[CitedAnswer]:
     """Yield the answers with the consensus of the ratings as their human labels.
@@ -160,26 +162,26 @@ def label_answers(
     """
     notes = Notes() if notes is None else notes
     labels: dict[str, _Labels] = {}
-    given = list(ratings)
-    simulated = {one.rated for one in given if one.annotator.startswith(SIMULATED)}
-    flagged = flagged_items(given)
-    for one in consensus(cut(given, likert)):
-        if one.item in flagged and not one.adjudicated:
-            notes["ratings of flagged items, without a label"] += sum(one.counts.values())
+    rating_list = list(ratings)
+    simulated_answers = {rating.rated for rating in rating_list if rating.annotator.startswith(SIMULATED_PREFIX)}
+    items_with_flag = find_flagged_items(rating_list)
+    for item in consensus(cut(rating_list, likert)):
+        if item.item in items_with_flag and not item.adjudicated:
+            notes["ratings of flagged items, without a label"] += sum(item.counts.values())
             continue
-        if one.question not in (_TEXT_LABELS if one.citation is None else ("support",)):
-            kind = "citations" if one.citation is not None else "answers" if one.sentence is None else "sentences"
-            count = sum(one.counts.values()) or 1  # an adjudication alone
-            notes[f"ratings left out, because {kind} have no label for {one.question!r:.60}"] += count
-        elif one.value is None:
+        if item.question not in (_TEXT_LABELS if item.citation is None else ("support",)):
+            kind = "citations" if item.citation is not None else "answers" if item.sentence is None else "sentences"
+            count = sum(item.counts.values()) or 1  # an adjudication alone
+            notes[f"ratings left out, because {kind} have no label for {item.question!r:.60}"] += count
+        elif item.value is None:
             notes["ties, without a label"] += 1
-        place = labels.setdefault(one.answer, {}).setdefault((one.sentence, one.citation), {})
-        place[one.question] = one.value
+        values = labels.setdefault(item.answer, {}).setdefault((item.sentence, item.citation), {})
+        values[item.question] = item.value
     for answer in answers:
-        own = labels.pop(answer.id, {})
-        labelled = _labelled(answer, own)
-        facts = {SIMULATED_LABELS: answer.id in simulated, TIES: _ties(labelled, own)}
-        yield with_facts(labelled, facts)
+        answer_labels = labels.pop(answer.id, {})
+        labelled_answer = _label_answer(answer, answer_labels)
+        facts = {SIMULATED_LABELS: answer.id in simulated_answers, TIES: _ties(labelled_answer, answer_labels)}
+        yield with_facts(labelled_answer, facts)
     if labels:
         raise UserError(
             f"answer {next(iter(labels))!r:.80} has ratings, but is not among the answers; do they belong together?"
@@ -194,16 +196,16 @@ def with_facts(answer: CitedAnswer, facts: Mapping[str, Any]) -> CitedAnswer:
 
 def _ties(answer: CitedAnswer, labels: _Labels) -> list[dict[str, Any]]:
     """The places that have no label of support because people are split."""
-    found = []
+    ties = []
     for (number, passage), values in labels.items():
-        labelled = answer if number is None else answer.sentences[number]
-        label = labelled.attributable if passage is None else answer.sentences[number or 0].support.get(passage)
+        item = answer if number is None else answer.sentences[number]
+        label = item.attributable if passage is None else answer.sentences[number or 0].support.get(passage)
         if label is None and None in [value for question, value in values.items() if question != "informative"]:
-            found.append({"sentence": number, "citation": passage})
-    return found
+            ties.append({"sentence": number, "citation": passage})
+    return ties
 
 
-def _labelled(answer: CitedAnswer, labels: _Labels) -> CitedAnswer:
+def _label_answer(answer: CitedAnswer, labels: _Labels) -> CitedAnswer:
     for number, passage in labels:
         if number is None:
             continue
@@ -215,30 +217,32 @@ def _labelled(answer: CitedAnswer, labels: _Labels) -> CitedAnswer:
             raise UserError(
                 f"answer {answer.id!r:.80}: sentence {number} does not cite {passage!r:.80}, which was rated"
             )
-    sentences = tuple(_sentence(number, one, labels) for number, one in enumerate(answer.sentences))
-    whole = labels.get((None, None), {})
-    cites = any(one.citations for one in answer.sentences)
-    informative, attributable = _yes(whole.get("informative")), _attributable(whole, cites=cites)
-    if "informative" not in whole:
-        informative = answer_informative(one.informative for one in sentences)
-    if attributable is None and not whole.keys() & {"interpretable", "attributable", "supported"}:
-        attributable = answer_attributable(one.attributable for one in sentences if one.worthy is not False)
+    sentences = tuple(_sentence(number, sentence, labels) for number, sentence in enumerate(answer.sentences))
+    answer_labels = labels.get((None, None), {})
+    cites = any(sentence.citations for sentence in answer.sentences)
+    informative, attributable = _yes(answer_labels.get("informative")), _attributable(answer_labels, cites=cites)
+    if "informative" not in answer_labels:
+        informative = answer_informative(sentence.informative for sentence in sentences)
+    if attributable is None and not answer_labels.keys() & {"interpretable", "attributable", "supported"}:
+        attributable = answer_attributable(
+            sentence.attributable for sentence in sentences if sentence.worthy is not False
+        )
     return replace(answer, sentences=sentences, informative=informative, attributable=attributable)
 
 
 def _sentence(number: int, sentence: CitedSentence, labels: _Labels) -> CitedSentence:
-    own = labels.get((number, None), {})
+    sentence_labels = labels.get((number, None), {})
     levels = {
-        passage: None if (value := found["support"]) is None else _SUPPORT.get(value, Support.NONE)
-        for (place, passage), found in labels.items()
-        if place == number and passage is not None and "support" in found
+        passage: None if (value := values["support"]) is None else _SUPPORT.get(value, Support.NONE)
+        for (index, passage), values in labels.items()
+        if index == number and passage is not None and "support" in values
     }
     return replace(
         sentence,
-        citations=tuple(replace(one, support=levels.get(one.passage)) for one in sentence.citations),
-        informative=_yes(own.get("informative")),
-        attributable=_attributable(own, cites=bool(sentence.citations)),
-        worthy=_yes(own.get("worthy")),
+        citations=tuple(replace(citation, support=levels.get(citation.passage)) for citation in sentence.citations),
+        informative=_yes(sentence_labels.get("informative")),
+        attributable=_attributable(sentence_labels, cites=bool(sentence.citations)),
+        worthy=_yes(sentence_labels.get("worthy")),
     )
 
 

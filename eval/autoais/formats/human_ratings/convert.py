@@ -10,7 +10,7 @@ from autoais.formats.base import Notes
 from autoais.formats.human_ratings import ais_csv, autojudge, label_studio
 from autoais.formats.human_ratings.consensus import label_answers
 from autoais.formats.human_ratings.consensus import without as left_out
-from autoais.formats.human_ratings.ratings import RELAXED, Rating, write_ratings
+from autoais.formats.human_ratings.ratings import RELAXED_CUT, Rating, write_ratings
 from autoais.formats.human_ratings.read import read_ratings
 
 TARGETS = ("ratings", "label-studio", "label-studio-config", "autojudge", "ais-csv")
@@ -21,7 +21,7 @@ def convert_ratings(
     to: str,
     *,
     answers: str | Path | None = None,
-    likert: int = RELAXED,
+    likert: int = RELAXED_CUT,
     without: Collection[str] = (),
     notes: Notes | None = None,
 ) -> Iterator[str]:
@@ -40,22 +40,24 @@ def convert_ratings(
     if to == "label-studio-config":
         return label_studio.configuration(ratings)
     if to not in TARGETS and (to not in formats.FORMATS or formats.FORMATS[to].write is None):
-        known = ", ".join([*TARGETS, *sorted(key for key, one in formats.FORMATS.items() if one.write)])
-        raise UserError(f"ratings cannot be converted to {to!r}; there are: {known}")
+        targets = ", ".join(
+            [*TARGETS, *sorted(key for key, file_format in formats.FORMATS.items() if file_format.write)]
+        )
+        raise UserError(f"ratings cannot be converted to {to!r}; there are: {targets}")
     if answers is None:
         raise UserError(f"{to} needs the rated answers too (--answers FILE)")
-    read = formats.read_rated(Path(answers), notes)
+    rated_answers = formats.read_for_ratings(Path(answers), notes)
     if to not in TARGETS:
-        labelled = label_answers(read, ratings, likert=likert, notes=notes)
-        return formats.write(_count_labels(labelled, to, notes), to, notes)
-    rated = {one.id: one for one in read}
+        labelled_answers = label_answers(rated_answers, ratings, likert=likert, notes=notes)
+        return formats.write(_count_labels(labelled_answers, to, notes), to, notes)
+    by_id = {answer.id: answer for answer in rated_answers}
     match to:
         case "label-studio":
-            return label_studio.write(ratings, rated, notes)
+            return label_studio.write(ratings, by_id, notes)
         case "autojudge":
-            return autojudge.write(ratings, rated, notes)
+            return autojudge.write(ratings, by_id, notes)
         case _:
-            return ais_csv.write(ratings, rated, notes, likert=likert)
+            return ais_csv.write(ratings, by_id, notes, likert=likert)
 
 
 def _count_labels(answers: Iterable[CitedAnswer], to: str, notes: Notes) -> Iterator[CitedAnswer]:
@@ -63,14 +65,14 @@ def _count_labels(answers: Iterable[CitedAnswer], to: str, notes: Notes) -> Iter
     notes["labels written"] = 0
     supports = formats.by_name(to).supports
     for answer in answers:
-        found: dict[str, Sequence[object]] = {
+        labels_by_feature: dict[str, Sequence[object]] = {
             "labels of answers": [answer.attributable],
-            "labels of sentences": [one.attributable for one in answer.sentences],
-            "informativeness": [answer.informative, *(one.informative for one in answer.sentences)],
-            "worthiness": [one.worthy for one in answer.sentences],
-            "levels of support": [one.support for sentence in answer.sentences for one in sentence.citations],
+            "labels of sentences": [sentence.attributable for sentence in answer.sentences],
+            "informativeness": [answer.informative, *(sentence.informative for sentence in answer.sentences)],
+            "worthiness": [sentence.worthy for sentence in answer.sentences],
+            "levels of support": [citation.support for sentence in answer.sentences for citation in sentence.citations],
         }
-        for feature, labels in found.items():
+        for feature, labels in labels_by_feature.items():
             if count := sum(label is not None for label in labels):
                 notes["labels written" if feature in supports else f"{feature}, left out, as {to} has none"] += count
         yield answer

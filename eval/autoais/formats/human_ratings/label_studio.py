@@ -17,8 +17,8 @@ from autoais.formats.base import Notes
 from autoais.formats.human_ratings.ratings import FLAG, LIKERT, VALUES, Rating, from_row, to_row
 from autoais.formats.human_ratings.texts import answer_of, sources_of, text_of
 
-_SKIPPED = "skipped"  # what Label Studio's Skip gives as the reason of a flag
-_PLACE = ("item", "answer", "sentence", "citation", "system")
+_SKIP_REASON = "skipped"  # what Label Studio's Skip gives as the reason of a flag
+_ITEM_FIELDS = ("item", "answer", "sentence", "citation", "system")
 _META = ("annotator", "phase", "seconds", "at", "evidence", "reason", "revised", "audited", "source_seen")
 _SCHEMA = record(
     {
@@ -35,7 +35,7 @@ def is_task(row: Mapping[str, Any]) -> bool:
     return "data" in row and "annotations" in row
 
 
-def read(row: Mapping[str, Any], where: str) -> Iterator[Rating]:
+def read(row: Mapping[str, Any], location: str) -> Iterator[Rating]:
     """Yield the ratings of a task: single choices and stars, by the name of their control (`from_name`).
 
     `data` may name `item`, `answer`, `sentence`, `citation` and `system`; else the task's number is the item. A skipped
@@ -43,23 +43,27 @@ def read(row: Mapping[str, Any], where: str) -> Iterator[Rating]:
     file has theirs.
     """
     for fault in faults(row, _SCHEMA):
-        raise FormatError(f"{where}: {fault}")
-    place = {name: row["data"][name] for name in _PLACE if row["data"].get(name) is not None}
-    place.setdefault("item", str(row.get("id", place_of(where))))
+        raise FormatError(f"{location}: {fault}")
+    item = {name: row["data"][name] for name in _ITEM_FIELDS if row["data"].get(name) is not None}
+    item.setdefault("item", str(row.get("id", place_of(location))))
     for annotation in row["annotations"]:
-        found = [(one, value) for one in annotation["result"] if (value := _value(one)) is not None]
-        reasons = [text for one in annotation["result"] if one.get("type") == "textarea" for text in _texts(one)]
+        results = [(result, value) for result in annotation["result"] if (value := _value(result)) is not None]
+        reasons = [
+            text for result in annotation["result"] if result.get("type") == "textarea" for text in _texts(result)
+        ]
         common = {"annotator": _annotator(annotation), "at": annotation.get("created_at"), "reason": "\n".join(reasons)}
-        taken = annotation.get("lead_time")
-        if isinstance(taken, int | float):
-            common["seconds"] = round(taken / max(len(found), 1), 3)
-        if annotation.get("was_cancelled") and not any(one.get("from_name") == FLAG for one, _ in found):
-            found = [({"from_name": FLAG}, _SKIPPED)]
-        for one, value in found:
-            meta = one.get("meta") if isinstance(one.get("meta"), dict) else {}
-            given = {name: meta[name] for name in _META if name in (meta or {})}
-            question = str(one.get("from_name", ""))
-            yield from_row(place | common | given | {"question": question, "value": _known(question, value)}, where)
+        seconds = annotation.get("lead_time")
+        if isinstance(seconds, int | float):
+            common["seconds"] = round(seconds / max(len(results), 1), 3)
+        if annotation.get("was_cancelled") and not any(result.get("from_name") == FLAG for result, _ in results):
+            results = [({"from_name": FLAG}, _SKIP_REASON)]
+        for result, value in results:
+            meta = result.get("meta") if isinstance(result.get("meta"), dict) else {}
+            fields = {name: meta[name] for name in _META if name in (meta or {})}
+            question = str(result.get("from_name", ""))
+            yield from_row(
+                item | common | fields | {"question": question, "value": _match_case(question, value)}, location
+            )
 
 
 def _value(result: Mapping[str, Any]) -> str | None:
@@ -72,7 +76,7 @@ def _value(result: Mapping[str, Any]) -> str | None:
     return str(stars) if isinstance(stars, int) and not isinstance(stars, bool) else None
 
 
-def _known(question: str, value: str) -> str:
+def _match_case(question: str, value: str) -> str:
     """The value as the question has it, such as yes for Yes."""
     return value.lower() if value.lower() in VALUES.get(question, ()) else value
 
@@ -95,50 +99,50 @@ def write(ratings: Iterable[Rating], answers: Mapping[str, CitedAnswer], notes: 
     `notes` counts ratings of training and gold items, which are left out: their texts are not among the answers.
     """
     items: dict[str, list[Rating]] = {}
-    for one in ratings:
-        if one.phase in ("training", "gold"):
+    for rating in ratings:
+        if rating.phase in ("training", "gold"):
             notes["ratings of training and gold items, left out"] += 1
         else:
-            items.setdefault(one.item, []).append(one)
+            items.setdefault(rating.item, []).append(rating)
     yield "["
-    for number, rated in enumerate(items.values(), 1):
-        yield dumps(_task(number, rated, answers)) + ("," if number < len(items) else "")
+    for number, group in enumerate(items.values(), 1):
+        yield dumps(_task(number, group, answers)) + ("," if number < len(items) else "")
     yield "]"
 
 
-def _task(number: int, rated: Sequence[Rating], answers: Mapping[str, CitedAnswer]) -> dict[str, Any]:
-    first = to_row(rated[0])
+def _task(number: int, group: Sequence[Rating], answers: Mapping[str, CitedAnswer]) -> dict[str, Any]:
+    first = to_row(group[0])
     people: dict[str, list[Rating]] = {}
-    for one in rated:
-        people.setdefault(one.annotator, []).append(one)
+    for rating in group:
+        people.setdefault(rating.annotator, []).append(rating)
     return {
         "id": number,
         "data": {
-            **{name: first[name] for name in _PLACE},
-            "question": answer_of(rated[0], answers).question,
-            "text": text_of(rated[0], answers),
-            "sources": "\n\n".join(sources_of(rated[0], answers)),
+            **{name: first[name] for name in _ITEM_FIELDS},
+            "question": answer_of(group[0], answers).question,
+            "text": text_of(group[0], answers),
+            "sources": "\n\n".join(sources_of(group[0], answers)),
         },
         "annotations": [
             {
-                "result": [_result(f"{number}-{place}-{n}", one) for n, one in enumerate(given)],
-                "was_cancelled": any(one.question == FLAG for one in given),
-                "lead_time": sum(one.seconds or 0 for one in given),
+                "result": [_result(f"{number}-{index}-{n}", rating) for n, rating in enumerate(person_ratings)],
+                "was_cancelled": any(rating.question == FLAG for rating in person_ratings),
+                "lead_time": sum(rating.seconds or 0 for rating in person_ratings),
             }
-            for place, given in enumerate(people.values())
+            for index, person_ratings in enumerate(people.values())
         ],
         "predictions": [],
     }
 
 
-def _result(key: str, one: Rating) -> dict[str, Any]:
-    row = to_row(one)
+def _result(key: str, rating: Rating) -> dict[str, Any]:
+    row = to_row(rating)
     return {
         "id": key,
-        "from_name": one.question,
+        "from_name": rating.question,
         "to_name": "text",
         "type": "choices",
-        "value": {"choices": [one.value]},
+        "value": {"choices": [rating.value]},
         "meta": {name: row[name] for name in _META if name in row},
     }
 
@@ -150,13 +154,13 @@ def configuration(ratings: Iterable[Rating]) -> Iterator[str]:
     browser all the same.
     """
     values: dict[str, dict[str, None]] = {}
-    for one in ratings:
-        values.setdefault(one.question, {})[one.value] = None
-    for question, used in values.items():
-        known = VALUES.get(question, ())
+    for rating in ratings:
+        values.setdefault(rating.question, {})[rating.value] = None
+    for question, options_in_use in values.items():
+        standard_values = VALUES.get(question, ())
         if question == "attributable":  # either yes and no, or 1 to 5
-            known = LIKERT if used.keys() & set(LIKERT) else ("yes", "no")
-        values[question] = dict.fromkeys([*known, *used])
+            standard_values = LIKERT if options_in_use.keys() & set(LIKERT) else ("yes", "no")
+        values[question] = dict.fromkeys([*standard_values, *options_in_use])
     yield "<View>"
     yield '  <Text name="question" value="$question"/>'
     yield '  <Header value="What is rated"/>'

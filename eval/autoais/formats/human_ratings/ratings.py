@@ -22,7 +22,7 @@ from autoais.base.types import Citation
 FLAG = "flag"
 """The question of a row that sets an item aside; its value is the reason."""
 
-SIMULATED = "simulated-"
+SIMULATED_PREFIX = "simulated-"
 """How the name of an annotator begins who is no person (`scripts/simulate_study.py`)."""
 
 SIMULATED_LABELS = "simulated_labels"
@@ -36,7 +36,7 @@ TIES = "ties"
 
 PHASES = ("study", "training", "gold", "audit", "adjudication")
 LIKERT = ("1", "2", "3", "4", "5")  # 5: fully (Rashkin et al. 2023, ablation A2)
-RELAXED, STRICT = 4, 5  # the least Likert value that counts as a yes; the paper's two cuts
+RELAXED_CUT, STRICT_CUT = 4, 5  # the least Likert value that counts as a yes; the paper's two cuts
 
 _YES_NO = ("yes", "no")
 VALUES: Mapping[str, tuple[str, ...]] = {
@@ -97,18 +97,18 @@ class Rating:
         return self.item if self.answer is None else self.answer
 
 
-_PLACE: Schema = {"type": ["integer", "null"], "minimum": 0}
+_INDEX: Schema = {"type": ["integer", "null"], "minimum": 0}
 SCHEMA = record(
     {"item": IDENTIFIER, "annotator": IDENTIFIER, "question": IDENTIFIER, "value": IDENTIFIER},
     {
         "answer": TEXT_OR_NULL,
-        "sentence": _PLACE,
+        "sentence": _INDEX,
         "citation": TEXT_OR_NULL,
         "seconds": NUMBER_OR_NULL | {"minimum": 0},
         "at": TEXT_OR_NULL,
         "phase": {"type": "string", "enum": list(PHASES)},
         "system": TEXT_OR_NULL,
-        "evidence": list_of(record({"passage": STRING}, {"start": _PLACE, "end": _PLACE})),
+        "evidence": list_of(record({"passage": STRING}, {"start": _INDEX, "end": _INDEX})),
         "reason": TEXT_OR_NULL,
         "revised": BOOLEAN,
         "audited": TEXT_OR_NULL,
@@ -117,20 +117,20 @@ SCHEMA = record(
 )
 
 
-def from_row(row: Mapping[str, Any], where: str) -> Rating:
+def from_row(row: Mapping[str, Any], location: str) -> Rating:
     """Return the rating of a row; raises `FormatError` for one that does not fit, and an impossible value or span."""
     for fault in faults(row, SCHEMA):
-        raise FormatError(f"{where}: {fault}")
+        raise FormatError(f"{location}: {fault}")
     value = str(row["value"])
-    check_value(where, "value", row["question"], value)
+    check_value(location, "value", row["question"], value)
     if row.get("citation") is not None and row.get("sentence") is None:
-        raise FormatError(f"{where}: field 'citation' is given without field 'sentence'")
+        raise FormatError(f"{location}: field 'citation' is given without field 'sentence'")
     spans = []
-    for number, one in enumerate(row.get("evidence", ())):
-        start, end = one.get("start"), one.get("end")
+    for number, span in enumerate(row.get("evidence", ())):
+        start, end = span.get("start"), span.get("end")
         if (start is None) != (end is None) or (start is not None and start > end):
-            raise FormatError(f"{where}: field 'evidence[{number}]': start {start} and end {end} are no span")
-        spans.append(Citation(one["passage"], start, end))
+            raise FormatError(f"{location}: field 'evidence[{number}]': start {start} and end {end} are no span")
+        spans.append(Citation(span["passage"], start, end))
     return Rating(
         item=str(row["item"]),
         annotator=str(row["annotator"]),
@@ -151,12 +151,12 @@ def from_row(row: Mapping[str, Any], where: str) -> Rating:
     )
 
 
-def check_value(where: str, field: str, question: str, value: str) -> None:
+def check_value(location: str, field: str, question: str, value: str) -> None:
     """Raise `FormatError` for a value that the question does not have."""
-    known = VALUES.get(question)
-    if known is not None and value not in known:
+    values = VALUES.get(question)
+    if values is not None and value not in values:
         raise FormatError(
-            f"{where}: field {field!r}: question {question!r} has {', '.join(known)}, found {value[:60]!r}"
+            f"{location}: field {field!r}: question {question!r} has {', '.join(values)}, found {value[:60]!r}"
         )
 
 
@@ -175,8 +175,9 @@ def to_row(rating: Rating) -> dict[str, Any]:
         "phase": rating.phase,
         "system": rating.system,
         "evidence": [
-            {"passage": one.passage} | ({} if one.start is None else {"start": one.start, "end": one.end})
-            for one in rating.evidence
+            {"passage": citation.passage}
+            | ({} if citation.start is None else {"start": citation.start, "end": citation.end})
+            for citation in rating.evidence
         ],
         "reason": rating.reason,
         "revised": rating.revised,

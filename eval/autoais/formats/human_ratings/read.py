@@ -38,51 +38,51 @@ def distinct(ratings: Iterable[tuple[Rating, str]]) -> Iterator[Rating]:
     Raises `FormatError` for another value of one annotator, another adjudication of an item and question, and a value
     from 1 to 5 beside yes or no: nobody can tell which cut the people had in mind.
     """
-    seen: dict[tuple[str | None, ...], tuple[str, str]] = {}
-    decided: dict[tuple[str, str], tuple[str, str]] = {}
+    values: dict[tuple[str | None, ...], tuple[str, str]] = {}
+    adjudications: dict[tuple[str, str], tuple[str, str]] = {}
     scale: tuple[bool, str] | None = None  # of the one question that has two: whether from 1 to 5, and where it was
-    for rating, where in ratings:
-        if rating.phase == "adjudication" and rating.key not in seen:
-            earlier, first = decided.setdefault((rating.item, rating.question), (rating.value, where))
+    for rating, location in ratings:
+        if rating.phase == "adjudication" and rating.key not in values:
+            earlier, first = adjudications.setdefault((rating.item, rating.question), (rating.value, location))
             if earlier != rating.value:
                 raise FormatError(
-                    f"{where}: item {rating.item!r:.60} was adjudicated before, question {rating.question!r:.60}, with "
-                    f"another value ({first}); keep one of the two"
+                    f"{location}: item {rating.item!r:.60} was adjudicated before, question {rating.question!r:.60}, "
+                    f"with another value ({first}); keep one of the two"
                 )
         if rating.phase == "study" and rating.question == "attributable":
             is_likert = rating.value in LIKERT
-            scale = scale or (is_likert, where)
+            scale = scale or (is_likert, location)
             other, first = scale
             if other != is_likert:
                 raise FormatError(
-                    f"{where}: question {rating.question!r} has the value {rating.value!r:.60}, and yes, no and values "
-                    f"from 1 to 5 are two scales ({first} has the other); keep them in two files"
+                    f"{location}: question {rating.question!r} has the value {rating.value!r:.60}, and yes, no and "
+                    f"values from 1 to 5 are two scales ({first} has the other); keep them in two files"
                 )
-        if rating.key not in seen:
-            seen[rating.key] = rating.value, where
+        if rating.key not in values:
+            values[rating.key] = rating.value, location
             yield rating
             continue
-        earlier, first = seen[rating.key]
+        earlier, first = values[rating.key]
         if earlier != rating.value:
             raise FormatError(
-                f"{where}: annotator {rating.annotator!r:.60} rated item {rating.item!r:.60} before, question "
+                f"{location}: annotator {rating.annotator!r:.60} rated item {rating.item!r:.60} before, question "
                 f"{rating.question!r:.60} ({first}); keep one of the two"
             )
 
 
 def _read(path: Path) -> Iterator[tuple[Rating, str]]:
     """Yield each rating with its `file:line`."""
-    for where, row in records(path, SCHEMA["required"]):
+    for location, row in records(path, SCHEMA["required"]):
         if isinstance(row, FormatError):
             raise FormatError(f"{row}; for majorities {AIS_REPORT}") if "INT & AIS" in str(row) else row
         if "press" in row and "kind" in row:
-            raise FormatError(f"{where}: this is the log of presses; use ratings.jsonl beside it")
+            raise FormatError(f"{location}: this is the log of presses; use ratings.jsonl beside it")
         if label_studio.is_task(row):
-            yield from ((rating, where) for rating in label_studio.read(row, where))
+            yield from ((rating, location) for rating in label_studio.read(row, location))
         elif autojudge.is_annotation(row):
-            yield from ((rating, where) for rating in autojudge.read(row, where))
+            yield from ((rating, location) for rating in autojudge.read(row, location))
         else:
-            yield from_row(row, where), where
+            yield from_row(row, location), location
 
 
 _EXPECTED = record({"id": IDENTIFIER, "expected": {"type": "object", "additionalProperties": STRING}})
@@ -94,16 +94,16 @@ def read_expected(path: str | Path) -> dict[str, dict[str, str]]:
     Items without `expected` are skipped. Raises `FormatError` for a row that does not fit, for a value that its
     question does not have, and if no item has any.
     """
-    found: dict[str, dict[str, str]] = {}
-    for where, row in records(as_path("gold", path)):
+    values_by_item: dict[str, dict[str, str]] = {}
+    for location, row in records(as_path("gold", path)):
         if isinstance(row, FormatError):
             raise row
         if row.get("expected"):
             for fault in faults(row, _EXPECTED):
-                raise FormatError(f"{where}: {fault}")
+                raise FormatError(f"{location}: {fault}")
             for question, value in row["expected"].items():
-                check_value(where, f"expected.{question}", question, str(value))
-            found[str(row["id"])] = row["expected"]
-    if not found:
+                check_value(location, f"expected.{question}", question, str(value))
+            values_by_item[str(row["id"])] = row["expected"]
+    if not values_by_item:
         raise FormatError(f"{path}: no item has field 'expected'")
-    return found
+    return values_by_item

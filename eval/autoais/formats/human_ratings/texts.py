@@ -37,12 +37,12 @@ def text_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> str:
 
 def sources_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> list[str]:
     """Return the texts of the cited passages, or of the one citation that is rated."""
-    cited = dict.fromkeys(key for one in sentences_of(rating, answers) for key in one.cites)
+    keys = dict.fromkeys(key for sentence in sentences_of(rating, answers) for key in sentence.cites)
     if rating.citation is not None:
-        if rating.citation not in cited:
+        if rating.citation not in keys:
             raise UserError(
                 f"answer {rating.rated!r:.80}: sentence {rating.sentence} does not cite {rating.citation!r:.80}, "
                 "which was rated"
             )
-        cited = {rating.citation: None}
-    return [answers[rating.rated].passages[key].evidence for key in cited]
+        keys = {rating.citation: None}
+    return [answers[rating.rated].passages[key].evidence for key in keys]
