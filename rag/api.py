@@ -644,7 +644,7 @@ def attribute(
     sentences (`drop`) or has a language model rewrite them (`gguf:<file>`).
     """
     from autoais.judges import open_judge
-    from rag.answer.attribution.post_hoc import PostHoc, uncited_answer, uncited_answer_of_pair
+    from rag.answer.attribution.post_hoc import PostHoc, answer_of_pair, answer_without_citations
     from rag.answer.attribution.revise import open_reviser
 
     if isinstance(answers, str):
@@ -658,9 +658,9 @@ def attribute(
     found = []
     for number, answer in enumerate(answers, 1):
         read = (
-            uncited_answer_of_pair(answer, number)
+            answer_of_pair(answer, number)
             if isinstance(answer, tuple | list | str)
-            else uncited_answer(answer, number)
+            else answer_without_citations(answer, number)
         )
         attributed = post_hoc.attribute(read)
         found.append(attributed if reviser is None else reviser.revise(attributed))

@@ -40,10 +40,10 @@ class Growing(Protocol):
         ...
 
 
-def changed_partials(answers: Iterable[Answer], change: Callable[[Answer], Answer]) -> Iterator[Answer]:
+def map_partials(answers: Iterable[Answer], change: Callable[[Answer], Answer]) -> Iterator[Answer]:
     """Yield each answer so far as `change` returns it; one that has not grown (the same object) is changed once."""
     before: Answer | None = None
     for answer in answers:
         if answer is not before:
-            before, changed = answer, change(answer)
-        yield changed
+            before, latest = answer, change(answer)
+        yield latest

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import Protocol, TypeVar, runtime_checkable
 
 from autoais.base.models.pace import Pace
-from rag.answer.generator import Generator, Growing, Streaming, changed_partials
+from rag.answer.generator import Generator, Growing, Streaming, map_partials
 from rag.base.errors import QuestionError, check_list, check_type
 from rag.base.types import Answer, Hit, Question
 from rag.retrieval import Retriever
@@ -117,7 +117,7 @@ class RetrieveThenRead(System):
             yield self.respond(question_object)
             return
         partials = self.generator.partials(question_object, self._hits(question_object))
-        yield from changed_partials(partials, lambda answer: replace(answer, system=self.name))
+        yield from map_partials(partials, lambda answer: replace(answer, system=self.name))
 
     def _hits(self, question: Question) -> list[Hit]:
         with self._searching:  # not every engine is thread-safe

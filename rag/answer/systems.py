@@ -91,7 +91,7 @@ def _open_reader(settings: Settings) -> System:
     return RetrieveThenRead(settings.retriever, generator, settings.k)
 
 
-def _open_cited(kind: str) -> Callable[[Settings], System]:
+def _llm_opener(kind: str) -> Callable[[Settings], System]:
     def make(settings: Settings) -> System:
         from autoais.judges.minilm import default_judge
         from rag.answer.attribution.attributor import Attributor
@@ -119,7 +119,7 @@ _MODEL_OPTIONS = frozenset({"context", "temperature", "seed"})
 
 def _language_model_kind(kind: str, requires: str) -> SystemKind:
     description = "an answer by a language model, with every citation checked"
-    return SystemKind(description, requires, "default-llm", 5, _open_cited(kind), _MODEL_OPTIONS | {"prompt", "revise"})
+    return SystemKind(description, requires, "default-llm", 5, _llm_opener(kind), _MODEL_OPTIONS | {"prompt", "revise"})
 
 
 def _open_closed_book(settings: Settings) -> System:

@@ -127,9 +127,9 @@ def answer_metadata(answer: Answer) -> dict[str, Any]:
 
 def answer_text(answer: Answer) -> str:
     """Return the text with its markers, or a sentence which says that there is no answer."""
-    from rag.answer.export.sources import not_answered
+    from rag.answer.export.sources import abstention_notice
 
-    return not_answered(answer) if answer.abstained else str(answer)
+    return abstention_notice(answer) if answer.abstained else str(answer)
 
 
 def _open_address(source: Source) -> Index | str | Path | Client | None:

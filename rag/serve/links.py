@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from rag.answer.export.sources import Link, merged
+from rag.answer.export.sources import Link, merge_spans
 from rag.base.types import Answer
 
 _MARK = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
@@ -13,7 +13,7 @@ _MAX_MARKS = 100
 
 def passage_url(base: str, index: str, passage: str, spans: Iterable[tuple[int, int]] = ()) -> str:
     """Return the link to a passage, by its id, with the spans (characters, end exclusive) sorted and merged."""
-    marks = ",".join(f"{start}-{end}" for start, end in merged(list(spans))[:_MAX_MARKS])
+    marks = ",".join(f"{start}-{end}" for start, end in merge_spans(list(spans))[:_MAX_MARKS])
     url = f"{base.rstrip('/')}/p/{quote(index, safe='')}/{quote(passage, safe='')}"
     return f"{url}?mark={marks}" if marks else url
 
@@ -38,4 +38,4 @@ def read_marks(text: str) -> list[tuple[int, int]]:
     if len(matches) < len(parts) or len(matches) > _MAX_MARKS:
         return []
     spans = [(int(match[1]), int(match[2])) for match in matches]
-    return list(merged(spans)) if all(start < end for start, end in spans) else []
+    return list(merge_spans(spans)) if all(start < end for start, end in spans) else []

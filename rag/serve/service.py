@@ -15,7 +15,7 @@ from typing import Unpack
 
 from autoais.base.types import Attribution, Judge, Judgement
 from autoais.judges import open_judge
-from rag.answer.attribution.post_hoc import PostHoc, uncited_answer_of_pair
+from rag.answer.attribution.post_hoc import PostHoc, answer_of_pair
 from rag.answer.generators.follow_up import make_standalone
 from rag.answer.specs import SystemSpec
 from rag.answer.system import RetrieveThenRead, System
@@ -392,7 +392,7 @@ class Service:
             self._text("the question", question, self.limits.question, empty=True),
             self._text("the answer", answer, self.limits.text),
         )
-        plain_answer = uncited_answer_of_pair(pair, 1)
+        plain_answer = answer_of_pair(pair, 1)
         self._check_many("sentences", plain_answer.sentences)
         return PostHoc(self.retriever(index, retriever), self.judge_model, self._k(k)).attribute(plain_answer)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rag.answer.export.sources import merged
+from rag.answer.export.sources import merge_spans
 from rag.answer.yes_no import find_quoted_question
 from rag.base.types import Answer, Citation, Passage
 from rag.serve.checking import QUOTED_REASON, SentenceCheck, SentenceVerdict
@@ -284,4 +284,4 @@ def split_at_spans(text: str, spans: Iterable[tuple[int, int, int]]) -> tuple[Pi
 
 def split_at_marks(text: str, spans: Sequence[tuple[int, int]]) -> tuple[Piece, ...]:
     """Split a text at the spans of a link; there is no sentence to name."""
-    return split_at_spans(text, [(start, end, 0) for start, end in merged(spans)])
+    return split_at_spans(text, [(start, end, 0) for start, end in merge_spans(spans)])

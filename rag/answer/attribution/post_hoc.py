@@ -114,14 +114,14 @@ def read_uncited_answers(path: Path, name: str | None = None) -> Iterator[Answer
     return map(_remove_citations, answers)
 
 
-def uncited_answer_of_pair(pair: Sequence[str], number: int) -> Answer:
+def answer_of_pair(pair: Sequence[str], number: int) -> Answer:
     """An answer from a (question, answer) pair; markers are removed. Raises `UsageError` unless both are strings."""
     if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
         raise UsageError(f"answer {number}: should be a pair of strings (question, answer), found {pair!r:.80}")
-    return uncited_answer({"id": f"q{number}", "question": pair[0], "answer": pair[1]}, number)
+    return answer_without_citations({"id": f"q{number}", "question": pair[0], "answer": pair[1]}, number)
 
 
-def uncited_answer(answer: object, number: int = 1) -> Answer:
+def answer_without_citations(answer: object, number: int = 1) -> Answer:
     """Convert an answer of another system (`autoais.base.answers.as_cited`) to an `Answer` without hits and citations.
 
     A row of `answers.jsonl` may have `answer` without `sentences`: it is split. `number` identifies it in errors.

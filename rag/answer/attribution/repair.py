@@ -8,7 +8,7 @@ from autoais.base.text.claims import applicable
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.types import Judge
 from rag.answer.attribution.attributor import Attributor
-from rag.answer.generator import Generator, Growing, Streaming, changed_partials
+from rag.answer.generator import Generator, Growing, Streaming, map_partials
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
 _RepairMemo = dict[CitedSentence, tuple[CitedSentence, Counter[str]]]
@@ -62,7 +62,7 @@ class RepairedGenerator:
         def repair_partial(answer: Answer) -> Answer:
             return self.repair(answer, memo) if answer.sentences else replace(answer, system=self.name)
 
-        yield from changed_partials(self.generator.partials(question, hits), repair_partial)
+        yield from map_partials(self.generator.partials(question, hits), repair_partial)
 
     def repair(self, answer: Answer, memo: _RepairMemo | None = None) -> Answer:
         """The answer with its citations kept, moved, attached or removed.

@@ -9,7 +9,7 @@ from autoais.base.text.claims import applicable
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.text.words import words
 from rag.answer.attribution.attributor import Attributor
-from rag.answer.generator import Generator, Growing, changed_partials
+from rag.answer.generator import Generator, Growing, map_partials
 from rag.answer.llms import LanguageModel, ModelError, open_model
 from rag.answer.llms.labelled_replies import ask, fields
 from rag.answer.llms.prompts import Prompt, plain
@@ -122,7 +122,7 @@ class Reviser:
         after = self._rewriter.rewrite(answer.question.text, before, nearest[0])
         if after is None:
             return None, (), f"{unsupported}, and the rewriter returned nothing"
-        if len(sentence_spans(after)) != 1 or share_preserved(before, after) < _MIN_PRESERVED:
+        if len(sentence_spans(after)) != 1 or preserved_share(before, after) < _MIN_PRESERVED:
             return None, (), f"{unsupported}, and the rewriter changed too much of it"
         support = self._attributor.support(after, nearest, answer.question.text)
         if support is None:
@@ -151,7 +151,7 @@ class RevisedGenerator:
             return
         memo: dict[str, _Correction] = {}
         partials = self.generator.partials(question, hits)
-        yield from changed_partials(partials, lambda answer: self._revise(answer, memo))
+        yield from map_partials(partials, lambda answer: self._revise(answer, memo))
 
     def _revise(self, answer: Answer, memo: dict[str, _Correction]) -> Answer:
         return self.reviser.revise(answer, memo) if answer.sentences else replace(answer, system=self.name)
@@ -164,7 +164,7 @@ def open_reviser(name: str, attributor: Attributor) -> Reviser:
     return Reviser(attributor, ModelRewriter(open_model(name)))
 
 
-def share_preserved(before: str, after: str) -> float:
+def preserved_share(before: str, after: str) -> float:
     """How much of a sentence an edit preserves, 0 to 1: RARR's Pres_Lev, 1 - distance / length, computed on words."""
     a, b = words(before), words(after)
     if not a:

@@ -18,18 +18,23 @@ def to_anthropic(answer: Answer) -> dict[str, Any]:
 
 def content_blocks(answer: Answer) -> list[dict[str, Any]]:
     """Return a text block for each cited sentence, and one for what lies between two."""
-    numbered = {hit.passage.id: (number - 1, hit) for number, _, hit in answer.numbered()}
-    blocks, at = [], 0
+    numbered_hits = {hit.passage.id: (number - 1, hit) for number, _, hit in answer.numbered()}
+    blocks, position = [], 0
     for sentence in answer.sentences:
         start, end = sentence.start or 0, sentence.end or 0
         if not sentence.citations:
             continue
-        if at < start:
-            blocks.append(_block(answer.text[at:start], []))
-        blocks.append(_block(sentence.text, [_location(one, *numbered[one.passage]) for one in sentence.citations]))
-        at = end
-    if at < len(answer.text):
-        blocks.append(_block(answer.text[at:], []))
+        if position < start:
+            blocks.append(_block(answer.text[position:start], []))
+        blocks.append(
+            _block(
+                sentence.text,
+                [_location(citation, *numbered_hits[citation.passage]) for citation in sentence.citations],
+            )
+        )
+        position = end
+    if position < len(answer.text):
+        blocks.append(_block(answer.text[position:], []))
     return blocks
 
 

@@ -5,7 +5,7 @@ import unicodedata
 from datetime import date
 
 from rag.answer.export.escaping import bibtex_text
-from rag.answer.export.sources import Link, cited_pages
+from rag.answer.export.sources import Link, list_pages
 from rag.base.types import Answer
 
 
@@ -17,7 +17,7 @@ def to_bibtex(
     The fields are those of `rag.answer.export.csl.to_csl`. Titles have double braces, which keep their capitals.
     """
     entries, keys = [], set[str]()
-    for page in cited_pages(answer, link):
+    for page in list_pages(answer, link):
         fields = {"title": f"{{{bibtex_text(page.title)}}}"}
         if container:
             fields["howpublished"] = bibtex_text(container)
@@ -31,17 +31,17 @@ def to_bibtex(
             fields["urldate"] = accessed.isoformat()
         key = _key(page.id, keys)
         keys.add(key.casefold())
-        written = "".join(f",\n  {name} = {{{value}}}" for name, value in fields.items())
-        entries.append(f"@misc{{{key}{written}\n}}\n")
+        body = "".join(f",\n  {name} = {{{value}}}" for name, value in fields.items())
+        entries.append(f"@misc{{{key}{body}\n}}\n")
     return "\n".join(entries)
 
 
-def _key(identifier: str, taken: set[str]) -> str:
+def _key(identifier: str, keys: set[str]) -> str:
     """An ASCII key of letters, digits, `-` and `_`; BibTeX takes keys that differ in case only for the same."""
     ascii_only = unicodedata.normalize("NFKD", identifier).encode("ascii", "ignore").decode()
     base = re.sub(r"[^A-Za-z0-9_-]+", "-", ascii_only).strip("-") or "source"
     key, number = base, 1
-    while key.casefold() in taken:
+    while key.casefold() in keys:
         number += 1
         key = f"{base}-{number}"
     return key

@@ -4,7 +4,7 @@ from datetime import date
 from typing import Any
 
 from rag.answer.export.escaping import one_line
-from rag.answer.export.sources import Link, cited_pages
+from rag.answer.export.sources import Link, list_pages
 from rag.base.types import Answer
 
 
@@ -17,7 +17,7 @@ def to_csl(
     they were read. `locator` has the numbers of the pages cited, in documents that have pages; `section` the headings.
     """
     items = []
-    for page in cited_pages(answer, link):
+    for page in list_pages(answer, link):
         item: dict[str, Any] = {"id": page.id, "type": "webpage" if page.url else "document", "title": page.title}
         if container:
             item["container-title"] = one_line(container)

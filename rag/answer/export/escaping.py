@@ -4,7 +4,7 @@ import html
 import re
 from urllib.parse import quote
 
-_HIDDEN = re.compile(
+_INVISIBLE = re.compile(
     "[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f"  # control characters
     "\u00ad\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb"  # invisible, and line ends that some programs know
     "\u202a-\u202e\u2066-\u2069"  # marks that reorder the text around them
@@ -17,7 +17,7 @@ _URL_CHARACTERS = ":/?#[]@!$&'()*+,;=%-._~"
 
 def visible(text: str) -> str:
     """Return the text with hidden characters as U+FFFD, one for one, so that offsets stay."""
-    return _HIDDEN.sub("\ufffd", text)
+    return _INVISIBLE.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:
@@ -57,10 +57,10 @@ def markdown_line(text: str, *, line_start: bool = True, after_citation: bool = 
     """
     if after_citation and text[:1] in ("(", ":", "{"):
         return "\\" + text[0] + markdown_line(text[1:], line_start=False)
-    if line_start and (body := text.lstrip()) and (begun := _LINE_START.match(body)):
-        spaces, at = text[: len(text) - len(body)], begun.end()
-        return f"{spaces}{body[:at]}\\{body[at]}{markdown_line(body[at + 1 :], line_start=False)}"
-    return _MARKUP.sub(lambda found: "\\" + found[0], text)
+    if line_start and (body := text.lstrip()) and (match := _LINE_START.match(body)):
+        spaces, position = text[: len(text) - len(body)], match.end()
+        return f"{spaces}{body[:position]}\\{body[position]}{markdown_line(body[position + 1 :], line_start=False)}"
+    return _MARKUP.sub(lambda markup: "\\" + markup[0], text)
 
 
 def markdown_url(url: str) -> str:

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterator
 
 from rag.answer.export.escaping import html_text, one_line
-from rag.answer.export.sources import Link, Source, cited_sources, not_answered
+from rag.answer.export.sources import Link, Source, abstention_notice, list_sources
 from rag.base.types import Answer
 
 _STYLE = """
@@ -26,7 +26,7 @@ _POLICY = (
 def to_html(answer: Answer, link: Link | None = None) -> str:
     """Return a page with the question, the answer, and the passages that it cites with the cited spans marked."""
     question = html_text(one_line(answer.question.text))
-    sources = cited_sources(answer, link)
+    sources = list_sources(answer, link)
     return "".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
@@ -44,7 +44,7 @@ def to_html(answer: Answer, link: Link | None = None) -> str:
 
 def _answer(answer: Answer) -> Iterator[str]:
     if answer.abstained:
-        yield f'<p class="not-answered">{html_text(not_answered(answer))}</p>\n'
+        yield f'<p class="not-answered">{html_text(abstention_notice(answer))}</p>\n'
         return
     if answer.headline:
         yield f'<p dir="auto"><strong class="short">{html_text(one_line(answer.headline))}</strong></p>\n'
@@ -58,14 +58,14 @@ def _answer(answer: Answer) -> Iterator[str]:
 
 def _source(source: Source) -> str:
     title = html_text(source.title)
-    linked = f'<a href="{html_text(source.url)}" rel="noreferrer">{title}</a>' if source.url else title
+    title_html = f'<a href="{html_text(source.url)}" rel="noreferrer">{title}</a>' if source.url else title
     page = "" if source.passage.page is None else f", page {source.passage.page}"
-    text, pieces, at = source.passage.text, [], 0
+    text, pieces, position = source.passage.text, [], 0
     for start, end in source.spans:
-        pieces += [html_text(text[at:start]), f"<mark>{html_text(text[start:end])}</mark>"]
-        at = end
-    passage = "".join([*pieces, html_text(text[at:])])
+        pieces += [html_text(text[position:start]), f"<mark>{html_text(text[start:end])}</mark>"]
+        position = end
+    passage = "".join([*pieces, html_text(text[position:])])
     return (
-        f'<li id="source-{source.number}"><cite dir="auto">{linked}</cite>{page}\n'
+        f'<li id="source-{source.number}"><cite dir="auto">{title_html}</cite>{page}\n'
         f'<blockquote dir="auto">{passage}</blockquote></li>\n'
     )

@@ -6,7 +6,7 @@ from typing import Literal
 
 from rag.answer.export.escaping import markdown_line, markdown_url, one_line, safe_url, visible
 from rag.answer.export.rendering import Rendered, Writer
-from rag.answer.export.sources import Link, Source, cited_sources, merged, not_answered
+from rag.answer.export.sources import Link, Source, abstention_notice, list_sources, merge_spans
 from rag.base.types import Answer, CitedSentence
 
 Style = Literal["footnotes", "links"]
@@ -22,11 +22,11 @@ def to_markdown(answer: Answer, link: Link | None = None, style: Style = "footno
     """
     if style == "links":
         return f"{with_links(answer, link).text}\n"
-    sources = cited_sources(answer, link)
+    sources = list_sources(answer, link)
     writer = Writer()
     _write(writer, answer, sources, lambda source, _: f"[^{source.number}]")
     notes = "".join(f"\n[^{source.number}]: {_title(source)}{_quotes(source)}\n" for source in sources)
-    return f"{writer.rendered().text}\n{notes}"
+    return f"{writer.finish().text}\n{notes}"
 
 
 def with_links(answer: Answer, link: Link | None = None, *, sources: bool = True) -> Rendered:
@@ -37,19 +37,19 @@ def with_links(answer: Answer, link: Link | None = None, *, sources: bool = True
     a list: an answer that is still being written has none.
     """
 
-    def linked(source: Source, sentence: CitedSentence) -> str:
-        marks = merged([one.span for one in sentence.citations if one.passage == source.passage.id])
+    def link_source(source: Source, sentence: CitedSentence) -> str:
+        marks = merge_spans([citation.span for citation in sentence.citations if citation.passage == source.passage.id])
         url = safe_url(link(source.passage, marks)) if link else None
         return f"[[{source.number}]]({markdown_url(url)})" if url else rf"\[{source.number}\]"
 
-    listed = cited_sources(answer, link)
+    listed = list_sources(answer, link)
     writer = Writer()
-    _write(writer, answer, listed, linked, space=" ")
+    _write(writer, answer, listed, link_source, space=" ")
     if listed and sources:
         writer.write("\n\nSources:\n")
         for source in listed:
             writer.write(f"\n{source.number}. {_title(source)}")
-    return writer.rendered()
+    return writer.finish()
 
 
 def _write(
@@ -62,41 +62,41 @@ def _write(
 ) -> None:
     """Write the text with the marks of its citations, and a space before those of a sentence."""
     if answer.abstained:
-        writer.write(markdown_line(not_answered(answer)))
+        writer.write(markdown_line(abstention_notice(answer)))
         return
-    cited = (sentence for sentence in answer.sentences if sentence.citations)
-    for position, (text, numbers) in enumerate(_stripped_pieces(answer)):
+    cited_sentences = (sentence for sentence in answer.sentences if sentence.citations)
+    for position, (text, numbers) in enumerate(_strip_pieces(answer)):
         writer.write(_lines(text, after_citation=position > 0))
         if numbers:
-            sentence = next(cited)
+            sentence = next(cited_sentences)
             writer.write(space)
             for number in numbers:
                 writer.cite(sources[number - 1], mark(sources[number - 1], sentence))
 
 
-def _stripped_pieces(answer: Answer) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _strip_pieces(answer: Answer) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The pieces of the answer without blank lines around the whole: `\\` at the end would not be a line break."""
     pieces = [(visible(text).replace("\r\n", "\n").replace("\r", "\n"), numbers) for text, numbers in answer.pieces()]
     for position, (text, numbers) in enumerate(pieces):
-        started = text if position else text.lstrip()
-        yield started.rstrip() if position == len(pieces) - 1 and not numbers else started, numbers
+        stripped_text = text if position else text.lstrip()
+        yield stripped_text.rstrip() if position == len(pieces) - 1 and not numbers else stripped_text, numbers
 
 
 def _lines(text: str, *, after_citation: bool) -> str:
     """Escaped lines: a blank line stays one, any other line end is a hard break, and indents are kept."""
-    first, *others = _LINE_END.split(text)
-    written = markdown_line(first, line_start=not after_citation, after_citation=after_citation)
-    for end, line in zip(others[::2], others[1::2], strict=True):
+    first, *further_lines = _LINE_END.split(text)
+    output = markdown_line(first, line_start=not after_citation, after_citation=after_citation)
+    for end, line in zip(further_lines[::2], further_lines[1::2], strict=True):
         body = line.lstrip(" \t")
         indent = line[: len(line) - len(body)].expandtabs(4)
-        written += ("\n\n" if end.count("\n") > 1 else "\\\n") + "\u00a0" * len(indent) + markdown_line(body)
-    return written
+        output += ("\n\n" if end.count("\n") > 1 else "\\\n") + "\u00a0" * len(indent) + markdown_line(body)
+    return output
 
 
 def _title(source: Source) -> str:
     title = markdown_line(source.title)
-    linked = f"[{title}]({markdown_url(source.url)})" if source.url else title
-    return linked if source.passage.page is None else f"{linked}, page {source.passage.page}"
+    title_link = f"[{title}]({markdown_url(source.url)})" if source.url else title
+    return title_link if source.passage.page is None else f"{title_link}, page {source.passage.page}"
 
 
 def _quotes(source: Source) -> str:

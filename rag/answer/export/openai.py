@@ -5,7 +5,7 @@ from typing import Any
 from rag.answer.export.rendering import Rendered
 
 
-def response_annotations(rendered: Rendered) -> list[dict[str, Any]]:
+def response_annotations(rendering: Rendered) -> list[dict[str, Any]]:
     """Return the annotations of a rendered answer in the flat form of responses, in the order of the text.
 
     `start_index` and `end_index` are the place of the citation itself, such as `[1]`, in the text of the message, as in
@@ -17,20 +17,20 @@ def response_annotations(rendered: Rendered) -> list[dict[str, Any]]:
     return [
         {
             "type": "url_citation",
-            "start_index": place.start,
-            "end_index": place.end,
-            "title": place.source.title,
-            "url": place.source.url,
+            "start_index": location.start,
+            "end_index": location.end,
+            "title": location.source.title,
+            "url": location.source.url,
         }
-        for place in rendered.places
-        if place.source.url
+        for location in rendering.places
+        if location.source.url
     ]
 
 
-def chat_annotations(rendered: Rendered) -> list[dict[str, Any]]:
+def chat_annotations(rendering: Rendered) -> list[dict[str, Any]]:
     """Return the annotations of `response_annotations` in the nested form of chat completions."""
-    nested = []
-    for annotation in response_annotations(rendered):
+    annotations = []
+    for annotation in response_annotations(rendering):
         kind = annotation.pop("type")
-        nested.append({"type": kind, kind: annotation})
-    return nested
+        annotations.append({"type": kind, kind: annotation})
+    return annotations

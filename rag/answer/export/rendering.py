@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from rag.answer.export.escaping import visible
-from rag.answer.export.sources import Link, Source, cited_sources, not_answered
+from rag.answer.export.sources import Link, Source, abstention_notice, list_sources
 from rag.base.types import Answer
 
 
@@ -43,7 +43,7 @@ class Writer:
         self.write(text)
         self._places.append(Place(start, self.length, source))
 
-    def rendered(self) -> Rendered:
+    def finish(self) -> Rendered:
         """Return the whole."""
         return Rendered("".join(self._parts), tuple(self._places))
 
@@ -54,12 +54,12 @@ def with_markers(answer: Answer, link: Link | None = None) -> Rendered:
     Hidden characters are U+FFFD.
     """
     if answer.abstained:
-        return Rendered(not_answered(answer))
-    by_number = {source.number: source for source in cited_sources(answer, link)}
+        return Rendered(abstention_notice(answer))
+    by_number = {source.number: source for source in list_sources(answer, link)}
     writer = Writer()
     for text, numbers in answer.pieces():
         writer.write(visible(text))
-        for place, number in enumerate(numbers):
-            writer.write("" if place else " ")
+        for position, number in enumerate(numbers):
+            writer.write("" if position else " ")
             writer.cite(by_number[number], f"[{number}]")
-    return writer.rendered()
+    return writer.finish()

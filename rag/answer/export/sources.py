@@ -51,34 +51,34 @@ class CitedPage:
     sections: tuple[str, ...]
 
 
-def cited_sources(answer: Answer, link: Link | None = None) -> list[Source]:
+def list_sources(answer: Answer, link: Link | None = None) -> list[Source]:
     """The passages that the answer cites, by number. URLs other than http and https are left out."""
     spans: dict[str, list[Span]] = {}
     for citation in answer.citations:
         spans.setdefault(citation.passage, []).append(citation.span)
-    found = []
+    sources = []
     for number, _, hit in answer.numbered()[: len(spans)]:
-        marks = merged(spans[hit.passage.id])
+        marks = merge_spans(spans[hit.passage.id])
         url = safe_url(link(hit.passage, marks)) if link else None
-        found.append(Source(number, hit.passage, marks, url))
-    return found
+        sources.append(Source(number, hit.passage, marks, url))
+    return sources
 
 
-def merged(spans: Sequence[Span]) -> tuple[Span, ...]:
+def merge_spans(spans: Sequence[Span]) -> tuple[Span, ...]:
     """The spans in order, with those that overlap or touch as one."""
-    found: list[Span] = []
+    merged_spans: list[Span] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+        if merged_spans and start <= merged_spans[-1][1]:
+            merged_spans[-1] = (merged_spans[-1][0], max(merged_spans[-1][1], end))
         else:
-            found.append((start, end))
-    return tuple(found)
+            merged_spans.append((start, end))
+    return tuple(merged_spans)
 
 
-def cited_pages(answer: Answer, link: Link | None = None) -> list[CitedPage]:
+def list_pages(answer: Answer, link: Link | None = None) -> list[CitedPage]:
     """The pages that the answer cites, by first citation. The URL is that of its first cited passage, without spans."""
     groups: dict[str, list[Passage]] = {}
-    for source in cited_sources(answer):
+    for source in list_sources(answer):
         identifier = source.passage.id
         groups.setdefault(identifier.rpartition("#")[0] or identifier, []).append(source.passage)
     return [
@@ -86,15 +86,15 @@ def cited_pages(answer: Answer, link: Link | None = None) -> list[CitedPage]:
             one_line(identifier),
             one_line(passages[0].title) or one_line(identifier),
             safe_url(link(passages[0], ())) if link else None,
-            tuple(sorted({one.page for one in passages if one.page is not None})),
-            tuple(dict.fromkeys(one_line(one.section) for one in passages if one.section.strip())),
+            tuple(sorted({passage.page for passage in passages if passage.page is not None})),
+            tuple(dict.fromkeys(one_line(passage.section) for passage in passages if passage.section.strip())),
         )
         for identifier, passages in groups.items()
     ]
 
 
-def not_answered(answer: Answer) -> str:
+def abstention_notice(answer: Answer) -> str:
     """A sentence for people which says that there is no answer, and why."""
     reason = one_line(answer.reason or "").rstrip(".")
-    why = f": {reason}." if reason else "."
-    return (NO_ANSWER if answer.failed else NOT_ANSWERED) + why
+    suffix = f": {reason}." if reason else "."
+    return (NO_ANSWER if answer.failed else NOT_ANSWERED) + suffix

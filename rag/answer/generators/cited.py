@@ -17,7 +17,7 @@ from rag.answer.llms import (
     only_ends_thoughts,
     printable_reply,
     thought_end,
-    traced,
+    trace_of,
     without_thoughts,
 )
 from rag.answer.llms.prompts import STOP, Prompt
@@ -205,9 +205,9 @@ class CitedGenerator:
             return self._abstain(question, hits, reason, trace, failed=True)
         trace["shown"] = [hit.passage.id for hit, _ in excerpts]
         cut_ends = {hit.passage.id: end for hit, end in excerpts if end < len(hit.passage.text)}
-        omitted = [hit.passage.id for hit in with_text[len(excerpts) :]]
-        if cut_ends or omitted:
-            trace["cut"] = {"shortened": cut_ends, "dropped": omitted}
+        ids_left_out = [hit.passage.id for hit in with_text[len(excerpts) :]]
+        if cut_ends or ids_left_out:
+            trace["cut"] = {"shortened": cut_ends, "dropped": ids_left_out}
         return _Request(self._messages(question, excerpts), excerpts, trace)
 
     def _messages(self, question: Question, excerpts: Sequence[tuple[Hit, int]]) -> tuple[Message, ...]:
@@ -241,7 +241,7 @@ class CitedGenerator:
     ) -> Answer:
         raw = completion.text[: self._max_tokens * _MAX_TOKEN_LENGTH]
         completion = replace(completion, text=raw, cut=completion.cut or len(raw) < len(completion.text))
-        trace = request.trace | traced(completion)
+        trace = request.trace | trace_of(completion)
         self._thinks |= only_ends_thoughts(raw)
         text = printable_reply(without_thoughts(raw))
         # A model in a loop writes up to the token limit, so only a reply that was cut can be one.

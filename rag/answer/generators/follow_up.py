@@ -123,17 +123,17 @@ def _rewrite_by_rules(question: str, turns: Sequence[Turn]) -> str:
     bare = [word for word in words(question) if word not in ("and", "but", "so", "then", "else", "exactly")]
     if bare and all(word in _WH or word in _AUXILIARY for word in bare):
         return f"{question.rstrip(' ?')} ({last.question.rstrip(' ?')})?"
-    resolved = _replace_pronouns(question, turns)
-    about = _TOPIC_CHANGE.fullmatch(resolved.rstrip(" ?.!"))
-    if about is None:
-        return resolved
-    topic = about[1] or about[2]
-    if about[2] and not _elliptic(topic):
-        return _CONJUNCTION.sub("", resolved, count=1)  # "and who wrote it?" is a complete question
+    explicit_question = _replace_pronouns(question, turns)
+    match = _TOPIC_CHANGE.fullmatch(explicit_question.rstrip(" ?.!"))
+    if match is None:
+        return explicit_question
+    topic = match[1] or match[2]
+    if match[2] and not _elliptic(topic):
+        return _CONJUNCTION.sub("", explicit_question, count=1)  # "and who wrote it?" is a complete question
     replaced_name = _shared_name(last, topic)
-    if replaced_name is None and resolved != question:
-        return resolved  # "what about his wife", of a person whom only the answer names
-    return _insert_topic(last, topic, replaced_name, resolved)
+    if replaced_name is None and explicit_question != question:
+        return explicit_question  # "what about his wife", of a person whom only the answer names
+    return _insert_topic(last, topic, replaced_name, explicit_question)
 
 
 def _elliptic(text: str) -> bool:
@@ -177,7 +177,7 @@ def find_names(text: str) -> list[str]:
     names = []
     for match in _NAME.finditer(text):
         name, start = match.group().rstrip(".'’-"), match.start()
-        first, _, rest = name.partition(" ")
+        first, _, further_words = name.partition(" ")
         if not text[:start].strip() or text[:start].rstrip()[-1] in ".!?:":
             first_word = first.casefold().removesuffix("'s")
             if (
@@ -186,7 +186,7 @@ def find_names(text: str) -> list[str]:
                 or first_word in _AUXILIARY
                 or first_word in ("name", "list", "tell")
             ):
-                name = rest if rest[:1].isupper() else " ".join(rest.split()[1:])
+                name = further_words if further_words[:1].isupper() else " ".join(further_words.split()[1:])
         name = re.sub(r"['’]s$", "", name)
         if len(name) <= _MAX_NAME_LENGTH and words(name) and words(name)[0] not in _PERSON | _THING_PRONOUNS | {"i"}:
             names.append(name)
@@ -214,15 +214,15 @@ def _is_short(answer: str) -> bool:
 def _topic(pronoun: str, turns: Sequence[Turn]) -> str | None:
     """The likely referent of a pronoun: the answer to "who", or else the subject of a question; latest turn first."""
     for turn in reversed(turns):
-        if pronoun not in _PERSON and pronoun != "there" and (subject := _defined_subject(turn.question)):
+        if pronoun not in _PERSON and pronoun != "there" and (subject := _find_subject(turn.question)):
             # "What is the capital of France? Paris": a name that was asked for, rather than what asks for it.
             answer_names = _answer_names(turn)
             asks_for_name = _PREPOSITION.search(subject) and _is_short(turn.answer) and find_names(turn.answer)
             return answer_names[0] if asks_for_name and answer_names else subject
         if candidates := _names_for_pronoun(turn, pronoun):
             return candidates[0]
-        if thing := _WHICH_QUESTION.match(turn.question):
-            return f"the {thing['noun']}"
+        if match := _WHICH_QUESTION.match(turn.question):
+            return f"the {match['noun']}"
         if phrase := _phrase(turn.question):
             return phrase
     return None
@@ -249,7 +249,7 @@ def _asks_for_time(question: str) -> bool:
     )
 
 
-def _defined_subject(question: str) -> str | None:
+def _find_subject(question: str) -> str | None:
     """What "What is a closed pool?" asks about, with its article; so too "an index" in "How is an index built?"."""
     match = _DEFINING.fullmatch(question.strip())
     if match is None:
@@ -310,7 +310,7 @@ def _replace_pronouns(question: str, turns: Sequence[Turn]) -> str:
     return "".join([*pieces, question[position:]])
 
 
-def _owns(pronoun: str, rest: str) -> bool:
+def _owns(pronoun: str, text_after: str) -> bool:
     """Whether the pronoun is possessive here: "her" only before a content word, the others always."""
-    following = next(iter(words(rest)), "")
+    following = next(iter(words(text_after)), "")
     return pronoun != "her" or (bool(following) and following not in STOP_WORDS)

@@ -12,7 +12,7 @@ from rag.base.errors import RagError
 
 CONTEXT = 4096  # tokens; enough for HAGRID's prompts, and a server may cut longer prompts without notice
 
-MOST_TEMPERATURE = 2.0  # the limit of servers
+MAX_TEMPERATURE = 2.0  # the limit of servers
 
 
 class ModelError(RagError):
@@ -41,12 +41,12 @@ Price = tuple[float, float]
 """The prices of a million input and a million output tokens."""
 
 
-def cost(read: float, written: float, price: Price) -> float:
+def cost(prompt_tokens: float, completion_tokens: float, price: Price) -> float:
     """The cost of tokens that a model read and wrote."""
-    return (read * price[0] + written * price[1]) / 1e6
+    return (prompt_tokens * price[0] + completion_tokens * price[1]) / 1e6
 
 
-def traced(completion: Completion) -> dict[str, Any]:
+def trace_of(completion: Completion) -> dict[str, Any]:
     """The entries for an answer's trace: `raw` (the output), `tokens`, and `stopped` if it was cut."""
     tokens = {"read": completion.prompt_tokens, "written": completion.completion_tokens}
     return {"raw": completion.text, "tokens": tokens} | ({"stopped": True} if completion.cut else {})
@@ -103,12 +103,12 @@ LANGUAGE_MODELS: Registry[OpenModel] = Registry(
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_THINKING = re.compile(r"<think>|\[THINK\]")  # Mistral's models write the second
-_THOUGHT = re.compile(r"</think>|\[/THINK\]")
-_BEGUN = ("<think>", "[THINK]")
+_THOUGHT_START = re.compile(r"<think>|\[THINK\]")  # Mistral's models write the second
+_THOUGHT_END = re.compile(r"</think>|\[/THINK\]")
+_START_MARKS = ("<think>", "[THINK]")
 # The template of some models, such as DeepSeek-R1 and QwQ, ends the prompt with "<think>".
-_ONLY_ENDED = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
-_WRITTEN = {"gguf": "gguf:<file>", "hf": "hf:<name or folder>"}
+_LONE_END = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
+_SPELLINGS = {"gguf": "gguf:<file>", "hf": "hf:<name or folder>"}
 
 
 def open_model(name: str, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> LanguageModel:
@@ -119,12 +119,12 @@ def open_model(name: str, *, context: int = CONTEXT, temperature: float = 0.0, s
     """
     kind, _, model = name.partition(":")
     if not model.strip() or kind not in LANGUAGE_MODELS:
-        written = (_WRITTEN.get(one, f"{one}:<model>") for one in LANGUAGE_MODELS)
-        raise RagError(f"no language model called {name!r}; write {', '.join(written)}")
+        spellings = (_SPELLINGS.get(kind_name, f"{kind_name}:<model>") for kind_name in LANGUAGE_MODELS)
+        raise RagError(f"no language model called {name!r}; write {', '.join(spellings)}")
     if context < 1:
         raise RagError(f"a context of {context} tokens: must be 1 or more")
-    if not 0 <= temperature <= MOST_TEMPERATURE:
-        raise RagError(f"a temperature of {temperature:g}: must be from 0 to {MOST_TEMPERATURE:g}")
+    if not 0 <= temperature <= MAX_TEMPERATURE:
+        raise RagError(f"a temperature of {temperature:g}: must be from 0 to {MAX_TEMPERATURE:g}")
     return LANGUAGE_MODELS[kind](model, context=context, temperature=temperature, seed=seed)
 
 
@@ -133,17 +133,17 @@ def without_thoughts(text: str) -> str:
 
     Thoughts that do not end take the rest of the reply.
     """
-    begun = _THINKING.search(text)
-    if begun is None:
-        only = _ONLY_ENDED.search(text)
+    start_match = _THOUGHT_START.search(text)
+    if start_match is None:
+        only = _LONE_END.search(text)
         return text if only is None else text[only.end() :]
-    ended = _THOUGHT.search(text, begun.end())
-    return text[: begun.start()].rstrip() + ("" if ended is None else text[ended.end() :])
+    end_match = _THOUGHT_END.search(text, start_match.end())
+    return text[: start_match.start()].rstrip() + ("" if end_match is None else text[end_match.end() :])
 
 
 def only_ends_thoughts(text: str) -> bool:
     """Whether a reply has thoughts that it ends, but does not begin."""
-    return _THINKING.search(text) is None and _ONLY_ENDED.search(text) is not None
+    return _THOUGHT_START.search(text) is None and _LONE_END.search(text) is not None
 
 
 def thought_end(text: str, *, thinks: bool = False) -> int | None:
@@ -152,13 +152,13 @@ def thought_end(text: str, *, thinks: bool = False) -> int | None:
     `thinks` is whether the model is known to write thoughts without their beginning.
     """
     begin = len(text) - len(text.lstrip())
-    rest = text[begin:]
-    if any(mark.startswith(rest) for mark in _BEGUN):  # also of nothing yet
+    reply = text[begin:]
+    if any(mark.startswith(reply) for mark in _START_MARKS):  # also of nothing yet
         return None
-    if not thinks and not rest.startswith(_BEGUN):
+    if not thinks and not reply.startswith(_START_MARKS):
         return begin
-    ended = _THOUGHT.search(text, begin)
-    if ended is None or not (after := text[ended.end() :].lstrip()):
+    end_match = _THOUGHT_END.search(text, begin)
+    if end_match is None or not (after := text[end_match.end() :].lstrip()):
         return None
     return len(text) - len(after)
 
@@ -170,7 +170,7 @@ def printable_reply(text: str) -> str:
 
 def cut_at(completion: Completion, stop: Sequence[str]) -> Completion:
     """Cut the completion before the first of the texts in `stop`, for engines that do not."""
-    end = min((at for text in stop if (at := completion.text.find(text)) >= 0), default=-1)
+    end = min((position for text in stop if (position := completion.text.find(text)) >= 0), default=-1)
     return completion if end < 0 else replace(completion, text=completion.text[:end], cut=False)
 
 
@@ -188,10 +188,10 @@ def in_pieces(
     empty text gives it the chance.
     """
     queue: SimpleQueue[str | Completion | BaseException] = SimpleQueue()
-    closed = threading.Event()
+    is_closed = threading.Event()
 
     def on_text(piece: str) -> None:
-        if closed.is_set():
+        if is_closed.is_set():
             raise _ClosedError
         queue.put(piece)
 
@@ -202,30 +202,30 @@ def in_pieces(
             queue.put(error)
 
     threading.Thread(target=work, daemon=True).start()
-    text, shown = "", 0
+    text, shown_length = "", 0
     try:
         while isinstance(item := queue.get(), str):
             text += item
-            safe = _safe(text, stop, shown)
-            yield text[shown:safe]
-            shown = safe
+            safe = _safe(text, stop, shown_length)
+            yield text[shown_length:safe]
+            shown_length = safe
     finally:
-        closed.set()
+        is_closed.set()
     if isinstance(item, BaseException):
         raise item
-    whole = cut_at(item, stop)
-    if whole.text[shown:]:
-        yield whole.text[shown:]
-    yield whole
+    completion = cut_at(item, stop)
+    if completion.text[shown_length:]:
+        yield completion.text[shown_length:]
+    yield completion
 
 
 def _safe(text: str, stop: Sequence[str], start: int) -> int:
     """How much of a growing text can be yielded: up to a stop text, or a possible beginning of one."""
     safe = len(text)
     for mark in stop:
-        at = text.find(mark, start)
-        if at < 0:
+        position = text.find(mark, start)
+        if position < 0:
             tails = range(max(start, len(text) - len(mark) + 1), len(text))
-            at = next((tail for tail in tails if mark.startswith(text[tail:])), safe)
-        safe = min(safe, at)
+            position = next((tail for tail in tails if mark.startswith(text[tail:])), safe)
+        safe = min(safe, position)
     return safe

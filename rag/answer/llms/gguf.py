@@ -27,7 +27,7 @@ class Gguf:
 
     def __init__(self, model: str | Path, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> None:
         path = user_path(model)
-        self._path = _checked(path)
+        self._path = _check_magic(path)
         self._server, self._key = _load(path, context)
         self._open = build_opener(ProxyHandler({})).open  # ignores proxies of the environment: the server is local
         self._options = {"temperature": temperature, "seed": seed, "cache_prompt": False}
@@ -55,20 +55,20 @@ class Gguf:
     ) -> Completion:
         pieces: list[str] = []
         last: dict[str, Any] = {}
-        broken: list[BaseException] = []
+        errors: list[BaseException] = []
 
         def take(event: Any) -> bool:  # noqa: ANN401  (JSON; True stops the engine)
             try:
-                for one in event if isinstance(event, list) else [event]:
-                    last.update({key: one[key] for key in ("error", "usage") if one.get(key)})
-                    for choice in one.get("choices") or ():
+                for chunk in event if isinstance(event, list) else [event]:
+                    last.update({key: chunk[key] for key in ("error", "usage") if chunk.get(key)})
+                    for choice in chunk.get("choices") or ():
                         last["finish"] = choice.get("finish_reason") or last.get("finish")
                         if piece := choice.get("delta", {}).get("content"):
                             pieces.append(piece)
                             on_text(piece)
             except BaseException as error:  # noqa: BLE001  (the engine would swallow it; raised below)
-                broken.append(error)
-            return bool(broken)
+                errors.append(error)
+            return bool(errors)
 
         body = {
             "messages": _turns(messages),
@@ -81,11 +81,11 @@ class Gguf:
             response = self._server.handle_chat_completions(self._options | body, take)
         except RuntimeError as error:
             raise ModelError(f"{self._path}: {first_line(error)}") from error
-        if broken:
-            raise broken[0]
-        failed = last.get("error") or (response or {}).get("error")
-        if failed or last.get("finish") is None:
-            reason = failed.get("message", failed) if isinstance(failed, dict) else failed
+        if errors:
+            raise errors[0]
+        failure = last.get("error") or (response or {}).get("error")
+        if failure or last.get("finish") is None:
+            reason = failure.get("message", failure) if isinstance(failure, dict) else failure
             raise ModelError(f"{self._path}: {first_line(ModelError(reason or 'llama.cpp broke off'))}")
         usage = last.get("usage", {})
         return Completion(
@@ -111,7 +111,7 @@ def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.content} for message in messages]
 
 
-def _checked(path: Path) -> Path:
+def _check_magic(path: Path) -> Path:
     try:
         with path.open("rb") as file:
             first = file.read(len(_MAGIC))

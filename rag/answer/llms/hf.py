@@ -32,9 +32,11 @@ class Hf:
         self._network, self._tokenizer, identity = _load(model)
         self._seq2seq = bool(self._network.config.is_encoder_decoder)
         self._plain = plain_text(self._tokenizer)
-        places = [getattr(self._network.config, name, None) for name in ("max_position_embeddings", "n_positions")]
+        position_limits = [
+            getattr(self._network.config, name, None) for name in ("max_position_embeddings", "n_positions")
+        ]
         # T5 has relative positions; its `n_positions` is only its training length, not a limit.
-        limits = [place for place in places if isinstance(place, int) and place > 0 and not self._seq2seq]
+        limits = [limit for limit in position_limits if isinstance(limit, int) and limit > 0 and not self._seq2seq]
         self.context = min([context, *limits])
         self._temperature, self._seed = temperature, seed
         self._turn, self._guard = threading.Lock(), threading.Lock()
@@ -100,9 +102,9 @@ class Hf:
     def _next_batch(self, reply: "_Reply") -> list["_Reply"]:
         """The next batch: all waiting replies, or this one alone above temperature 0."""
         with self._guard:
-            taken = [reply] if self._temperature > 0 else self._waiting
-            self._waiting = [one for one in self._waiting if one not in taken]
-        return taken
+            batch = [reply] if self._temperature > 0 else self._waiting
+            self._waiting = [waiting_reply for waiting_reply in self._waiting if waiting_reply not in batch]
+        return batch
 
     def _write(self, replies: Sequence["_Reply"]) -> None:
         """Generate the replies as a batch; if that fails, for example out of memory, one by one."""
@@ -111,7 +113,7 @@ class Hf:
         except (RuntimeError, ValueError, IndexError) as error:
             if len(replies) > 1:
                 for reply in replies:
-                    self._write([reply.restarted()])
+                    self._write([reply.restart()])
             else:
                 replies[0].fail(ModelError(f"{self._called}: generation failed: {first_line(error)}"))
         except BaseException:
@@ -127,13 +129,13 @@ class Hf:
         filler = self._filler()
         rows = [[filler] * pad + reply.prompt for pad, reply in zip(pads, replies, strict=True)]
         mask = [[0] * pad + [1] * len(reply.prompt) for pad, reply in zip(pads, replies, strict=True)]
-        sampled = self._temperature > 0
+        is_sampling = self._temperature > 0
         device = self._network.device
 
         def take(ids: Any, _scores: Any, **_: Any) -> Any:  # noqa: ANN401  (tensors)
             """Stopping criterion: add each row's new token; returns which rows are done."""
-            done = [reply.put(token) for reply, token in zip(replies, ids[:, -1].tolist(), strict=True)]
-            return torch.tensor(done, device=device)
+            ended = [reply.put(token) for reply, token in zip(replies, ids[:, -1].tolist(), strict=True)]
+            return torch.tensor(ended, device=device)
 
         with torch.inference_mode():
             torch.manual_seed(self._seed)
@@ -141,8 +143,8 @@ class Hf:
                 input_ids=torch.tensor(rows, device=device),
                 attention_mask=torch.tensor(mask, device=device),
                 max_new_tokens=max(reply.most for reply in replies),
-                do_sample=sampled,
-                temperature=self._temperature if sampled else None,
+                do_sample=is_sampling,
+                temperature=self._temperature if is_sampling else None,
                 top_p=None,
                 top_k=None,
                 num_beams=1,
@@ -155,7 +157,7 @@ class Hf:
     def _filler(self) -> int:
         """The padding token; models without one use the end token, or 0. It is masked."""
         pad, end = self._tokenizer.pad_token_id, self._tokenizer.eos_token_id
-        return int(next((one for one in (pad, end) if one is not None), 0))
+        return int(next((token for token in (pad, end) if token is not None), 0))
 
 
 class _Reply:
@@ -165,12 +167,12 @@ class _Reply:
         self,
         tokenizer: Any,  # noqa: ANN401
         prompt: list[int],
-        most: int,
+        max_tokens: int,
         stop: Sequence[str],
         ends: Sequence[int],
         on_text: Callable[[str], None] | None,
     ) -> None:
-        self.prompt, self.most = prompt, most
+        self.prompt, self.most = prompt, max_tokens
         self.ended = False
         self._tokenizer, self._stop, self._ends, self._on_text = tokenizer, stop, ends, on_text
         self._ids: list[int] = []
@@ -183,7 +185,7 @@ class _Reply:
             return True
         self._ids.append(token)
         if self._stop or self._on_text:
-            text = self._decoded()
+            text = self._decode()
             # The last word may still change; text that was passed on must not.
             end = len(text) if text.endswith("\n") else text.rfind(" ")
             self._show(text[: max(end, 0)])
@@ -194,13 +196,13 @@ class _Reply:
     def end(self) -> None:
         """End the reply and pass on the rest of its text."""
         self.ended = True
-        self._show(self._decoded())
+        self._show(self._decode())
 
     def fail(self, error: ModelError) -> None:
         """End the reply with an error."""
         self.ended, self._failed = True, error
 
-    def restarted(self) -> "_Reply":
+    def restart(self) -> "_Reply":
         """Discard the text so far; returns the reply itself."""
         self.ended, self._ids, self._text = False, [], ""
         return self
@@ -212,7 +214,7 @@ class _Reply:
         cut = len(self._ids) >= self.most and self._ids[-1] not in self._ends
         return Completion(self._text, cut, len(self.prompt), len(self._ids))
 
-    def _decoded(self) -> str:
+    def _decode(self) -> str:
         text: str = self._tokenizer.decode(self._ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autoais.base.markers.grammar import parse
-from rag.answer.llms import Completion, LanguageModel, Message, ModelError, printable_reply, traced, without_thoughts
+from rag.answer.llms import Completion, LanguageModel, Message, ModelError, printable_reply, trace_of, without_thoughts
 from rag.answer.llms.prompts import Prompt, plain
 from rag.base.types import Answer, CitedSentence, Question, Unresolved
 
@@ -21,16 +21,16 @@ def ask(model: LanguageModel, prompt: Prompt, max_tokens: int, **values: str) ->
 def ask_about(
     model: LanguageModel, prompt: Prompt, max_tokens: int, labels: Sequence[str], question: Question, system: str
 ) -> tuple[Answer, dict[str, str]]:
-    """The model's answer to a question (`spoken`) and the fields of its reply.
+    """The model's answer to a question (`answer_from_reply`) and the fields of its reply.
 
     If the model fails, the answer is a failed one with the reason, without fields.
     """
     try:
         completion = ask(model, prompt, max_tokens, question=plain(question.text))
     except ModelError as error:
-        return failed(question, system, str(error)), {}
+        return failed_answer(question, system, str(error)), {}
     reply = fields(completion.text, labels)
-    return spoken(question, prompt, completion, reply, system), reply
+    return answer_from_reply(question, prompt, completion, reply, system), reply
 
 
 def fields(reply: str, labels: Sequence[str]) -> dict[str, str]:
@@ -41,31 +41,33 @@ def fields(reply: str, labels: Sequence[str]) -> dict[str, str]:
     makes up.
     """
     label = re.compile(rf"[\W_]*({'|'.join(labels)})[*_\s]*[:：][*_\s]*(.*)", re.IGNORECASE)
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     open_field: str | None = ""
     for line in printable_reply(without_thoughts(reply)).splitlines():
         match = label.fullmatch(line)
         if not match and _QUESTION.match(line):
-            if any(words.strip() for words in found.values()):
+            if any(words.strip() for words in values.values()):
                 break
             continue
         if match:
-            open_field = None if match[1].lower() in found else match[1].lower()
+            open_field = None if match[1].lower() in values else match[1].lower()
             line = match[2]
         elif open_field and not line.strip():
             open_field = None
         if open_field is not None:
-            found[open_field] = f"{found.get(open_field, '')} {line}"
-    return {name: text for name, words in found.items() if (text := " ".join(words.split()))}
+            values[open_field] = f"{values.get(open_field, '')} {line}"
+    return {name: text for name, words in values.items() if (text := " ".join(words.split()))}
 
 
-def spoken(question: Question, prompt: Prompt, completion: Completion, reply: Mapping[str, str], system: str) -> Answer:
+def answer_from_reply(
+    question: Question, prompt: Prompt, completion: Completion, reply: Mapping[str, str], system: str
+) -> Answer:
     """A model's answer without sources, from the fields `answer` and `short` or, if both are missing, the whole reply.
 
     Markers are removed and kept as unresolved, because the model was shown no passages. "UNKNOWN" is an abstention; an
     empty reply is a failed answer.
     """
-    trace = {"prompt": prompt.id, **traced(completion)}
+    trace = {"prompt": prompt.id, **trace_of(completion)}
     short = reply.get("short", "")
     text = reply.get("answer") or short or reply.get("", "")
     if _UNKNOWN.fullmatch(text):
@@ -73,11 +75,12 @@ def spoken(question: Question, prompt: Prompt, completion: Completion, reply: Ma
         return Answer(question, "", (), (), system, abstained=True, reason=reason, trace=trace)
     parsed = parse(text, 0)
     sentences = tuple(
-        CitedSentence(parsed.text[one.start : one.end], (), one.start, one.end) for one in parsed.sentences
+        CitedSentence(parsed.text[sentence.start : sentence.end], (), sentence.start, sentence.end)
+        for sentence in parsed.sentences
     )
     if not sentences:
-        return failed(question, system, "the model wrote no answer that can be read", trace)
-    unresolved = tuple(Unresolved(one.marker, one.reason) for one in parsed.unresolved)
+        return failed_answer(question, system, "the model wrote no answer that can be read", trace)
+    unresolved = tuple(Unresolved(marker.marker, marker.reason) for marker in parsed.unresolved)
     return Answer(
         question,
         parsed.text,
@@ -90,6 +93,6 @@ def spoken(question: Question, prompt: Prompt, completion: Completion, reply: Ma
     )
 
 
-def failed(question: Question, system: str, reason: str, trace: Mapping[str, Any] | None = None) -> Answer:
+def failed_answer(question: Question, system: str, reason: str, trace: Mapping[str, Any] | None = None) -> Answer:
     """A failed answer: the model returned nothing usable."""
     return Answer(question, "", (), (), system, abstained=True, reason=reason, failed=True, trace=trace or {})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from autoais.base.models.chat import ChatClient, NoReply, Reply, Request, estimated_tokens
 from rag.answer.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
 
-_AROUND = 8  # tokens of a chat template per message, a high estimate
+_TEMPLATE_TOKENS = 8  # tokens of a chat template per message, a high estimate
 _TOO_LONG = re.compile(r"context (?:length|size|window)|too many tokens|prompt is too long", re.IGNORECASE)
 _TIMEOUT = 300.0  # seconds for a whole reply: a small machine can take a minute to read a prompt
 
@@ -36,7 +36,7 @@ class OpenAI:
 
     def count(self, messages: Sequence[Message]) -> int:
         """An estimate, above the counts of common tokenizers for most languages."""
-        return sum(estimated_tokens(message.content) + _AROUND for message in messages)
+        return sum(estimated_tokens(message.content) + _TEMPLATE_TOKENS for message in messages)
 
     def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
         """The reply; raises `ModelError` with the server's message, or `UserError` if only the user can fix it."""
@@ -62,10 +62,10 @@ class OpenAI:
         if isinstance(reply, NoReply):
             fix = f"; try a --context below {self.context}" if _TOO_LONG.search(reply.reason) else ""
             raise ModelError(f"openai:{self.model}: {reply.reason}{fix}")
-        read, written = reply.prompt_tokens, reply.completion_tokens
+        prompt_tokens, completion_tokens = reply.prompt_tokens, reply.completion_tokens
         return Completion(
             reply.text,
             reply.cut,
-            self.count(messages) if read is None else read,
-            estimated_tokens(reply.text) if written is None else written,
+            self.count(messages) if prompt_tokens is None else prompt_tokens,
+            estimated_tokens(reply.text) if completion_tokens is None else completion_tokens,
         )

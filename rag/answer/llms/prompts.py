@@ -31,14 +31,14 @@ class Prompt:
     @classmethod
     def read(cls, name: str) -> "Prompt":
         """Read a prompt that ships with rag, by name, or your own .txt file; raises `RagError` for an unknown name."""
-        there = resources.names("prompts", ".txt")
+        names = resources.names("prompts", ".txt")
         try:
-            if name in there:
+            if name in names:
                 data = resources.folder("prompts").joinpath(f"{name}.txt").read_bytes()
             elif name.endswith(".txt"):
                 data = user_path(name).read_bytes()
             else:
-                raise RagError(f"no prompt called {name!r}; there are: {', '.join(there)}, or name a .txt file")
+                raise RagError(f"no prompt called {name!r}; there are: {', '.join(names)}, or name a .txt file")
             text = data.decode("utf-8")
         except OSError as error:
             raise RagError(f"{name}: cannot be read: {error.strerror}") from error
@@ -77,7 +77,7 @@ class Prompt:
 
     def put(self, values: Mapping[str, str]) -> str:
         """Replace the placeholders by their values; braces in a value are kept."""
-        return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), self.text)
+        return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), self.text)
 
 
 def plain(text: str) -> str:

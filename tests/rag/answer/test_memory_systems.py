@@ -11,7 +11,7 @@ from autoais.judges.lexical import LexicalJudge
 from rag.answer.attribution.attributor import Attributor
 from rag.answer.attribution.post_hoc import AnswerThenAttribute, PostHoc
 from rag.answer.attribution.repair import RepairedGenerator
-from rag.answer.attribution.revise import ModelRewriter, RevisedGenerator, Reviser, share_preserved
+from rag.answer.attribution.revise import ModelRewriter, RevisedGenerator, Reviser, preserved_share
 from rag.answer.attribution.titles import Titles, title_similarity
 from rag.answer.closed_book import ClosedBook
 from rag.answer.generators.cited import CitedGenerator
@@ -320,10 +320,10 @@ def test_revision_is_an_option_of_a_language_model(shelf: Path, tmp_path: Path, 
 
 
 def test_preserved_is_the_share_of_words_that_an_edit_leaves() -> None:
-    assert share_preserved("a b c d", "a b c d") == 1
-    assert share_preserved("one two three four", "one two three five") == 0.75
-    assert share_preserved("one two", "six seven eight nine") == 0
-    assert share_preserved("", "") == 1
+    assert preserved_share("a b c d", "a b c d") == 1
+    assert preserved_share("one two three four", "one two three five") == 0.75
+    assert preserved_share("one two", "six seven eight nine") == 0
+    assert preserved_share("", "") == 1
 
 
 def test_thoughts_are_dropped_in_time_however_long_the_reply() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.answer.export.sources import merged
+from rag.answer.export.sources import merge_spans
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from rag.serve.links import answer_urls, passage_url, read_marks
 
@@ -17,7 +17,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 500), st.integers(1, 80)).map(lambda o
 def test_what_is_made_is_read(spans: list[tuple[int, int]]) -> None:
     url = passage_url("http://localhost", "town", "bridge.md#1", spans)
     marks = parse_qs(urlsplit(url).query).get("mark", [""])[0]
-    assert read_marks(marks) == list(merged(spans))[:100]
+    assert read_marks(marks) == list(merge_spans(spans))[:100]
 
 
 @given(st.text())

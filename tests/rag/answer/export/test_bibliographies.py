@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rag.answer.export.bibtex import to_bibtex
 from rag.answer.export.csl import to_csl
 from rag.answer.export.escaping import bibtex_text, one_line
-from rag.answer.export.sources import cited_pages
+from rag.answer.export.sources import list_pages
 from rag.base.types import Answer, Passage
 from tests.rag.answer.export.answers import ABSTAINED, BRIDGE, PASSAGES, answers, build, cite, link, texts
 
@@ -95,7 +95,7 @@ def test_latex_shows_the_text(text: str) -> None:
 
 @given(answers(), st.one_of(st.none(), texts))
 def test_both_hold_any_page(answer: Answer, container: str | None) -> None:
-    pages = cited_pages(answer, link)
+    pages = list_pages(answer, link)
     items = to_csl(answer, link, container=container, accessed=TODAY)
     entries = read_bibtex(to_bibtex(answer, link, container=container, accessed=TODAY))
     assert json.loads(json.dumps(items)) == items

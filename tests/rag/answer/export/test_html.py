@@ -7,7 +7,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from rag.answer.export.escaping import one_line, visible
 from rag.answer.export.html import to_html
-from rag.answer.export.sources import cited_sources
+from rag.answer.export.sources import list_sources
 from rag.base.types import Answer, Passage
 from tests.rag.answer.export.answers import ABSTAINED, BRIDGE, HOSTILE, answers, build, cite, link
 
@@ -59,7 +59,7 @@ def test_markup_is_shown_as_text() -> None:
 @given(answers())
 def test_all_text_is_escaped(answer: Answer) -> None:
     page = LexborHTMLParser(to_html(answer, link))
-    sources = cited_sources(answer, link)
+    sources = list_sources(answer, link)
     text = "".join(visible(text) + "".join(f"[{n}]" for n in numbers) for text, numbers in answer.pieces())
     assert the(page, ".text").text() == text
     assert the(page, "h1").text() == one_line(answer.question.text)

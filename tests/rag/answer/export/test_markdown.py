@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 from rag.answer.export.escaping import one_line, visible
 from rag.answer.export.markdown import to_markdown, with_links
 from rag.answer.export.rendering import with_markers
-from rag.answer.export.sources import Link, cited_sources, merged
+from rag.answer.export.sources import Link, list_sources, merge_spans
 from rag.base.types import Answer, Passage
 from tests.rag.answer.export.answers import ABSTAINED, BRIDGE, HOSTILE, answers, build, cite, link
 
@@ -101,14 +101,14 @@ def test_line_ends_indents_and_list_marks_are_kept() -> None:
 @given(answers())
 def test_links_show_the_answer_and_nothing_else(answer: Answer) -> None:
     rendered = with_links(answer, link)
-    sources = cited_sources(answer, link)
+    sources = list_sources(answer, link)
     body = rendered.text.rpartition("\n\nSources:\n")[0] if sources else rendered.text
     page = shown(body)
     assert joined(page.body.text() if page.body else "") == joined(visible(str(answer)))
     assert tags(page) <= {"p", "br", "a"}
     linked = [(sentence, passage) for sentence in answer.sentences for passage in sentence.cites]
     for node, place, (sentence, passage) in zip(page.css("a"), rendered.places, linked, strict=True):
-        marks = merged([one.span for one in sentence.citations if one.passage == passage])
+        marks = merge_spans([one.span for one in sentence.citations if one.passage == passage])
         assert (place.source.passage.id, node.attributes["href"]) == (passage, link(place.source.passage, marks))
         assert rendered.text[place.start : place.end] == f"[[{place.source.number}]]({node.attributes['href']})"
     listed = shown(rendered.text).css("body > ol > li")
@@ -129,7 +129,7 @@ def test_the_first_sentences_begin_the_text(answer: Answer, kept: int) -> None:
 @given(answers())
 def test_without_addresses_and_in_footnotes_the_answer_is_shown_too(answer: Answer) -> None:
     nowhere: Link | None = None
-    sources = cited_sources(answer)
+    sources = list_sources(answer)
     plain = with_links(answer, nowhere).text
     body = shown(plain.rpartition("\n\nSources:\n")[0] if sources else plain)
     assert joined(body.body.text() if body.body else "") == joined(visible(str(answer)))
