@@ -1,8 +1,11 @@
 """The MCP server: the tools `search`, `ask` and `judge`, and passages as resources, over a `Service`.
 
 It serves stdio (`rag mcp`) and HTTP (`/mcp` of `rag serve`), both with the package `mcp`, which knows the protocol's
-versions. Texts of passages are quoted line by line and their hidden characters shown as U+FFFD: what a passage says
-cannot look like a word of the server.
+versions. Texts of passages are quoted line by line and their hidden characters shown as U+FFFD, so that a passage
+cannot pass for a message of the server.
+
+The low-level server is used: the high-level one (`MCPServer`) ignores unknown arguments, puts "Error executing tool"
+before each error, and has no metadata for a resource of a template.
 """
 
 import logging
@@ -26,7 +29,6 @@ from rag.base.errors import NotFoundError, UsageError, UserError
 from rag.base.types import Answer, Hit, Passage
 from rag.serve.http import error_parts, last_item
 from rag.serve.links import answer_urls, passage_url
-from rag.serve.passages import PassageContext
 from rag.serve.service import Reply, Service
 
 _SCHEME = "rag"
@@ -174,20 +176,20 @@ class _Tools:
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Describe the tools; the descriptions name the indexes and systems that are served now."""
         indexes, systems = ", ".join(self._service.indexes), ", ".join(self._service.systems)
-        served = f"Indexes: {indexes}. Systems that answer: {systems}."
+        names = f"Indexes: {indexes}. Systems that answer: {systems}."
         return types.ListToolsResult(
             tools=[
                 types.Tool(
                     name=name,
                     title=title,
-                    description=f"{description} {served} {_DATA}",
-                    input_schema=given.model_json_schema(),
-                    output_schema=made.model_json_schema(mode="serialization"),
+                    description=f"{description} {names} {_DATA}",
+                    input_schema=input_model.model_json_schema(),
+                    output_schema=output_model.model_json_schema(mode="serialization"),
                     annotations=types.ToolAnnotations(
                         read_only_hint=True, idempotent_hint=True, destructive_hint=False, open_world_hint=False
                     ),
                 )
-                for name, (given, made, title, description, _) in self._all.items()
+                for name, (input_model, output_model, title, description, _) in self._all.items()
             ]
         )
 
@@ -197,52 +199,53 @@ class _Tools:
             raise MCPError(
                 types.INVALID_PARAMS, f"no tool called {params.name[:100]!r}; there are: {', '.join(self._all)}"
             )
-        given, *_, work = self._all[params.name]
+        input_model, *_, work = self._all[params.name]
         try:
-            output, text, passages = await work(given.model_validate(params.arguments or {}), self._base(context))
+            output, text, passages = await work(input_model.model_validate(params.arguments or {}), self._base(context))
         except ValidationError as error:
-            return _failed(_one_line(error))
+            return _error_result(_one_line(error))
         except UserError as error:
-            return _failed(error_parts(error)[2])
+            return _error_result(error_parts(error)[2])
         except Exception:  # noqa: BLE001  (its words are not for callers)
             _log.exception("tool %s failed", params.name)
-            return _failed("the server failed; its log says why")
+            return _error_result("the server failed; its log says why")
         links = [_link(passage) for passage in passages]
-        structured = _clean(output.model_dump(mode="json"))
-        return types.CallToolResult(
-            content=[types.TextContent(text=visible(text)), *links], structured_content=structured
-        )
+        content = _clean(output.model_dump(mode="json"))
+        return types.CallToolResult(content=[types.TextContent(text=visible(text)), *links], structured_content=content)
 
-    async def _search(self, given: SearchInput, base: str | None) -> "_Result":
-        index = given.index or next(iter(self._service.indexes))
-        hits = await self._service.run(self._service.search, given.query, index, k=given.k)
-        passages = [_found(rank, hit, index, _url(base, index, hit.passage)) for rank, hit in enumerate(hits, 1)]
+    async def _search(self, arguments: SearchInput, base: str | None) -> "_Result":
+        index = arguments.index or next(iter(self._service.indexes))
+        hits = await self._service.run(self._service.search, arguments.query, index, k=arguments.k)
+        passages = [
+            _passage_output(rank, hit, index, _url(base, index, hit.passage)) for rank, hit in enumerate(hits, 1)
+        ]
         head = f"{len(hits)} passages of the index {index}. {_DATA}" if hits else f"Nothing in the index {index} fits."
-        output = SearchOutput(index=index, query=given.query, passages=passages)
-        return output, "\n\n".join([head, *map(_quoted, passages)]), passages
+        output = SearchOutput(index=index, query=arguments.query, passages=passages)
+        return output, "\n\n".join([head, *map(_quote_passage, passages)]), passages
 
-    async def _ask(self, given: AskInput, base: str | None) -> "_Result":
-        named = given.index, given.system
-        work = self._service.run_question(*named, self._service.partials, given.question, *named)
-        asked = await last_item(work)  # a call that is cancelled stops a language model
-        output = _answered(asked, base)
-        cited = {citation.passage for citation in asked.answer.citations}
-        passages = [one for one in output.passages if one.id in cited] or output.passages
+    async def _ask(self, arguments: AskInput, base: str | None) -> "_Result":
+        target = arguments.index, arguments.system
+        work = self._service.run_question(*target, self._service.partials, arguments.question, *target)
+        reply = await last_item(work)  # a call that is cancelled stops a language model
+        output = _answer_output(reply, base)
+        cited_ids = {citation.passage for citation in reply.answer.citations}
+        passages = [passage for passage in output.passages if passage.id in cited_ids] or output.passages
         if output.abstained:
-            head = f"Not answered by the index {asked.index}: {output.reason}. The nearest passages follow."
+            head = f"Not answered by the index {reply.index}: {output.reason}. The nearest passages follow."
         else:
-            head = f"{_lines(output.answer)}\n\nThe passages of the index {asked.index} that it cites follow."
-        return output, "\n\n".join([f"{head} {_DATA}", *map(_quoted, passages)]), passages
+            head = f"{_quote_lines(output.answer)}\n\nThe passages of the index {reply.index} that it cites follow."
+        return output, "\n\n".join([f"{head} {_DATA}", *map(_quote_passage, passages)]), passages
 
-    async def _judge(self, given: JudgeInput, _: str | None) -> "_Result":
-        index = given.index or next(iter(self._service.indexes))
-        texts = [Passage(f"text {number}", "", text) for number, text in enumerate(given.evidence, 1)]
-        most = self._service.limits.claims
-        if len(texts) + len(given.passages) > most:
-            raise UsageError(f"there are {len(texts) + len(given.passages)} texts and passages; the maximum is {most}")
-        read = [found.passage for found in await self._service.run(self._passages, index, given.passages)]
-        texts += read
-        found = await self._service.run(self._service.judge, given.claim, texts, given.question)
+    async def _judge(self, arguments: JudgeInput, _: str | None) -> "_Result":
+        index = arguments.index or next(iter(self._service.indexes))
+        texts = [Passage(f"text {number}", "", text) for number, text in enumerate(arguments.evidence, 1)]
+        max_texts = self._service.limits.claims
+        count = len(texts) + len(arguments.passages)
+        if count > max_texts:
+            raise UsageError(f"there are {count} texts and passages; the maximum is {max_texts}")
+        index_passages = await self._service.run(self._passages, index, arguments.passages)
+        texts += index_passages
+        judgement = await self._service.run(self._service.judge, arguments.claim, texts, arguments.question)
         supporting = [
             Supporting(
                 text=span.evidence + 1,
@@ -250,32 +253,36 @@ class _Tools:
                 end=span.end,
                 quote=texts[span.evidence].evidence[span.start : span.end],
             )
-            for span in found.evidence
+            for span in judgement.evidence
         ]
         output = JudgeOutput(
-            verdict=str(found.verdict),
-            probability=found.probability,
-            reason=found.reason,
+            verdict=str(judgement.verdict),
+            probability=judgement.probability,
+            reason=judgement.reason,
             supporting=supporting,
-            unsupported=[given.claim[start:end] for start, end in found.unsupported],
+            unsupported=[arguments.claim[start:end] for start, end in judgement.unsupported],
             judge=self._service.judge_model.name,
         )
-        lines = [f"Verdict: {found.verdict.replace('_', ' ')}" + (f" ({found.reason})" if found.reason else "") + "."]
-        if found.probability is not None:
-            lines.append(f"Probability that it is supported: {found.probability:.2f}.")
-        lines += [f"Text {one.text} says:\n{_lines(one.quote)}" for one in supporting]
+        reason = f" ({judgement.reason})" if judgement.reason else ""
+        lines = [f"Verdict: {judgement.verdict.replace('_', ' ')}{reason}."]
+        if judgement.probability is not None:
+            lines.append(f"Probability that it is supported: {judgement.probability:.2f}.")
+        lines += [f"Text {span.text} says:\n{_quote_lines(span.quote)}" for span in supporting]
         if output.unsupported:
             lines.append("Without support: " + "; ".join(map(repr, output.unsupported)) + ".")
-        passages = [_found(n, Hit(one, 0.0), index, None, scored=False) for n, one in enumerate(read, 1)]
+        passages = [
+            _passage_output(n, Hit(passage, 0.0), index, None, has_score=False)
+            for n, passage in enumerate(index_passages, 1)
+        ]
         return output, "\n".join(lines), passages
 
-    def _passages(self, index: str, identifiers: Sequence[str]) -> list[PassageContext]:
-        return [self._service.passage(index, one) for one in identifiers]
+    def _passages(self, index: str, identifiers: Sequence[str]) -> list[Passage]:
+        return [self._service.passage(index, identifier).passage for identifier in identifiers]
 
     # --- resources ----------------------------------------------------------------------------------------------------
 
     async def list_resources(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        """Return none: passages are too many to list, tools link to them."""
+        """Return no resource: there are too many passages to list. Tools link to them."""
         return types.ListResourcesResult(resources=[])
 
     async def list_templates(
@@ -295,12 +302,12 @@ class _Tools:
         """Return the text of a passage, with its headings in the metadata."""
         try:
             index, identifier = _address(params.uri)
-            found = (await self._service.run(self._service.passage, index, identifier)).passage
+            passage = (await self._service.run(self._service.passage, index, identifier)).passage
         except UserError as error:
             raise MCPError(types.INVALID_PARAMS, visible(error_parts(error)[2]), {"uri": params.uri[:1000]}) from None
-        about = {"title": found.title, "section": found.section, "page": found.page}
+        metadata = {"title": passage.title, "section": passage.section, "page": passage.page}
         contents = types.TextResourceContents(
-            uri=params.uri, mime_type=_TEXT, text=visible(found.text), _meta={f"{_SCHEME}/passage": _clean(about)}
+            uri=params.uri, mime_type=_TEXT, text=visible(passage.text), _meta={f"{_SCHEME}/passage": _clean(metadata)}
         )
         return types.ReadResourceResult(contents=[contents])
 
@@ -339,14 +346,14 @@ def http_routes(
     left to the application. No session is kept: each request stands for itself.
     """
     server = make_server(service, base_url)
-    named = [*hosts, *(f"{host}:*" for host in hosts)]
-    origins = [f"{scheme}://{host}" for host in named for scheme in ("http", "https")]
+    host_names = [*hosts, *(f"{host}:*" for host in hosts)]
+    origins = [f"{scheme}://{host}" for host in host_names for scheme in ("http", "https")]
     application = server.streamable_http_app(
         streamable_http_path="/mcp",
         json_response=True,
         stateless_http=True,
         max_request_body_size=max_body,
-        transport_security=TransportSecuritySettings(allowed_hosts=named, allowed_origins=origins),
+        transport_security=TransportSecuritySettings(allowed_hosts=host_names, allowed_origins=origins),
     )
     return list(application.routes), server.session_manager.run
 
@@ -356,10 +363,10 @@ def serve_stdio(service: Service, base_url: str | None = None) -> None:
     server = make_server(service, base_url)
 
     async def serve() -> None:
-        async with stdio_server() as (reading, writing), anyio.create_task_group() as beside:
-            beside.start_soon(service.follow)
-            await server.run(reading, writing, server.create_initialization_options())
-            beside.cancel_scope.cancel()
+        async with stdio_server() as (read_stream, write_stream), anyio.create_task_group() as tasks:
+            tasks.start_soon(service.follow)
+            await server.run(read_stream, write_stream, server.create_initialization_options())
+            tasks.cancel_scope.cancel()
 
     anyio.run(serve)
 
@@ -376,8 +383,8 @@ def passage_uri(index: str, identifier: str) -> str:
 
 
 def _address(uri: str) -> tuple[str, str]:
-    scheme, _, rest = uri.partition("://")
-    index, slash, identifier = rest.partition("/")
+    scheme, _, path = uri.partition("://")
+    index, slash, identifier = path.partition("/")
     if scheme != _SCHEME or not index or not slash:
         raise NotFoundError(f"no resource {uri[:200]!r}; passages are {_SCHEME}://INDEX/PASSAGE")
     return unquote(index), unquote(identifier)
@@ -387,7 +394,7 @@ def _url(base: str | None, index: str, passage: Passage) -> str | None:
     return None if base is None else passage_url(base, index, passage.id)
 
 
-def _found(rank: int, hit: Hit, index: str, url: str | None, *, scored: bool = True) -> FoundPassage:
+def _passage_output(rank: int, hit: Hit, index: str, url: str | None, *, has_score: bool = True) -> FoundPassage:
     passage = hit.passage
     return FoundPassage(
         rank=rank,
@@ -396,37 +403,37 @@ def _found(rank: int, hit: Hit, index: str, url: str | None, *, scored: bool = T
         section=passage.section,
         page=passage.page,
         text=passage.text,
-        score=float(hit.score) if scored else None,
+        score=float(hit.score) if has_score else None,
         uri=passage_uri(index, passage.id),
         url=url,
     )
 
 
-def _answered(asked: Reply, base: str | None) -> AskOutput:
-    answer: Answer = asked.answer
-    urls: Mapping[str, str] = {} if base is None else answer_urls(base, asked.index, answer)
+def _answer_output(reply: Reply, base: str | None) -> AskOutput:
+    answer: Answer = reply.answer
+    urls: Mapping[str, str] = {} if base is None else answer_urls(base, reply.index, answer)
     numbers = {hit.passage.id: number for number, _, hit in answer.numbered()}
-    passages = [_found(n, hit, asked.index, urls.get(hit.passage.id)) for n, _, hit in answer.numbered()]
+    passages = [_passage_output(n, hit, reply.index, urls.get(hit.passage.id)) for n, _, hit in answer.numbered()]
     sentences = [
         AnswerSentence(
             text=sentence.text,
             citations=[
                 Cited(
-                    rank=numbers[one.passage],
-                    passage=one.passage,
-                    start=one.span[0],
-                    end=one.span[1],
-                    quote=one.quote or "",
+                    rank=numbers[citation.passage],
+                    passage=citation.passage,
+                    start=citation.span[0],
+                    end=citation.span[1],
+                    quote=citation.quote or "",
                 )
-                for one in sentence.citations
+                for citation in sentence.citations
             ],
         )
         for sentence in answer.sentences
     ]
     return AskOutput(
-        index=asked.index,
-        system=asked.system,
-        question=asked.question,
+        index=reply.index,
+        system=reply.system,
+        question=reply.question,
         answer=str(answer),
         short_answer=answer.headline,
         abstained=answer.abstained,
@@ -442,13 +449,13 @@ def _heading(passage: FoundPassage) -> str:
     return one_line(", ".join(filter(None, (passage.title, passage.section))))
 
 
-def _quoted(passage: FoundPassage) -> str:
+def _quote_passage(passage: FoundPassage) -> str:
     page = "" if passage.page is None else f", page {passage.page}"
-    return f"[{passage.rank}] {_heading(passage)}{page} ({' '.join(passage.id.split())})\n{_lines(passage.text)}"
+    return f"[{passage.rank}] {_heading(passage)}{page} ({' '.join(passage.id.split())})\n{_quote_lines(passage.text)}"
 
 
-def _lines(text: str) -> str:
-    """The text with `> ` before each line, so that none of them can pass for a line of the server."""
+def _quote_lines(text: str) -> str:
+    """The text with `> ` before each line, so that no line can pass for one of the server."""
     return "\n".join(f"> {line}" for line in text.splitlines() or [""])
 
 
@@ -465,17 +472,17 @@ T = TypeVar("T")
 
 
 def _clean(value: T) -> T:
-    """The value with hidden characters shown in all its strings; addresses have none."""
+    """The value with the hidden characters of all its strings made visible."""
     if isinstance(value, str):
         return visible(value)  # type: ignore[return-value]
     if isinstance(value, list):
-        return [_clean(one) for one in value]  # type: ignore[return-value]
+        return [_clean(item) for item in value]  # type: ignore[return-value]
     if isinstance(value, dict):
-        return {key: _clean(one) for key, one in value.items()}  # type: ignore[return-value]
+        return {key: _clean(item) for key, item in value.items()}  # type: ignore[return-value]
     return value
 
 
-def _failed(line: str) -> types.CallToolResult:
+def _error_result(line: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=one_line(line))], is_error=True)
 
 
