@@ -168,12 +168,18 @@ BASELINES = {
     "reader,retriever=shortlist": "`reader` over the retriever `shortlist`, without vectors",
     "first-passage,retriever=hybrid-reranked": "the first hit of `hybrid-reranked`, whole",
 }
-SUMMARY = {  # the sets of the table in README.md and docs/handbook/reference/benchmarks.md
-    "fresh-2": "documentation of eight packages (`fresh-2`)",
-    "fresh": "documentation of eight others (`fresh`)",
-    "kept": "documentation of ten others (`kept`)",
-    "everyday": "invented papers of eight organisations (`everyday`)",
-}
+SUMMARY_SETS = ("fresh-2", "fresh", "kept", "everyday")  # of the table in README.md and the page Benchmarks
+_BEST_PASSAGE = "first-passage,retriever=hybrid-reranked"
+SUMMARY_ROWS = (  # system, figure, and what the row of that table says
+    ("reader", "right@60", "**`reader`**, right in 60 words"),
+    (_BEST_PASSAGE, "right@60", "best passage, right in 60 words"),
+    ("first hit", "right@60", "first BM25 hit, right in 60 words"),
+    ("reader", "right@120", "**`reader`**, right in 120 words"),
+    (_BEST_PASSAGE, "right@120", "best passage, right in 120 words"),
+    ("first hit", "right@120", "first BM25 hit, right in 120 words"),
+    ("reader", "answerable_refused", "`reader` refuses, though answerable"),
+    ("reader", "unanswerable_refused", "`reader` refuses what is unanswerable"),
+)
 FIGURES_OF_DOCUMENTS = {
     "right@60": "right in 60 words",
     "right@120": "in 120 words",
@@ -334,24 +340,21 @@ def _document_tables() -> Iterator[str]:
 
 
 def summary_table() -> Iterator[str]:
-    """The table of README.md and the handbook: systems over documents, right in 60 and 120 words."""
-    yield (
-        "| questions about | answerable, unanswerable | `reader` | first hit of `hybrid-reranked`, whole | first BM25 "
-        "hit, whole | refused by `reader`: answerable, unanswerable |"
-    )
-    yield "|---|---|---|---|---|---|"
-    for name, description in SUMMARY.items():
-        systems = systems_of(json.loads((DOCUMENT_RESULTS / f"{name}.json").read_text("utf-8")))
-        reader = systems["reader"]
-        cells = [f"{reader['answerable']}, {reader['unanswerable']}"]
-        for system in ("reader", "first-passage,retriever=hybrid-reranked", "first hit"):
-            cells.append(_shares(systems[system], "right@60", "right@120"))
-        cells.append(_shares(reader, "answerable_refused", "unanswerable_refused"))
+    """The table of README.md and the handbook: a column per set of documents, a figure a cell."""
+    sets = {
+        name: systems_of(json.loads((DOCUMENT_RESULTS / f"{name}.json").read_text("utf-8"))) for name in SUMMARY_SETS
+    }
+    yield f"| % of the questions | {' | '.join(f'`{name}`' for name in sets)} |"
+    yield f"|---|{'---:|' * len(sets)}"
+    for system, figure, description in SUMMARY_ROWS:
+        cells = (_spread_cell(systems[system][figure]) for systems in sets.values())
         yield f"| {description} | {' | '.join(cells)} |"
 
 
-def _shares(result: Mapping[str, Any], *names: str) -> str:
-    return f"{', '.join(format(100 * result[name]['value'], '.0f') for name in names)} %"
+def _spread_cell(figure: Mapping[str, Any]) -> str:
+    """A share as whole per cent, with the longer side of its interval."""
+    low, high = figure["interval95"]
+    return f"{100 * figure['value']:.0f} ±{100 * max(high - figure['value'], figure['value'] - low):.0f}"
 
 
 def share_cell(figure: Mapping[str, Any] | None) -> str:
