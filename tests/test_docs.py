@@ -158,7 +158,7 @@ def test_the_handbook_pages_have_titles_and_enough_passages() -> None:
             "How is an index built over one's own documents?",
             "An index over one's own documents is built with rag index",
         ),
-        ("What is a recipe?", "A recipe is a small TOML file that describes a retriever"),
+        ("What is a retriever?", "A retriever finds the passages for a question"),
         ("Which option sets the minimum confidence?", "The option --min-confidence"),
         ("When does the reader abstain?", "The reader abstains when the passages found do not seem to answer"),
         ("Which Python version do I need?", "Python 3.11 or newer"),
