@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.types import Judge
+from rag.answer.options import Options
 from rag.answer.system import System
-from rag.answer.systems import Options
 from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.base.errors import IndexingError, RagError, UsageError, check_list, check_type
 from rag.base.progress import Count, Progress, no_progress

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoais.base.engines import Engine
+from rag.answer.options import Options
 from rag.answer.system import System, time_answers
-from rag.answer.systems import Options, open_system
+from rag.answer.systems import open_system
 from rag.base.errors import RagError
 from rag.base.types import Answer, Question
 from rag.index.index import Index

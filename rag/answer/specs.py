@@ -6,13 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from rag.answer.systems import Options, SystemKind, check_options, system_kind
+from rag.answer.options import OPTIONS, Options
+from rag.answer.systems import SystemKind, check_options, system_kind
 from rag.base.errors import RagError
 
-_TYPES: dict[str, type] = {
-    "retriever": str, "k": int, "min_confidence": float, "prompt": str, "context": int, "temperature": float,
-    "seed": int, "revise": str,
-}  # fmt: skip
 _TYPE_DESCRIPTIONS = {int: "an integer", float: "a number"}
 _MAX_LABEL_LENGTH = 60  # characters of a label
 
@@ -33,14 +30,14 @@ class SystemSpec:
         values: dict[str, Any] = {}
         for assignment in assignments:
             key, equals, value = assignment.partition("=")
-            if key not in _TYPES or not equals or not value:
-                options = ", ".join(f"{name}=" for name in _TYPES)
+            if key not in OPTIONS or not equals or not value:
+                options = ", ".join(f"{name}=" for name in OPTIONS)
                 raise RagError(f"system {text!r}: unknown option {assignment!r}; options: {options}")
             try:
-                values[key] = _TYPES[key](value)
+                values[key] = OPTIONS[key].type(value)
             except ValueError:
                 raise RagError(
-                    f"system {text!r}: {key} should be {_TYPE_DESCRIPTIONS[_TYPES[key]]}, found {value!r}"
+                    f"system {text!r}: {key} should be {_TYPE_DESCRIPTIONS[OPTIONS[key].type]}, found {value!r}"
                 ) from None
         retriever, k = values.pop("retriever", None), values.pop("k", None)
         spec = cls(name, retriever, k, Options(**values))

@@ -1,7 +1,7 @@
 """The table of systems by name, their options, and opening one over an index."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from inspect import signature
 from numbers import Integral, Real
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from autoais.base.errors import first_line
 from autoais.base.registry import Registry
 from rag.answer.generator import Generator
+from rag.answer.options import Options
 from rag.answer.system import RetrieveThenRead, System
 from rag.base.errors import RagError, UserError, check_type
 from rag.base.import_paths import import_object, is_import_path
@@ -18,27 +19,6 @@ from rag.retrieval import Retriever, open_retriever
 
 if TYPE_CHECKING:
     from rag.answer.llms import LanguageModel
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The options of a system besides retriever and k; None means the system's default.
-
-    `min_confidence`: abstain below it (0 to 1). `prompt`: a name or a .txt file (`Prompt.read`). `context` (tokens),
-    `temperature` and `seed` are those of its language model. `revise` is what becomes of sentences that no passage
-    supports: `drop`, or the name of a model that rewrites them (`rag.answer.attribution.revise`).
-    """
-
-    min_confidence: float | None = None
-    prompt: str | None = None
-    context: int | None = None
-    temperature: float | None = None
-    seed: int | None = None
-    revise: str | None = None
-
-    def non_defaults(self) -> dict[str, Any]:
-        """The options that are not None."""
-        return {option.name: value for option in fields(self) if (value := getattr(self, option.name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from autoais.commands.main import HELP, AddressOption, EngineOption, VersionOption, WorkersOption, held_engine, run
+from rag.answer.options import OPTIONS
 from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM, command_defaults
 from rag.commands.annotate import annotate_app
 from rag.commands.bench import bench_app
@@ -57,33 +58,23 @@ KOption = Annotated[int, typer.Option("--k", "-k", help="Number of passages to r
 SystemOption = Annotated[
     str, typer.Option("--system", envvar="RAG_SYSTEM", help="System that answers; see `rag systems`.")
 ]
-SystemKOption = Annotated[
-    int | None, typer.Option("--k", "-k", help="Number of passages to retrieve (default: the system's own).")
-]
-RetrieverOption = Annotated[
-    str | None, typer.Option("--retriever", help="Retriever, as for `rag search` (default: the system's own).")
-]
-PromptOption = Annotated[
-    str | None, typer.Option("--prompt", help="Prompt for a language model: a name or a .txt file.")
-]
-ContextOption = Annotated[
-    int | None, typer.Option("--context", min=256, help="Context of a language model in tokens (default: 4096).")
-]
-TemperatureOption = Annotated[
-    float | None, typer.Option("--temperature", min=0, max=2, help="Temperature of a language model (default: 0).")
-]
-SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed for a temperature above 0 (default: 0).")]
-ReviseOption = Annotated[
-    str | None,
-    typer.Option(
-        "--revise",
-        help="Unsupported sentences of a model: `drop`, or a model that rewrites them (default: keep).",
-    ),
-]
-ConfidenceOption = Annotated[
-    float | None,
-    typer.Option("--min-confidence", help="Abstain below this confidence (0-1; default: the system's own)."),
-]
+
+
+def _option_of(name: str, *flags: str) -> Any:  # noqa: ANN401  (what typer.Option returns)
+    """An option of the command line from the table of a system's options; `open_system` checks k and min_confidence."""
+    option = OPTIONS[name]
+    low, high = (None, None) if option.over_http else (option.minimum, option.maximum)
+    return typer.Option(f"--{name.replace('_', '-')}", *flags, min=low, max=high, help=option.help)
+
+
+SystemKOption = Annotated[int | None, _option_of("k", "-k")]
+RetrieverOption = Annotated[str | None, _option_of("retriever")]
+PromptOption = Annotated[str | None, _option_of("prompt")]
+ContextOption = Annotated[int | None, _option_of("context")]
+TemperatureOption = Annotated[float | None, _option_of("temperature")]
+SeedOption = Annotated[int | None, _option_of("seed")]
+ReviseOption = Annotated[str | None, _option_of("revise")]
+ConfidenceOption = Annotated[float | None, _option_of("min_confidence")]
 ServerOption = Annotated[
     str | None,
     typer.Option(
@@ -140,7 +131,8 @@ def ask(
     Exits with code 1 if the passages do not answer it or the model fails.
     """
     from rag.answer.conversation import Conversation, read_history
-    from rag.answer.systems import Options, open_system, system_kind
+    from rag.answer.options import Options
+    from rag.answer.systems import open_system, system_kind
     from rag.base.errors import UserError
     from rag.commands.display import converse
     from rag.index.open import open_index
@@ -442,7 +434,8 @@ def answer(
     """
     from rag.answer.answer_files import answer_file
     from rag.answer.engine_system import EngineSystem, OpenSystem
-    from rag.answer.systems import Options, open_system
+    from rag.answer.options import Options
+    from rag.answer.systems import open_system
     from rag.base.errors import UserError
     from rag.commands.display import answered, run_progress
     from rag.index.open import open_index

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from autoais.base.types import Verdict
+from rag.answer.options import OPTIONS
 from rag.base.types import Passage
 from rag.base.types import Turn as ConversationTurn
 from rag.index.statistics import Statistics
@@ -16,6 +17,12 @@ from rag.retrieval.client import AskOptions
 _INDEX = Field(None, description="Name of an index; the first one if none is given.")
 _RETRIEVER = Field("bm25", description="Retriever, as for `rag search --retriever`.")
 _K = Field(10, ge=1, description="Number of passages.")
+
+
+def _field_of(name: str) -> Any:  # noqa: ANN401  (what Field returns)
+    """A field of a request from the table of a system's options."""
+    option = OPTIONS[name]
+    return Field(None, ge=option.minimum, le=option.maximum, description=option.help)
 
 
 class Request(BaseModel):
@@ -78,9 +85,9 @@ class AskRequest(Request):
     index: str | None = _INDEX
     system: str | None = Field(None, description="Name of a system; the first one if none is given.")
     history: list[Turn] = Field([], description="Earlier turns, oldest first.")
-    retriever: str | None = Field(None, description="Retriever (default: the system's own).")
-    k: int | None = Field(None, ge=1, description="Number of passages (default: the system's own).")
-    min_confidence: float | None = Field(None, ge=0, le=1, description="Abstain below this confidence.")
+    retriever: str | None = _field_of("retriever")
+    k: int | None = _field_of("k")
+    min_confidence: float | None = _field_of("min_confidence")
     verdicts: bool = Field(False, description="Judge each sentence, which takes longer.")
     stream: bool = Field(False, description="Send the text as it is written, as server-sent events.")
 

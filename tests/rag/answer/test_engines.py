@@ -14,7 +14,8 @@ from autoais.base.engines import LocalEngine, open_engine
 from autoais.base.io.jsonl import read_objects
 from rag.answer.answer_files import answer_file
 from rag.answer.engine_system import EngineSystem, OpenSystem
-from rag.answer.systems import Options, open_system
+from rag.answer.options import Options
+from rag.answer.systems import open_system
 from rag.api import add_retriever
 from rag.base.errors import RagError, UsageError
 from rag.bench import run_benchmark

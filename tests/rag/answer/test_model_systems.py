@@ -20,8 +20,9 @@ from rag.answer.generators.cited import CitedGenerator
 from rag.answer.generators.extractive import Extractive
 from rag.answer.llms import ModelError
 from rag.answer.llms.prompts import Prompt
+from rag.answer.options import Options
 from rag.answer.system import RetrieveThenRead, answer_each, map_in_order
-from rag.answer.systems import Options, open_system
+from rag.answer.systems import open_system
 from rag.base.errors import RagError
 from rag.base.journal import Journal
 from rag.base.types import Answer, Question

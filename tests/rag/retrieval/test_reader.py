@@ -18,7 +18,8 @@ import pytest
 from autoais.base.io.provenance import sha256_file
 from autoais.training.recipe import training_in
 from rag import training
-from rag.answer.systems import Options, open_system
+from rag.answer.options import Options
+from rag.answer.systems import open_system
 from rag.base.errors import RagError, UserError
 from rag.base.types import Passage
 from rag.documents.corpus import Corpus

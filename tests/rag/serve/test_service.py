@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from autoais.base.types import Verdict
-from rag.answer.systems import Options, open_system
+from rag.answer.options import Options
+from rag.answer.systems import open_system
 from rag.api import add_to_index, open_index
 from rag.base.errors import BusyError, NotFoundError, QuestionError, RagError, TimeLimitError, UsageError
 from rag.base.types import Passage, Turn

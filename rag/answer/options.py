@@ -1,0 +1,64 @@
+"""The options of a system: one table, from which the command line, Python, system specs and servers take theirs."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option: its name, the type of its value, what it does, and the range of a number.
+
+    `over_http`: a request to a server may set it; the others are the server's own.
+    """
+
+    name: str
+    type: type
+    help: str
+    minimum: float | None = None
+    maximum: float | None = None
+    over_http: bool = False
+
+
+OPTIONS = {
+    option.name: option
+    for option in (
+        Option("retriever", str, "Retriever, as for `rag search` (default: the system's own).", over_http=True),
+        Option("k", int, "Number of passages to retrieve (default: the system's own).", minimum=1, over_http=True),
+        Option(
+            "min_confidence",
+            float,
+            "Abstain below this confidence (0-1; default: the system's own).",
+            minimum=0,
+            maximum=1,
+            over_http=True,
+        ),
+        Option("prompt", str, "Prompt for a language model: a name or a .txt file."),
+        Option("context", int, "Context of a language model in tokens (default: 4096).", minimum=256),
+        Option("temperature", float, "Temperature of a language model (default: 0).", minimum=0, maximum=2),
+        Option("seed", int, "Seed for a temperature above 0 (default: 0)."),
+        Option(
+            "revise", str, "Unsupported sentences of a model: `drop`, or a model that rewrites them (default: keep)."
+        ),
+    )
+}
+"""All options by name; `tests/rag/answer/test_options.py` checks that every interface has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The values of `OPTIONS` besides retriever and k; None means the system's default.
+
+    `revise` is what becomes of sentences that no passage supports: `drop`, or the name of a model that rewrites them
+    (`rag.answer.attribution.revise`).
+    """
+
+    min_confidence: float | None = None
+    prompt: str | None = None
+    context: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+    revise: str | None = None
+
+    def non_defaults(self) -> dict[str, Any]:
+        """The options that are not None."""
+        return {option.name: value for option in fields(self) if (value := getattr(self, option.name)) is not None}
