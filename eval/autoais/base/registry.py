@@ -68,6 +68,11 @@ class Registry(Generic[T]):
         self._known[name] = item
         return item
 
+    def peek(self, name: str) -> T | None:
+        """Return the object of that name if nothing has to be imported for it, else None."""
+        target = self._known.get(name)
+        return None if isinstance(target, str) else target
+
     def __contains__(self, name: object) -> bool:
         return name in self._known or name in self._read_entry_points()
 

@@ -1,9 +1,12 @@
 """The file formats of the field, by name: detection, reading into `CitedAnswer`, writing and validation."""
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -184,7 +187,7 @@ def detect(path: Path) -> str:
     if first.startswith(b"AutoAIS: "):
         return SCORES
     location, row = _first_record(path)
-    return _of_record(row, location).name
+    return _name_of_record(row, location)
 
 
 def _first_record(path: Path) -> Row:
@@ -199,11 +202,23 @@ def _first_record(path: Path) -> Row:
     raise error or FormatError(f"{path}: holds no records; {_SCHEMA_HINT}")
 
 
-def _of_record(row: dict[str, Any], location: str) -> Format:
-    fitting = [
-        file_format for _, file_format in FORMATS.items() if all(mark in row for mark in file_format.required_fields)
-    ]
-    if not fitting:
+@cache
+def _built_in_fields() -> dict[str, list[str]]:
+    text = files("autoais.formats").joinpath("required-fields.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+def _required_fields(name: str) -> Sequence[str]:
+    """Return the required fields of a format; of a built-in one, without importing it."""
+    file_format = FORMATS.peek(name)
+    if file_format is None and name in _built_in_fields():
+        return _built_in_fields()[name]
+    return FORMATS[name].required_fields
+
+
+def _name_of_record(row: dict[str, Any], location: str) -> str:
+    candidates = [name for name in FORMATS if all(mark in row for mark in _required_fields(name))]
+    if not candidates:
         if "INT & AIS" in row:
             raise FormatError(
                 f"{location}: holds majorities of annotators as the AIS paper released them; {AIS_REPORT}"
@@ -214,7 +229,7 @@ def _of_record(row: dict[str, Any], location: str) -> Format:
         )
         fields = f"no known format has the fields {field_names(row)}" if row else "the record has no fields"
         raise FormatError(f"{location}: {fields}; {suggestions}{_SCHEMA_HINT}")
-    return max(fitting, key=lambda file_format: len(file_format.required_fields))
+    return max(candidates, key=lambda name: len(_required_fields(name)))
 
 
 def _near(row: dict[str, Any]) -> list[Format]:
@@ -222,9 +237,8 @@ def _near(row: dict[str, Any]) -> list[Format]:
 
     def count_fields(file_format: Format) -> tuple[int, float]:
         marks = sum(mark in row for mark in file_format.required_fields)
-        return sum(name in row for name in file_format.schema["properties"]) if marks else 0, marks / len(
-            file_format.required_fields
-        )
+        field_count = sum(name in row for name in file_format.schema["properties"])
+        return field_count if marks else 0, marks / len(file_format.required_fields)
 
     formats = sorted((file_format for _, file_format in FORMATS.items()), key=count_fields, reverse=True)
     return [file_format for file_format in formats if count_fields(file_format)[0] > 1]
@@ -367,7 +381,7 @@ def read_labels(path: Path) -> Iterator[Labelled]:
     for location, row in records(path):
         if isinstance(row, FormatError):
             raise row
-        file_format = _of_record(row, location)
+        file_format = FORMATS[_name_of_record(row, location)]
         if file_format.labels is None:
             readable = ", ".join(sorted(key for key, other in FORMATS.items() if other.labels))
             raise FormatError(
@@ -400,9 +414,8 @@ def validate(
     except FormatError as error:
         guess = _guess(path)
         if guess is None:
-            unique_faults = dict.fromkeys(
-                _fault(format_error, path) for format_error in (error, *_list_errors(path))
-            )  # each fault once
+            errors = (error, *_list_errors(path))
+            unique_faults = dict.fromkeys(_fault(format_error, path) for format_error in errors)
             yield from sorted(unique_faults, key=lambda fault: int(fault.where.removeprefix(str(path))[1:] or 0))
             return
         name, fault = guess
@@ -567,20 +580,6 @@ def fix(path: Path, name: str | None = None) -> tuple[list[str], list[str]]:
 
 
 __all__ = [
-    "FORMATS",
-    "Fault",
-    "Format",
-    "Notes",
-    "by_name",
-    "detect",
-    "fix",
-    "labels_of",
-    "once",
-    "read",
-    "read_for_ratings",
-    "read_labels",
-    "schema_of",
-    "to_write",
-    "validate",
-    "write",
+    "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "labels_of", "once", "read", "read_for_ratings",
+    "read_labels", "schema_of", "to_write", "validate", "write",
 ]  # fmt: skip

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import subprocess
+import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -1337,3 +1339,21 @@ def test_markers_stand_before_the_final_stop_and_never_in_brackets(text: str, re
     assert render(text, [1, 2]) == rendered
     assert parse_sentence(rendered, 2).text == text
     assert parse_sentence(rendered, 2).cites == (1, 2)
+
+
+def test_the_table_of_required_fields_is_that_of_the_built_in_formats() -> None:
+    path = Path(formats.__file__).with_name("required-fields.toml")
+    table = tomllib.loads(path.read_text("utf-8"))
+    assert table == {name: list(formats.by_name(name).required_fields) for name in table}
+    assert set(table) == set(formats.names()) - {formats.SCORES}
+
+
+def test_a_format_is_detected_without_the_code_of_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(json.dumps({"id": "1", "question": "Who?", "answer": "He."}) + "\n")
+    code = (
+        "import sys; from pathlib import Path; from autoais import formats; "
+        "assert formats.detect(Path(sys.argv[1])) == 'answers'; print(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert not {"autoais.formats.hagrid", "autoais.formats.liu", "autoais.formats.alce"} & set(run.stdout.split())
