@@ -1345,7 +1345,6 @@ def test_the_table_of_required_fields_is_that_of_the_built_in_formats() -> None:
     path = Path(formats.__file__).with_name("required-fields.toml")
     table = tomllib.loads(path.read_text("utf-8"))
     assert table == {name: list(formats.by_name(name).required_fields) for name in table}
-    assert set(table) == set(formats.names()) - {formats.SCORES}
 
 
 def test_a_format_is_detected_without_the_code_of_the_others(tmp_path: Path) -> None:
