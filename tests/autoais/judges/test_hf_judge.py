@@ -340,7 +340,7 @@ def test_short_evidences_are_judged_together(models: dict[str, Path]) -> None:
 @pytest.mark.slow
 def test_two_hundred_thousand_words_are_judged(models: dict[str, Path]) -> None:
     text = FILLER * 50_000 + "Warsaw is the capital of Poland."
-    (judgement,) = open_hf(models, "true", max_length=1000).judge([Attribution(CLAIM, (text,))])
+    (judgement,) = open_hf(models, "true", max_length=300).judge([Attribution(CLAIM, (text,))])
     assert judgement.verdict is not Verdict.UNDECIDED
     assert len(judgement.evidence) == 1
 

@@ -64,13 +64,18 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The short run of the recipe, where torch is loaded; the one that is killed has processes of its own."""
+    """The short run of the recipe; the one that is killed has a process of its own."""
     out = tmp_path_factory.mktemp("model")
+    train_here(data, out)
+    return out
+
+
+def train_here(data: Path, out: Path) -> None:
+    """Train where torch is loaded already."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        done = in_process("autoais")(*arguments(data, out))
-    assert done.returncode == 0, done.stderr
-    return out
+        result = in_process("autoais")(*arguments(data, out))
+    assert result.returncode == 0, result.stderr
 
 
 def arguments(data: Path, out: Path) -> list[str]:
@@ -173,8 +178,7 @@ def test_a_killed_run_goes_on_and_a_finished_one_is_not_done_again(data: Path, m
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    done = subprocess.run(command(data, tmp_path), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    train_here(data, tmp_path)
     assert sha256_file(tmp_path / "model.onnx") == sha256_file(model / "model.onnx")
     assert (tmp_path / "calibration.json").read_bytes() == (model / "calibration.json").read_bytes()
 

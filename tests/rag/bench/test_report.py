@@ -56,6 +56,7 @@ def data_of(html: LexborHTMLParser) -> dict[str, Any]:
 # --- what is written -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_reader_learns_what_the_numbers_are_and_what_they_are_of(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", hostile=False)
     manifest = json.loads((run / "run.json").read_text("utf-8"))

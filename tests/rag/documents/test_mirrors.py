@@ -315,7 +315,7 @@ def test_a_page_that_does_not_end_or_leads_elsewhere_is_named(
     server.site["/x"] = answer
     started = time.monotonic()
     report = mirror(server.sitemap("/", "/x"), tmp_path)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 30
     assert reason in report.reasons[0]
     assert files(tmp_path) == ["index.html"]
 

@@ -54,7 +54,7 @@ def test_a_model_server_that_hangs_keeps_no_worker(front: Running) -> None:
         assert "it took longer than 3 seconds" in ask(front, path, **body).text, (path, body)
         began = time.monotonic()
         assert ask(front, question=QUESTION, system="reader").status_code == 200
-        assert time.monotonic() - began < 3  # the model server would be waited for 60 s
+        assert time.monotonic() - began < 30  # the model server would be waited for 60 s
 
 
 @pytest.mark.parametrize("front", [[{"say": SAYS, "hang": 60}]], indirect=True)

@@ -139,7 +139,7 @@ def test_a_client_that_hangs_up_ends_the_work_of_its_stream(server: Running) -> 
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as reading:
             reading.sendall(request({"question": "bridge 30", "system": "slow", "stream": True}))
             assert b"200 OK" in reading.recv(100)
-    wait_until(lambda: metric(server.port, "rag_running") == 0, 5)  # the streams would take 30 s each
+    wait_until(lambda: metric(server.port, "rag_running") == 0, 20)  # the streams would take 30 s each
     assert ask(server.port, QUESTION)[0] == 200
 
 
@@ -239,7 +239,7 @@ def test_the_end_comes_in_time_and_who_waits_is_told_at_once(folder: Path) -> No
         waiting.join()
         status, body, at = told
         assert (status, json.loads(body)["error"]["message"]) == (503, "the server is stopping; ask again later")
-        assert at - began < 3
+        assert at - began < 8
         server.process.wait(timeout=20)
         assert time.monotonic() - began < 10
 

@@ -33,7 +33,7 @@ def test_a_word_soup_of_200_000_words_is_read_in_pieces() -> None:
 def test_200_000_lines_that_share_a_word_with_the_claim_take_no_longer() -> None:
     started = time.process_time()
     read = excerpt("alpha beta gamma", ["alpha.\n" * 200_000])
-    assert time.process_time() - started < 6  # trying every line for every line chosen took 15 s
+    assert time.process_time() - started < 10  # trying every line for every line chosen took 15 s
     assert read[0].start == 0
 
 
