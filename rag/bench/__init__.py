@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rag.bench.rerun import reproduce
     from rag.bench.run import run_benchmark
 
-_WHERE = {
+_MODULES = {
     "rag.bench.benchmark": "Benchmark LabelSet list_benchmarks list_label_sets read_benchmark read_label_set",
     "rag.bench.changes": "run_changes",
     "rag.bench.compare": "compare_runs",
@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # so that type checkers see names that are not there
-    __getattr__ = on_first_use(__name__, _WHERE)
+    __getattr__ = on_first_use(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

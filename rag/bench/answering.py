@@ -18,24 +18,23 @@ from rag.bench.retrieval import OF_THE_QUESTION, Retrieved
 from rag.index.open import open_index
 from rag.retrieval import Retriever
 
-Asked = tuple[BenchQuestion, Mapping[str, Any] | None]
+QuestionWithHits = tuple[BenchQuestion, Mapping[str, Any] | None]
 """A question, and the row of its hits (`HitRows`) if the system searches with the question."""
 
 
 @dataclass(frozen=True)
 class OpenAnswering:
-    """What opens a system: `first` is a question of the run, `retrieved` the retriever, its full name and the file of
-    its hits.
+    """What opens a system: `first` is a question of the run, `hits_source` the retriever, name and file of its hits.
 
-    In a worker, `places` are those of the corpora (`Corpora.places`), `checksums` those of their indexes, and
-    `expected` the name of the system, where the run was started.
+    In a worker, `corpus_paths` are those of the corpora (`Corpora.corpus_paths`), `checksums` those of their indexes,
+    and `expected` the name of the system, where the run was started.
     """
 
     benchmark: Benchmark
     first: BenchQuestion
     spec: SystemSpec
-    retrieved: tuple[str, str, Path] | None = None
-    places: tuple[Path | None, Path, Path | None] = (None, Path(), None)
+    hits_source: tuple[str, str, Path] | None = None
+    corpus_paths: tuple[Path | None, Path, Path | None] = (None, Path(), None)
     checksums: Mapping[str, str] = field(default_factory=dict)
     expected: str = ""
 
@@ -45,7 +44,7 @@ class OpenAnswering:
 
     def __call__(self) -> "Answering":
         """Open the system in a worker; raises `RagError` for another index, model, or version of them."""
-        data, indexes, corpus = self.places
+        data, indexes, corpus = self.corpus_paths
         corpora = Corpora(self.benchmark, data, indexes, corpus, build=False)
         for name, checksum in self.checksums.items():
             check_index(corpora.open(name), checksum)
@@ -61,42 +60,42 @@ class Answering:
         self._opening, self._corpora = opening, corpora
         self._retrieved: Retrieved | None = None
         self._others: dict[str, Retriever] = {}
-        if opening.retrieved is not None:
-            retriever, name, path = opening.retrieved
-            other = None if retriever in OF_THE_QUESTION else lambda asked: self._other(retriever, asked)
+        if opening.hits_source is not None:
+            retriever, name, path = opening.hits_source
+            other = None if retriever in OF_THE_QUESTION else lambda question: self._other(retriever, question)
             self._retrieved = Retrieved(name, path, other)
         self._systems: dict[str, System] = {}
         self.name = self.system(opening.first).name
 
-    def __call__(self, item: Asked) -> tuple[Answer, float]:
+    def __call__(self, item: QuestionWithHits) -> tuple[Answer, float]:
         """Return the answer, and the seconds it took with the search."""
-        asked, row = item
-        system, searching = self.system(asked), 0.0
+        question, row = item
+        system, searching = self.system(question), 0.0
         if self._retrieved is not None:
             assert row is not None
-            searching = self._retrieved.asking(asked, row)
-        started = perf_counter()
-        answer = answer_or_abstain(system, asked.question)
-        return answer, perf_counter() - started + searching
+            searching = self._retrieved.asking(question, row)
+        start = perf_counter()
+        answer = answer_or_abstain(system, question.question)
+        return answer, perf_counter() - start + searching
 
-    def system(self, asked: BenchQuestion) -> System:
+    def system(self, question: BenchQuestion) -> System:
         """Return the system that answers a question."""
-        key = "" if self._retrieved is not None else self._corpora.name_of(asked.collection)
+        key = "" if self._retrieved is not None else self._corpora.name_of(question.collection)
         if key not in self._systems:
-            self._systems[key] = self._open_for(asked)
+            self._systems[key] = self._open_for(question)
         return self._systems[key]
 
-    def _open_for(self, asked: BenchQuestion) -> System:
+    def _open_for(self, question: BenchQuestion) -> System:
         spec, benchmark = self._opening.spec, self._opening.benchmark
         # Without a corpus, the passages come with the questions, and nothing else is searched.
-        searched = bool(benchmark.corpora)
-        index = self._corpora.open(self._corpora.name_of(asked.collection)) if searched else open_index(None)
+        has_corpus = bool(benchmark.corpora)
+        index = self._corpora.open(self._corpora.name_of(question.collection)) if has_corpus else open_index(None)
         k = spec.k or (benchmark.k if spec.kind.k else None) or None
         retriever = spec.retriever if self._retrieved is None else self._retrieved
         return open_system(spec.name, index, spec.options, k=k, retriever=retriever)
 
-    def _other(self, retriever: str, asked: BenchQuestion) -> Retriever:
-        corpus = self._corpora.name_of(asked.collection)
+    def _other(self, retriever: str, question: BenchQuestion) -> Retriever:
+        corpus = self._corpora.name_of(question.collection)
         if corpus not in self._others:
             self._others[corpus] = self._corpora.retriever(corpus, retriever)
         return self._others[corpus]

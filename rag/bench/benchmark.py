@@ -14,33 +14,33 @@ TASKS = ("answer", "given")
 RIGHT = ("em", "answer_recall", "answer_in_text", "gold_cited", "nuggets@60", "nuggets@120")
 HANDBOOK = "handbook"  # the shipped corpus that has an index already
 
-_MOST_HITS = 1000
+_MAX_HITS = 1000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of a benchmark: below the data folder, or (`shipped`) beside its TOML.
+    """A file of a benchmark: below the data folder, or (`is_shipped`) beside its TOML.
 
     `sha256` is None if it ships, and if the benchmark does not say it (`"unknown"`, or left out).
     """
 
     file: str
     sha256: str | None = None
-    shipped: bool = False
+    is_shipped: bool = False
 
     def path(self, data: Path | None, home: Path) -> Path:
         """Return the path of the file, which may be missing."""
-        return inside(home if self.shipped else _data(data), self.file, links=not self.shipped)
+        return inside(home if self.is_shipped else _data(data), self.file, links=not self.is_shipped)
 
     def check(self, data: Path | None, home: Path) -> Path:
         """Return the path of the file; raises `RagError` if it is missing or has another checksum."""
         path = self.path(data, home)
         if not path.is_file():
             raise RagError(f"{path} is missing; name the folder of the data")
-        if self.sha256 is not None and (found := sha256_file(path)) != self.sha256:
+        if self.sha256 is not None and (digest := sha256_file(path)) != self.sha256:
             raise RagError(
-                f"{path} is another version: its sha256 is {found}, the setting sha256 of the benchmark is "
+                f"{path} is another version: its sha256 is {digest}, the setting sha256 of the benchmark is "
                 f"{self.sha256[:12]}...; change or leave out the setting if this file is meant"
             )
         return path
@@ -50,25 +50,25 @@ class DataFile:
 class Corpus:
     """What a benchmark searches: a file with its checksum, or a folder of documents.
 
-    Both lie below the data folder; a folder may be `shipped`: then it lies beside the TOML, or is the handbook that
-    ships with rag (`"handbook"`). `format` is a corpus format of `rag index build` (None: detected). `index` is the
-    checksum of its passages, as the manifest of an index records it (None: an index is not checked).
+    Both lie below the data folder; a folder may ship (`is_shipped`): then it lies beside the TOML, or is the handbook
+    that ships with rag (`"handbook"`). `format` is a corpus format of `rag index build` (None: detected). `index` is
+    the checksum of its passages, as the manifest of an index records it (None: an index is not checked).
     """
 
     path: str
     sha256: str | None = None
     format: str | None = None
-    shipped: bool = False
+    is_shipped: bool = False
     index: str | None = None
 
     @property
     def is_handbook(self) -> bool:
         """Whether it is the handbook that ships with rag."""
-        return self.shipped and self.path == HANDBOOK
+        return self.is_shipped and self.path == HANDBOOK
 
     def check(self, data: Path | None, home: Path) -> Path:
         """Return the path of the file or folder; raises `RagError` if it is missing or has another checksum."""
-        path = inside(home if self.shipped else _data(data), self.path, links=not self.shipped)
+        path = inside(home if self.is_shipped else _data(data), self.path, links=not self.is_shipped)
         if self.sha256 is not None:
             return DataFile(self.path, self.sha256).check(data, path)
         if not path.exists():
@@ -116,8 +116,8 @@ class Benchmark:
     @property
     def needs_data(self) -> bool:
         """Whether anything of it lies in a data folder."""
-        shipped = [self.questions.shipped, *(one.shipped for one in self.corpora.values())]
-        return self.gold is not None or not all(shipped)
+        are_shipped = [self.questions.is_shipped, *(corpus.is_shipped for corpus in self.corpora.values())]
+        return self.gold is not None or not all(are_shipped)
 
     def corpus_of(self, collection: str | None) -> str | None:
         """The name of the corpus that a question's collection is searched in; None if it names none of several."""
@@ -139,8 +139,8 @@ class Benchmark:
             return path
         path = Path(name)
         if not path.exists():
-            known = f", or one of: {', '.join(sorted(self.other_corpora))}" if self.other_corpora else ""
-            raise RagError(f"{path}: no such file or folder; name a corpus{known}")
+            names_hint = f", or one of: {', '.join(sorted(self.other_corpora))}" if self.other_corpora else ""
+            raise RagError(f"{path}: no such file or folder; name a corpus{names_hint}")
         return path
 
 
@@ -165,12 +165,12 @@ class LabelSet:
 
 def list_benchmarks() -> list[Benchmark]:
     """Return the benchmarks that ship with rag, sorted by name."""
-    return [read_benchmark(name) for name in _shipped(labels=False)]
+    return [read_benchmark(name) for name in _list_shipped(labels=False)]
 
 
 def list_label_sets() -> list[LabelSet]:
     """Return the labelled sets that rag knows, sorted by name."""
-    return [read_label_set(name) for name in _shipped(labels=True)]
+    return [read_label_set(name) for name in _list_shipped(labels=True)]
 
 
 def read_benchmark(name: str | Path) -> Benchmark:
@@ -179,7 +179,7 @@ def read_benchmark(name: str | Path) -> Benchmark:
     A file is data: nothing in it is run, and its paths stay below the data folder (or beside the file). Raises
     `RagError` for an unknown name, and for a file that is not a benchmark.
     """
-    table, home, digest = read_toml(name, "benchmarks", "benchmark", lambda one: not _is_labels(one))
+    table, home, digest = read_toml(name, "benchmarks", "benchmark", lambda table: not _is_labels(table))
     if _is_labels(table):
         raise RagError(f"{name} has labels to measure judges on: rag bench judges --set {name}")
     return _benchmark(table, home, digest)
@@ -205,9 +205,9 @@ def read_label_set(name: str | Path) -> LabelSet:
     )
 
 
-def _shipped(*, labels: bool) -> list[str]:
-    known = names("benchmarks", ".toml")
-    return [name for name in known if _is_labels(read_toml(name, "benchmarks", "benchmark")[0]) == labels]
+def _list_shipped(*, labels: bool) -> list[str]:
+    benchmark_names = names("benchmarks", ".toml")
+    return [name for name in benchmark_names if _is_labels(read_toml(name, "benchmarks", "benchmark")[0]) == labels]
 
 
 def _is_labels(table: Table) -> bool:
@@ -236,7 +236,7 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
         task=table.one_of("task", TASKS, "answer"),
         closed_pool="closed_pool" in table.row and table.flag("closed_pool"),
         right=table.one_of("right", RIGHT) if "right" in table.row else None,
-        k=table.number("k", _MOST_HITS) if "k" in table.row else None,
+        k=table.number("k", _MAX_HITS) if "k" in table.row else None,
         count=count,
         questions=_file(questions),
         part=questions.line("part") if "part" in questions.row else None,
@@ -249,9 +249,9 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
 
 
 def _file(table: Table) -> DataFile:
-    shipped = "shipped" in table.row and table.flag("shipped")
-    known = not shipped and table.row.get("sha256", "unknown") != "unknown"
-    return DataFile(table.path("file"), table.checksum() if known else None, shipped)
+    is_shipped = "shipped" in table.row and table.flag("shipped")
+    has_checksum = not is_shipped and table.row.get("sha256", "unknown") != "unknown"
+    return DataFile(table.path("file"), table.checksum() if has_checksum else None, is_shipped)
 
 
 def _corpora(table: Table) -> Iterable[tuple[str, Corpus]]:
@@ -262,37 +262,37 @@ def _corpora(table: Table) -> Iterable[tuple[str, Corpus]]:
     if "corpus" in table.row:
         yield "", _corpus(table.table("corpus"))
         return
-    several = table.table("corpora")
-    for name in several.row:
+    corpora = table.table("corpora")
+    for name in corpora.row:
         if not _NAME.fullmatch(name):
-            raise several.error(name, "a name of letters, digits, dots, dashes and underscores", name)
-        yield name, _corpus(several.table(name))
-    if not several.row:
+            raise corpora.error(name, "a name of letters, digits, dots, dashes and underscores", name)
+        yield name, _corpus(corpora.table(name))
+    if not corpora.row:
         raise RagError(f"{table.where}: not a benchmark: [corpora] is empty")
 
 
 def _other_corpora(table: Table) -> dict[str, str]:
     if "other_corpora" not in table.row:
         return {}
-    others = table.table("other_corpora")
-    for name in others.row:
+    corpora = table.table("other_corpora")
+    for name in corpora.row:
         if not _NAME.fullmatch(name):
-            raise others.error(name, "a name of letters, digits, dots, dashes and underscores", name)
-    return {name: others.path(name) for name in others.row}
+            raise corpora.error(name, "a name of letters, digits, dots, dashes and underscores", name)
+    return {name: corpora.path(name) for name in corpora.row}
 
 
 def _corpus(table: Table) -> Corpus:
     table.only("file", "folder", "sha256", "format", "shipped", "index")
     form = table.line("format") if "format" in table.row else None
     if "shipped" in table.row and table.flag("shipped"):
-        return Corpus(table.path("folder"), format=form, shipped=True)
+        return Corpus(table.path("folder"), format=form, is_shipped=True)
     if ("file" in table.row) == ("folder" in table.row):
         raise RagError(f"{table.where}: a corpus should have either a file or a folder")
     if "folder" in table.row:
         return Corpus(table.path("folder"), format=form)
     index = table.line("index") if "index" in table.row else None
-    known = table.row.get("sha256", "unknown") != "unknown"
-    return Corpus(table.path("file"), table.checksum() if known else None, form, index=index)
+    has_checksum = table.row.get("sha256", "unknown") != "unknown"
+    return Corpus(table.path("file"), table.checksum() if has_checksum else None, form, index=index)
 
 
 def _data(data: Path | None) -> Path:

@@ -15,10 +15,14 @@ _PARTS: Mapping[str, Callable[[Item], object]] = {
     "ranking": lambda item: item.ranking,
     "answer": lambda item: (
         *(item.answer, item.short_answer, item.abstained, item.failed, item.missing),
-        [(one.text, [(cited.passage, cited.start, cited.end) for cited in one.citations]) for one in item.sentences],
+        [
+            (sentence.text, [(citation.passage, citation.start, citation.end) for citation in sentence.citations])
+            for sentence in item.sentences
+        ],
     ),
     "verdicts": lambda item: [
-        (one.verdict, one.human, [cited.verdict for cited in one.citations]) for one in item.sentences
+        (sentence.verdict, sentence.human, [citation.verdict for citation in sentence.citations])
+        for sentence in item.sentences
     ],
 }
 
@@ -34,63 +38,67 @@ def run_changes(old: str | Path, new: str | Path) -> dict[str, Any]:
     comparisons.
     """
     before, after = read_run(old), read_run(new)
-    theirs = {one.label: one for one in after.systems}
-    systems = {one.label: _system(one, theirs[one.label]) for one in before.systems if one.label in theirs}
+    new_systems = {system.label: system for system in after.systems}
+    systems = {
+        system.label: _system(system, new_systems[system.label])
+        for system in before.systems
+        if system.label in new_systems
+    }
     inputs = _differing(_inputs(before, systems), _inputs(after, systems))
     return {
-        "same": bool(systems) and not any(any(found.values()) for found in systems.values()),
-        "inputs": [_change(*one) for one in inputs],
-        "only_old": [one.label for one in before.systems if one.label not in theirs],
-        "only_new": [label for label in theirs if label not in systems],
+        "same": bool(systems) and not any(any(changes.values()) for changes in systems.values()),
+        "inputs": [_change(*difference) for difference in inputs],
+        "only_old": [system.label for system in before.systems if system.label not in new_systems],
+        "only_new": [label for label in new_systems if label not in systems],
         "systems": systems,
     }
 
 
 def _system(old: SystemRun, new: SystemRun) -> dict[str, Any]:
-    before, after = ({item.id: item for item in one.items} for one in (old, new))
+    before, after = ({item.id: item for item in system.items} for system in (old, new))
     # With another text, an id is another question.
     common = [key for key in before if key in after and before[key].question == after[key].question]
-    found: dict[str, Any] = {name: [] for name in _PARTS}
+    changes: dict[str, Any] = {name: [] for name in _PARTS}
     for key in common:
         for name, part in _PARTS.items():
-            if part(before[key]) != part(after[key]) and not (name == "verdicts" and key in found["answer"]):
-                found[name].append(key)
-    ways = ((key, before[key].way, after[key].way) for key in common)
+            if part(before[key]) != part(after[key]) and not (name == "verdicts" and key in changes["answer"]):
+                changes[name].append(key)
+    way_pairs = ((key, before[key].way, after[key].way) for key in common)
     return {
-        **found,
-        "ways": [{"id": key, "old": a, "new": b} for key, a, b in ways if a != b],
-        "metrics": [_change(*one) for one in _differing(_values(old.metrics), _values(new.metrics))],
+        **changes,
+        "ways": [{"id": key, "old": a, "new": b} for key, a, b in way_pairs if a != b],
+        "metrics": [_change(*difference) for difference in _differing(_values(old.metrics), _values(new.metrics))],
         "questions": sorted(set(before) ^ set(after) | (set(before) & set(after) - set(common))),
     }
 
 
 def _values(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: one["value"] for name, one in metrics["metrics"].items()}
+    return {name: metric["value"] for name, metric in metrics["metrics"].items()}
 
 
 def _inputs(run: Run, labels: Collection[str]) -> dict[str, Any]:
-    common = [one for one in run.systems if one.label in labels]
-    names = {"systems": {one.label: one.system for one in common}}
-    judges = {"judge": {one.label: one.metrics["judge"] for one in common}}
+    common = [system for system in run.systems if system.label in labels]
+    names = {"systems": {system.label: system.system for system in common}}
+    judges = {"judge": {system.label: system.metrics["judge"] for system in common}}
     return dict(_leaves({name: run.manifest.get(name) for name in _INPUTS} | names | judges))
 
 
-def _leaves(value: object, place: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(value: object, key_path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _leaves(inner, f"{place}.{key}" if place else str(key))
+            yield from _leaves(inner, f"{key_path}.{key}" if key_path else str(key))
     else:
-        yield place, value
+        yield key_path, value
 
 
 def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterable[tuple[str, Any, Any]]:
-    for place in dict.fromkeys((*old, *new)):
-        a, b = old.get(place), new.get(place)
+    for key_path in dict.fromkeys((*old, *new)):
+        a, b = old.get(key_path), new.get(key_path)
         if isinstance(a, int | float) and isinstance(b, int | float) and abs(a - b) <= TOLERANCE:
             continue
         if a != b:
-            yield place, a, b
+            yield key_path, a, b
 
 
-def _change(place: str, old: object, new: object) -> dict[str, Any]:
-    return {"place": place, "old": old, "new": new}
+def _change(key_path: str, old: object, new: object) -> dict[str, Any]:
+    return {"place": key_path, "old": old, "new": new}

@@ -45,7 +45,7 @@ class Corpora:
         self._open: dict[str, Index] = {}
 
     @property
-    def places(self) -> tuple[Path | None, Path, Path | None]:
+    def corpus_paths(self) -> tuple[Path | None, Path, Path | None]:
         """Where data, indexes and the other corpus are, for `Corpora` elsewhere."""
         data, corpus = (None if one is None else one.resolve() for one in (self._data, self._corpus))
         return data, self._folder.resolve(), corpus
@@ -108,7 +108,7 @@ class Corpora:
     def _source(self) -> Path | None:
         """The file or folder of the only corpus; None if there are several, if it ships, or without a data folder."""
         corpus = self._benchmark.corpora.get("")
-        if self._corpus is not None or corpus is None or corpus.shipped or self._data is None:
+        if self._corpus is not None or corpus is None or corpus.is_shipped or self._data is None:
             return self._corpus
         return inside(self._data, corpus.path)
 
@@ -175,7 +175,7 @@ class Corpora:
 
     def _sha256_of(self, corpus: Corpus) -> str | None:
         """The checksum of a corpus file of which the benchmark does not say it; None for a folder."""
-        if corpus.shipped or self._data is None:
+        if corpus.is_shipped or self._data is None:
             return None
         path = inside(self._data, corpus.path)
         return sha256_file(path) if path.is_file() else None

@@ -337,7 +337,7 @@ def fixed_facts(
     """
     asked = benchmark.questions
     digest = asked.sha256
-    if digest is None and not asked.shipped:  # the benchmark does not say it
+    if digest is None and not asked.is_shipped:  # the benchmark does not say it
         digest = sha256_file(asked.path(data, benchmark.home))
     return {
         "benchmark": {

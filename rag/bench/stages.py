@@ -186,7 +186,7 @@ class Stages:
         if (key := self._search_of(spec)) is not None:
             hits = self._hits_of(spec)
             path, name = self._folder / hits, self._record["retrieval"][hits]["name"]
-            opening, rows = replace(opening, retrieved=(key[0], name, path)), HitRows(path, self._questions)
+            opening, rows = replace(opening, hits_source=(key[0], name, path)), HitRows(path, self._questions)
         answering = opening.over(self._corpora)
         settings = {
             "system": answering.name,
@@ -215,7 +215,7 @@ class Stages:
         searched = {self._corpora.name_of(asked.collection) for asked in self._questions}
         names = sorted(searched) if self._benchmark.corpora else []
         checksums = {one: self._corpora.open(one).manifest["checksum"] for one in names}
-        return replace(opening, places=self._corpora.places, checksums=checksums, expected=name)
+        return replace(opening, corpus_paths=self._corpora.corpus_paths, checksums=checksums, expected=name)
 
     # --- judge --------------------------------------------------------------------------------------------------
 

@@ -89,9 +89,11 @@ def build(
     from rag.bench.collections.build import Plan, build_collection
     from rag.commands.display import step_progress
 
-    def planned(plan: Plan) -> None:
-        asked = f"{counted(plan.questions, 'question')}" + (f" ({plan.left_out:,} left out)" if plan.left_out else "")
-        done = f", {plan.done:,} are there" if plan.done else ""
+    def show_plan(plan: Plan) -> None:
+        asked = f"{counted(plan.questions, 'question')}" + (
+            f" ({plan.omission_count:,} left out)" if plan.omission_count else ""
+        )
+        done = f", {plan.answers_done:,} are there" if plan.answers_done else ""
         once = [one for one in system or ("reader",) if "seed" not in SystemSpec.parse(one).kind.options]
         if answers > 1 and once:
             note(f"--answers {answers} is for language models; asked once per question: {', '.join(once)}")
@@ -123,7 +125,7 @@ def build(
             retry_failed=retry_failed,
             concurrency=concurrency,
             progress=progress,
-            planned=planned,
+            on_plan=show_plan,
         )
     _show(built, as_json=as_json)
 

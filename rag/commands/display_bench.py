@@ -46,7 +46,7 @@ def label_set_record(labels: LabelSet) -> dict[str, Any]:
         "description": labels.description,
         "labels": labels.count,
         "task": "judge",
-        "needs_data": not all(file.shipped for file in labels.files),
+        "needs_data": not all(file.is_shipped for file in labels.files),
         "licence": labels.licence,
         "command": f"rag bench judges --set {labels.name}",
     }
@@ -58,7 +58,7 @@ def _corpus(benchmark: Benchmark) -> str:
         return "given"
     if len(corpora) > 1:
         return f"{len(corpora)} collections"
-    return corpora[0].path + (" (ships)" if corpora[0].shipped else "")
+    return corpora[0].path + (" (ships)" if corpora[0].is_shipped else "")
 
 
 def show_benchmarks(benchmarks: Sequence[Benchmark], label_sets: Sequence[LabelSet]) -> None:

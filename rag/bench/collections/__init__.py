@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rag.bench.collections.importing import import_collection
     from rag.bench.collections.report import CollectionReport, report_collection
 
-_WHERE = {
+_MODULES = {
     "rag.bench.collections.build": "Plan build_collection",
     "rag.bench.collections.folder": "Collection open_collection pack_collection",
     "rag.bench.collections.importing": "import_collection",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # so that type checkers see names that are not there
-    __getattr__ = on_first_use(__name__, _WHERE)
+    __getattr__ = on_first_use(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

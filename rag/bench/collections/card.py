@@ -20,29 +20,31 @@ def card(manifest: Mapping[str, Any]) -> str:
 
 def _front(manifest: Mapping[str, Any]) -> Iterator[str]:
     rows = manifest["statistics"]["all"]["questions"]  # each is a row of HAGRID's files
-    stated = manifest.get("licence", {})
-    licences = list(dict.fromkeys(str(one).lower() for name in ("answers", "texts") if (one := stated.get(name))))
-    licences = licences if stated.get("answers") else ["unknown", *licences]
+    licence_texts = manifest.get("licence", {})
+    licences = list(
+        dict.fromkeys(str(text).lower() for name in ("answers", "texts") if (text := licence_texts.get(name)))
+    )
+    licences = licences if licence_texts.get("answers") else ["unknown", *licences]
     licence = re.sub("[<>]", "", " and ".join(licences))  # no markup, even where the front matter is shown as text
-    known = all(_LICENCE_ID.fullmatch(one) for one in licences)
+    are_known = all(_LICENCE_ID.fullmatch(name) for name in licences)
     yield "---"
     yield f"pretty_name: {dumps(manifest['name'])}"  # a JSON string is a YAML string
-    if known and len(licences) > 1:
-        yield "license:\n" + "\n".join(f"- {one}" for one in licences)
+    if are_known and len(licences) > 1:
+        yield "license:\n" + "\n".join(f"- {name}" for name in licences)
     else:
-        yield f"license: {licence if known else 'other'}"
-    if not known:
+        yield f"license: {licence if are_known else 'other'}"
+    if not are_known:
         yield f"license_name: {dumps(licence)}"
     if manifest.get("language"):
-        yield "language:\n" + "\n".join(f"- {one}" for one in manifest["language"])
+        yield "language:\n" + "\n".join(f"- {language}" for language in manifest["language"])
     yield "task_categories:\n- question-answering\n- text-generation"
     yield "tags:\n- attribution\n- citations\n- hagrid"
-    yield f"size_categories:\n- {next((name for most, name in _SIZES if rows < most), 'n>1M')}  # questions"
+    yield f"size_categories:\n- {next((name for limit, name in _SIZES if rows < limit), 'n>1M')}  # questions"
     yield "configs:\n- config_name: default\n  data_files:"
     files = manifest["files"]
     split = {"train": "hagrid-train.jsonl", "dev": "hagrid-dev.jsonl"}
-    named = {part: file for part, file in split.items() if file in files} or {"train": "hagrid.jsonl"}
-    for part, file in named.items():
+    split_files = {part: file for part, file in split.items() if file in files} or {"train": "hagrid.jsonl"}
+    for part, file in split_files.items():
         yield f"  - split: {part}\n    path: {file}"
     yield "---"
 
@@ -57,15 +59,15 @@ def _body(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield "| file | content |"
     yield "|---|---|"
-    for name, what in _FILES.items():
+    for name, content in _FILES.items():
         if name in manifest["files"] or name in ("collection.json", "SHA256SUMS"):
-            yield f"| `{name}` | {what} |"
+            yield f"| `{name}` | {content} |"
     yield ""
     yield "## Statistics"
     yield ""
     yield from _statistics(manifest)
     yield from _labels(manifest)
-    yield from _made(manifest)
+    yield from _history(manifest)
     yield from _licences(manifest)
     yield "## Limits"
     yield ""
@@ -108,8 +110,8 @@ def _labels(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield "None yet: `informative` and `attributable` are null. No person has judged these answers."
         yield ""
         return
-    who = labelled_by(manifest["labelled_by"])
-    yield f"**{who}**" if manifest["labelled_by"]["simulated"] else who
+    labellers = labelled_by(manifest["labelled_by"])
+    yield f"**{labellers}**" if manifest["labelled_by"]["simulated"] else labellers
     yield "A missing label is null, and not a no."
     yield ""
     yield "| part | label | total | yes | no | yes % |"
@@ -117,8 +119,13 @@ def _labels(manifest: Mapping[str, Any]) -> Iterator[str]:
     for part, table in manifest["labels"].items():
         for key, name in TABLE3.items():
             if key in table:
-                one = table[key]
-                cells = (part, name, *(f"{one[k]:,}" for k in ("total", "yes", "no")), f"{100 * one['share']:.1f}")
+                label_counts = table[key]
+                cells = (
+                    part,
+                    name,
+                    *(f"{label_counts[k]:,}" for k in ("total", "yes", "no")),
+                    f"{100 * label_counts['share']:.1f}",
+                )
                 yield f"| {' | '.join(cells)} |"
         if "support" in table:
             counts = ", ".join(f"{count:,} {level}" for level, count in table["support"].items())
@@ -126,42 +133,48 @@ def _labels(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def _made(manifest: Mapping[str, Any]) -> Iterator[str]:
+def _history(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield "## How it was made"
     yield ""
     yield f"- Command: {_code(manifest['command'])}"
     if "packed" in manifest:
         yield f"- Labels added with: {_code(manifest['packed']['command'])}"
     if study := manifest.get("packed", {}).get("study"):
-        alphas = [f"{_text(name)} {one:.2f}" for name, one in study["alpha"].items() if one is not None]
+        alphas = [f"{_text(name)} {alpha:.2f}" for name, alpha in study["alpha"].items() if alpha is not None]
         agreement = f"; Krippendorff's alpha: {', '.join(alphas)}" if alphas else ""
         yield f"- Annotators: {study['annotators']:,}; ties without a label: {study['ties']:,}{agreement}"
         yield from (f"- Note of the study: {_text(line)}" for line in study["notes"])
-    for role, one in manifest.get("data", {}).items():
-        yield f"- {role.capitalize()}: {_code(one['file'])}, SHA-256 `{one['sha256']}`"
+    for role, data_file in manifest.get("data", {}).items():
+        yield f"- {role.capitalize()}: {_code(data_file['file'])}, SHA-256 `{data_file['sha256']}`"
     quotes = manifest.get("quotes")
     if quotes:
         counts = f"{how_many(quotes['questions'], 'questions')} read, {quotes['left_out']:,} left out"
         yield f"- Quotes: {_QUOTES[quotes['kind']]}; {counts}"
     if limit := manifest.get("settings", {}).get("limit"):
         yield f"- Sample: at most {limit:,} of the questions, drawn with seed {manifest['settings']['seed']}"
-    for label, one in manifest.get("systems", {}).items():
-        prompt = f", prompt `{one['prompt']['name']}` (SHA-256 `{one['prompt']['sha256']}`)" if one["prompt"] else ""
-        seed = "" if one["seed"] is None else f", seed {one['seed']}"
-        kept = f"{one['kept']:,} of {one['asked']:,} answers kept"
-        yield f"- System {_text(label)}: {_code(one['name'])}{prompt}{seed}; {kept}"
+    for label, system in manifest.get("systems", {}).items():
+        prompt = (
+            f", prompt `{system['prompt']['name']}` (SHA-256 `{system['prompt']['sha256']}`)"
+            if system["prompt"]
+            else ""
+        )
+        seed = "" if system["seed"] is None else f", seed {system['seed']}"
+        answer_share = f"{system['kept']:,} of {system['asked']:,} answers kept"
+        yield f"- System {_text(label)}: {_code(system['name'])}{prompt}{seed}; {answer_share}"
     if "systems" in manifest:
-        attached = manifest["settings"]["trailing"] == "attach"
+        is_attached = manifest["settings"]["trailing"] == "attach"
         yield (
             "- A sentence without a citation is grouped with the next one that has one; sentences after the last "
-            f"citation {'belong to the last group' if attached else 'are a group without citations'}."
+            f"citation {'belong to the last group' if is_attached else 'are a group without citations'}."
         )
-    if filtered := manifest.get("filtered"):
-        yield "- Left out: " + "; ".join(f"{count:,} because {_reason(reason)}" for reason, count in filtered.items())
+    if filter_counts := manifest.get("filtered"):
+        yield "- Left out: " + "; ".join(
+            f"{count:,} because {_reason(reason)}" for reason, count in filter_counts.items()
+        )
     split = manifest["split"]
     if "train" in manifest["statistics"]:
-        drawn = f"{100 * split['dev']:g} % of the questions, drawn with seed {split['seed']}"
-        yield f"- Split: {drawn}, are the development part."
+        dev_share = f"{100 * split['dev']:g} % of the questions, drawn with seed {split['seed']}"
+        yield f"- Split: {dev_share}, are the development part."
     yield "- Versions: " + ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())
     yield ""
 
@@ -181,8 +194,8 @@ def _licences(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield "## Licences"
     yield ""
     unknown = "not stated; find out before you publish"
-    for what, value in (("Answers and labels", "answers"), ("Quotes and questions", "texts")):
-        yield f"- {what}: {_text(manifest.get('licence', {}).get(value) or unknown)}"
+    for subject, value in (("Answers and labels", "answers"), ("Quotes and questions", "texts")):
+        yield f"- {subject}: {_text(manifest.get('licence', {}).get(value) or unknown)}"
     yield ""
 
 
@@ -192,15 +205,15 @@ def _limits(manifest: Mapping[str, Any]) -> Iterator[str]:
     if quotes.get("kind") == "gold":
         yield "Every quote is relevant by people's judgement, so answering is easier than from retrieved passages."
     if quotes.get("incomplete"):
-        asked = how_many(quotes["incomplete"], "questions are")
-        yield f"{asked} without relevant passages whose text is not in the corpus."
+        question_count = how_many(quotes["incomplete"], "questions are")
+        yield f"{question_count} without relevant passages whose text is not in the corpus."
     if manifest.get("filtered"):
         yield "Answers that break the citation format are left out, which makes the systems look better than they are."
-    if any(one["kept"] and one["quoting"] for one in manifest.get("systems", {}).values()):
+    if any(system["kept"] and system["quoting"] for system in manifest.get("systems", {}).values()):
         yield "Systems that quote verbatim are attributable by construction; judge whether they are informative."
     if (cut := manifest.get("cut", 0)) > 0:
-        written = how_many(cut, "answers were")
-        yield f"{written} written from fewer quotes than listed: the others did not fit the model's context."
+        answer_count = how_many(cut, "answers were")
+        yield f"{answer_count} written from fewer quotes than listed: the others did not fit the model's context."
 
 
 def _text(value: object) -> str:

@@ -51,16 +51,16 @@ _OTHER = re.compile(
 _ITEM = re.compile(r"[-*+•]|\d{1,3}[.)]")
 
 
-def to_collected(answer: Answer, quotes: Sequence[Passage], *, repaired: bool = False) -> CitedAnswer:
+def with_quotes(answer: Answer, quotes: Sequence[Passage], *, is_repaired: bool = False) -> CitedAnswer:
     """Return the answer with the quotes as its passages, in their order; `output` is what a language model wrote.
 
-    `repaired` answers have no output: their citations are no longer those that the model wrote.
+    `is_repaired` answers have no output: their citations are no longer those that the model wrote.
     """
     raw = answer.trace.get("raw")
-    output = None if raw is None or repaired else printable_reply(without_thoughts(raw)).strip()
-    told = {key: answer.trace[key] for key in ("tokens", "stopped", "cut", "shown") if key in answer.trace}
-    if "shown" in told:
-        told["shown"] = len(told["shown"])  # the first ones: others did not fit the model's context
+    output = None if raw is None or is_repaired else printable_reply(without_thoughts(raw)).strip()
+    trace = {key: answer.trace[key] for key in ("tokens", "stopped", "cut", "shown") if key in answer.trace}
+    if "shown" in trace:
+        trace["shown"] = len(trace["shown"])  # the first ones: others did not fit the model's context
     return CitedAnswer(
         id=answer.question.id,
         question=answer.question.text,
@@ -75,7 +75,7 @@ def to_collected(answer: Answer, quotes: Sequence[Passage], *, repaired: bool = 
         nuggets=answer.question.nuggets,
         text=answer.text,
         output=output,
-        extra={"failed": answer.failed, "reason": answer.reason} | told,
+        extra={"failed": answer.failed, "reason": answer.reason} | trace,
     )
 
 
@@ -92,7 +92,7 @@ def fault_of(answer: CitedAnswer) -> tuple[str, str] | None:
     if answer.extra.get("stopped"):
         return "unfinished", answer.plain[-60:]
     if answer.output is not None:
-        fault = _written_fault(answer, answer.output)
+        fault = _find_fault(answer, answer.output)
         if fault is not None:
             return fault
     if not any(sentence.citations for sentence in answer.sentences):
@@ -100,26 +100,26 @@ def fault_of(answer: CitedAnswer) -> tuple[str, str] | None:
     return None
 
 
-def _written_fault(answer: CitedAnswer, output: str) -> tuple[str, str] | None:
-    shown = int(answer.extra.get("shown", len(answer.passages)))
-    quotes = list(answer.passages.values())[:shown]
-    parsed = parse(output, shown, passages=[quote.text for quote in quotes])
-    references = [one.text for one in parsed.removals if one.kind == "reference"]
+def _find_fault(answer: CitedAnswer, output: str) -> tuple[str, str] | None:
+    shown_count = int(answer.extra.get("shown", len(answer.passages)))
+    quotes = list(answer.passages.values())[:shown_count]
+    parsed = parse(output, shown_count, passages=[quote.text for quote in quotes])
+    references = [removal.text for removal in parsed.removals if removal.kind == "reference"]
     if title := (references[0] if references else _reference_list(output)):
         return "reference-list", title[:60]
-    for one in parsed.unresolved:
-        reason = "malformed-citation" if one.reason in _NOT_A_NUMBER else "number-out-of-range"
-        return reason, f"{one.marker[:40]} of {shown} quotes: {one.reason}"
-    if links := [one.text for one in parsed.removals if one.kind == "link"]:
+    for marker in parsed.unresolved:
+        reason = "malformed-citation" if marker.reason in _NOT_A_NUMBER else "number-out-of-range"
+        return reason, f"{marker.marker[:40]} of {shown_count} quotes: {marker.reason}"
+    if links := [removal.text for removal in parsed.removals if removal.kind == "link"]:
         return "other-citation-form", links[0][:60]
     for other in _OTHER.finditer(parsed.text):
         number = other["round"] or other["named"]
-        if number is None or 1 <= int(number) <= shown:
+        if number is None or 1 <= int(number) <= shown_count:
             return "other-citation-form", other[0][:60]
     return None
 
 
-def grouped(answer: CitedAnswer, trailing: Trailing = "own") -> CitedAnswer:
+def group_sentences(answer: CitedAnswer, trailing: Trailing = "own") -> CitedAnswer:
     """Return the answer with each uncited sentence joined to the next cited one (Kamalloo et al. 2023, Section 3.4).
 
     `trailing` says what becomes of uncited sentences at the end: a group of their `own`, or `attach` them to the last
@@ -127,26 +127,33 @@ def grouped(answer: CitedAnswer, trailing: Trailing = "own") -> CitedAnswer:
     boundaries are clear.
     """
     sentences = answer.sentences
-    spans = group((ParsedSentence(one.start or 0, one.end or 0, one.cites) for one in sentences), trailing=trailing)
+    spans = group(
+        (ParsedSentence(sentence.start or 0, sentence.end or 0, sentence.cites) for sentence in sentences),
+        trailing=trailing,
+    )
     text = answer.plain
     outputs = _outputs(answer, [span.start for span in spans])
     groups = []
     for span, output in zip(spans, outputs, strict=True):
-        inside = [one for one in sentences if span.start <= (one.start or 0) and (one.end or 0) <= span.end]
-        citations = tuple(dict.fromkeys(citation for one in inside for citation in one.citations))
-        made = CitedSentence(text[span.start : span.end], citations, span.start, span.end, output)
-        if output is not None and not _same(made, output, answer):
-            made = replace(made, output=None)
-        groups.append(made)
+        members = [
+            sentence
+            for sentence in sentences
+            if span.start <= (sentence.start or 0) and (sentence.end or 0) <= span.end
+        ]
+        citations = tuple(dict.fromkeys(citation for sentence in members for citation in sentence.citations))
+        merged_sentence = CitedSentence(text[span.start : span.end], citations, span.start, span.end, output)
+        if output is not None and not _same(merged_sentence, output, answer):
+            merged_sentence = replace(merged_sentence, output=None)
+        groups.append(merged_sentence)
     return replace(answer, sentences=tuple(groups))
 
 
 def _same(sentence: CitedSentence, output: str, answer: CitedAnswer) -> bool:
     """Whether a piece of the output reads as the sentence with its citations."""
     order = list(answer.passages)
-    read = parse_sentence(output, len(order))
+    parsed = parse_sentence(output, len(order))
     # Cutting a marker tidies the white space around it, so that only the words can be compared.
-    return words(read.text) == words(sentence.text) and tuple(order[n - 1] for n in read.cites) == sentence.cites
+    return words(parsed.text) == words(sentence.text) and tuple(order[n - 1] for n in parsed.cites) == sentence.cites
 
 
 def _outputs(answer: CitedAnswer, starts: Sequence[int]) -> list[str | None]:
@@ -154,45 +161,45 @@ def _outputs(answer: CitedAnswer, starts: Sequence[int]) -> list[str | None]:
     output, text = answer.output, answer.plain
     if output is None or not starts:
         return [None] * len(starts)
-    places, at = [], 0
-    wanted = set(starts)
+    cuts, output_position = [], 0
+    start_set = set(starts)
     for position, character in enumerate(text):
         if character.isspace():
             continue
-        at = output.find(character, at)
-        if at < 0:
+        output_position = output.find(character, output_position)
+        if output_position < 0:
             return [None] * len(starts)
-        if position in wanted:
-            places.append(at)
-        at += 1
-    places[:1] = [0]
-    pieces = [output[start:end].strip() for start, end in zip(places, [*places[1:], len(output)], strict=True)]
+        if position in start_set:
+            cuts.append(output_position)
+        output_position += 1
+    cuts[:1] = [0]
+    pieces = [output[start:end].strip() for start, end in zip(cuts, [*cuts[1:], len(output)], strict=True)]
     return [*map(_without_next_mark, pieces)]
 
 
 def _without_next_mark(piece: str) -> str:
     """A piece of the output without the mark of the next item of a list, which stands on a line of its own."""
-    above, _, last = piece.rpartition("\n")
-    return above.rstrip() if above and _ITEM.fullmatch(last.strip()) else piece
+    head, _, last = piece.rpartition("\n")
+    return head.rstrip() if head and _ITEM.fullmatch(last.strip()) else piece
 
 
 def _reference_list(output: str) -> str | None:
     """The title of a list of references, at the beginning of the output, of a line or of a sentence."""
-    for found in _REFERENCES.finditer(output):
-        if not found.start() or _ENDS.search(found["before"]):
-            return found["title"]
+    for match in _REFERENCES.finditer(output):
+        if not match.start() or _ENDS.search(match["before"]):
+            return match["title"]
     return None
 
 
 def marker_in_text(answer: CitedAnswer) -> str | None:
     """Return a sentence that HAGRID's file could not hold: its own text has what reads as a marker."""
     numbers = {key: number for number, key in enumerate(answer.passages, 1)}
-    for one in answer.sentences:
-        if not _same(one, restore_sentence(one, numbers, Notes()), answer):
-            return one.text
+    for sentence in answer.sentences:
+        if not _same(sentence, restore_sentence(sentence, numbers, Notes()), answer):
+            return sentence.text
     return None
 
 
 def identity(answer: CitedAnswer) -> tuple[object, ...]:
     """Return what two answers share if one is a duplicate: the words of each sentence and the quotes it cites."""
-    return tuple((tuple(words(one.text)), frozenset(one.cites)) for one in answer.sentences)
+    return tuple((tuple(words(sentence.text)), frozenset(sentence.cites)) for sentence in answer.sentences)

@@ -22,7 +22,7 @@ from rag.base.errors import FormatError, RagError, check_type
 from rag.bench.collections.card import card
 from rag.bench.collections.statistics import question_key, statistics_of, whole_labels
 
-MANIFEST, ANSWERS, FILTERED, CARD, SUMS, LOCK, RAW = (
+MANIFEST, ANSWERS, OMITTED_ANSWERS, CARD, SUMS, LOCK, RAW = (
     "collection.json", "answers.jsonl", "filtered.jsonl", "README.md", "SHA256SUMS", ".lock", "raw",
 )  # fmt: skip
 HAGRID, TRAIN, DEV = "hagrid.jsonl", "hagrid-train.jsonl", "hagrid-dev.jsonl"
@@ -47,7 +47,7 @@ _MANIFEST = record_schema(
     },
     {"statistics": _OBJECT, "settings": _OBJECT, "packed": record_schema({"command": STRING}, {"study": _STUDY})},
 )  # fmt: skip
-_BUILT = record_schema(
+_BUILD_SCHEMA = record_schema(
     {},
     {
         "settings": record_schema({"trailing": STRING}),
@@ -96,7 +96,7 @@ def open_collection(folder: str | Path) -> Collection:
     manifest = read_manifest(folder)
     if not manifest["complete"]:
         raise RagError(f"{folder}: the collection is unfinished; continue it with rag collect build --resume")
-    for fault in faults(manifest, _BUILT):
+    for fault in faults(manifest, _BUILD_SCHEMA):
         raise FormatError(f"{folder / MANIFEST}: {fault}")
     return Collection(folder, manifest)
 
@@ -127,15 +127,15 @@ def check_split(dev: float) -> None:
 
 
 @contextmanager
-def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
-    """Hold the lock of a folder, which is created; `shared` lets others read it too, but not write.
+def lock_folder(folder: Path, *, is_shared: bool = False) -> Iterator[None]:
+    """Hold the lock of a folder, which is created; `is_shared` lets others read it too, but not write.
 
     Raises `RagError` if another process holds the lock.
     """
     busy = RagError(f"{folder}: another process is using it; wait for it, or name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with file_lock(folder / LOCK, busy, is_shared=shared):
+        with file_lock(folder / LOCK, busy, is_shared=is_shared):
             yield
     except OSError as error:
         raise RagError(f"{folder}: cannot be written: {error.strerror}") from error
@@ -149,7 +149,7 @@ def writing(folder: Path) -> Iterator[None]:
     comes before the first file, a folder that was not there is removed.
     """
     is_new = not folder.exists()
-    with locked(folder):
+    with lock_folder(folder):
         if (folder / READY).is_dir():
             _settle(folder)
         if (folder / NEW).is_dir():
@@ -161,13 +161,13 @@ def writing(folder: Path) -> Iterator[None]:
             yield
         finally:
             shutil.rmtree(folder / NEW, ignore_errors=True)
-            if is_new and [one.name for one in folder.iterdir()] == [LOCK]:
+            if is_new and [path.name for path in folder.iterdir()] == [LOCK]:
                 shutil.rmtree(folder)
 
 
 def check_empty(folder: Path) -> None:
     """Raise `RagError` if the folder holds anything but a lock."""
-    if foreign := sorted(one.name for one in folder.iterdir() if one.name != LOCK):
+    if foreign := sorted(path.name for path in folder.iterdir() if path.name != LOCK):
         raise RagError(f"{folder} is not empty (it holds {foreign[0]}); name a new folder")
 
 
@@ -207,19 +207,19 @@ def publish(folder: Path, manifest: dict[str, Any]) -> Collection:
     if 0 < dev < 1:
         parts |= {"train": lambda answer: not in_dev(answer), "dev": in_dev}
         files |= {TRAIN: parts["train"], DEV: parts["dev"]}
-    written = [ANSWERS]
+    file_names = [ANSWERS]
     for name, holds in files.items():
         write_atomic(new / name, formats.write(filter(holds, read_answers(answers)), "hagrid"))
         if (new / name).stat().st_size:
-            written.append(name)
+            file_names.append(name)
         else:  # a file without rows is no file of HAGRID's format
             (new / name).unlink()
-    counted = statistics_of(read_answers(answers), parts)
-    manifest["statistics"] = {name: one.table2() for name, one in counted.items()}
-    manifest["labels"] = {name: table for name, one in counted.items() if (table := one.table3())}
-    manifest["labelled_by"] = counted["all"].labelled_by
-    manifest["answers_of"] = dict(sorted(counted["all"].systems.items()))
-    manifest["files"] = written + [name for name in (FILTERED,) if latest(name).exists()]
+    statistics = statistics_of(read_answers(answers), parts)
+    manifest["statistics"] = {name: part.table2() for name, part in statistics.items()}
+    manifest["labels"] = {name: table for name, part in statistics.items() if (table := part.table3())}
+    manifest["labelled_by"] = statistics["all"].labelled_by
+    manifest["answers_of"] = dict(sorted(statistics["all"].systems.items()))
+    manifest["files"] = file_names + [name for name in (OMITTED_ANSWERS,) if latest(name).exists()]
     manifest["complete"] = True
     manifest = round_floats(manifest)
     write_manifest(new, manifest)
@@ -247,9 +247,9 @@ def _settle(folder: Path) -> None:
 def _in_dev(answers: Iterable[CitedAnswer], dev: float, seed: int) -> Callable[[CitedAnswer], bool]:
     """The rule that decides: the questions with the lowest hashes of seed and text; equal questions stay together."""
     keys = {question_key(answer) for answer in answers}
-    drawn = sorted(keys, key=lambda key: (sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest(), key))
-    chosen = set(drawn[: round(dev * len(keys))])
-    return lambda answer: question_key(answer) in chosen
+    key_order = sorted(keys, key=lambda key: (sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest(), key))
+    dev_keys = set(key_order[: round(dev * len(keys))])
+    return lambda answer: question_key(answer) in dev_keys
 
 
 def pack_collection(
@@ -265,73 +265,82 @@ def pack_collection(
     `licence` is that of the answers, `text_licence` that of the passages, for the card (default: as they are there).
     Raises `RagError` if an answer is missing, unknown or another one.
     """
-    opened = open_collection(folder)  # before the lock, which would create the folder
-    with writing(opened.folder):
-        opened = open_collection(folder)
-        manifest = dict(opened.manifest)
-        named = {"answers": licence, "texts": text_licence}
-        known = {name: text for name, text in named.items() if text is not None}
-        manifest["licence"] = {"answers": None, "texts": None} | dict(manifest.get("licence") or {}) | known
+    collection = open_collection(folder)  # before the lock, which would create the folder
+    with writing(collection.folder):
+        collection = open_collection(folder)
+        manifest = dict(collection.manifest)
+        licences = {"answers": licence, "texts": text_licence}
+        new_licences = {name: text for name, text in licences.items() if text is not None}
+        manifest["licence"] = {"answers": None, "texts": None} | dict(manifest.get("licence") or {}) | new_licences
         if answers is not None:
             path = Path(answers)
             digest = sha256_file(path) if path.is_file() else ""
-            write_atomic(opened.folder / NEW / ANSWERS, write_answers(_labelled(opened, path)))
+            write_atomic(collection.folder / NEW / ANSWERS, write_answers(_with_labels_of(collection, path)))
             facts = {"answers": {"file": path.name, "sha256": digest}, "command": command()}
             manifest["packed"] = facts | _study(path, digest)
-        return publish(opened.folder, manifest)
+        return publish(collection.folder, manifest)
 
 
 def _study(path: Path, digest: str) -> dict[str, Any]:
     """What the export that a file is part of says of its study: the number of annotators, agreement, ties, notes."""
     try:
-        told = parse_object((path.parent / "manifest.json").read_bytes(), "")
-        if told["files"][path.name]["sha256"] != digest:
+        manifest = parse_object((path.parent / "manifest.json").read_bytes(), "")
+        if manifest["files"][path.name]["sha256"] != digest:
             return {}
-        found = {
-            "annotators": sum(one["done"] > 0 and one["id"] not in told.get("without", ()) for one in told["people"]),
-            "alpha": told["alpha"],
-            "ties": told["ties"],
-            "notes": told["notes"],
+        facts = {
+            "annotators": sum(
+                person["done"] > 0 and person["id"] not in manifest.get("without", ()) for person in manifest["people"]
+            ),
+            "alpha": manifest["alpha"],
+            "ties": manifest["ties"],
+            "notes": manifest["notes"],
         }
     except (OSError, FormatError, KeyError, TypeError):
         return {}
-    return {} if any(faults(found, _STUDY)) else {"study": found}
+    return {} if any(faults(facts, _STUDY)) else {"study": facts}
 
 
-def _labelled(collection: Collection, path: Path) -> list[CitedAnswer]:
+def _with_labels_of(collection: Collection, path: Path) -> list[CitedAnswer]:
     if path.is_file() and (kind := formats.detect(path)) != "answers":
         raise RagError(
             f"{path}: is in the format {kind}; give answers.jsonl of `rag annotate export`, which is beside it"
         )
-    given = {answer.id: answer for answer in formats.read(path, "answers")}
-    found = []
-    if not any(answer.id in given and _is_same(answer, given[answer.id]) for answer in collection.answers()):
+    labels = {answer.id: answer for answer in formats.read(path, "answers")}
+    answers = []
+    if not any(answer.id in labels and _is_same(answer, labels[answer.id]) for answer in collection.answers()):
         raise RagError(
             f"{path}: no answer in it is one of {collection.folder}; it is of another collection, or more than labels "
             "differs"
         )
     for answer in collection.answers():
-        label = given.pop(answer.id, None)
+        label = labels.pop(answer.id, None)
         if label is None:
             raise RagError(f"{path}: answer {answer.id!r} of the collection is missing; export the whole study")
         if not _is_same(answer, label):
             raise RagError(f"{path}: answer {answer.id!r} is not that of {collection.folder}: more than labels differs")
-        found.append(_with_labels(answer, label))
-    if given:
-        raise RagError(f"{path}: answer {next(iter(given))!r} is not in {collection.folder}")
-    return found
+        answers.append(_with_labels(answer, label))
+    if labels:
+        raise RagError(f"{path}: answer {next(iter(labels))!r} is not in {collection.folder}")
+    return answers
 
 
 def _with_labels(answer: CitedAnswer, label: CitedAnswer) -> CitedAnswer:
     """The answer with the labels of another one; those of the whole answer follow from its sentences if missing."""
     sentences = []
-    for one, told in zip(answer.sentences, label.sentences, strict=True):
-        levels = [citation.support for citation in told.citations]
-        cited = (replace(citation, support=level) for citation, level in zip(one.citations, levels, strict=True))
-        one = replace(one, informative=told.informative, attributable=told.attributable, worthy=told.worthy)
-        sentences.append(replace(one, citations=tuple(cited)))
-    whole = whole_labels(label)
-    informative, attributable = whole["informative"], whole["attributable"]
+    for sentence, sentence_label in zip(answer.sentences, label.sentences, strict=True):
+        levels = [citation.support for citation in sentence_label.citations]
+        citations = (
+            replace(citation, support=level) for citation, level in zip(sentence.citations, levels, strict=True)
+        )
+        sentence = replace(
+            sentence,
+            informative=sentence_label.informative,
+            attributable=sentence_label.attributable,
+            worthy=sentence_label.worthy,
+        )
+        sentences.append(replace(sentence, citations=tuple(citations)))
+    answer_labels = whole_labels(label)
+    informative, attributable = answer_labels["informative"], answer_labels["attributable"]
     facts = {name: label.extra.get(name) for name in (SIMULATED_LABELS, TIES)}
     answer = replace(answer, sentences=tuple(sentences), informative=informative, attributable=attributable)
     return with_facts(answer, facts)
@@ -345,12 +354,12 @@ def _bare(answer: CitedAnswer) -> CitedAnswer:
     """The answer without labels, and without further facts, which an annotation tool may add or drop."""
     sentences = tuple(
         replace(
-            one,
-            citations=tuple(replace(citation, support=None) for citation in one.citations),
+            sentence,
+            citations=tuple(replace(citation, support=None) for citation in sentence.citations),
             informative=None,
             attributable=None,
             worthy=None,
         )
-        for one in answer.sentences
+        for sentence in answer.sentences
     )
     return replace(answer, sentences=sentences, informative=None, attributable=None, extra={})

@@ -26,7 +26,7 @@ from rag.bench.collections.folder import (
 
 def import_collection(
     file: str | Path,
-    out: str | Path,
+    output_folder: str | Path,
     *,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
     corpus: Sequence[str | Path] = (),
@@ -37,20 +37,21 @@ def import_collection(
     text_licence: str | None = None,
     language: str | None = None,
 ) -> Collection:
-    """Write the answers of a file (HAGRID, ALCE, TREC RAG, Verifiability or another format) as a collection to `out`.
+    """Write the answers of a file (HAGRID, ALCE, TREC RAG, Verifiability or another format) as a collection to
+    `output_folder`.
 
     `format` is a name of `autoais schema` (default: detected). `corpus` has the texts of passages that the file knows
     by id only. Answers, sentences and labels stay as they are; answers of one question are put together, and all are of
     the data set `name` (default: the name of the folder), whatever set the file says they are of. Answers whose output
     is empty are left out and counted. `dev` is the share of the questions in the development part (0: no split), drawn
-    by `seed`. `language` is a code such as `en`, for the card. Raises `RagError` if `out` is not empty, `FormatError`
-    for a broken record.
+    by `seed`. `language` is a code such as `en`, for the card. Raises `RagError` if `output_folder` is not empty,
+    `FormatError` for a broken record.
     """
-    check_type("out", out, "a folder (str or Path)", str, Path)
+    check_type("output_folder", output_folder, "a folder (str or Path)", str, Path)
     check_split(dev)
     check_language(language)
-    path, folder = Path(file), Path(out)
-    texts = [Path(one) for one in corpus]
+    path, folder = Path(file), Path(output_folder)
+    texts = [Path(text) for text in corpus]
     check_distinct(texts)
     if not path.is_file():
         raise RagError(f"{path}: no such file; name a file of answers")
@@ -71,7 +72,7 @@ def import_collection(
         )
     name = name or folder.resolve().name
     answers = [replace(answer, extra={**answer.extra, "dataset": name}) for answer in answers]
-    files = {"answers": path} | {f"corpus {number}": one for number, one in enumerate(texts, 1)}
+    files = {"answers": path} | {f"corpus {number}": text for number, text in enumerate(texts, 1)}
     with writing(folder):
         if (folder / MANIFEST).exists():
             raise RagError(f"{folder} holds a collection; name another folder")
@@ -86,7 +87,7 @@ def import_collection(
             "command": command(),
             "format": kind,
             "notes": notes.by_text(),
-            "data": {role: {"file": one.name, "sha256": sha256_file(one)} for role, one in files.items()},
+            "data": {role: {"file": source.name, "sha256": sha256_file(source)} for role, source in files.items()},
             "versions": versions(),
             "split": {"dev": dev, "seed": seed},
         }
@@ -95,8 +96,8 @@ def import_collection(
 
 def _is_silent(answer: CitedAnswer) -> bool:
     """Whether a system wrote nothing, as in ALCE's files, which say so with an empty output."""
-    said = answer.sentences or answer.abstained or answer.unresolved_markers
-    return not said and answer.output is not None and not answer.output.strip()
+    has_content = answer.sentences or answer.abstained or answer.unresolved_markers
+    return not has_content and answer.output is not None and not answer.output.strip()
 
 
 def _by_question(answers: list[CitedAnswer]) -> list[CitedAnswer]:

@@ -58,7 +58,7 @@ class Quoted:
     """The questions with their quotes, the rows of those left out, and what was found (JSON)."""
 
     questions: list[BenchQuestion]
-    left_out: list[dict[str, Any]] = field(default_factory=list)
+    omissions: list[dict[str, Any]] = field(default_factory=list)
     record: dict[str, Any] = field(default_factory=dict)
 
 
@@ -73,33 +73,33 @@ def find_quotes(source: QuoteSource, progress: Progress) -> Quoted:
             f"{source.questions}: questions in a table (CSV) are not read; write a line of JSON for each, such as "
             '{"id": "1", "question": "..."}, or of id, tab and question'
         )
-    listed = read_bench_questions(source.questions)
+    questions = read_bench_questions(source.questions)
     relevant = None if source.qrels is None else _relevant(source.qrels)
-    kind = _kind(source, listed, known=relevant is not None)
-    record: dict[str, Any] = {"kind": kind, "questions": len(listed)}
+    kind = _kind(source, questions, has_qrels=relevant is not None)
+    record: dict[str, Any] = {"kind": kind, "questions": len(questions)}
     if relevant is not None:
-        known = {one.question.id for one in listed}
-        record["qrels_of_unknown_questions"] = _examples(key for key in relevant if key not in known)
+        question_ids = {question.question.id for question in questions}
+        record["qrels_of_unknown_questions"] = _examples(key for key in relevant if key not in question_ids)
     if kind == "retrieved":
-        found = _retrieved(source, sample(listed, source.limit, source.seed), record, progress)
+        selection = _search_quotes(source, sample(questions, source.limit, source.seed), record, progress)
     else:
         if kind == "gold":
-            listed = [_with_gold(one, relevant) for one in listed]
-        found = _positives(source, listed, record)
-    if not found.questions:
+            questions = [_with_gold(question, relevant) for question in questions]
+        selection = _positives(source, questions, record)
+    if not selection.questions:
         raise RagError(f"{source.questions}: no question has a quote with a text; do the ids fit the corpus?")
-    return found
+    return selection
 
 
-def _kind(source: QuoteSource, listed: Sequence[BenchQuestion], *, known: bool) -> str:
-    has_gold = any(one.question.gold for one in listed)
+def _kind(source: QuoteSource, questions: Sequence[BenchQuestion], *, has_qrels: bool) -> str:
+    has_gold = any(question.question.gold for question in questions)
     if source.kind is not None:
         if source.kind not in KINDS:
             raise RagError(f"no quotes called {source.kind!r}; there are: {', '.join(KINDS)}")
         kind = source.kind
-    elif known or source.corpus is not None:
+    elif has_qrels or source.corpus is not None:
         kind = "gold"
-    elif any(one.passages for one in listed):
+    elif any(question.passages for question in questions):
         kind = "given"
     elif source.index is None:
         raise RagError(
@@ -112,9 +112,9 @@ def _kind(source: QuoteSource, listed: Sequence[BenchQuestion], *, known: bool) 
         )
     else:
         kind = "retrieved"
-    if kind == "given" and not any(one.passages for one in listed):
+    if kind == "given" and not any(question.passages for question in questions):
         raise RagError(f"{source.questions}: the questions have no field 'passages', 'docids' or 'quotes'")
-    if kind == "gold" and not known and not has_gold:
+    if kind == "gold" and not has_qrels and not has_gold:
         raise RagError(f"{source.questions}: the questions have no field 'gold'; name their qrels (--qrels)")
     if kind == "retrieved" and source.index is None:
         raise RagError("retrieved quotes need an index (--index)")
@@ -129,70 +129,86 @@ def _kind(source: QuoteSource, listed: Sequence[BenchQuestion], *, known: bool) 
 
 def _relevant(path: Path) -> dict[str, tuple[str, ...]]:
     """The passages with a relevance above 0 of each question, in the order of the file."""
-    return {key: tuple(one for one, grade in judged.items() if grade > 0) for key, judged in read_qrels(path).items()}
+    return {
+        key: tuple(passage for passage, grade in grades.items() if grade > 0)
+        for key, grades in read_qrels(path).items()
+    }
 
 
-def _with_gold(one: BenchQuestion, relevant: Mapping[str, Sequence[str]] | None) -> BenchQuestion:
-    gold = one.question.gold if relevant is None else relevant.get(one.question.id, ())
+def _with_gold(question: BenchQuestion, relevant: Mapping[str, Sequence[str]] | None) -> BenchQuestion:
+    gold = question.question.gold if relevant is None else relevant.get(question.question.id, ())
     passages = tuple(map(Passage, dict.fromkeys(gold)))
-    return replace(one, question=replace(one.question, gold=tuple(gold)), passages=passages)
+    return replace(question, question=replace(question.question, gold=tuple(gold)), passages=passages)
 
 
-def _positives(source: QuoteSource, listed: Sequence[BenchQuestion], record: dict[str, Any]) -> Quoted:
-    left_out = [_left_out(one, "no-positive", "no passage of it is relevant") for one in listed if not one.passages]
-    asked = sample([one for one in listed if one.passages], source.limit, source.seed)
-    wanted = {passage.id for one in asked for passage in one.passages if not passage.text.strip()}
-    texts = _texts(source, wanted, record)
-    unknown = {key: None for one in asked for passage in one.passages if (key := passage.id) in wanted - texts.keys()}
+def _positives(source: QuoteSource, questions: Sequence[BenchQuestion], record: dict[str, Any]) -> Quoted:
+    omissions = [
+        _omission(question, "no-positive", "no passage of it is relevant")
+        for question in questions
+        if not question.passages
+    ]
+    candidates = sample([question for question in questions if question.passages], source.limit, source.seed)
+    missing_ids = {passage.id for question in candidates for passage in question.passages if not passage.text.strip()}
+    texts = _texts(source, missing_ids, record)
+    unknown = {
+        key: None
+        for question in candidates
+        for passage in question.passages
+        if (key := passage.id) in missing_ids - texts.keys()
+    }
     record["passages_without_text"] = _examples(unknown)
-    found, incomplete = [], 0
-    for one in asked:
-        quotes = tuple(texts.get(each.id, each) for each in one.passages if each.text.strip() or each.id in texts)
+    quoted_questions, incomplete = [], 0
+    for question in candidates:
+        quotes = tuple(
+            texts.get(passage.id, passage)
+            for passage in question.passages
+            if passage.text.strip() or passage.id in texts
+        )
         if quotes:
-            found.append(replace(one, passages=quotes))
-            incomplete += len(quotes) < len(one.passages)
+            quoted_questions.append(replace(question, passages=quotes))
+            incomplete += len(quotes) < len(question.passages)
         else:
-            left_out.append(_left_out(one, "no-quote-text", f"no text is known of {one.passages[0].id!r}"))
-    record |= {"left_out": len(left_out), "incomplete": incomplete}
-    return Quoted(found, left_out, record)
+            omissions.append(_omission(question, "no-quote-text", f"no text is known of {question.passages[0].id!r}"))
+    record |= {"left_out": len(omissions), "incomplete": incomplete}
+    return Quoted(quoted_questions, omissions, record)
 
 
-def _texts(source: QuoteSource, wanted: set[str], record: dict[str, Any]) -> dict[str, Passage]:
+def _texts(source: QuoteSource, ids: set[str], record: dict[str, Any]) -> dict[str, Passage]:
     """The passages with these ids that have a text."""
-    if not wanted:
+    if not ids:
         return {}
     if source.index is not None:
         index = open_index(source.index)
         record["index"] = index_record(index)
-        found = {key: one for key in sorted(wanted) if (one := index.store.get(key)) is not None}
+        passages = {key: passage for key in sorted(ids) if (passage := index.store.get(key)) is not None}
     elif source.corpus is not None:
-        found = find_passages([source.corpus], wanted, Notes())
+        passages = find_passages([source.corpus], ids, Notes())
     else:
         raise RagError(f"{source.questions}: passages are known by id only; name their corpus (--corpus or --index)")
-    return {key: one for key, one in found.items() if one.text.strip()}
+    return {key: passage for key, passage in passages.items() if passage.text.strip()}
 
 
-def _retrieved(
-    source: QuoteSource, asked: Sequence[BenchQuestion], record: dict[str, Any], progress: Progress
+def _search_quotes(
+    source: QuoteSource, questions: Sequence[BenchQuestion], record: dict[str, Any], progress: Progress
 ) -> Quoted:
     assert source.index is not None
     index, k = open_index(source.index), source.k or K
     retriever = open_retriever(source.retriever or RETRIEVER, index)
-    found, left_out = [], []
-    for done, one in enumerate(asked, 1):
+    quoted_questions, omissions = [], []
+    for number, question in enumerate(questions, 1):
         try:
-            hits = retriever.search([one.question.text], k)[0]
+            hits = retriever.search([question.question.text], k)[0]
         except QuestionError as error:
-            left_out.append(_left_out(one, "not-searchable", str(error)))
+            omissions.append(_omission(question, "not-searchable", str(error)))
         else:
             quotes = tuple(hit.passage for hit in hits if hit.passage.text.strip())
             if quotes:
-                found.append(replace(one, passages=quotes))
+                quoted_questions.append(replace(question, passages=quotes))
             else:
-                left_out.append(_left_out(one, "no-hit", "nothing was found"))
-        progress("searching", done, len(asked))
-    record |= {"index": index_record(index), "retriever": retriever.name, "k": k, "left_out": len(left_out)}
-    return Quoted(found, left_out, record)
+                omissions.append(_omission(question, "no-hit", "nothing was found"))
+        progress("searching", number, len(questions))
+    record |= {"index": index_record(index), "retriever": retriever.name, "k": k, "left_out": len(omissions)}
+    return Quoted(quoted_questions, omissions, record)
 
 
 def index_record(index: Index) -> dict[str, Any]:
@@ -200,10 +216,10 @@ def index_record(index: Index) -> dict[str, Any]:
     return {"name": index.name} | {key: index.manifest[key] for key in ("passages", "checksum", "recipe", "analyzer")}
 
 
-def _left_out(one: BenchQuestion, reason: str, detail: str) -> dict[str, Any]:
-    return {"query_id": one.question.id, "question": one.question.text, "reason": reason, "detail": detail}
+def _omission(question: BenchQuestion, reason: str, detail: str) -> dict[str, Any]:
+    return {"query_id": question.question.id, "question": question.question.text, "reason": reason, "detail": detail}
 
 
 def _examples(keys: Iterable[str]) -> dict[str, Any]:
-    listed = list(keys)
-    return {"count": len(listed), "examples": listed[:_EXAMPLES]}
+    key_list = list(keys)
+    return {"count": len(key_list), "examples": key_list[:_EXAMPLES]}

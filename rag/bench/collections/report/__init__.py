@@ -18,7 +18,7 @@ from autoais.metrics.rates import Rate
 from rag.base.config import DEFAULT_JUDGE
 from rag.base.errors import RagError, check_type
 from rag.base.progress import Progress, no_progress
-from rag.bench.collections.folder import ANSWERS, MANIFEST, Collection, locked, open_collection
+from rag.bench.collections.folder import ANSWERS, MANIFEST, Collection, lock_folder, open_collection
 from rag.bench.collections.report.analyses import Analyses, Similarity, open_similarity
 from rag.bench.collections.report.figures import figures
 from rag.bench.collections.report.page import page
@@ -38,7 +38,7 @@ class CollectionReport:
 
 def report_collection(
     source: str | Path,
-    out: str | Path | None = None,
+    output_folder: str | Path | None = None,
     *,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
     corpus: Sequence[str | Path] = (),
@@ -48,9 +48,9 @@ def report_collection(
 ) -> CollectionReport:
     """Write report.html, report.json and figures/*.svg and *.png of a collection, or of a file of cited answers.
 
-    `out` is a folder (default: `report` in the collection). Tables 2 and 3 and Figures 3 to 5 are those of Kamalloo et
-    al. (2023). `judge` is compared with people's labels of sentences (`none` leaves that out). `similarity` is
-    `static` or `bertscore` (default: BERTScore where it is installed). `format` and `corpus` are for files, as in
+    `output_folder` is a folder (default: `report` in the collection). Tables 2 and 3 and Figures 3 to 5 are those of
+    Kamalloo et al. (2023). `judge` is compared with people's labels of sentences (`none` leaves that out). `similarity`
+    is `static` or `bertscore` (default: BERTScore where it is installed). `format` and `corpus` are for files, as in
     `import_collection`. The same answers give the same bytes. Raises `RagError` if there are no answers, and if another
     process writes the collection or the folder.
     """
@@ -58,23 +58,23 @@ def report_collection(
     path = Path(source)
     if not path.exists():
         raise RagError(f"{path}: no such collection or file")
-    if out is None and not path.is_dir():
+    if output_folder is None and not path.is_dir():
         raise RagError("name a folder for the report of a file (--out FOLDER)")
-    folder = path / "report" if out is None else Path(out)
+    folder = path / "report" if output_folder is None else Path(output_folder)
     opened_judge = open_judge(judge) if isinstance(judge, str) and judge != NONE else judge
-    measured = open_similarity(similarity)
-    texts = [Path(one) for one in corpus]
+    similarity_model = open_similarity(similarity)
+    texts = [Path(text) for text in corpus]
     show = progress or no_progress
     with ExitStack() as locks:
         if path.is_dir():
             open_collection(path)  # before the locks, which would create folders
             if folder.resolve() != path.resolve() and os.access(path, os.W_OK):
-                locks.enter_context(locked(path, shared=True))
-        locks.enter_context(locked(folder))
-        return _written(path, folder, format, texts, opened_judge, measured, show)
+                locks.enter_context(lock_folder(path, is_shared=True))
+        locks.enter_context(lock_folder(folder))
+        return _write_report(path, folder, format, texts, opened_judge, similarity_model, show)
 
 
-def _written(
+def _write_report(
     path: Path,
     folder: Path,
     kind: str | None,
@@ -86,29 +86,29 @@ def _written(
     collection = open_collection(path) if path.is_dir() else None
     notes = Notes()
 
-    def answers(counted: Notes) -> Iterator[CitedAnswer]:
+    def answers(notes: Notes) -> Iterator[CitedAnswer]:
         if collection is not None:
             return collection.answers()
-        return formats.read(path, kind, corpus=corpus, notes=counted)
+        return formats.read(path, kind, corpus=corpus, notes=notes)
 
     analyses, parts = Analyses(similarity), _parts(collection)
-    for done, answer in enumerate(answers(notes), 1):
+    for number, answer in enumerate(answers(notes), 1):
         analyses.add(answer)
         for holds, statistics in parts.values():
             if holds(answer):
                 statistics.add(answer)
-        if done % 100 == 0:
-            show("reading", done, done)
+        if number % 100 == 0:
+            show("reading", number, number)
     analyses.close()
-    table2 = {"all": analyses.statistics.table2()} | {name: one.table2() for name, (_, one) in parts.items()}
+    table2 = {"all": analyses.statistics.table2()} | {name: part.table2() for name, (_, part) in parts.items()}
     if not table2["all"]["answers"]:
         raise RagError(f"{path}: no answers in it")
-    table3 = {"all": analyses.statistics.table3()} | {name: one.table3() for name, (_, one) in parts.items()}
+    table3 = {"all": analyses.statistics.table3()} | {name: part.table3() for name, (_, part) in parts.items()}
     agreement = None
     if isinstance(judge, Judge):
         agreement = _agreement(answers(Notes()), judge, show)
-    drawn = [(one, one.svg(), one.svg(dark=True)) for one in figures(analyses)]
-    for figure, light, _ in drawn:
+    images = [(figure, figure.svg(), figure.svg(dark=True)) for figure in figures(analyses)]
+    for figure, light, _ in images:
         write_atomic(folder / f"figures/{figure.name}.svg", [light.removesuffix("\n")])
         write_atomic(folder / f"figures/{figure.name}.png", figure.png())
     inputs = {"answers": path / ANSWERS, "manifest": path / MANIFEST} if collection else {"answers": path}
@@ -122,7 +122,8 @@ def _written(
             "systems": dict(sorted(analyses.statistics.systems.items())),
             "similarity": analyses.similarity.name,
             "figures": [
-                {"name": one.name, "title": one.title, "text": one.text, "data": one.data} for one, _, _ in drawn
+                {"name": figure.name, "title": figure.title, "text": figure.text, "data": figure.data}
+                for figure, _, _ in images
             ],
             "autoais": agreement,
             "notes": notes.by_text(),
@@ -130,7 +131,7 @@ def _written(
         }
     )
     write_atomic(folder / "report.json", [dumps(record, indent=1)])
-    write_atomic(folder / "report.html", [page(record, drawn).removesuffix("\n")])
+    write_atomic(folder / "report.html", [page(record, images).removesuffix("\n")])
     return CollectionReport(folder / "report.html", record)
 
 
@@ -153,15 +154,15 @@ def _agreement(answers: Iterator[CitedAnswer], judge: Judge, show: Progress) -> 
     rows: Rows = rows_by_set(judged(labels, judge))["all"]
 
     def shares(number: int | None) -> dict[str, Any]:
-        there = rows.decided if number is None else rows.decided & (rows.system == number)
-        questions = [int(one) for one in rows.question[there]]
-        sides = {"people": rows.truth[there], "judge": rows.said[there]}
-        return {side: Rate.of([bool(yes) for yes in said], questions).record() for side, said in sides.items()}
+        mask = rows.decided if number is None else rows.decided & (rows.system == number)
+        questions = [int(question) for question in rows.question[mask]]
+        sides = {"people": rows.truth[mask], "judge": rows.said[mask]}
+        return {side: Rate.of([bool(yes) for yes in values], questions).record() for side, values in sides.items()}
 
-    about = {key: value for key, value in judge_record(judge).items() if key != "usage"}
+    judge_facts = {key: value for key, value in judge_record(judge).items() if key != "usage"}
     return {
         "judge": judge.name,
-        "judged_by": about,
+        "judged_by": judge_facts,
         "labels": len(labels),
         "attributable_by": {
             "all": shares(None),

@@ -17,7 +17,7 @@ from rag.bench.collections.statistics import Statistics, whole_labels
 LABELS = ("informative", "not informative", "attributable", "not attributable")
 """The groups of Figure 3: labels of whole answers in its first part, of sentences in the second."""
 
-MARKED = 0.1  # share of citations from which on Figure 5 labels a cell
+MIN_LABEL_SHARE = 0.1  # share of citations from which on Figure 5 labels a cell
 _BATCH = 256
 _DIGITS = 4
 
@@ -46,8 +46,8 @@ class StaticSimilarity:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the cosines, -1 to 1."""
-        left, right = (self._encoder.passages([pair[side] for pair in pairs]) for side in (0, 1))
-        return [round(float(value), _DIGITS) for value in (left * right).sum(axis=1)]
+        left_vectors, right = (self._encoder.passages([pair[side] for pair in pairs]) for side in (0, 1))
+        return [round(float(value), _DIGITS) for value in (left_vectors * right).sum(axis=1)]
 
 
 class BertScore:
@@ -88,11 +88,11 @@ def groups_of(answer: CitedAnswer) -> list[str]:
 
 
 def _groups(labels: Mapping[str, bool | None]) -> list[str]:
-    found = []
+    groups = []
     for label, value in labels.items():
         if value is not None:
-            found.append(label if value else f"not {label}")
-    return found
+            groups.append(label if value else f"not {label}")
+    return groups
 
 
 @dataclass
@@ -102,10 +102,10 @@ class Analyses:
     similarity: Similarity
     statistics: Statistics = field(default_factory=Statistics)
     quotes: dict[str, list[float]] = field(default_factory=lambda: {label: [] for label in LABELS})
-    alike: dict[str, list[float]] = field(default_factory=lambda: {label: [] for label in LABELS})
+    similarities: dict[str, list[float]] = field(default_factory=lambda: {label: [] for label in LABELS})
     coverage: list[float] = field(default_factory=list)
     density: list[float] = field(default_factory=list)
-    cited: dict[int, Counter[int]] = field(default_factory=dict)
+    cited_numbers: dict[int, Counter[int]] = field(default_factory=dict)
     _pairs: list[tuple[str, str]] = field(default_factory=list)
     _groups: list[list[str]] = field(default_factory=list)
 
@@ -118,22 +118,22 @@ class Analyses:
         number = {key: n for n, key in enumerate(answer.passages, 1)}
         cites = [number[key] for sentence in answer.sentences for key in sentence.cites]
         if cites:
-            self.cited.setdefault(len(number), Counter()).update(cites)
+            self.cited_numbers.setdefault(len(number), Counter()).update(cites)
             self._extractive(answer)
         for sentence in answer.sentences:
-            own = _groups({"informative": sentence.informative, "attributable": sentence.attributable})
+            sentence_groups = _groups({"informative": sentence.informative, "attributable": sentence.attributable})
             if len(answer.sentences) == 1:
-                own = groups
-            for key in sentence.cites if own else ():
-                self._compare(sentence.text, answer.passages[key].text, own)
+                sentence_groups = groups
+            for key in sentence.cites if sentence_groups else ():
+                self._compare(sentence.text, answer.passages[key].text, sentence_groups)
 
     def _extractive(self, answer: CitedAnswer) -> None:
         """Figure 4: the answer against the quotes that it cites."""
-        cited = dict.fromkeys(key for sentence in answer.sentences for key in sentence.cites)
-        found = extractive(answer.plain, [text for key in cited if (text := answer.passages[key].text)])
-        if found.coverage is not None and found.density is not None:
-            self.coverage.append(found.coverage)
-            self.density.append(found.density)
+        keys = dict.fromkeys(key for sentence in answer.sentences for key in sentence.cites)
+        fragments = extractive(answer.plain, [text for key in keys if (text := answer.passages[key].text)])
+        if fragments.coverage is not None and fragments.density is not None:
+            self.coverage.append(fragments.coverage)
+            self.density.append(fragments.density)
 
     def _compare(self, sentence: str, quote: str, groups: list[str]) -> None:
         """Figure 3b: a sentence against the sentence of a cited quote that shares most with it."""
@@ -150,13 +150,14 @@ class Analyses:
         if self._pairs:
             for value, groups in zip(self.similarity.score(self._pairs), self._groups, strict=True):
                 for group in groups:
-                    self.alike[group].append(value)
+                    self.similarities[group].append(value)
             self._pairs, self._groups = [], []
 
     def figure5(self) -> dict[int, list[float]]:
         """Return, for each number of quotes, the share of the citations that go to quote 1, 2, and so on."""
         return {
-            n: [counts[index] / counts.total() for index in range(1, n + 1)] for n, counts in sorted(self.cited.items())
+            n: [counts[index] / counts.total() for index in range(1, n + 1)]
+            for n, counts in sorted(self.cited_numbers.items())
         }
 
 
@@ -166,5 +167,5 @@ def quartiles(values: Sequence[float]) -> dict[str, Any]:
         return {"n": 0}
     import numpy as np
 
-    low, middle, high = (float(one) for one in np.quantile(np.asarray(values, np.float64), (0.25, 0.5, 0.75)))
+    low, middle, high = (float(quantile) for quantile in np.quantile(np.asarray(values, np.float64), (0.25, 0.5, 0.75)))
     return {"n": len(values), "mean": float(np.mean(values)), "q1": low, "median": middle, "q3": high}

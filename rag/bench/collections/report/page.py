@@ -17,8 +17,8 @@ _AGREEMENT = {
 }
 
 
-def page(report: Mapping[str, Any], drawn: Sequence[Image]) -> str:
-    """Return the HTML; `drawn` has each figure with its SVG for light and dark. Raises `RagError` without Jinja2."""
+def page(report: Mapping[str, Any], images: Sequence[Image]) -> str:
+    """Return the HTML; `images` has each figure with its SVG for light and dark. Raises `RagError` without Jinja2."""
     template = files("rag.bench.collections.report").joinpath("page.html.j2").read_text("utf-8")
     view = {
         "title": report["name"],
@@ -31,7 +31,7 @@ def page(report: Mapping[str, Any], drawn: Sequence[Image]) -> str:
         "support": list(_support(report["table3"])),
         "systems": [{"name": name, "count": f"{count:,}"} for name, count in report["systems"].items()],
         "agreement": _agreement(report["autoais"]),
-        "figures": shown_figures(drawn),
+        "figures": shown_figures(images),
         "made": list(_made(report)),
         "labelled_by": labelled_by(report["labelled_by"]),
         "simulated": report["labelled_by"]["simulated"],
@@ -47,13 +47,13 @@ def _table3(parts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for part, table in parts.items():
         for key, name in TABLE3.items():
             if key in table:
-                one = table[key]
+                counts = table[key]
                 yield {
                     "part": part,
                     "name": name,
-                    "cells": [f"{one[column]:,}" for column in ("total", "yes", "no")],
-                    "share": f"{100 * one['share']:.1f} %",
-                    "range": percent_range(one["interval95"]),
+                    "cells": [f"{counts[column]:,}" for column in ("total", "yes", "no")],
+                    "share": f"{100 * counts['share']:.1f} %",
+                    "range": percent_range(counts["interval95"]),
                 }
 
 

@@ -17,7 +17,7 @@ from autoais import formats
 from autoais.base.answers import read_answers
 from rag.base.errors import RagError, UsageError
 from rag.bench.collections import Collection, Plan, build_collection, open_collection
-from rag.bench.collections.folder import LOCK, NEW, locked
+from rag.bench.collections.folder import LOCK, NEW, lock_folder
 from tests.chat_server import ChatServer
 from tests.commands import ROOT
 from tests.conftest import Command, one_line_error
@@ -58,9 +58,9 @@ def check_sums(folder: Path) -> list[str]:
 def test_a_collection_of_the_reader(topics: Path, qrels: Path, quotes: Path, tmp_path: Path) -> None:
     plans: list[Plan] = []
     built = build_collection(
-        str(tmp_path / "c"), topics, qrels=qrels, corpus=quotes, dev=0.34, licence="CC-BY-4.0", planned=plans.append
+        str(tmp_path / "c"), topics, qrels=qrels, corpus=quotes, dev=0.34, licence="CC-BY-4.0", on_plan=plans.append
     )
-    assert (plans[0].questions, plans[0].answers, plans[0].done) == (3, 3, 0)
+    assert (plans[0].questions, plans[0].answers, plans[0].answers_done) == (3, 3, 0)
     answers = list(built.answers())
     assert [answer.id for answer in answers] == ["10/1", "11/1", "12/1"]
     assert list(answers[0].passages) == ["1#1", "1#0"]  # the quotes as given, whatever was read first
@@ -243,7 +243,7 @@ def test_wrong_arguments(asked: Path, tmp_path: Path) -> None:
 def test_a_folder_with_something_else_or_in_use(asked: Path, tmp_path: Path, rag: Command) -> None:
     out = tmp_path / "c"
     out.mkdir()
-    with locked(out):
+    with lock_folder(out):
         one_line_error(rag("collect", "build", out, "--questions", asked), "another process is using it")
     (out / "thesis.tex").write_text("x")
     one_line_error(rag("collect", "build", out, "--questions", asked), "not empty", "thesis.tex")

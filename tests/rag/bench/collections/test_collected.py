@@ -11,7 +11,15 @@ from rag.answer.generators.cited import CitedGenerator
 from rag.answer.llms import Completion, Message
 from rag.answer.llms.prompts import Prompt
 from rag.base.types import Hit, Passage, Question
-from rag.bench.collections.collected import REASONS, Trailing, fault_of, grouped, identity, marker_in_text, to_collected
+from rag.bench.collections.collected import (
+    REASONS,
+    Trailing,
+    fault_of,
+    group_sentences,
+    identity,
+    marker_in_text,
+    with_quotes,
+)
 
 QUOTES = [
     Passage("p1", "Warsaw", "Warsaw is the capital of Poland. It lies on the Vistula."),
@@ -42,7 +50,7 @@ def written(text: str, *, cut: bool = False) -> CitedAnswer:
     """What a model's reply becomes."""
     generator = CitedGenerator(Says(text, cut=cut), Prompt.read("hagrid.v1"))  # type: ignore[arg-type]
     answer = generator.generate(Question("q", "Where is Warsaw?"), [Hit(quote, 1.0) for quote in QUOTES])
-    return to_collected(answer, QUOTES)
+    return with_quotes(answer, QUOTES)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +105,7 @@ def test_numbers_and_words_in_a_text_are_no_citations() -> None:
 def test_uncited_sentences_join_the_next_cited_one(
     trailing: Trailing, groups: list[tuple[str, tuple[str, ...]]]
 ) -> None:
-    answer = grouped(written("A is B. C is D [1]. E is F [2]. G is H."), trailing)
+    answer = group_sentences(written("A is B. C is D [1]. E is F [2]. G is H."), trailing)
     assert [(one.text, one.cites) for one in answer.sentences] == groups
 
 
@@ -106,17 +114,17 @@ def test_an_answer_with_many_empty_lines() -> None:
     blank = "\n" * 50_000
     longer = replace(answer, output=f"A is B [1].{blank}C is D [2].")
     assert fault_of(longer) is None
-    assert [one.output for one in grouped(longer).sentences] == ["A is B [1].", "C is D [2]."]
+    assert [one.output for one in group_sentences(longer).sentences] == ["A is B [1].", "C is D [2]."]
 
 
 def test_a_group_keeps_its_markers_as_written() -> None:
-    answer = grouped(written("A is B.\nAs [1] says, C is D. [2] E is F [2][3]."))
+    answer = group_sentences(written("A is B.\nAs [1] says, C is D. [2] E is F [2][3]."))
     assert [one.output for one in answer.sentences] == ["A is B.\nAs [1] says, C is D. [2]", "E is F [2][3]."]
     assert [one.cites for one in answer.sentences] == [("p1", "p2"), ("p2", "p3")]
 
 
 def test_list_items_are_cut_without_the_next_bullet() -> None:
-    answer = grouped(written("Two rivers:\n- The Vistula is long [2].\n- The Oder is not [3]."))
+    answer = group_sentences(written("Two rivers:\n- The Vistula is long [2].\n- The Oder is not [3]."))
     assert [one.text for one in answer.sentences] == ["Two rivers:\n- The Vistula is long.", "The Oder is not."]
     assert [one.output for one in answer.sentences] == [
         "Two rivers:\n- The Vistula is long [2].",
@@ -130,7 +138,7 @@ def test_list_items_are_cut_without_the_next_bullet() -> None:
 def test_grouping_loses_no_sentence_and_no_citation(pieces: list[str]) -> None:
     answer = written(" ".join(pieces))
     for trailing in ("own", "attach"):
-        made = grouped(answer, trailing)
+        made = group_sentences(answer, trailing)
         assert [cited for one in made.sentences for cited in one.cites] or not any(s.cites for s in answer.sentences)
         assert {c for one in made.sentences for c in one.cites} == {c for one in answer.sentences for c in one.cites}
         words = " ".join(one.text for one in made.sentences).split()
@@ -146,11 +154,11 @@ def test_text_that_looks_like_a_marker_is_found() -> None:
     text = "The war began in [2] 1939."
     sentence = CitedSentence(text, (Citation("p1", 0, len(text), text, "copied"),), 0, len(text))
     answer = Answer(Question("q", "When?"), text, (sentence,), (Hit(quote, 1.0),), "s")
-    collected = grouped(to_collected(answer, [quote, QUOTES[1]]))
+    collected = group_sentences(with_quotes(answer, [quote, QUOTES[1]]))
     assert marker_in_text(collected) == text
-    assert marker_in_text(grouped(written("A is B [1]."))) is None
+    assert marker_in_text(group_sentences(written("A is B [1]."))) is None
 
 
 def test_a_duplicate_has_the_same_words_and_citations() -> None:
     first, same, other = (written(text) for text in ("A is B [1].", "a is  B. [1]", "A is B [2]."))
-    assert identity(grouped(first)) == identity(grouped(same)) != identity(grouped(other))
+    assert identity(group_sentences(first)) == identity(group_sentences(same)) != identity(group_sentences(other))

@@ -25,7 +25,7 @@ from rag.bench.collections import (
     report_collection,
 )
 from rag.bench.collections.card import card
-from rag.bench.collections.folder import locked
+from rag.bench.collections.folder import lock_folder
 from rag.bench.collections.report.analyses import Analyses, open_similarity
 from rag.bench.collections.report.figures import _indices
 from rag.bench.collections.statistics import Statistics, question_key
@@ -343,9 +343,9 @@ def test_the_numbers_of_the_figures() -> None:
     assert analyses.figure5() == {2: [0.75, 0.25], 4: [0.0, 0.0, 0.0, 1.0]}
     few = {3: [0.9, 0.07, 0.03], 1: [1.0]}
     assert _indices(few).text == "3 quotes: [1] 90 %, 2 more together 10 %; 1 quote: [1] 100 %."  # type: ignore[union-attr]
-    assert analyses.alike["attributable"][0] == 1.0  # the same sentence
-    assert analyses.alike["attributable"][2] < 1.0  # "2 bridges"
-    assert [len(one) for one in analyses.alike.values()] == [1, 0, 5, 0]  # by the labels of sentences
+    assert analyses.similarities["attributable"][0] == 1.0  # the same sentence
+    assert analyses.similarities["attributable"][2] < 1.0  # "2 bridges"
+    assert [len(one) for one in analyses.similarities.values()] == [1, 0, 5, 0]  # by the labels of sentences
     assert analyses.coverage[1] == 1.0
     assert analyses.density[1] == 4.0
     sizes = analyses.statistics.table2()
@@ -526,13 +526,13 @@ def test_a_report_and_a_pack_do_not_meet(asked: Path, tmp_path: Path, rag: Comma
     pytest.importorskip("matplotlib")
     folder = build_collection(tmp_path / "c", asked).folder
     report = ("collect", "report", folder, "--judge", "none", "--similarity", "static")
-    with locked(folder):
+    with lock_folder(folder):
         one_line_error(rag(*report), str(folder), "another process is using it")
         one_line_error(rag(*report, "--out", tmp_path / "r"), str(folder), "another process is using it")
-    with locked(folder, shared=True):  # as a report holds it
+    with lock_folder(folder, is_shared=True):  # as a report holds it
         one_line_error(rag("collect", "pack", folder), "another process is using it")
         assert rag(*report, "--out", tmp_path / "r").returncode == 0
-    with locked(tmp_path / "r"):
+    with lock_folder(tmp_path / "r"):
         one_line_error(rag(*report, "--out", tmp_path / "r"), str(tmp_path / "r"), "another process is using it")
     assert rag(*report, "--out", folder).returncode == 0
     one_line_error(rag("collect", "report", tmp_path, "--judge", "none"), "not a collection")

@@ -35,7 +35,7 @@ def test_an_index_is_searched_or_looked_up(shelf: Path, tmp_path: Path) -> None:
     quoted = found(QuoteSource(topics, index=shelf, retriever="bm25", k=2))
     assert quoted.record["kind"] == "retrieved"
     assert len(ids(quoted)["1"]) == 2
-    assert [(row["query_id"], row["reason"]) for row in quoted.left_out] == [("2", "not-searchable")]
+    assert [(row["query_id"], row["reason"]) for row in quoted.omissions] == [("2", "not-searchable")]
     gold = write_rows(tmp_path / "gold.jsonl", [{"id": "1", "question": "River?", "gold": ["b#2"]}])
     assert ids(found(QuoteSource(gold, index=shelf, kind="gold"))) == {"1": ["b#2"]}
     with pytest.raises(RagError, match=r"choose gold or retrieved quotes \(--quotes\)"):
@@ -52,7 +52,7 @@ def test_what_does_not_fit_is_listed_and_counted(topics: Path, quotes: Path, tmp
     assert quoted.record["passages_without_text"] == {"count": 2, "examples": ["9#9", "8#8"]}
     assert quoted.record["qrels_of_unknown_questions"] == {"count": 1, "examples": ["99"]}
     assert quoted.record["incomplete"] == 1
-    reasons = {row["query_id"]: row["reason"] for row in quoted.left_out}
+    reasons = {row["query_id"]: row["reason"] for row in quoted.omissions}
     assert reasons == {"11": "no-positive", "12": "no-quote-text"}
 
 
