@@ -1,4 +1,4 @@
-"""What people's presses come to: the rating of each person on each question that stands now."""
+"""Each person's current rating."""
 
 import json
 from collections.abc import Collection, Iterator

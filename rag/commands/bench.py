@@ -157,7 +157,7 @@ def compare(
     as_json: JsonOption = False,
     allow_different: DifferentOption = False,
 ) -> None:
-    """Compare all systems of runs question by question: differences, tests, letters instead of ranks."""
+    """Compare all systems of runs question by question, with significance tests."""
     from autoais.base.io.jsonl import check_outputs, dumps, round_floats, write_atomic
     from rag.bench.compare import compare_runs
     from rag.commands.display_bench import show_comparison

@@ -86,7 +86,7 @@ ServerOption = Annotated[
 ]
 
 NOTHING_FOUND = 1  # exit code, as in grep
-_OF_HANDBOOK = "searched rag's own handbook; --index DIR searches your documents"
+_OF_HANDBOOK = "Answered from the bundled handbook. Use --index DIR for your own documents."
 UNQUOTED = {"allow_extra_args": True}  # so that `_check_quoted` says what to do
 
 

@@ -38,7 +38,7 @@ def test_ask_answers_from_the_handbook_and_every_marker_resolves(rag: Command) -
 
 
 def test_ask_says_that_no_index_was_named_and_how_sure_it_is(rag: Command, shelf: Path) -> None:
-    told = "searched rag's own handbook; --index DIR searches your documents\n"
+    told = "Answered from the bundled handbook. Use --index DIR for your own documents.\n"
     result = rag("ask", "What is citation precision?")
     assert result.stderr == told
     assert re.fullmatch(r"confidence [01]\.\d\d", result.stdout.splitlines()[-1])
