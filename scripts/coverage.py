@@ -174,7 +174,7 @@ JUDGE: Mapping[str, Callable[..., Any]] = {
 
 
 def judge(rng: np.random.Generator, n: int, *, figure: str, correlation: float, truth: float) -> Draw:
-    """A figure of `autoais meta`."""
+    """A figure of `autoais evaluate-judge`."""
     return truth, intervals.interval(JUDGE[figure](*draw_judgements(rng, n, correlation=correlation)))
 
 

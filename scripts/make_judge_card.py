@@ -1,9 +1,9 @@
 """Writes the model card of the shipped judge from its training record and the benchmark results.
 
-    autoais meta DATA/labels/attributionbench_dev.jsonl DATA/labels/attributionbench_test500.jsonl \\
+    autoais evaluate-judge DATA/labels/attributionbench_dev.jsonl DATA/labels/attributionbench_test500.jsonl \\
         --report eval/results/minilm/attributionbench.json --plot eval/results/minilm/attributionbench.svg
-    autoais meta --judge lexical DATA/labels/attributionbench_dev.jsonl DATA/labels/attributionbench_test500.jsonl \\
-        --worst 0 --report eval/results/lexical/meta.json
+    autoais evaluate-judge --judge lexical DATA/labels/attributionbench_dev.jsonl \\
+        DATA/labels/attributionbench_test500.jsonl --worst 0 --report eval/results/lexical/meta.json
     python -m scripts.bench.shared_words DATA --out eval/results/lexical/shared-words.json
     python -m scripts.bench.partial DATA --out eval/results/minilm/partial.json
     python -m scripts.bench.three_way DATA --out eval/results/minilm/three-way.json

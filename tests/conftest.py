@@ -72,6 +72,20 @@ def shelf(tmp_path: Path, corpus: Path) -> Path:
 
 
 @pytest.fixture
+def corpus_questions(tmp_path: Path) -> Path:
+    """Four questions about the corpus, with answers and gold passages."""
+    rows = (
+        {"id": "1", "question": "longest river of Poland", "answers": ["1,047 kilometres"], "gold": ["b#2"]},
+        {"id": "2", "question": "the", "answers": ["nothing"], "gold": ["a#1"]},
+        {"id": "3", "question": "capital of Japan", "answers": ["Tokyo"], "gold": ["d#1"]},
+        {"id": "4", "question": "Curie in Paris", "answers": ["1891"], "gold": ["a#1"]},
+    )
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+@pytest.fixture
 def rag() -> Command:
     """Runs `rag` in this process; keywords are environment variables, for most of which it starts one of its own."""
     return in_process("rag")

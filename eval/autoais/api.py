@@ -390,7 +390,7 @@ def evaluate_judge(
     worst: int = 0,
     log: Callable[[str], None] = _silent,
 ) -> dict[str, Any]:
-    """Measure how well a judge agrees with human labels, per data set and on average (`autoais meta`).
+    """Measure how well a judge agrees with human labels, per data set and on average (`autoais evaluate-judge`).
 
     `labels` are files in any label format. `calibration` is a file of `autoais calibrate` for the judge, `cache` a file
     that keeps judgements, and `log` is called with its notes. The dict holds the name of the `judge`, `provenance`, and

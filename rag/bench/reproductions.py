@@ -17,8 +17,8 @@ from rag.bench.benchmark import DataFile
 from rag.bench.tables import Table, is_below, read_toml
 
 COMMANDS = (
-    "autoais ais-report", "autoais compare", "autoais convert", "autoais meta", "autoais score",
-    "rag answer", "rag bench judges", "rag eval-run", "rag index build", "rag search",
+    "autoais ais-report", "autoais compare", "autoais convert", "autoais evaluate-judge", "autoais evaluate-run",
+    "autoais score", "rag answer", "rag bench judges", "rag index build", "rag search",
     "python -m scripts.bench.abstention measure", "python -m scripts.bench.partial",
     "python -m scripts.bench.shared_words", "python -m scripts.bench.three_way", "python -m scripts.coverage",
     "python -m scripts.retrieval",

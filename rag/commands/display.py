@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 from rich.padding import Padding
@@ -209,38 +209,6 @@ def _heading(label: str, passage: Passage) -> Text:
         heading.append(f", page {passage.page}")
     heading.append(f"  ({clean(passage.id)})", style="dim")
     return heading
-
-
-def show_evaluation(result: dict[str, Any]) -> None:
-    """Print the result of `rag.bench.retrieval_runs.evaluate_files`: one table per run, then the notes."""
-
-    from autoais.base.terminal import clean, new_console, new_table
-
-    console = new_console()
-    console.print(f"{counted(result['topics'], 'topic')}, {result['relevant']:,} relevant {result['level']}")
-    baseline = result["baseline"]
-    for run in result["runs"]:
-        against = baseline is not None and run["run"] != baseline
-        columns = ("difference", "95 % interval", "p", "better", "worse") if against else ()
-        table = new_table("measure", "value", "95 % interval", "n", *columns)
-        for name, mean in run["measures"].items():
-            cells = [f"{mean['value']:.4f}", "[{:.4f}, {:.4f}]".format(*mean["interval95"]), str(mean["n"])]
-            if against:
-                one = mean["difference"]
-                interval = "[{:+.4f}, {:+.4f}]".format(*one["interval95"])
-                cells += [f"{one['value']:+.4f}", interval, f"{one['p']:.4f}", str(one["better"]), str(one["worse"])]
-            table.add_row(name, *cells)
-        role = ", the baseline" if run["run"] == baseline else ""
-        console.print()
-        console.print(clean(f"{run['run']} ({run['tag']}){role}"), style="bold")
-        console.print(table)
-        if against:
-            methods = ", ".join(sorted({mean["difference"]["method"] for mean in run["measures"].values()}))
-            console.print(clean(f"difference from {baseline}; p: {methods}, two-sided, not corrected for their number"))
-    if result["notes"]:
-        console.print()
-    for line in result["notes"]:
-        console.print(clean(line))
 
 
 def show_systems(systems: Mapping[str, "SystemKind"]) -> None:

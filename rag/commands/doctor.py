@@ -40,7 +40,7 @@ _PACKAGES = (
     ("transformers", "transformers", "your own models, and training", "models"),
     ("sentence-transformers", "sentence_transformers", "dense retrieval, reranking", "dense"),
     ("onnx", "onnx", "export of trained models", "train"),
-    ("ir-measures", "ir_measures", "evaluation of runs (rag eval-run)", "measures"),
+    ("ir-measures", "ir_measures", "evaluation of runs (autoais evaluate-run)", "measures"),
     ("nltk", "nltk", "ALCE's strict metrics (autoais score), with its data punkt_tab", "alce"),
     ("httpx", "httpx", "models behind a server", "llm"),
     ("xllamacpp", "xllamacpp", "language models from GGUF files", "gguf"),

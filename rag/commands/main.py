@@ -343,67 +343,6 @@ def search(
         raise typer.Exit(NOTHING_FOUND)
 
 
-@app.command("eval-run")
-def eval_run(
-    runs: Annotated[list[Path], typer.Argument(help="TREC runs, as `rag search --run` writes them.")],
-    qrels: Annotated[Path, typer.Option(help="TREC qrels, BEIR qrels (tsv), or questions (jsonl) with `gold`.")],
-    measure: Annotated[
-        list[str] | None,
-        typer.Option("--measure", "-m", help="Measure of ir_measures, such as nDCG@10 or P(rel=2)@5, or answer_hit@k."),
-    ] = None,
-    baseline: Annotated[Path | None, typer.Option(help="Run to compare the others with, topic by topic.")] = None,
-    questions: Annotated[
-        Path | None, typer.Option(help="Questions with reference answers, for answer_hit (default: the qrels).")
-    ] = None,
-    index: Annotated[Path | None, typer.Option(help="Index with the texts of the passages, for answer_hit.")] = None,
-    corpus: Annotated[
-        list[Path] | None, typer.Option(help="Corpus files with the texts of the passages, for answer_hit.")
-    ] = None,
-    page_level: Annotated[
-        bool, typer.Option("--page-level", help="Evaluate pages instead of passages (the part of an id before #).")
-    ] = False,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a JSON report with the values per topic and provenance.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Evaluate TREC runs.
-
-    Prints each measure with n and its 95 % interval. Topics missing from a run score zero.
-    """
-    from autoais.base.io.jsonl import check_outputs, dumps, round_floats, write_atomic
-    from autoais.base.io.provenance import provenance
-    from autoais.metrics.runs import engines
-    from rag.bench.retrieval_runs import evaluate_files
-    from rag.commands.display import show_evaluation
-
-    texts = corpus or []
-    check_outputs([*runs, qrels, baseline, questions, *texts], [report])
-    result = evaluate_files(
-        runs,
-        qrels,
-        measure or (),
-        baseline=baseline,
-        questions=questions,
-        index=index,
-        corpus=texts,
-        page_level=page_level,
-    )
-    named = {"qrels": qrels, "baseline": baseline, "questions": questions}
-    inputs = {role: path for role, path in named.items() if path is not None}
-    inputs |= {f"run{number}": path for number, path in enumerate(runs, 1)}
-    inputs |= {f"corpus{number}": path for number, path in enumerate(texts, 1)}
-    result = round_floats({**result, "engines": engines(), "provenance": provenance(inputs)})
-    if report is not None:
-        write_atomic(report, [dumps(result, indent=2)])
-    for run_result in result["runs"]:
-        del run_result["per_topic"]  # too long to print; only the report has it
-    if as_json:
-        print_json(result)
-    else:
-        show_evaluation(result)
-
-
 @app.command()
 def answer(
     questions: Annotated[Path, typer.Argument(help="Questions: jsonl (id, question), Open-NQ jsonl or TREC topics.")],

@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of correlations over systems in `autoais meta` hold the truth, by simulation.
+"""How often the 95 % intervals of correlations over systems in `autoais evaluate-judge` hold the truth, by simulation.
 
     python -m scripts.bench.correlations --out eval/results/correlations.json
 

@@ -218,6 +218,37 @@ def show_comparison(result: dict[str, Any]) -> None:
         console.print(clean(note))
 
 
+def show_evaluation(result: dict[str, Any]) -> None:
+    """Print the result of `autoais.metrics.run_files.evaluate_files`: one table per run, then the notes."""
+
+    console = new_console()
+    console.print(f"{how_many(result['topics'], 'topics')}, {result['relevant']:,} relevant {result['level']}")
+    baseline = result["baseline"]
+    for run in result["runs"]:
+        is_compared = baseline is not None and run["run"] != baseline
+        columns = ("difference", "95 % interval", "p", "better", "worse") if is_compared else ()
+        table = new_table("measure", "value", "95 % interval", "n", *columns)
+        for name, mean in run["measures"].items():
+            cells = [f"{mean['value']:.4f}", "[{:.4f}, {:.4f}]".format(*mean["interval95"]), str(mean["n"])]
+            if is_compared:
+                difference = mean["difference"]
+                interval = "[{:+.4f}, {:+.4f}]".format(*difference["interval95"])
+                cells += [f"{difference['value']:+.4f}", interval, f"{difference['p']:.4f}"]
+                cells += [str(difference["better"]), str(difference["worse"])]
+            table.add_row(name, *cells)
+        role = ", the baseline" if run["run"] == baseline else ""
+        console.print()
+        console.print(clean(f"{run['run']} ({run['tag']}){role}"), style="bold")
+        console.print(table)
+        if is_compared:
+            methods = ", ".join(sorted({mean["difference"]["method"] for mean in run["measures"].values()}))
+            console.print(clean(f"difference from {baseline}; p: {methods}, two-sided, not corrected for their number"))
+    if result["notes"]:
+        console.print()
+    for line in result["notes"]:
+        console.print(clean(line))
+
+
 def show_ais(result: dict[str, Any]) -> None:
     """Print the result of `ais_report.report` for one file."""
     console = new_console()

@@ -11,7 +11,16 @@ import typer
 
 from autoais.base.errors import UserError
 from autoais.base.interrupts import EXIT_CODE, is_interrupted
-from autoais.base.terminal import how_many, new_console, say, show_ais, show_comparison, show_other_tables, show_report
+from autoais.base.terminal import (
+    how_many,
+    new_console,
+    say,
+    show_ais,
+    show_comparison,
+    show_evaluation,
+    show_other_tables,
+    show_report,
+)
 from autoais.judges import DEFAULT
 
 if TYPE_CHECKING:
@@ -218,6 +227,64 @@ def compare(
         show_comparison(result)
 
 
+@app.command("evaluate-run")
+def evaluate_run(
+    runs: Annotated[list[Path], typer.Argument(help="TREC runs, as `rag search --run` writes them.")],
+    qrels: Annotated[Path, typer.Option(help="TREC qrels, BEIR qrels (tsv), or questions (jsonl) with `gold`.")],
+    measure: Annotated[
+        list[str] | None,
+        typer.Option("--measure", "-m", help="Measure of ir_measures, such as nDCG@10 or P(rel=2)@5, or answer_hit@k."),
+    ] = None,
+    baseline: Annotated[Path | None, typer.Option(help="Run to compare the others with, topic by topic.")] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="Questions with reference answers, for answer_hit (default: the qrels).")
+    ] = None,
+    corpus: Annotated[
+        list[Path] | None, typer.Option(help="Corpus file with the texts of the passages, for answer_hit; repeatable.")
+    ] = None,
+    page_level: Annotated[
+        bool, typer.Option("--page-level", help="Evaluate pages instead of passages (the part of an id before #).")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a JSON report with the values per topic and provenance.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Evaluate TREC runs.
+
+    Prints each measure with n and its 95 % interval. Topics missing from a run score zero.
+    """
+    from autoais.base.io.jsonl import check_outputs, dumps, round_floats, write_atomic
+    from autoais.base.io.provenance import provenance
+    from autoais.metrics.run_files import evaluate_files
+    from autoais.metrics.runs import engines
+
+    corpora = corpus or []
+    check_outputs([*runs, qrels, baseline, questions, *corpora], [report])
+    result = evaluate_files(
+        runs,
+        qrels,
+        measure or (),
+        baseline=baseline,
+        questions=questions,
+        corpus=corpora,
+        page_level=page_level,
+    )
+    files = {"qrels": qrels, "baseline": baseline, "questions": questions}
+    inputs = {role: path for role, path in files.items() if path is not None}
+    inputs |= {f"run{number}": path for number, path in enumerate(runs, 1)}
+    inputs |= {f"corpus{number}": path for number, path in enumerate(corpora, 1)}
+    result = round_floats({**result, "engines": engines(), "provenance": provenance(inputs)})
+    if report is not None:
+        write_atomic(report, [dumps(result, indent=2)])
+    for run_result in result["runs"]:
+        del run_result["per_topic"]  # too long to print; only the report has it
+    if as_json:
+        print_json(result)
+    else:
+        show_evaluation(result)
+
+
 @app.command()
 def train(
     recipe: Annotated[Path, typer.Argument(help="Training recipe (toml), such as eval/recipes/minilm.toml.")],
@@ -322,8 +389,8 @@ def agreement(
         show_agreement(new_console(), result)
 
 
-@app.command()
-def meta(
+@app.command("evaluate-judge")
+def evaluate_judge(
     labels: LabelsArgument,
     judge: JudgeOption = DEFAULT,
     judge_option: JudgeOptions = None,
@@ -338,20 +405,20 @@ def meta(
     as_json: JsonOption = False,
 ) -> None:
     """Measure how well a judge agrees with human labels, per data set and on average."""
-    from autoais.api import evaluate_judge
+    from autoais import api
     from autoais.base.io.jsonl import check_distinct, check_outputs, dumps, write_atomic
     from autoais.judges import open_judge
     from autoais.judges.options import parse_options
     from autoais.meta.evaluate import without_texts
     from autoais.meta.plot import reliability_svg
-    from autoais.meta.terminal import show_meta
+    from autoais.meta.terminal import show_judge_evaluation
 
     check_outputs([*labels, calibration], [report, plot], [cache])
     check_distinct(labels)
     if plot is not None and plot.suffix != ".svg":
         raise UserError(f"{plot}: the plot is an SVG; name a file that ends in .svg")
     chosen = open_judge(judge, **parse_options(judge_option or ()))
-    result = evaluate_judge(labels, chosen, calibration=calibration, cache=cache, worst=worst, log=_say)
+    result = api.evaluate_judge(labels, chosen, calibration=calibration, cache=cache, worst=worst, log=_say)
     if report is not None:
         write_atomic(report, [dumps(result if texts else without_texts(result), indent=2)])
     if plot is not None:
@@ -359,13 +426,15 @@ def meta(
     if as_json:
         print_json(result)
     else:
-        show_meta(new_console(), result)
+        show_judge_evaluation(new_console(), result)
 
 
 @app.command()
 def calibrate(
     labels: LabelsArgument,
-    out: Annotated[Path, typer.Option(help="Write the calibration (json), for --calibration of `score` and `meta`.")],
+    out: Annotated[
+        Path, typer.Option(help="Write the calibration (json), for --calibration of `score` and `evaluate-judge`.")
+    ],
     judge: JudgeOption = DEFAULT,
     by: Annotated[
         str, typer.Option(help="Measure that the threshold maximises: macro_f1 or balanced_accuracy.")

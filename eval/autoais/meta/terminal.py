@@ -1,4 +1,4 @@
-"""Terminal output of `autoais meta`, `autoais calibrate` and `autoais agreement`."""
+"""Terminal output of `autoais evaluate-judge`, `autoais calibrate` and `autoais agreement`."""
 
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ _NO_SUCH_LABELS = (TWO_WAY, NO_LEVELS)  # reasons of figures that nobody misses
 _LONGEST = 300  # characters shown of a claim or its evidence
 
 
-def show_meta(console: "Console", result: dict[str, Any]) -> None:
+def show_judge_evaluation(console: "Console", result: dict[str, Any]) -> None:
     """Print the figures of each data set, then reliability, systems, three-way figures and worst disagreements."""
     _line(console, f"judge {result['judge']}")
     console.print(_figures(result))

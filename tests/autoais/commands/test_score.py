@@ -617,7 +617,9 @@ def test_a_file_of_questions_is_not_scored_in_silence(tmp_path: Path, autoais: C
 
 def test_a_wrong_option_or_argument_is_one_line(autoais: Command, rag: Command) -> None:
     one_line_error(
-        autoais("meta", "x", "--worst", "-1"), "autoais meta: Invalid value for '--worst'", "see autoais meta"
+        autoais("evaluate-judge", "x", "--worst", "-1"),
+        "autoais evaluate-judge: Invalid value for '--worst'",
+        "see autoais evaluate-judge",
     )
     one_line_error(autoais("compare", "a"), "autoais compare: Missing argument 'b'")
     one_line_error(autoais("score", "a", "--jugde", "x"), "autoais score: No such option: --jugde")

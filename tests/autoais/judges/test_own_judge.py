@@ -98,15 +98,17 @@ def test_score_reads_a_judge_of_the_current_folder_and_keeps_partial_everywhere(
 
 
 def test_meta_puts_its_levels_beside_those_of_people(folder: Path) -> None:
-    result = command(folder, "meta", "labels.jsonl", "--judge", "my_judges.years:Years", "--json")
+    result = command(folder, "evaluate-judge", "labels.jsonl", "--judge", "my_judges.years:Years", "--json")
     assert result.returncode == 0, result.stderr
     levels = json.loads(result.stdout)["sets"]["towers"]["levels"]
     assert levels["classes"] == ["full", "partial", "none"]
     assert levels["confusion"] == [[1, 0, 0], [0, 1, 1], [0, 0, 1]]
     assert levels["overall"]["value"] == 0.75
-    printed = command(folder, "meta", "labels.jsonl", "--judge", "my_judges.years:Years").stdout
+    printed = command(folder, "evaluate-judge", "labels.jsonl", "--judge", "my_judges.years:Years").stdout
     assert "towers: levels of support, n 4, 0 undecided" in printed
-    two = json.loads(command(folder, "meta", "labels.jsonl", "--judge", "lexical", "--json").stdout)["sets"]["towers"]
+    two = json.loads(command(folder, "evaluate-judge", "labels.jsonl", "--judge", "lexical", "--json").stdout)["sets"][
+        "towers"
+    ]
     assert two["levels"] is None
     assert two["reasons"]["levels"] == "the judge never says partial, only attributable or not"
 

@@ -63,14 +63,16 @@ def test_scores_without_a_verdict_are_cut_at_a_half_and_others_are_undecided(tmp
 
 def test_what_has_no_verdicts_is_refused(tmp_path: Path, autoais: Command) -> None:
     path = ratings(tmp_path / "r.csv", ("a", "one", "1", "Y", "", ""))
-    one_line_error(autoais("meta", path, "--judge", f"released:{path}"), "no row has a verdict of AutoAIS")
+    one_line_error(autoais("evaluate-judge", path, "--judge", f"released:{path}"), "no row has a verdict of AutoAIS")
     bad = ratings(tmp_path / "b.csv", ("a", "one", "1", "Y", "Y", "7"))
-    one_line_error(autoais("meta", path, "--judge", f"released:{bad}"), "'a: one'", "from 0 to 1, found '7'")
+    one_line_error(autoais("evaluate-judge", path, "--judge", f"released:{bad}"), "'a: one'", "from 0 to 1, found '7'")
     gone = tmp_path / "gone.csv"
-    one_line_error(autoais("meta", path, "--judge", f"released:{gone}"), "there is no file")
+    one_line_error(autoais("evaluate-judge", path, "--judge", f"released:{gone}"), "there is no file")
     other = tmp_path / "o.jsonl"
     other.write_text('{"id": "1", "question": "q", "output": "a"}\n', "utf-8")
-    one_line_error(autoais("meta", path, "--judge", f"released:{other}"), "is answers; released: reads aqa-ratings")
-    one_line_error(autoais("meta", path, "--judge", "released"), "released:<file>")
+    one_line_error(
+        autoais("evaluate-judge", path, "--judge", f"released:{other}"), "is answers; released: reads aqa-ratings"
+    )
+    one_line_error(autoais("evaluate-judge", path, "--judge", "released"), "released:<file>")
     name = open_judge(f"released:{ratings(path, ('a', 'one', '1', 'Y', 'Y', ''))}").name
     assert name.startswith("released@")

@@ -80,7 +80,7 @@ def test_the_command_prints_a_table_or_json_and_one_line_on_other_files(tmp_path
     one_line_error(autoais("ais-report", other), "o.csv:1", "columns model-name, INT")
     one_line_error(autoais("ais-report", tmp_path / "gone.csv"), "cannot be read")
     one_line_error(autoais("ais-report", path, path), "ann_x.csv is named twice")
-    for command in ("agreement", "score", "meta"):
+    for command in ("agreement", "score", "evaluate-judge"):
         one_line_error(autoais(command, path), "use `autoais ais-report FILE`")
 
 

@@ -339,13 +339,15 @@ def test_a_calibration_is_kept_read_and_used(tmp_path: Path, autoais: Command) -
     assert kept["provenance"]["inputs"]["labels1"]["file"] == "l.jsonl"
     judge = calibrated(LexicalJudge(), out)
     assert judge.name == kept["name"] in done.stdout
-    report = json.loads(autoais("meta", labels, "--judge", "lexical", "--calibration", out, "--json").stdout)
+    report = json.loads(autoais("evaluate-judge", labels, "--judge", "lexical", "--calibration", out, "--json").stdout)
     assert report["judge"] == kept["name"]
     assert report["provenance"]["inputs"]["calibration"]["file"] == "fit.json"
     assert json.loads(autoais("calibrate", labels, "--judge", "lexical", "--out", out, "--json").stdout) == json.loads(
         out.read_text()
     )
-    other = autoais("meta", labels, "--judge", "lexical", "--judge-option", "threshold=0.5", "--calibration", out)
+    other = autoais(
+        "evaluate-judge", labels, "--judge", "lexical", "--judge-option", "threshold=0.5", "--calibration", out
+    )
     one_line_error(other, "fit.json", LexicalJudge().name, LexicalJudge(0.5).name)
     one_line_error(
         autoais("calibrate", labels, "--judge", "lexical", "--out", out, "--by", "f1"),
@@ -353,7 +355,7 @@ def test_a_calibration_is_kept_read_and_used(tmp_path: Path, autoais: Command) -
     )
     one_line_error(autoais("calibrate", labels, "--judge", "lexical", "--out", out, "--folds", "1"), "2 to 100")
     one_line_error(autoais("calibrate", labels, "--judge", "lexical", "--out", labels), "would be overwritten")
-    one_line_error(autoais("meta", labels, "--judge", "lexical", "--calibration", tmp_path / "no"), "no")
+    one_line_error(autoais("evaluate-judge", labels, "--judge", "lexical", "--calibration", tmp_path / "no"), "no")
 
 
 GOOD = {"autoais_calibration": 1, "judge": "told@1", "threshold": 0.3, "slope": 2.0, "intercept": -1}

@@ -392,7 +392,7 @@ def test_the_command(tmp_path: Path, autoais: Command) -> None:
     path = write(tmp_path / "l.jsonl", *ROWS)
     card, plot = tmp_path / "card.json", tmp_path / "card.svg"
     outputs = ("--report", card, "--plot", plot, "--cache", tmp_path / "cache")
-    done = autoais("meta", path, "--judge", "lexical", "--json", *outputs)
+    done = autoais("evaluate-judge", path, "--judge", "lexical", "--json", *outputs)
     printed, kept = json.loads(done.stdout), json.loads(card.read_text())
     assert printed["judge"] == LexicalJudge().name
     assert printed["sets"]["Made"]["n"] == 4
@@ -401,12 +401,12 @@ def test_the_command(tmp_path: Path, autoais: Command) -> None:
     assert kept == without_texts(printed)
     assert "Warsaw" not in card.read_text()
     ET.fromstring(plot.read_bytes())
-    autoais("meta", path, "--judge", "lexical", "--report", card, "--texts")
+    autoais("evaluate-judge", path, "--judge", "lexical", "--report", card, "--texts")
     assert "Warsaw" in card.read_text()
-    one_line_error(autoais("meta", write(tmp_path / "e.jsonl"), "--judge", "lexical"), "no labels in it")
-    one_line_error(autoais("meta", path, "--judge", "lexical", "--report", path), "would be overwritten")
-    one_line_error(autoais("meta", path, path, "--judge", "lexical"), "l.jsonl is named twice")
-    one_line_error(autoais("meta", path, "--judge", "lexical", "--plot", tmp_path / "m.png"), "m.png", ".svg")
+    one_line_error(autoais("evaluate-judge", write(tmp_path / "e.jsonl"), "--judge", "lexical"), "no labels in it")
+    one_line_error(autoais("evaluate-judge", path, "--judge", "lexical", "--report", path), "would be overwritten")
+    one_line_error(autoais("evaluate-judge", path, path, "--judge", "lexical"), "l.jsonl is named twice")
+    one_line_error(autoais("evaluate-judge", path, "--judge", "lexical", "--plot", tmp_path / "m.png"), "m.png", ".svg")
 
 
 def test_people_read_figures_reliability_systems_and_the_worst_disagreements(tmp_path: Path, autoais: Command) -> None:
@@ -416,7 +416,7 @@ def test_people_read_figures_reliability_systems_and_the_worst_disagreements(tmp
         for i, claim in enumerate(["Warsaw", "Warsaw\x1b[2J", "Penguins"][: 2 + (s == "b")])
     ]
     path = write(tmp_path / "l.jsonl", *ROWS, *own)
-    shown = autoais("meta", path, "--judge", "lexical", "--worst", "1").stdout
+    shown = autoais("evaluate-judge", path, "--judge", "lexical", "--worst", "1").stdout
     assert "[red]Own" in shown
     assert "[red]Own: 3 systems" in shown
     assert "Kendall tau-b" in shown
@@ -424,14 +424,14 @@ def test_people_read_figures_reliability_systems_and_the_worst_disagreements(tmp
     assert shown.count("human label") == 2
     assert "\x1b" not in shown
     assert "█ 1.00" in shown or "▁ 0.00" in shown
-    plain = autoais("meta", path, "--judge", "lexical", "--worst", "0", PYTHONIOENCODING="ascii")
+    plain = autoais("evaluate-judge", path, "--judge", "lexical", "--worst", "0", PYTHONIOENCODING="ascii")
     assert (plain.returncode, "worst" in plain.stdout) == (0, False)
 
 
 def test_no_width_of_terminal_cuts_a_name_or_a_figure(tmp_path: Path, autoais: Command) -> None:
     name = "a data set of " + 20 * "many words "
     path = write(tmp_path / "l.jsonl", *(row | {"src_dataset": name.strip()} for row in ROWS))
-    shown = autoais("meta", path, "--judge", "lexical", COLUMNS="40").stdout
+    shown = autoais("evaluate-judge", path, "--judge", "lexical", COLUMNS="40").stdout
     (figures,) = (line for line in shown.splitlines() if line.startswith("average"))
     assert f"\n{name.strip()} " in shown
     assert figures.count("[") == 2
@@ -440,10 +440,14 @@ def test_no_width_of_terminal_cuts_a_name_or_a_figure(tmp_path: Path, autoais: C
 
 def test_options_reach_the_judge(tmp_path: Path, autoais: Command) -> None:
     path = write(tmp_path / "l.jsonl", *ROWS)
-    done = autoais("meta", path, "--judge", "lexical", "--judge-option", "threshold=0.9", "--json")
+    done = autoais("evaluate-judge", path, "--judge", "lexical", "--judge-option", "threshold=0.9", "--json")
     assert json.loads(done.stdout)["judge"] == LexicalJudge(0.9).name
-    one_line_error(autoais("meta", path, "--judge", "lexical", "--judge-option", "speed=1"), "no option 'speed'")
-    one_line_error(autoais("meta", path, "--judge", "lexical", "--judge-option", "threshold"), "should be KEY=VALUE")
+    one_line_error(
+        autoais("evaluate-judge", path, "--judge", "lexical", "--judge-option", "speed=1"), "no option 'speed'"
+    )
+    one_line_error(
+        autoais("evaluate-judge", path, "--judge", "lexical", "--judge-option", "threshold"), "should be KEY=VALUE"
+    )
 
 
 def test_options_are_numbers_where_they_look_like_it() -> None:
@@ -479,7 +483,7 @@ def test_reports_say_how_the_judge_was_asked(tmp_path: Path, autoais: Command) -
         records = []
         for _ in range(2):
             options = ("--judge", "llm:tiny", "--cache", cache, "--report", out, "--json")
-            done = autoais("meta", labels, *options, OPENAI_BASE_URL=base_url)
+            done = autoais("evaluate-judge", labels, *options, OPENAI_BASE_URL=base_url)
             assert done.returncode == 0, done.stderr
             records.append(json.loads(done.stdout)["provenance"]["judge"])
             assert json.loads(out.read_text())["provenance"]["judge"] == records[-1]
@@ -667,7 +671,7 @@ def test_the_table_says_which_levels_it_leaves_out_and_which_sets_have_one_class
         {"dataset": "Levels", "id": n, "claim": f"Warsaw {n}", "evidence": [EVIDENCE], "label": n, "support": support}
         for n, support in enumerate(["partial", "full"])
     ]
-    shown = autoais("meta", write(tmp_path / "l.jsonl", *ROWS, *same, *levels), "--judge", "lexical").stdout
+    shown = autoais("evaluate-judge", write(tmp_path / "l.jsonl", *ROWS, *same, *levels), "--judge", "lexical").stdout
     assert "labels all the same, so macro-F1 says little and is not in the average: Same\n" in shown
     said = "levels of support not compared: the judge never says partial, only attributable or not"
     assert f"Levels: {said}" in shown

@@ -134,7 +134,7 @@ def test_without_a_question_and_a_terminal_nothing_is_asked(config: Path) -> Non
 
 @pytest.mark.parametrize(
     "command",
-    ["", "ask", "search", "eval-run", "answer", "attribute", "systems", "train", "doctor", "index", "index build",
+    ["", "ask", "search", "answer", "attribute", "systems", "train", "doctor", "index", "index build",
      "index info", "index fetch", "index import"],
 )  # fmt: skip
 def test_every_command_has_short_help(command: str) -> None:
