@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 _OPTION = re.compile(r"(?<![\w-])--[a-z]")
 _COMMAND = re.compile(r"(?:rag|autoais|pip|ray) [a-z]")
 _IN_PARENTHESES = re.compile(r"\([^()]*\)")
-_LEFT_OUT = re.compile(r"(?:cli|terminal)\.py$")  # what the commands themselves say
+_LEFT_OUT = re.compile(r"/commands/|terminal\.py$")  # what the commands themselves say
 
 
 def messages(path: Path) -> Iterator[tuple[int, str]]:
