@@ -108,8 +108,8 @@ ANSWERS = Format(
 )
 SCORES = "aqa-scores"
 
-_ALCE, _AQA, _CLAIMS, _PASSAGES, _HAGRID, _LIU, _TREC, _TRULENS = (
-    f"autoais.formats.{module}" for module in ("alce", "aqa", "claims", "passages", "hagrid", "liu", "trec", "trulens")
+_ALCE, _AQA, _CLAIMS, _PASSAGES, _HAGRID, _LIU, _TREC, _MAPPINGS = (
+    f"autoais.formats.{module}" for module in ("alce", "aqa", "claims", "passages", "hagrid", "liu", "trec", "mappings")
 )
 FORMATS: Registry[Format] = Registry(
     "autoais.formats",
@@ -125,13 +125,13 @@ FORMATS: Registry[Format] = Registry(
         "autojudge-reports": f"{_TREC}:REPORTS",
         "ragnarok": "autoais.formats.ragnarok:RAGNAROK",
         "nuggetizer": "autoais.formats.nuggetizer:NUGGETIZER",
-        "ragas": "autoais.formats.ragas:RAGAS",
-        "ragas-0.1": "autoais.formats.ragas:RAGAS_0_1",
-        "ragchecker": "autoais.formats.ragchecker:RAGCHECKER",
+        "ragas": f"{_MAPPINGS}:RAGAS",
+        "ragas-0.1": f"{_MAPPINGS}:RAGAS_0_1",
+        "ragchecker": f"{_MAPPINGS}:RAGCHECKER",
         "open-rag-eval": "autoais.formats.open_rag_eval:OPEN_RAG_EVAL",
-        "deepeval": "autoais.formats.deepeval:DEEPEVAL",
-        "trulens": f"{_TRULENS}:TRULENS",
-        "trulens-records": f"{_TRULENS}:RECORDS",
+        "deepeval": f"{_MAPPINGS}:DEEPEVAL",
+        "trulens": f"{_MAPPINGS}:TRULENS",
+        "trulens-records": "autoais.formats.trulens:RECORDS",
         "flashrag": "autoais.formats.flashrag:FLASHRAG",
         "expertqa": "autoais.formats.expertqa:EXPERTQA",
         "aggrefact": "autoais.formats.aggrefact:AGGREFACT",

@@ -8,16 +8,15 @@ has a marker (`[1]` is the first context), every answer cites what its own marke
 import ast
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from autoais.base.answers import WHOLE_CONTEXT, CitedAnswer
 from autoais.base.errors import FormatError
 from autoais.base.markers.sentences import Marked, parse_sentences
 from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
-from autoais.formats.base import Fault, Notes, Row, passage_ids, refusals
+from autoais.formats.base import Notes, passage_ids
 from autoais.formats.marked import restore_answer
 
 ALL_CITED = "whole_context", "answers without citations, judged against all their contexts"
@@ -136,15 +135,6 @@ def strings_in(row: Mapping[str, Any], name: str, location: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise FormatError(f"{location}: field {name!r} should be a list of strings")
     return value
-
-
-def lists(*names: str) -> Callable[[Iterable[Row]], Iterator[Fault]]:
-    """Return a check that these fields are lists of strings, in a CSV too."""
-    return refusals(*(partial(_strings_at, name) for name in names))
-
-
-def _strings_at(name: str, row: Mapping[str, Any], location: str) -> list[str]:
-    return strings_in(row, name, location)
 
 
 def _parse_list(cell: str) -> object:

@@ -1,55 +1,14 @@
-"""TruLens: the rows of `TruVirtual.add_dataframe`, and its records (`Record`), which hold the calls of an app."""
+"""TruLens's records (`Record`), which hold the calls of an app."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from autoais.base.answers import CitedAnswer
-from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, list_of, record
-from autoais.formats.base import Format, Notes, Row, refusals, unique_id
-from autoais.formats.contexts import CONTEXT_FEATURES, context_answer, context_output, passages_of, strings_in, texts
+from autoais.formats.base import Format, Notes, Row, unique_id
+from autoais.formats.contexts import context_answer, passages_of
 
 _TEXTS = ("page_content", "text")  # the fields of LangChain's and LlamaIndex's documents
-
-
-def _rows_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    for number, (location, row) in enumerate(rows, 1):
-        passages = passages_of((None, "", text) for text in _contexts(row, location))
-        yield context_answer(str(number), row["query"], row["response"], passages)
-
-
-def _contexts(row: Mapping[str, Any], location: str) -> list[str]:
-    """Return the contexts; one alone needs no list."""
-    contexts = row["contexts"]
-    if isinstance(contexts, str) and contexts.strip() and not contexts.lstrip().startswith("["):
-        return [contexts]
-    return strings_in(row, "contexts", location)
-
-
-def _rows_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
-    for answer in answers:
-        row = {"query": answer.question, "response": context_output(answer, notes), "contexts": texts(answer)}
-        yield dumps(row)
-
-
-TRULENS = Format(
-    name="trulens",
-    description="TruLens's rows for TruVirtual.add_dataframe (jsonl, csv or a JSON list): query, response, contexts",
-    schema=record(
-        {
-            "query": STRING,
-            "response": TEXT_OR_NULL,
-            "contexts": {"type": ["array", "string", "null"], "items": STRING},
-        },
-    ),
-    required_fields=("query", "response", "contexts"),
-    read=_rows_read,
-    write=_rows_write,
-    by_place=lambda row: True,
-    check=refusals(_contexts),
-    supports=CONTEXT_FEATURES,
-    csv=True,
-)
 
 
 def _records_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
