@@ -27,5 +27,5 @@ _EXPORTS = {
 
 __all__ = ["Item", "Settings", "Study", "create_study", "items_of", "open_study", "read_items"]
 
-if not TYPE_CHECKING:  # so that type checkers see names that are not there
+if not TYPE_CHECKING:  # else type checkers would accept any name
     __getattr__ = on_first_use(__name__, _EXPORTS)

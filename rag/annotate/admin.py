@@ -28,14 +28,14 @@ class AdminPages:
         self._site, self._study = site, site.study
 
     async def progress(self, request: Request) -> Response:
-        """Show how far the study and its people are."""
+        """Show the progress of the study and of each person."""
         person = await self._site.admin(request)
         progress = await run_in_threadpool(self._study.progress)
         ordinal = [question.name for question in self._study.scheme.questions if question.is_ordinal]
         return self._site.page(request, "admin.html.j2", progress=progress, ordinal=ordinal, me=person.id)
 
     async def invite(self, request: Request) -> Response:
-        """Show the link of a new person, or the new link of one; it is shown once."""
+        """Invite a person, or replace a person's link, and show the link; it is shown only once."""
         await self._site.admin(request)
         form = await self._site.form(request)
         id, role = field(form, "id").strip(), _ROLES.get(field(form, "role"))  # noqa: A001
@@ -48,20 +48,20 @@ class AdminPages:
         return self._site.page(request, "invited.html.j2", id=id, link=self._site.link(request, token))
 
     async def revoke(self, request: Request) -> Response:
-        """End the link of a person at once."""
+        """Revoke a person's link at once."""
         await self._site.admin(request)
         form = await self._site.form(request)
         return await self._change_person(self._study.revoke, field(form, "id"))
 
     async def block(self, request: Request) -> Response:
-        """Give a person no more items."""
+        """Block a person, who gets no more items."""
         await self._site.admin(request)
         form = await self._site.form(request)
         reason = reason_of(form)[:500] or "an admin of the study has ended your part in it."
         return await self._change_person(self._study.block, field(form, "id"), reason)
 
     async def unblock(self, request: Request) -> Response:
-        """Let a person go on."""
+        """Unblock a person."""
         await self._site.admin(request)
         form = await self._site.form(request)
         return await self._change_person(self._study.unblock, field(form, "id"))
@@ -74,7 +74,7 @@ class AdminPages:
         return RedirectResponse("/admin", 303)
 
     async def audit(self, request: Request) -> Response:
-        """Show a finished rating to audit, without the person's verdict: the admin answers the question anew."""
+        """Show an item to audit. The annotator's verdict is hidden, so that the admin answers independently."""
         person = await self._site.admin(request)
         audits = await run_in_threadpool(self._study.audit_sample, 1)
         if not audits:
@@ -85,7 +85,7 @@ class AdminPages:
             "judge.html.j2",
             me=person.id,
             title="Audit",
-            lead="Answer for yourself; what the annotator said is not shown.",
+            lead="Answer the question yourself. The annotator's verdict is hidden.",
             action="/admin/audit",
             hidden={"item": audit.item.id, "question": audit.question.name},
             press=secrets.token_urlsafe(16),
@@ -94,11 +94,11 @@ class AdminPages:
         )
 
     async def record_audit(self, request: Request) -> Response:
-        """Record what the admin answered."""
+        """Record the admin's verdict of an audit."""
         return await self._record_verdict(request, self._study.record_audit, "/admin/audit")
 
     async def ties(self, request: Request) -> Response:
-        """Show a tie, with the reasons of both sides, without names."""
+        """Show a tie with the votes and the written reasons, without names."""
         person = await self._site.admin(request)
         ties = await run_in_threadpool(self._study.ties)
         if not ties:
@@ -123,7 +123,7 @@ class AdminPages:
         return await self._record_verdict(request, self._study.adjudicate, "/admin/ties")
 
     async def _record_verdict(self, request: Request, record: Callable[..., None], page: str) -> Response:
-        """Record what the admin answered, and go on with the next one."""
+        """Record the admin's verdict, and go on to the next item."""
         person, form = await self._site.admin(request), await self._site.form(request)
         await run_in_threadpool(
             record,

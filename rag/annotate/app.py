@@ -1,6 +1,6 @@
 """The web application of a study: `create_app(open_study("study"))`.
 
-Annotators sign in by a personal link and see one question at a time; what a question hides is not in the page.
+Annotators sign in with a personal link and see one question at a time. A hidden source is not sent to the browser.
 """
 
 from starlette.applications import Starlette
@@ -20,9 +20,8 @@ _MAX_BODY = 1 << 18
 def create_app(study: Study, base_url: str | None = None) -> Starlette:
     """Return the application of a study.
 
-    `base_url` is the address that people use, such as `https://study.example.org`: links begin with it, its host is
-    accepted besides loopback names, and with https the cookie is sent over https only. Raises `UserError` if it is no
-    such address.
+    `base_url` is the public address, such as `https://study.example.org`: links begin with it, requests to its host are
+    accepted, and with https the cookie is sent over https only. Raises `UserError` for an address of another form.
     """
     site = Site(study, base_url)
     work, admin = WorkPages(site), AdminPages(site)

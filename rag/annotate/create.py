@@ -1,4 +1,4 @@
-"""Making and opening studies: the folder, its secret and its database."""
+"""Create and open studies: the folder, its secret and its database."""
 
 import shutil
 import tempfile
@@ -56,17 +56,17 @@ def create_study(
     sample_share: float = 0.2,
     clock: Callable[[], float] = time.time,
 ) -> Study:
-    """Make a study in a new folder, and open it.
+    """Create a study in a new folder, and open it.
 
-    `answers` (a file in any format of `autoais schema`, or `CitedAnswer`s) become items as the scheme asks; `kind` is
-    their kind of task. `items` are given instead where they are no answers, such as captions of tables. `training` and
-    `gold` are items with expected verdicts. `attention` turns so many items into gold items that have the source of
-    another item; nobody judges the items themselves, as nobody should see a text with two sources. With a `judge`,
-    people get the items that it is not sure of first (its probability, or one minus it, is below `confident`), and of
-    the others a sample of the share `sample_share`.
+    `answers` (a file in any format of `autoais schema`, or `CitedAnswer`s) become items of the units that the scheme
+    asks about; `kind` is their task. Give `items` instead for texts that are no answers, such as captions of tables.
+    `training` and `gold` are items with expected verdicts. `attention` is a number of attention checks: gold items with
+    the source of another item. Nobody judges the items that they are made from, so that nobody sees one text with two
+    sources. With a `judge`, people first get the items that it is not sure of (its probability, or one minus it, is
+    below `confident`); of the others they get a random sample of the share `sample_share`.
 
-    Raises `FormatError` for an item with missing parts (with `flag_incomplete` it is kept, flagged, and nobody is asked
-    about it), `UserError` if the folder is not empty or the database holds a study.
+    Raises `FormatError` for an item with missing parts; with `flag_incomplete` it is stored with a flag instead, and
+    nobody is asked about it. Raises `UserError` if the folder is not empty or the database holds a study.
     """
     folder, settings = Path(folder), settings or Settings()
     scheme = scheme_of(settings.scheme)
@@ -78,7 +78,7 @@ def create_study(
         folder.resolve().parent.mkdir(parents=True, exist_ok=True)
         building = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.resolve().parent))
     except OSError as error:
-        raise UserError(f"{folder}: cannot be made: {error.strerror or error}") from error
+        raise UserError(f"{folder}: cannot be created: {error.strerror or error}") from error
     try:
         pools = _pools(
             building, scheme, items, answers, kind, training, gold, flag_incomplete, attention, settings.seed
@@ -91,7 +91,7 @@ def create_study(
         building.rename(folder)
         sync(folder.resolve().parent)
     except OSError as error:
-        raise UserError(f"{folder}: cannot be made: {error.strerror or error}") from error
+        raise UserError(f"{folder}: cannot be created: {error.strerror or error}") from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return open_study(folder, clock=clock)
@@ -109,7 +109,7 @@ def _pools(
     attention: int,
     seed: int,
 ) -> dict[str, list[Item]]:
-    """Return the items of the study, of its training and gold; copies the answers."""
+    """Return the items by pool: study, training, gold and check. Copies the answers into the folder."""
     if answers is not None:
         study_items, name = _answer_items(building, answers, scheme, kind, flag_incomplete), "answers"
     else:
@@ -142,7 +142,7 @@ def _pools(
 def _open_items(items: str | Path | Iterable[Item], *, flag_incomplete: bool = False) -> Iterable[Item]:
     if isinstance(items, str | Path):
         return read_items(items, flag_incomplete=flag_incomplete)
-    # Checked as the rows of a file are: the study reads them as such, one by one.
+    # Check them like rows of a file: the study reads them back from such rows.
     return (item_of(to_row(item), f"item {item.id!r:.60}", flag_incomplete=flag_incomplete) for item in items)
 
 
@@ -243,11 +243,11 @@ def _database(
 def open_study(
     folder: str | Path, *, clock: Callable[[], float] = time.time, busy_seconds: float = BUSY_SECONDS
 ) -> Study:
-    """Open a study; several processes may at once.
+    """Open a study; several processes may open it at the same time.
 
     `clock` returns the time in seconds since 1970; `busy_seconds` is how long to wait for a locked database. Raises
-    `StudyError` if there is no study in the folder or its database cannot be reached, `UserError` for settings that do
-    not fit.
+    `StudyError` if there is no study in the folder or its database cannot be reached, `UserError` for settings that
+    cannot be used.
     """
     folder = Path(folder)
     if not (folder / SETTINGS).is_file():
@@ -258,9 +258,11 @@ def open_study(
         facts = _facts(database)
         if facts["scheme"] != settings.scheme:
             raise UserError(f"{folder / SETTINGS}: the scheme of a study is fixed: {facts['scheme']!r}")
-        if IN_CREATION in facts:  # opened for the first time: the folder is there too now
+        if IN_CREATION in facts:  # the first opening: the folder exists now
             if facts["id"] != study_id(key):
-                raise StudyError(f"{database.name}: holds another study; name another database, and make this one anew")
+                raise StudyError(
+                    f"{database.name}: holds another study; name another database, and create this study again"
+                )
             with database.write() as connection:
                 connection.execute(sa.delete(study_facts).where(study_facts.c.name == IN_CREATION))
         study = Study(folder, settings, database, Links(key, facts["id"]), clock=clock)

@@ -7,7 +7,7 @@ from rag.annotate.schemes import Scheme
 
 
 def is_right(value: str | None, expected: str) -> bool:
-    """Whether a verdict is the expected one; on the scale from 1 to 5, also one beside it."""
+    """Whether a verdict is the expected one; on the scale from 1 to 5, a neighbouring value is right too."""
     if value is not None and value.isdecimal() and expected.isdecimal():
         return abs(int(value) - int(expected)) <= 1
     return value == expected
@@ -18,7 +18,7 @@ def item_is_right(item: Item, verdicts: Mapping[str, str], scheme: Scheme) -> bo
     flag = item.expected.get("flag")
     if flag is not None or "flag" in verdicts:
         return verdicts.get("flag") == flag
-    # An honest "I do not understand it", of which nothing is expected, is no mistake: what follows is not asked then.
+    # "I do not understand it" is no mistake where nothing is expected of it: the later questions are not asked then.
     asked_if = {question.name: question.asked_if for question in scheme.questions_of(item.unit)}
     return all(
         is_right(verdicts.get(question), value)

@@ -36,7 +36,7 @@ _FORMAT = "rag annotate export 1"
 def export(study: StudyRecord, folder: Path, *, exclude: Collection[str] = ()) -> dict[str, Any]:
     """Write the export to a folder, the manifest last; return the manifest.
 
-    `ratings.jsonl` has the verdicts that stand (`autoais.formats.human_ratings`), `presses.jsonl` all that was pressed,
+    `ratings.jsonl` has the current verdicts (`autoais.formats.human_ratings`), `presses.jsonl` every press,
     `items.jsonl` the items, `answers.jsonl` the answers with the consensus as human labels. That is also in
     `hagrid.jsonl` where sentences were judged, in `ais.csv` (Rashkin et al. 2023) where answers were. `triage.json` has
     the estimate over all items, if a judge chose them. What the people in `exclude` said is in `presses.jsonl` only,
@@ -55,7 +55,7 @@ def export(study: StudyRecord, folder: Path, *, exclude: Collection[str] = ()) -
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise `UserError` for a folder that holds something else than an export, also one that was killed."""
+    """Raise `UserError` if the folder holds anything but an export, which may have been interrupted."""
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     foreign = names - {MANIFEST, *_FILES}
     # An export that was killed has no manifest; its ratings are written first and removed last.
@@ -87,7 +87,7 @@ def _export(study: StudyRecord, folder: Path, exclude: Collection[str]) -> dict[
         write_atomic(folder / "items.jsonl", _items(connection))
         notes = formats.Notes()
         _write_answers(study, connection, folder, exclude, notes)
-        notes.pop("ties, without a label", None)  # told below, with those of unfinished items
+        notes.pop("ties, without a label", None)  # counted below, with those of unfinished items
         if (study.folder / "triage.jsonl").exists():
             triage_estimate = estimate(read_triage(study.folder / "triage.jsonl"), _labels(study, connection, exclude))
             write_atomic(folder / "triage.json", [dumps(triage_estimate, indent=2)])
@@ -115,7 +115,7 @@ def _export(study: StudyRecord, folder: Path, exclude: Collection[str]) -> dict[
 
 
 def ratings(study: StudyRecord, connection: "sa.Connection", exclude: Collection[str] = ()) -> Iterator[Rating]:
-    """Stream the standing verdicts, as `autoais.formats.human_ratings` has them."""
+    """Yield the current verdicts as ratings (`autoais.formats.human_ratings`)."""
     for key, _, verdicts in current_ratings(connection, study.scheme, exclude):
         item = study.item(key)
         for rating in verdicts:
@@ -149,7 +149,7 @@ def _presses(study: StudyRecord, connection: "sa.Connection") -> Iterator[str]:
     undone_press = presses.alias("undone")
     revealing = study.scheme.revealing
     hidden_questions = {question for question, _ in revealing}
-    source_viewers: set[tuple[str, str, int]] = set()  # who saw the source of which item, and went back
+    source_viewers: set[tuple[str, str, int]] = set()  # people and items: the source was shown, and the verdict undone
     query = (
         sa.select(presses, undone_press.c.press.label("undone"), undone_press.c.value.label("taken_back"))
         .outerjoin(undone_press, undone_press.c.id == presses.c.undoes)
@@ -228,7 +228,7 @@ def _labels(study: StudyRecord, connection: "sa.Connection", exclude: Collection
 
 def _manifest(study: StudyRecord, connection: "sa.Connection", exclude: Collection[str]) -> dict[str, Any]:
     settings = asdict(study.settings)
-    del settings["database"]  # where the study was kept is no part of it
+    del settings["database"]  # the address of the database is not part of the study
     kinds = sa.select(presses.c.kind, sa.func.count()).group_by(presses.c.kind)
     pools = sa.select(items.c.pool, sa.func.count()).group_by(items.c.pool)
     study_progress = progress_in(study, connection, exclude)

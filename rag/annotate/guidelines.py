@@ -48,7 +48,7 @@ def _text(study: StudyRecord, kinds: Sequence[Kind]) -> str:
 
 
 def record_guidelines(study: StudyRecord) -> None:
-    """Record the checksum of the guidelines that annotators read now, and the presses before it, if they changed.
+    """Record the checksum of the current guidelines, and the last press before them, if they have changed.
 
     Raises `StudyError` if the study's file cannot be read.
     """

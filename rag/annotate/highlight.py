@@ -9,7 +9,7 @@ from autoais.base.text.words import STOP_WORDS, stem, word_spans
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text; `is_shared` if it is a content word of what is judged."""
+    """A part of a text. `is_shared` marks a content word that the judged text has too."""
 
     text: str
     is_shared: bool = False
@@ -17,7 +17,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Characters `start` to `end` (exclusive) of a source: a sentence, or what lies between two."""
+    """Characters `start` to `end` (exclusive) of a source: a sentence, or the text between two."""
 
     start: int
     end: int
@@ -26,7 +26,7 @@ class Segment:
 
 
 def segments(text: str, words: frozenset[str] = frozenset()) -> tuple[Segment, ...]:
-    """Cut a source into sentences and what lies between them; together they are the text, character by character.
+    """Cut a source into sentences and the text between them. Joined, the segments are the whole text.
 
     `words` are the stems to mark (`content_words`).
     """
@@ -54,5 +54,5 @@ def pieces(text: str, words: frozenset[str]) -> Iterator[Piece]:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the stems of the content words of what is judged."""
+    """Return the stems of the content words of the judged text."""
     return frozenset(stem(word) for _, _, word in word_spans(text) if word not in STOP_WORDS)

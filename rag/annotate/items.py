@@ -1,4 +1,4 @@
-"""Items, what one person judges at a time: `items.jsonl`, and items of cited answers."""
+"""Items: what a person judges at a time. Reads and writes `items.jsonl`, and makes items of cited answers."""
 
 import hashlib
 import random
@@ -24,7 +24,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text that the item is judged against; `number` is the one by which the answer cites it, if it has numbers."""
+    """A text that the item is judged against. `number` is its number in the answer's citations, if it has one."""
 
     id: str
     text: str
@@ -199,7 +199,7 @@ def _missing(item: Item, row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def unstorable(text: str) -> str | None:
-    """Say why a text cannot be stored (PostgreSQL refuses NUL, UTF-8 a lone surrogate); None if it can."""
+    """Return why a text cannot be stored (PostgreSQL refuses NUL, UTF-8 a lone surrogate); None if it can."""
     if "\x00" in text:
         return "a NUL character (\\u0000)"
     try:
@@ -349,7 +349,7 @@ _UNIT_HINTS: Mapping[Unit, str] = {
 
 
 def check_items(items: Iterable[Item], scheme: Scheme, name: str, *, expected: bool = False) -> Iterator[Item]:
-    """Pass on items that fit a scheme, with `expected` verdicts if wanted; raises `FormatError` for others."""
+    """Yield the items. Raises `FormatError` for one that does not fit the scheme, or lacks `expected` verdicts."""
     for item in items:
         location = f"{name}: item {item.id[:60]!r}"
         if item.unit not in scheme.units:
@@ -385,7 +385,7 @@ def topic_of(item: Item) -> str:
 
 
 def order_items(items: Sequence[Item], seed: int) -> list[Item]:
-    """Return the items in the order in which they are given out: shuffled, answers to one question apart.
+    """Shuffle the items, with the answers to one question far apart.
 
     The items of one answer stay together, as they share what must be read. The answers of a question with m answers
     are spread over m equal parts of the study.
@@ -406,12 +406,12 @@ def order_items(items: Sequence[Item], seed: int) -> list[Item]:
 
 
 def attention_checks(items: Sequence[Item], n: int, question: str, value: str, seed: int = 0) -> dict[str, Item]:
-    """Return n gold items that only a person who does not read gets wrong: an item with the sources of another one.
+    """Return n attention checks: gold items with the text of one item and the sources of another.
 
-    They are by the id of the item whose text they have. `question` and `value` are what is expected, such as
-    attributable and no. Two items are paired if they answer different questions, have as many sources, and share
-    neither a text nor the table; the sources keep the numbers by which the item cites them. Raises `UsageError` if
-    there are too few items.
+    Only a person who does not read them gets them wrong. The keys are the ids of the items whose text they have.
+    `question` and `value` are the expected verdict, such as attributable and no. Two items are paired if they answer
+    different questions, have as many sources, and share neither a text nor the table; the sources keep the numbers by
+    which the item cites them. Raises `UsageError` if there are too few items.
     """
     chance = random.Random(f"attention checks {seed}")
     candidates = [item for item in items if item.has_source and not item.flags]
@@ -448,7 +448,7 @@ def attention_checks(items: Sequence[Item], n: int, question: str, value: str, s
 
 
 def _pair_id(first_id: str, second_id: str) -> str:
-    """The id of an attention check of two items; a checksum takes the place of what would make it too long."""
+    """The id of an attention check of two items; an id that would be too long ends in a checksum."""
     pair_id = f"{first_id}~{second_id}"
     if len(pair_id) <= _MAX_ID_LENGTH:
         return pair_id

@@ -1,4 +1,4 @@
-"""Personal links: signed tokens of one study, and the ids by which items go to a browser."""
+"""Personal links: signed tokens of one study, and the ids of items that browsers see."""
 
 import hashlib
 import hmac
@@ -55,7 +55,7 @@ class Links:
         return str(self._signer.dumps([person, secrets.token_urlsafe(16)]))
 
     def person(self, token: str) -> str:
-        """Return whose token it is; raises `LinkError`. Whether it is still valid, the database knows."""
+        """Return whose token it is; raises `LinkError`. The database knows whether it is still valid."""
         try:
             if len(token) > _MAX_TOKEN_LENGTH:
                 raise LinkError
@@ -72,7 +72,7 @@ class Links:
         return hashlib.sha256(token.encode()).hexdigest()
 
     def handle(self, person: str, item: str, attempt: int) -> str:
-        """Return the item's id for this person, from which neither the item nor its pool can be told."""
+        """Return the item's id for this person. It reveals neither the item nor its pool."""
         message = f"{attempt}\0{person}\0{item}".encode()
         return hmac.new(self._key, message, hashlib.sha256).hexdigest()[:24]
 

@@ -20,7 +20,7 @@ _is_live = (assignments.c.state == "leased") & assignments.c.leased.between(bind
 
 
 def _count_others(item: "sa.ColumnElement[Any]") -> "sa.ScalarSelect[int]":
-    """Others who finished an item, or hold it now."""
+    """The number of other people who finished an item, or hold it now."""
     other_assignments = (assignments.c.item == item) & (assignments.c.annotator != _person)
     return sa.select(_count()).where(other_assignments & ((assignments.c.state == "done") | _is_live)).scalar_subquery()
 
@@ -34,7 +34,7 @@ ASSIGNMENT_OF = sa.select(assignments).where(
     _of_person & (assignments.c.item == _item) & (assignments.c.attempt == bindparam("attempt"))
 )
 LEASES = sa.select(assignments).where(_of_person & (assignments.c.state == "leased")).order_by(assignments.c.turn)
-"""What a person holds or held too long; the first is the one to do."""
+"""The leases of a person, also expired ones; the first is the next to do."""
 FINISHED_ASSIGNMENTS = (
     sa.select(assignments)
     .where(
@@ -100,9 +100,9 @@ def _states(state: str) -> "sa.ScalarSelect[int]":
 
 _needs_more = (_states("done") < bindparam("wanted")) & (_states("flagged") < bindparam("wanted"))
 RECONSIDER_ALL = sa.update(items).where(items.c.pool == "study").values(open=_needs_more)
-"""An item needs more people until so many finished it, or so many flagged it."""
+"""An item needs more people until the wanted number has finished it, or has flagged it."""
 STALE_ITEM = sa.select(items.c.id).where((items.c.pool == "study") & (items.c.open != _needs_more)).limit(1)
-"""An item that is open or closed, and should not be."""
+"""An item whose column `open` is wrong."""
 RECONSIDER = RECONSIDER_ALL.where(items.c.id == _item)
 
 PRESS = sa.select(presses).where(presses.c.press == bindparam("press"))
@@ -152,7 +152,7 @@ VERDICTS_TO_AUDIT = (
     )
     .order_by(assignments.c.handle, presses.c.id)
 )
-"""Verdicts on items that their annotator has finished, that nobody has audited; a handle is a place by chance."""
+"""Verdicts on finished items that nobody has audited, in a random order: that of the handles."""
 
 ADD_ASSIGNMENT = sa.insert(assignments)
 ADD_PRESS = sa.insert(presses)

@@ -1,4 +1,4 @@
-"""What a person is given next, and how long they hold it: leases, the training round, gold items."""
+"""Which item a person gets next, and for how long: leases, the training round, gold items."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from rag.annotate.types import Phase
 
 
 class Queue:
-    """The queue of a study, for `Study`; each method is a part of its caller's transaction."""
+    """The queue of a study. Each method runs inside the transaction of its caller, `Study`."""
 
     def __init__(self, settings: Settings, pools: Mapping[str, int], links: Links, clock: Callable[[], float]) -> None:
         self._settings, self._pools, self._links, self._clock = settings, pools, links, clock
@@ -22,50 +22,52 @@ class Queue:
     # --- leases ----------------------------------------------------------------------------------------------------
 
     def _leases(self, connection: Connection, person: Row) -> list[Row]:
-        """What the person holds, or held too long, of this attempt at the training round or of the study."""
+        """The person's leases, also expired ones, in this attempt at the training round or in the study."""
         rows = connection.execute(queries.LEASES, {"person": person.id}).all()
         return [row for row in rows if row.attempt == (0 if person.passed else person.attempt)]
 
     def current_assignment(self, connection: Connection, person: Row) -> Row | None:
-        """Return what the person is to do now, if they hold something."""
+        """Return the assignment that the person does now; None if they hold none."""
         return self._live(self._leases(connection, person))
 
     def _live(self, leases: Sequence[Row]) -> Row | None:
         return next((row for row in leases if row.phase == "training" or self._is_live(row, self._lease)), None)
 
     def _is_live(self, assignment: Row, seconds: float) -> bool:
-        """A lease lasts so long before and after its time, so that one from a clock that was ahead ends too."""
+        """Whether a lease is at most `seconds` old, or that far in the future, if a clock was set back."""
         return bool(abs(self._clock() - assignment.leased) <= seconds)
 
     def is_fresh(self, assignment: Row) -> bool:
-        """Whether at least half of the lease is left, and it need not be renewed."""
+        """Whether at least half of the lease is left, so that it need not be renewed."""
         return assignment.phase == "training" or self._is_live(assignment, self._lease / 2)
 
-    def _places(self, person: Row) -> dict[str, object]:
-        """The parameters of queries for places."""
+    def _rater_parameters(self, person: Row) -> dict[str, object]:
+        """The parameters of queries that count the raters of an item."""
         now = self._clock()
         annotators = self._settings.annotators
         return {"person": person.id, "low": now - self._lease, "high": now + self._lease, "wanted": annotators}
 
-    def _has_place(self, connection: Connection, item: str, person: Row) -> bool:
-        rater_count = connection.execute(queries.OTHER_RATERS, {"item": item, **self._places(person)}).scalar_one()
+    def _needs_raters(self, connection: Connection, item: str, person: Row) -> bool:
+        rater_count = connection.execute(
+            queries.OTHER_RATERS, {"item": item, **self._rater_parameters(person)}
+        ).scalar_one()
         return bool(rater_count < self._settings.annotators)
 
     def start_lease(self, connection: Connection, assignment: Row) -> None:
-        """Begin a lease anew."""
+        """Start the lease of an assignment, or start it again."""
         connection.execute(queries.RENEW, {"key": assignment.handle, "now": self._clock()})
 
     def renew(self, connection: Connection, person: Row, assignment: Row) -> None:
-        """Begin a lease anew; not if it has expired and others have taken all places."""
+        """Renew a lease, unless it has expired and enough other people have the item."""
         if self.is_fresh(assignment):
             return
-        if assignment.phase == "gold" or self._has_place(connection, assignment.item, person):
+        if assignment.phase == "gold" or self._needs_raters(connection, assignment.item, person):
             self.start_lease(connection, assignment)
 
     # --- the next item ---------------------------------------------------------------------------------------------
 
     def lease_next(self, connection: Connection, person: Row) -> None:
-        """Lease an item to a person who holds none, if there is one; first those whose lease has expired."""
+        """Lease the next item to a person who holds none: first one whose lease has expired. None may be left."""
         assignments = self._leases(connection, person)
         if self._live(assignments) is not None:
             return
@@ -73,16 +75,16 @@ class Queue:
             self._give_training(connection, person)
             return
         for expired_lease in assignments:
-            if expired_lease.phase == "gold" or self._has_place(connection, expired_lease.item, person):
+            if expired_lease.phase == "gold" or self._needs_raters(connection, expired_lease.item, person):
                 self.start_lease(connection, expired_lease)
                 return
         item, same_answer = self._next_item(connection, person)
         turn = connection.execute(queries.LAST_TURN, {"person": person.id, "attempt": 0}).scalar_one() + 1
-        # Not between two items of one answer, where anything else stands out; owed gold comes after the answer.
+        # Never between two items of one answer, where a gold item would stand out: it comes after the answer.
         if not same_answer and self._owes_gold(connection, person.id, turn if item is not None else turn - 1):
             parameters = {"person": person.id, "attempt": 0, "pool": "gold"}
             if keys := connection.execute(queries.NEW_ITEMS, parameters).scalars().all():
-                # Not the same gold item at the same time for everybody: people talk.
+                # Each person gets the gold items in another order: people talk.
                 gold_item = random.Random(f"{self._settings.seed} gold {person.id} {turn}").choice(keys)
                 self._assign(connection, person, gold_item, "gold", turn)
                 return
@@ -105,7 +107,7 @@ class Queue:
 
     def _next_item(self, connection: Connection, person: Row) -> tuple[str | None, bool]:
         """Return the next item of the study, and whether it is of the answer of the person's last one."""
-        free = self._places(person)
+        free = self._rater_parameters(person)
         last = connection.execute(queries.LAST_ITEM, {"person": person.id}).first()
         if last is not None:
             for query, values, same_answer in (
@@ -127,7 +129,7 @@ class Queue:
         return bool(gold_count > sum(n for phase, _, n, _ in states if phase == "gold"))
 
     def counts(self, connection: Connection, person: Row) -> tuple[int, int]:
-        """Items that the person has finished, and that are left, in such a way that no gold item stands out."""
+        """Return how many items the person has finished, and how many are left; gold items count like others."""
         attempt = 0 if person.passed else person.attempt
         done_count = turns = gold = lease_count = open_count = 0
         for phase, state, n, n_open in connection.execute(queries.STATES, {"person": person.id, "attempt": attempt}):
@@ -140,7 +142,7 @@ class Queue:
             return done_count, self._pools["training"] - done_count
         study = connection.execute(queries.OPEN_ITEMS).scalar_one() - open_count
         remaining = lease_count + study
-        # All gold that is drawn until the study ends, also where an answer that goes on has put it off.
+        # All gold items that will be drawn until the study ends, also those that wait for the end of an answer.
         study, owed_gold, new_gold = study + turns - gold, -gold, self._pools.get("gold", 0)
         chance = random.Random(f"{self._settings.seed} {person.id}")
         while study > 0 and new_gold > 0:

@@ -1,4 +1,4 @@
-"""Each person's current rating."""
+"""Each person's current rating of each question about each item."""
 
 import json
 from collections.abc import Collection, Iterator
@@ -19,11 +19,11 @@ _PHASES = ("study", "gold", "training", "audit", "adjudication")
 def current_ratings(
     connection: "sa.Connection", scheme: Scheme, exclude: Collection[str] = ()
 ) -> Iterator[tuple[str, bool, list[Rating]]]:
-    """Stream (item id, whether it needs more people, its ratings), in the order of the study.
+    """Yield (item id, whether it needs more people, its ratings), in the order of the study.
 
-    A rating is what was not taken back; `Rating.answer`, its place in it and the system are not filled in. Of the
-    training round, the last attempt counts; of audits and adjudications, the last one. All that the people in `exclude`
-    said is left out.
+    Verdicts that were undone are left out. `Rating.answer`, `sentence`, `citation` and `system` are not filled in. Of
+    the training round, the last attempt counts; of audits and adjudications, the last one. Verdicts of people in
+    `exclude` said is left out.
     """
     undo = presses.alias("undo")
     query = (
@@ -48,7 +48,7 @@ def _standing(rows: "list[sa.Row[Any]]", revealing: frozenset[tuple[str, str]]) 
     hidden_questions = {question for question, _ in revealing}
     current: dict[tuple[str, str, str], Rating] = {}
     undone_keys: set[tuple[str, str, str]] = set()
-    source_viewers: set[tuple[str, str]] = set()  # who saw the source, and went back
+    source_viewers: set[tuple[str, str]] = set()  # people and phases: the source was shown, and the verdict undone
     for row in rows:
         if row.phase == "training" and row.attempt < attempts[row.annotator]:
             continue
@@ -71,7 +71,7 @@ def _standing(rows: "list[sa.Row[Any]]", revealing: frozenset[tuple[str, str]]) 
             revised=key in undone_keys,
             source_seen=row.question in hidden_questions and (row.annotator, row.phase) in source_viewers,
         )
-    # Not the order of the presses, which two people's clicks decide, nor that of a database's language.
+    # A fixed order: that of presses depends on who clicks first, and that of a database on its language.
     return sorted(current.values(), key=lambda rating: (_PHASES.index(rating.phase), rating.annotator, rating.question))
 
 

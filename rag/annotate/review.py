@@ -20,13 +20,13 @@ from rag.annotate.types import Audit, PersonProgress, Progress, Tie
 
 
 def progress(study: StudyRecord) -> Progress:
-    """Return how far a study and its people are."""
+    """Return the progress of a study and its people."""
     with study.database.read(snapshot=True) as connection:
         return progress_in(study, connection)
 
 
 def progress_in(study: StudyRecord, connection: "sa.Connection", exclude: Collection[str] = ()) -> Progress:
-    """Return how far a study and its people are, as a transaction sees it; people in `exclude` do not count."""
+    """Return the progress of a study and its people in a transaction; people in `exclude` do not count."""
     tally = _Tally()
     rows = sorted(connection.execute(sa.select(people)).all(), key=lambda row: str(row.id))
     states = sa.select(assignments.c.annotator, assignments.c.state, sa.func.count()).where(
@@ -64,7 +64,7 @@ def progress_in(study: StudyRecord, connection: "sa.Connection", exclude: Collec
 
 
 class _Tally:
-    """Counts over the standing verdicts."""
+    """Counts over the current verdicts."""
 
     def __init__(self) -> None:
         self.states: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -119,7 +119,7 @@ class _Tally:
                 self._pairs[second.annotator].append(first.value == second.value)
 
     def _add_audits(self, verdicts: Sequence[Rating]) -> None:
-        """Count the tasks that were audited; as in `autoais agreement`, one is right if all that was audited is."""
+        """Count each person's audited items. As in `autoais agreement`, an item is right if all its verdicts are."""
         checks = [rating for rating in cut(verdicts) if rating.phase == "audit"]
         right: dict[str, bool] = {}
         for rating in cut(_study_verdicts(verdicts)):
@@ -169,9 +169,9 @@ def _study_verdicts(verdicts: Iterable[Rating]) -> list[Rating]:
 
 
 def _find_ties(study: StudyRecord, item: str, verdicts: Sequence[Rating]) -> Iterator[tuple[str, Counter[str]]]:
-    """Yield (question, votes) where two values are most frequent, and nobody has decided.
+    """Yield (question, votes) where the most frequent values tie, unless an admin has decided the question.
 
-    Not a question that the consensus on an earlier one leaves out. Values from 1 to 5 are a yes or a no, as in the
+    A question that the consensus on an earlier one skips has no tie. Values from 1 to 5 count as yes or no, as in the
     consensus.
     """
     consensus_values = {outcome.question: outcome.value for outcome in consensus(cut(verdicts))}
@@ -183,7 +183,7 @@ def _find_ties(study: StudyRecord, item: str, verdicts: Sequence[Rating]) -> Ite
 
 
 def count_ties(study: StudyRecord, connection: "sa.Connection", exclude: Collection[str] = ()) -> int:
-    """Return the number of ties over all ratings that stand, also of unfinished items; `exclude` as in `progress_in`.
+    """Return the number of ties among all current ratings, also on unfinished items; `exclude` as in `progress_in`.
 
     These are the labels that an export leaves undecided.
     """
@@ -214,8 +214,8 @@ def ties(study: StudyRecord) -> list[Tie]:
 def audit_sample(study: StudyRecord, n: int) -> list[Audit]:
     """Return up to n ratings that nobody has audited, of items that their annotators have finished.
 
-    They come in an order by chance that does not change as others come in, and no question about an item twice: one
-    answer of the admin audits all who were asked.
+    The order is random, and stays as it is when more ratings come in. A question about an item comes once: the admin's
+    verdict audits everybody who answered it.
     """
     audits: dict[tuple[str, str], Audit] = {}
     with (

@@ -70,7 +70,7 @@ class Question:
 class Flag:
     """A reason to take an item out of one's queue: key (after `x`), stored value, label, and the kinds that have it.
 
-    `about_source`: nobody can tell while the source is hidden.
+    A flag `about_source` is not offered while the source is hidden.
     """
 
     key: str

@@ -65,8 +65,8 @@ _COMMENTS = {
     "highlight": "Highlight what is likeliest to support in the source. Leave it off for unbiased labels.",
     "gold_share": "Share of gold items among the items that a person gets, while there are any.",
     "pass_mark": "Share of training items that must be right before the study begins for a person.",
-    "training_attempts": "Attempts at the training round; who fails all is blocked.",
-    "block_below": "Block who has a smaller share of gold items right; 0 blocks nobody.",
+    "training_attempts": "Attempts at the training round; a person who fails all of them is blocked.",
+    "block_below": "Block a person who has a smaller share of gold items right; 0 blocks nobody.",
     "block_after": "Gold items that a person must have done before `block_below` applies.",
     "guidelines": "Markdown file, beside this one, that replaces the guidelines; empty keeps ours.",
     "database": "postgresql://user@host/name; empty is study.db beside this file. Passwords belong in ~/.pgpass.",
@@ -92,7 +92,7 @@ def _check(name: str, value: object) -> None:
 
 
 def settings_of(values: dict[str, Any]) -> Settings:
-    """Return settings from keys and values; raises `UsageError` for an unknown key or a value that does not fit."""
+    """Return settings from keys and values; raises `UsageError` for an unknown key or a value that cannot be used."""
     names = [setting.name for setting in fields(Settings)]
     if unknown := sorted(values.keys() - set(names)):
         raise UsageError(f"unknown key {unknown[0][:60]!r}; there are: {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""What the pages of a study share: who asks, forms, links and errors."""
+"""What the pages of a study share: sessions, forms, links and errors."""
 
 import hashlib
 from urllib.parse import quote
@@ -36,14 +36,14 @@ class Site:
         self._cookie = f"__Host-{name}" if self._secure else name
         self._guesses = RateLimit()
 
-    # --- who asks ---------------------------------------------------------------------------------------------------
+    # --- sessions ---------------------------------------------------------------------------------------------------
 
     def session(self, request: Request) -> str:
         """Return the session, which is the token of the person's link; empty if there is none."""
         return request.cookies.get(self._cookie, "")
 
     async def person(self, request: Request) -> Annotator:
-        """Return who asks. Raises `HTTPException` 401, or `LinkError`."""
+        """Return the person of the session. Raises `HTTPException` 401, or `LinkError`."""
         session = self.session(request)
         if not session:
             raise HTTPException(401, "You are not signed in: open your personal link.")
@@ -57,14 +57,14 @@ class Site:
             raise
 
     async def admin(self, request: Request) -> Annotator:
-        """Return the admin who asks; raises `HTTPException` 403 for others."""
+        """Return the person of the session, if they are an admin; raises `HTTPException` 403 for others."""
         person = await self.person(request)
         if person.role != "admin":
             raise HTTPException(403, "This page is for admins of the study.")
         return person
 
     async def form(self, request: Request) -> FormData:
-        """Return the form of a request, once its token shows that a page of this session sent it."""
+        """Return the form of a request. Raises `HTTPException` 403 unless a page of this session sent it."""
         form = await request.form(max_files=0, max_fields=MAX_EVIDENCE + 50)
         if not is_csrf_token(self.session(request), field(form, "csrf")):
             raise HTTPException(403, "The form is not from a page of this session: reload the page and try again.")
@@ -75,7 +75,7 @@ class Site:
         return f"{self._base_url or f'{request.url.scheme}://{request.url.netloc}'}/in/{quote(token, safe='')}"
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: object) -> Response:
-        """Return a page with what all pages of the study have."""
+        """Return a page; the template gets the values that all pages of the study need."""
         session = self.session(request)
         common = {"settings": self.study.settings, "csrf": csrf_token(session) if session else "", "me": ""}
         return self.pages.page(f"annotate/{template}", common | values, status=status)
@@ -116,7 +116,7 @@ class Site:
         return self.page(request, "guidelines.html.j2", text=text)
 
     async def health(self, request: Request) -> Response:
-        """Say whether the study's database can be reached, for who watches the server."""
+        """Answer ok if the study's database can be reached, for health checks."""
         await run_in_threadpool(self.study.ready)
         return PlainTextResponse("ok\n")
 
@@ -125,13 +125,13 @@ class Site:
     async def on_http_error(self, request: Request, error: Exception) -> Response:
         """Show an error of a request."""
         assert isinstance(error, HTTPException)
-        message = {404: "There is no such page.", 405: "This page cannot be used so."}.get(
+        message = {404: "There is no such page.", 405: "This page does not take such a request."}.get(
             error.status_code, error.detail
         )
         return self.pages.error(error.status_code, message, error.headers)
 
     def on_other_host(self, request: Request, name: str) -> Response:
-        """Say which option allows a name that is not known: JSON for programs, a page for browsers."""
+        """Refuse another host name, and name the option that allows it: JSON for programs, a page for browsers."""
         message = (
             f"this server does not answer to the name {name!r}; rag annotate serve --base-url http://NAME allows it"
         )
@@ -148,12 +148,12 @@ class Site:
         return self.pages.error(503, sentence(error), _RETRY)
 
     async def on_error(self, request: Request, error: Exception) -> Response:
-        """Say that there is a fault, and nothing about it; the server's log has it."""
-        return self.pages.error(500, "The server has a fault; nothing was recorded by this press.")
+        """Say that the server failed, without details; its log has them."""
+        return self.pages.error(500, "The server failed; nothing was recorded.")
 
 
 def field(form: FormData, name: str) -> str:
-    """Return a text of a form, empty if it is not there."""
+    """Return a text of a form; empty if it is missing."""
     value = form.get(name, "")
     return value if isinstance(value, str) else ""
 

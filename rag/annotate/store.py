@@ -26,13 +26,13 @@ BUSY_SECONDS = 10.0
 """How long a transaction waits for others before it gives up."""
 
 IN_CREATION = "making"
-"""The fact of a study that is being made; its first opening removes it."""
+"""Name of a fact: the study is being created. The first opening removes it."""
 
 SOURCE_FILE = "made of"
-"""The fact of a study that names the file of its folder that it was made of; studies of earlier versions lack it."""
+"""Name of a fact: the file in the folder that the items come from. Studies of earlier versions lack it."""
 
 GUIDELINES = "guidelines"
-"""The fact of a study with the checksums of its guidelines (`rag.annotate.guidelines.record_guidelines`)."""
+"""Name of a fact: the checksums of the guidelines (`rag.annotate.guidelines.record_guidelines`)."""
 
 metadata = sa.MetaData()
 _COUNT = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
@@ -137,7 +137,7 @@ class Database:
 
     def _sqlite(self, path: Path, create: bool) -> "sa.Engine":
         def connect() -> sqlite3.Connection:
-            # Without `mode=rw` a file that is gone would be made again, empty.
+            # In the mode `rw`, SQLite does not replace a missing file by an empty one.
             mode = "rwc" if create else "rw"
             connection = sqlite3.connect(
                 f"{path.as_uri()}?mode={mode}",
@@ -270,7 +270,7 @@ def _note_idle(_: object, record: "sa.pool.ConnectionPoolEntry") -> None:
 
 
 def _check_idle(connection: Any, record: "sa.pool.ConnectionPoolEntry", _: object) -> None:  # noqa: ANN401
-    """Ask a connection that was idle whether it is still there; the pool replaces one that is not."""
+    """Test a connection that was idle; the pool replaces one that was closed."""
     if time.monotonic() - record.info.get("idle since", math.inf) > _IDLE_SECONDS:
         try:
             connection.execute("SELECT 1")

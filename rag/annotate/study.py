@@ -1,4 +1,4 @@
-"""An annotation study: what each person is asked next, and what they answered."""
+"""An annotation study: its people, the item that each gets next, and their verdicts."""
 
 import hmac
 import time
@@ -42,7 +42,7 @@ _CACHED_ITEMS = 2000
 
 
 class Study:
-    """A study; made by `open_study`. Thread-safe. Methods raise `StudyError` if the database cannot be reached."""
+    """A study; `open_study` returns it. Thread-safe. Methods raise `StudyError` if the database cannot be reached."""
 
     def __init__(
         self,
@@ -85,10 +85,10 @@ class Study:
         days: float | None = None,
         new: bool = False,
     ) -> str:
-        """Add a person, or replace the link of one; return the token of their link, which is stored nowhere.
+        """Add a person, or replace a person's link. Return the token of the link, which is stored nowhere.
 
-        Without a role, a person keeps theirs, and a new one is an annotator. The link ends after so many days, or
-        never. Raises `UsageError` for an id that cannot be used, or with `new` one that somebody has.
+        Without `role`, a new person is an annotator, and an earlier one keeps the role. The link expires after `days`,
+        or never. Raises `UsageError` for an id that cannot be used, or with `new` for an id that is taken.
         """
         check_person(id)
         if role not in (None, "annotator", "admin"):
@@ -119,13 +119,13 @@ class Study:
         self._change(id, token_hash=None)
 
     def block(self, id: str, reason: str) -> None:  # noqa: A002
-        """Give a person no more items; raises `UsageError` for an unknown id, or without a reason."""
+        """Block a person, who gets no more items. Raises `UsageError` for an unknown id, or without a reason."""
         if not reason.strip():
             raise UsageError("a reason to block a person is missing")
         self._change(id, blocked=_storable("reason", reason, UsageError))
 
     def unblock(self, id: str) -> None:  # noqa: A002
-        """Let a person go on, whatever their gold items say; who failed the training round gets its attempts again."""
+        """Unblock a person. Gold items block them no more; after a failed training round, all its attempts are left."""
         with self.database.write() as connection:
             row = _find_person(connection, id)
             if row is None:
@@ -150,10 +150,10 @@ class Study:
     # --- work ------------------------------------------------------------------------------------------------------
 
     def next(self, annotator: str) -> Work | None:
-        """Return what the person does now: the item they hold, else one leased to them; None if nothing is left.
+        """Return the person's current item, or lease the next one; None if none is left or the person is blocked.
 
-        None also for who is blocked. Items are given out in the order of the study, first come first served. After an
-        item come the others of the same answer, and then, if there is one, an answer to another question.
+        Items are leased in the order of the study, first come, first served. After an item come the others of the same
+        answer, and then, if possible, an answer to another question.
         """
         with self.database.read() as connection:
             person = self._person(connection, annotator)
@@ -196,7 +196,7 @@ class Study:
         )
 
     def _question(self, item: Item, verdicts: Mapping[str, str], phase: str) -> Question | None:
-        if phase == "training":  # it ends when all that can be told has been
+        if phase == "training":  # it ends with the last expected verdict
             questions = item.expected.keys() - {"flag"}
             if questions and questions <= verdicts.keys():
                 return None
@@ -404,9 +404,9 @@ class Study:
         connection.execute(queries.RECONSIDER, {"item": item, "wanted": self.settings.annotators})
 
     def is_settled(self) -> bool:
-        """Whether all items that are open need more people, and no others.
+        """Whether the column `open` is right for all items.
 
-        A process that began before `annotators` was changed decides by the number from before.
+        It may be wrong if `annotators` was changed while another process ran with the old number.
         """
         with self.database.read() as connection:
             return connection.execute(queries.STALE_ITEM, {"wanted": self.settings.annotators}).first() is None
@@ -441,7 +441,7 @@ class Study:
         connection.execute(sa.update(people).where(people.c.id == person.id).values(values))
 
     def _check_gold(self, connection: Connection, person: Row) -> None:
-        """Block who has too few gold items right, if the study is set so."""
+        """Block a person with too few gold items right, if the settings say so."""
         mark = self.settings.block_below
         if not mark or person.exempt:
             return
@@ -555,11 +555,11 @@ class Study:
 
 
 def redact(item: Item, handle: str, question: Question) -> Item:
-    """Return what may be sent of an item while the question is asked."""
+    """Return the item without what a browser must not get while the question is asked."""
     visible_item = replace(item, id=handle, answer="", group="", system="", expected={}, explanation="", flags=())
     if question.source == "hidden":
         visible_item = replace(visible_item, sources=(), table=None)
-        if item.kind != "qa":  # a summary or caption stands by itself
+        if item.kind != "qa":  # a summary or caption is judged by itself
             visible_item = replace(visible_item, query="", turns=())
     return visible_item
 

@@ -1,4 +1,4 @@
-"""Model-assisted triage: people judge what a judge is not sure of, and a sample of the rest.
+"""Model-assisted triage: people judge the items that a judge is not sure of, and a sample of the others.
 
 The judge's labels stay in `triage.jsonl`, and never reach a page. The estimate over all items corrects the judge by the
 people's labels (prediction-powered inference, Angelopoulos et al. 2023) instead of mixing the two.
@@ -20,7 +20,7 @@ from rag.base.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class TriageDecision:
-    """What the judge says of an item, and whether people are asked: `chosen`, with probability `sampling`.
+    """The judge's verdict on an item, and whether people judge it too: `chosen`, with probability `sampling`.
 
     `attributable` is the judge's verdict, undecided as no.
     """
@@ -44,7 +44,8 @@ def triage(
     """
     if not 0.5 < confident <= 1 or not 0 < sample_share <= 1:
         raise UsageError(
-            f"confident should be above 0.5 to 1 and sampled above 0 to 1, found {confident} and {sample_share}"
+            f"confident should be above 0.5 and at most 1, sample_share above 0 and at most 1,"
+            f" found {confident} and {sample_share}"
         )
     complete_items = [item for item in items if not item.flags]
     chosen_judge = open_judge(judge) if isinstance(judge, str) else judge
@@ -97,7 +98,7 @@ def estimate(rows: Iterable[TriageDecision], labels: Mapping[str, bool]) -> dict
     by itself, as they were sampled each by itself, and averaged by their numbers; the interval adds the squares of the
     distances to the limits of both (Zou and Donner 2008). JSON: value, interval95, n, labelled, judge (the name and its
     uncorrected share), and `strata` with the records of `autoais.metrics.ppi.correct_rate`. `value` is None, with a
-    reason, while a part has fewer than two labels.
+    reason, while a stratum has fewer than two labels.
     """
     rows = list(rows)
     parts: dict[str, list[TriageDecision]] = {"unsure": [], "confident": []}

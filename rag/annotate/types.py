@@ -1,4 +1,4 @@
-"""What a study tells: about people, their work, and how far it is."""
+"""The records of a study: people, their work, and the progress."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ Role = Literal["annotator", "admin"]
 Phase = Literal["training", "study", "gold"]
 
 MAX_EVIDENCE = 100
-"""Pieces of evidence that one verdict can have."""
+"""The most pieces of evidence of a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Annotator:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """All that may be sent to a person's browser now.
+    """What a person's browser gets now.
 
-    `item` has an id of its own for this person, by which neither gold items nor the system can be told. Its sources and
-    table are empty while the question hides them; the expected verdicts, the explanation, the system and the id of the
-    answer always are. `phase` is `training` or `study`; gold items say `study`. `verdicts` are this person's earlier
-    verdicts on the item. `done_count` and `left_count` count this person's items (in training, of this attempt).
-    `press` is a fresh id, which the form sends back: the same press twice is recorded once.
+    The id of `item` is made for this person, and reveals neither gold items nor the system. Its sources and table are
+    empty while the question hides them; the expected verdicts, the explanation, the system and the id of the answer
+    always are. `phase` is `training` or `study`; gold items say `study`. `verdicts` are this person's earlier verdicts
+    on the item. `done_count` and `left_count` count this person's items (in training, of this attempt). `press` is a
+    fresh id, which the form sends back: the same press twice is recorded once.
     """
 
     item: Item
@@ -60,7 +60,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What a person is told after a verdict in training."""
+    """What a person sees after a verdict in training."""
 
     right: bool
     expected: str
@@ -69,7 +69,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class PersonProgress:
-    """How far a person is. Shares are None while there is nothing to count."""
+    """The progress of a person. Shares are None while there is nothing to count."""
 
     id: str
     role: Role
@@ -89,10 +89,10 @@ class PersonProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a study is.
+    """The progress of a study.
 
     `items` counts items by their number of finished ratings, `finished` those that need no more. `alpha` is
-    Krippendorff's alpha so far by question, None where there is too little to say: ordinal for values from 1 to 5, else
+    Krippendorff's alpha so far by question, None where there are too few verdicts: ordinal for values from 1 to 5, else
     nominal.
     """
 

@@ -1,4 +1,4 @@
-"""The annotators' pages: what a person judges now, and what they press."""
+"""The annotators' pages: the current item, and verdicts, flags and undo."""
 
 import secrets
 import time
@@ -28,7 +28,7 @@ class WorkPages:
         self._site, self._study = site, site.study
 
     async def work(self, request: Request) -> Response:
-        """Show what the person does now."""
+        """Show the person's current item."""
         person = await self._site.person(request)
         if person.role == "admin":
             return RedirectResponse("/admin", 303)
@@ -58,7 +58,7 @@ class WorkPages:
         )
 
     async def press(self, request: Request) -> Response:
-        """Record a verdict; answer with what comes next, in training with feedback."""
+        """Record a verdict, and show the next item, or in training the feedback."""
         person, form = await self._site.person(request), await self._site.form(request)
         item, question = field(form, "item"), field(form, "question")
         seconds = limit_seconds(
@@ -78,13 +78,13 @@ class WorkPages:
         )
         if feedback is not None:
             after = await run_in_threadpool(self._study.next, person.id)
-            if after is not None and after.item.id == item:  # the explanation would tell the answer to what comes next
+            if after is not None and after.item.id == item:  # the explanation would give away the next question
                 feedback = replace(feedback, explanation="")
             return self._feedback(request, feedback, before if before and before.item.id == item else None, form)
         return await self._after(request, person)
 
     def _feedback(self, request: Request, feedback: Feedback, work: Work | None, form: FormData) -> Response:
-        """Show what was right; the item is not shown again if the answer got lost and the press came twice."""
+        """Show the feedback; without the item (`work`) if the press came twice, as after a lost response."""
         if work is None:
             return self._site.page(
                 request, "feedback.html.j2", feedback=feedback, given="", expected=feedback.expected, work=None
@@ -120,7 +120,7 @@ class WorkPages:
         return RedirectResponse("/", 303)
 
     async def on_press_error(self, request: Request, error: Exception) -> Response:
-        """Say why a press was not recorded, beside what the person does now."""
+        """Say why a press was not recorded, and show the current item."""
         person = await self._site.person(request)
         if person.role == "admin":
             return self._site.pages.error(409, sentence(error))

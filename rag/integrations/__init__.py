@@ -25,7 +25,7 @@ from rag.retrieval.client import Client
 
 @contextmanager
 def require_package(package: str, module: str) -> Iterator[None]:
-    """Name the way out where a module of the framework, a package of PyPI, is not installed."""
+    """Raise an error that names the package to install, if a module of the framework is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -83,7 +83,7 @@ def source_name(source: Source) -> str | None:
 
 
 def passage_metadata(hit: Hit, rank: int) -> dict[str, Any]:
-    """Return what is known of a passage besides its text, as JSON: id, title, section, page, rank and score."""
+    """Return the metadata of a passage as JSON: id, title, section, page, rank and score."""
     passage = hit.passage
     return {
         "passage": passage.id,
@@ -98,8 +98,8 @@ def passage_metadata(hit: Hit, rank: int) -> dict[str, Any]:
 def number_passages(answer: Answer) -> list[tuple[Hit, dict[str, Any]]]:
     """Return the passages of an answer as its markers number them, the cited ones first, each with its metadata.
 
-    Beside those of `passage_metadata` there are `n`, the number, and `spans`: what is cited of the text, as
-    [start, end, sentence], where `sentence` is the index of the sentence that cites it.
+    The metadata are those of `passage_metadata`, `n` (the number), and `spans`: the cited characters of the text, as
+    [start, end, sentence], where `sentence` is the index of the sentence that cites them.
     """
     spans: dict[str, list[tuple[int, int, int]]] = {}
     for index, sentence in enumerate(answer.sentences):
@@ -112,7 +112,7 @@ def number_passages(answer: Answer) -> list[tuple[Hit, dict[str, Any]]]:
 
 
 def answer_metadata(answer: Answer) -> dict[str, Any]:
-    """Return what is known of an answer besides its text and passages."""
+    """Return the metadata of an answer, without its text and passages."""
     return {
         "system": answer.system,
         "abstained": answer.abstained,

@@ -45,11 +45,11 @@ MAX_BODY = 4 << 20  # characters of 100 pieces of evidence, and room for escapes
 class AppOptions(TypedDict, total=False):
     """The options of an application.
 
-    `base_url` is the address that people use, such as `https://rag.example.org`: links begin with it, and its host is
-    accepted besides loopback names and `hosts`. With `keys`, every request needs one; `rate` is the number of requests
-    in a minute that a key, or else a client, may send. Pages of the origins in `cors` may call the API. Documents may
-    be added to the indexes named in `uploads`. `price` is that of a million tokens read and written, which pages show
-    as costs; `cite` says how answers cite in OpenAI's API (`rag.serve.openai`).
+    `base_url` is the public address, such as `https://rag.example.org`: links begin with it, and requests to its host
+    are accepted, as are those to loopback names and `hosts`. With `keys`, every request needs one; `rate` is the number
+    of requests in a minute that a key, or else a client, may send. Pages of the origins in `cors` may call the API.
+    Documents may be added to the indexes named in `uploads`. `price` is that of a million tokens read and written,
+    which pages show as costs; `cite` says how answers cite in OpenAI's API (`rag.serve.openai`).
     """
 
     base_url: str | None
@@ -65,7 +65,7 @@ class AppOptions(TypedDict, total=False):
 def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
     """Return the application of a service.
 
-    Raises `UsageError` for an address or an origin that is none, and for an index that nothing can be added to.
+    Raises `UsageError` for an address or an origin of another form, and for an index that takes no documents.
     """
     base_url, cors = options.get("base_url"), options.get("cors", ())
     metrics, sign_in = Metrics(service), SignIn(options.get("keys") or Keys(), base_url)
@@ -85,7 +85,7 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
         service.close()
 
     async def ready(_: Request) -> Response:
-        """Say whether a question would be answered now."""
+        """Answer ok if a question would be answered now, and 503 if too many wait."""
         return PlainTextResponse("busy\n", 503) if service.workers.full else PlainTextResponse("ok\n")
 
     app = FastAPI(
@@ -185,7 +185,7 @@ async def _on_user_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
-    """Name what does not fit; what was in a text is not repeated."""
+    """Name the field that is wrong, without repeating texts of the request."""
     assert isinstance(error, RequestValidationError)
     model: type[BaseModel] = get_type_hints(request.scope["endpoint"])["body"]
     return error_response(request, 422, "UsageError", wrong_request(list(error.errors()), model))
@@ -202,5 +202,5 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
-    """Say that there is a fault, and nothing about it; the server's log has it."""
+    """Say that the server failed, without details; its log has them."""
     return error_response(request, 500, "InternalError", "the server has a fault; its log says more")

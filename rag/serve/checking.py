@@ -1,4 +1,4 @@
-"""Checks answers and pasted texts for people: the verdict of each sentence, and the words that lack support."""
+"""Checks of answers and pasted texts: the verdict of each sentence, and the words that lack support."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ QUOTED_REASON = "quoted word for word"
 
 
 class SentenceVerdict(StrEnum):
-    """What a person reads of a sentence: is it supported by what it cites?"""
+    """The verdict of a sentence as pages show it: do its citations support it?"""
 
     SUPPORTED = "supported"
     NOT_ENOUGH = "not_enough"
@@ -39,8 +39,8 @@ class SentenceCheck:
 
     `probability` is the judge's that the sentence is supported, or None. `unsupported` are the words, as character
     offsets in the sentence (end exclusive), that occur nowhere in the evidence or clash with it. `nearest` is the span
-    that comes closest among the passages shown that the sentence does not cite, if it was asked for and the sentence is
-    not supported; `nearest_supports` says whether the judge accepts it.
+    that comes closest in the passages that the sentence does not cite, if it was asked for and the sentence is not
+    supported; `nearest_supports` says whether the judge accepts it.
     """
 
     verdict: SentenceVerdict
@@ -90,7 +90,7 @@ def _check_sentence(sentence: str, evidence: Sequence[str], judgement: Judgement
     if judgement.verdict is Verdict.NOT_ATTRIBUTABLE and contradicts(sentence, alignment):
         verdict = SentenceVerdict.CONTRADICTED
     missing = _missing(sentence, evidence, alignment.clashes if verdict is SentenceVerdict.CONTRADICTED else ())
-    if verdict is SentenceVerdict.SUPPORTED:  # other words may be said differently, a number may not
+    if verdict is SentenceVerdict.SUPPORTED:  # words may be paraphrased, numbers may not
         missing = [span for span in missing if sentence[span[0]].isdigit()]
     return SentenceCheck(verdict, judgement.probability, judgement.reason, _join_spans(sentence, missing))
 
@@ -124,7 +124,7 @@ def _join_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[tuple[int,
 def _with_nearest(
     check: SentenceCheck, sentence: CitedSentence, answer: Answer, attributor: Attributor
 ) -> SentenceCheck:
-    """The check with the passage that supports the sentence though it is not cited, or else the one that is closest."""
+    """The check with the uncited passage that supports the sentence, or else the one that comes closest."""
     other_passages = [
         hit.passage for hit in answer.hits if hit.passage.id not in sentence.cites and hit.passage.text.strip()
     ]
@@ -147,7 +147,7 @@ def _with_nearest(
     return replace(check, unsupported=closest.unsupported, nearest=citation, nearest_supports=supports)
 
 
-# --- texts that somebody pasted -------------------------------------------------------------------------------------
+# --- pasted texts -------------------------------------------------------------------------------------
 
 _SOURCE_NUMBER = re.compile(r"^[ \t]*(?:\[(\d{1,3})\]|(\d{1,3})[.)])(?:[:.]?[ \t]+|[ \t]*$)", re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""Example questions of an index: what its passages define, as questions that the index answers."""
+"""Example questions of an index. They ask for what its passages define, and the index answers them."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def example_questions(index: Index, ask: Callable[[str], Answer]) -> list[str]:
 
 
 def _spread(candidates: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """A few of the questions, from all parts of the list and each of another document, as far as there are enough."""
+    """A sample of the questions from all parts of the list, each of another document if there are enough."""
     one_each = list({title: (question, title) for question, title in reversed(candidates)}.values())[::-1]
     pool = one_each if len(one_each) >= _MAX_TRIALS // 2 else candidates
     step = max(1, len(pool) // _MAX_TRIALS)
@@ -49,7 +49,7 @@ def _spread(candidates: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _find_definitions(index: Index) -> Iterator[tuple[str, str]]:
-    """Questions and the titles of the passages that define what they ask for, each question once."""
+    """Yield each question once, with the title of the passage that answers it by a definition."""
     total = int(index.manifest["passages"])
     keys = set()
     for passage in index.store.rows([n * total // min(total, _MAX_PASSAGES) for n in range(min(total, _MAX_PASSAGES))]):
@@ -60,7 +60,7 @@ def _find_definitions(index: Index) -> Iterator[tuple[str, str]]:
 
 
 def _question(passage: Passage) -> str | None:
-    """What the first sentence of a passage defines, as a question; None if it defines nothing."""
+    """A question for what the first sentence of a passage defines; None if it defines nothing."""
     text = passage.text[:600].replace("\n", " ")
     spans = sentence_spans(text)
     match = _DEFINES.match(text[slice(*spans[0])]) if spans else None

@@ -1,4 +1,4 @@
-"""Who may come in: keys, sessions of browsers, and the number of requests."""
+"""Access to the server: keys, browser sessions and rate limits."""
 
 from collections.abc import Collection
 from urllib.parse import quote
@@ -21,7 +21,7 @@ _NO_KEY = "the key is missing or wrong; send a header Authorization: Bearer KEY"
 
 
 class SignIn:
-    """Tells callers by their key, or by the cookie of a browser in which somebody typed one."""
+    """Identifies callers by their key, or by the cookie of a browser that signed in with one."""
 
     def __init__(self, keys: Keys, base_url: str | None) -> None:
         self.keys = keys
@@ -46,7 +46,7 @@ class SignIn:
         return self.keys.caller_of_cookie(request.cookies.get(self._cookie, ""))
 
     def refuse(self, request: Request) -> Response:
-        """Return the answer to a caller without a right key: one message, whatever is wrong."""
+        """Return the response to a missing or wrong key: the same message for both."""
         is_page = request.method == "GET" and wants_page(request)
         has_credentials = "authorization" in request.headers or self._cookie in request.cookies
         if (has_credentials or not is_page) and (wait := self._wait(request)):
@@ -62,7 +62,7 @@ class SignIn:
         return self._form(_local(request.query_params.get("next", "/")))
 
     async def sign_in(self, request: Request) -> Response:
-        """Set the cookie, and go on to the page that was wanted."""
+        """Set the cookie, and redirect to the page of the link."""
         form = await request.form(max_files=0, max_fields=5)
         key, target = form.get("key", ""), _local(str(form.get("next", "/")))
         if not isinstance(key, str) or self.keys.caller(key.strip()) is None:
@@ -101,7 +101,7 @@ class SignIn:
 
 
 class Gate:
-    """Lets requests pass that have a key, if keys are needed, and not more of them than allowed."""
+    """Refuses requests without a key, if keys are needed, and requests above the rate limit."""
 
     def __init__(
         self, app: ASGIApp, sign_in: SignIn, rate: int | None, origins: Collection[str], max_body: int
@@ -111,7 +111,7 @@ class Gate:
         self._origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that may not pass; pass the others on."""
+        """Refuse the request, or pass it on."""
         if scope["type"] == "http" and (refusal := self._refuse(Request(scope))) is not None:
             await refusal(scope, receive, send)
         else:

@@ -1,4 +1,4 @@
-"""What the routes of `rag serve` share: JSON, errors, event streams, and clients that hang up."""
+"""What the routes of `rag serve` share: JSON, errors, event streams, and clients that disconnect."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ def json_response(value: object, status: int = 200, headers: Mapping[str, str] |
 
 
 def status_of(error: UserError) -> int:
-    """Return the HTTP status of an error: 400 for what the caller can mend, 500 for what only the operator can."""
+    """Return the HTTP status of an error: 400 if the caller can fix it, 500 if only the operator can."""
     if isinstance(error, NotFoundError):
         return 404
     if isinstance(error, BusyError):
@@ -52,7 +52,8 @@ def status_of(error: UserError) -> int:
 def error_parts(error: UserError) -> tuple[int, str, str]:
     """Return the status, the type and the message of an error for its caller.
 
-    What only the operator can mend may name paths and addresses: the log has that line, and the caller another one.
+    An error that only the operator can fix may name paths and addresses: it is logged, and the caller gets another
+    line.
     """
     status = status_of(error)
     if status != 500 and not isinstance(error, UnreachableError):
@@ -62,7 +63,7 @@ def error_parts(error: UserError) -> tuple[int, str, str]:
 
 
 def retry_header(status: int) -> dict[str, str]:
-    """Return the header that says when to try again, if that helps."""
+    """Return the header that says when to try again; empty if that would not help."""
     return {"Retry-After": "5"} if status == 503 else {}
 
 
@@ -90,7 +91,7 @@ def wants_page(request: Request) -> bool:
 
 
 async def cancel_on_disconnect(request: Request, work: Awaitable[T]) -> T:
-    """Return the result of the work; a client that hangs up cancels it. The body must have been read."""
+    """Return the result of the work; a client that disconnects cancels it. The body must have been read."""
     task, disconnect = asyncio.ensure_future(work), asyncio.ensure_future(_wait_for_disconnect(request))
     try:
         await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
@@ -108,7 +109,7 @@ async def _wait_for_disconnect(request: Request) -> None:
 
 
 async def last_item(items: AsyncGenerator[T, None]) -> T:
-    """Return the last of the elements, of which there must be one; whoever stops waiting ends the work."""
+    """Return the last item; there must be one. Cancelling the call ends the work."""
     async with aclosing(items):
         async for item in items:
             last = item
@@ -116,10 +117,10 @@ async def last_item(items: AsyncGenerator[T, None]) -> T:
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events from a generator, which is closed when the client hangs up."""
+    """Server-sent events from a generator, which is closed when the client disconnects."""
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
-        # Proxies such as nginx would keep the events back until there are enough of them.
+        # Without this header, proxies such as nginx buffer the events.
         super().__init__(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
         self._events = events
 

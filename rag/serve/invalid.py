@@ -1,4 +1,4 @@
-"""What is wrong with a request, in one line. Of what was sent, only numbers and the names of fields are repeated."""
+"""One-line messages for invalid requests. They repeat numbers and names of fields, and never texts."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
@@ -26,7 +26,7 @@ _TYPE_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "true o
 
 
 def wrong_request(errors: list[dict[str, Any]], model: type[BaseModel]) -> str:
-    """Return what is wrong with a request to the API, whose body should be a `model`; an unknown field comes first."""
+    """Return the first fault of a request whose body should be a `model`; an unknown field is named before others."""
     error = next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
     location = error["loc"][1:]  # without "body"
     if error["type"] == "json_invalid":
@@ -39,7 +39,7 @@ def wrong_request(errors: list[dict[str, Any]], model: type[BaseModel]) -> str:
 
 
 def wrong_field(error: Mapping[str, Any], field: str, names: Collection[str] = ()) -> str:
-    """Return what pydantic found wrong at a place; `names` are those of the fields that there are."""
+    """Return the message for an error of pydantic in a field; `names` are the names of all fields."""
     kind, value = error["type"], error.get("input")
     if kind == "missing":
         return f"{field} is missing"
@@ -64,7 +64,7 @@ def _describe(value: object) -> str:
 
 
 def field_path(location: tuple[int | str, ...]) -> str:
-    """Return the place of a fault: `messages[0].content`."""
+    """Return the path of a field as text: `messages[0].content`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
 
 

@@ -16,7 +16,7 @@ _MAX_CLIENTS = 10_000
 
 
 class Keys:
-    """Keys of callers. They are compared in constant time, each with all, so that time tells nothing.
+    """Keys of callers. Each is compared with all keys in constant time, so that timing reveals nothing.
 
     A browser that signed in with a key sends a cookie that is derived from it, not the key.
     """
@@ -83,7 +83,7 @@ class Rate:
         self._left[caller] = (
             allowance - 1 if allowance >= 1 else allowance,
             now,
-        )  # at the end: who came last is forgotten last
+        )  # at the end: the latest caller is forgotten last
         while len(self._left) > _MAX_CLIENTS:
             del self._left[next(iter(self._left))]
         return 0 if allowance >= 1 else int((1 - allowance) * 60 / self._limit) + 1

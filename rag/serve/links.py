@@ -32,7 +32,7 @@ def answer_urls(base: str, index: str, answer: Answer) -> dict[str, str]:
 
 
 def read_marks(text: str) -> list[tuple[int, int]]:
-    """Return the spans of a `mark` parameter, sorted and merged; none for a text of another form."""
+    """Return the spans of a `mark` parameter, sorted and merged; an empty list for a text of another form."""
     parts = text.split(",", _MAX_MARKS + 1)
     matches = [match for part in parts if (match := _MARK.fullmatch(part))]
     if len(matches) < len(parts) or len(matches) > _MAX_MARKS:

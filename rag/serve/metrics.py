@@ -52,7 +52,7 @@ class Metrics:
 
 
 class CountRequests:
-    """Counts the requests of an application, by the path of the route: `/p/{index}/{passage}`, not the address."""
+    """Counts the requests of an application by the path of their route, such as `/p/{index}/{passage}`."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
@@ -80,7 +80,7 @@ class CountRequests:
 
 
 def _path(scope: Scope) -> str:
-    """Return the path of the route that was chosen; only FastAPI's own routes are in the scope."""
+    """Return the path of the request's route. Only FastAPI's own routes are in the scope."""
     if (route := scope.get("route")) is not None:
         return str(route.path)
     endpoint = scope.get("endpoint")

@@ -96,7 +96,7 @@ def routes(service: Service, *, base_url: str | None = None, cite: Cite = "marke
 
 
 class _RequestError(Exception):
-    """A request that cannot be answered, and the field that is to blame."""
+    """A request that cannot be answered, with the field at fault."""
 
     def __init__(self, message: str, param: str | None = None, code: str | None = None, *, status: int = 400) -> None:
         super().__init__(message)
@@ -119,7 +119,7 @@ class _StreamOptions(BaseModel):
 
 
 class _ModelRequest(BaseModel):
-    """What both kinds of request have."""
+    """The fields of both kinds of request."""
 
     model_config = ConfigDict(extra="allow")
     model: str
@@ -147,7 +147,7 @@ R = TypeVar("R", bound=_ModelRequest)
 
 
 async def _read(request: Request, kind: type[R]) -> R:
-    """Return the request's body; raises `_RequestError` if it is not one, or asks for what cannot be done."""
+    """Return the parsed body; raises `_RequestError` if it is invalid, or asks for what is not supported."""
     try:
         body = json.loads(await request.body())
     except (ValueError, RecursionError):
@@ -221,7 +221,7 @@ class _Rendition:
 
     @property
     def details(self) -> dict[str, Any]:
-        """What OpenAI's objects have no field for; official clients keep it, others drop it."""
+        """What OpenAI's objects have no field for. The official clients pass it on."""
         answer = self.reply.answer
         return {
             "abstained": answer.abstained,

@@ -137,7 +137,7 @@ class ModelList(BaseModel):
 
 
 class OpenAIFault(BaseModel):
-    """What went wrong, in one line, and the field that is to blame."""
+    """An error in one line, and the field at fault."""
 
     message: str
     type: str

@@ -1,4 +1,4 @@
-"""The pages: ask, passage, check, compare, export. The server renders all of them; the script only moves parts about.
+"""The pages: ask, passage, check, compare, export. The server renders all HTML; the script only moves parts of it.
 
 `routes(service)` returns their routes. An answer goes to the browser as events: its text as it is written, the answer
 with its passages, then the verdicts.
@@ -80,14 +80,14 @@ def routes(
 
 
 class RecentAnswers:
-    """The answers that were shown last, so that an export is of what was shown. Threads share it."""
+    """The latest answers, so that an export has the answer that the page shows. Threads share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._answers: OrderedDict[tuple[str, str, str], tuple[Index, Reply]] = OrderedDict()
 
     def add(self, reply: Reply, index: Index) -> None:
-        """Keep an answer, and forget the oldest."""
+        """Add an answer, and remove the oldest."""
         with self._lock:
             key = (reply.question, reply.index, reply.system)
             self._answers[key] = (index, reply)
@@ -167,7 +167,7 @@ class AskPages:
         )
 
     async def export(self, request: Request) -> Response:
-        """Return an answer as a file: the one that was shown, or if it is no longer kept, the same question's again."""
+        """Return an answer as a file: the one that the page shows, or a new one if that is no longer stored."""
         name = request.path_params["format"]
         if name not in _EXPORTS:
             raise NotFoundError(f"no format {name[:40]!r}; there are: {', '.join(_EXPORTS)}")
@@ -185,7 +185,7 @@ class AskPages:
         return Response(body.encode("utf-8", "replace"), media_type=media, headers=headers)
 
     def _read_link(self, parameters: Mapping[str, str]) -> tuple[str, str, str]:
-        """The question, the index and the system of a link; raises `NotFoundError` for names that are not served."""
+        """Return question, index and system of a link; raises `NotFoundError` for a name that is not served."""
         system, index = self._choice(f"{parameters.get('system', '')}@{parameters.get('index', '')}")
         return self._question(parameters), index, system
 
@@ -211,7 +211,7 @@ class AskPages:
     # --- examples -----------------------------------------------------------------------------------------------------
 
     async def _examples_of(self, name: str) -> list[str]:
-        """The examples of an index; none if they are not found soon, and then the next page has them."""
+        """Return the examples of an index; none if the search takes too long, and then the next page has them."""
         index = self._service.indexes[name]
         if name not in self._examples or self._examples[name][0] is not index:
             future: Future[list[str]] = Future()
@@ -302,7 +302,7 @@ class AskPages:
         )
 
     def _meta(self, reply: Reply, view: AnswerView) -> list[str]:
-        """Who answered from what, and what it cost."""
+        """System, index, time, passages and cost of an answer."""
         parts = [
             reply.system,
             reply.index,
@@ -320,7 +320,7 @@ class AskPages:
 
 
 def _look_for_examples(index: Index, future: "Future[list[str]]") -> None:
-    """Find questions that the index answers, by a system that takes milliseconds, whatever is served."""
+    """Find questions that the index answers. The reader is asked, as it takes milliseconds."""
     from rag.answer.systems import open_system
 
     try:
@@ -360,7 +360,7 @@ def _text(body: Mapping[str, object], name: str) -> str:
 
 
 async def _send_events(pieces: AsyncGenerator[tuple[str, dict[str, Any]], None]) -> AsyncGenerator[bytes, None]:
-    """The pieces as server-sent events; what goes wrong on the way is one too."""
+    """Yield the pieces as server-sent events; an error is an event too."""
     try:
         async for name, data in pieces:
             yield event(name, data)
@@ -368,7 +368,7 @@ async def _send_events(pieces: AsyncGenerator[tuple[str, dict[str, Any]], None])
         kind = "unsearched" if isinstance(error, QuestionError) else "failed"
         yield event(kind, {"message": sentence(error_parts(error)[2])})
     except Exception:
-        yield event("failed", {"message": "The server has a fault."})
+        yield event("failed", {"message": "The server failed."})
         raise
     finally:
         await pieces.aclose()
@@ -379,7 +379,7 @@ def _permalink(reply: Reply) -> str:
 
 
 def _render_export(reply: Reply, name: str, base: str) -> tuple[str, str, str]:
-    """The text of a file, its media type and the end of its name."""
+    """Return the text of an export, its media type and the suffix of its file."""
     if name == "json":
         row = to_row(reply.answer.to_cited(reply.index, reply.seconds))
         row["urls"] = answer_urls(base, reply.index, reply.answer)
@@ -404,7 +404,7 @@ def passage_lookup(service: Service, index: str) -> Callable[[str], PassageConte
 
 
 class OtherPages:
-    """The pages of a passage, and of a pasted text."""
+    """The pages of a passage and of a pasted text."""
 
     def __init__(self, site: Site) -> None:
         self._site, self._service = site, site.service
@@ -427,7 +427,7 @@ class OtherPages:
         )
 
     async def check(self, request: Request) -> Response:
-        """Show the form; once it is sent, check the text. The script takes the result from the same page."""
+        """Show the form, and after it is sent the result. The script takes the result out of this page."""
         indexes = list(self._service.indexes)
         fields = {"text": "", "sources": "", "question": "", "against": "index", "index": indexes[0]}
         result, problem, status = None, "", 200

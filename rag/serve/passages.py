@@ -1,4 +1,4 @@
-"""A passage with what stands before and after it in its document, and where the document comes from."""
+"""A passage with its neighbours in the document, and the source of the document."""
 
 import re
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class PassageContext:
 
 
 def find_neighbour(index: Index, passage: Passage, step: int) -> Passage | None:
-    """Return the passage `step` places further in the same document, or None.
+    """Return the passage `step` passages further on in the same document, or None.
 
     Passages of a document are numbered: `file.md#3`, `12#0`, or `4711` (DPR's Wikipedia). Rows of the store would not
     do, as an update moves some. Without a `#`, passages of other documents follow, which have another title.

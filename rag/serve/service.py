@@ -1,4 +1,4 @@
-"""Answers questions over opened indexes for many callers at once, within limits; there is no web in it."""
+"""Answers questions over open indexes for many callers at once, within limits. It knows nothing of HTTP."""
 
 import asyncio
 import logging
@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may take, and how many are answered at once.
+    """Limits of a request, and of the number of requests.
 
     `workers`: questions answered at once. `waiting`: questions that wait; more are refused. `seconds`: of one request.
     `question`, `text`: characters of a question, and of an answer or a piece of evidence. `passages`: of one search.
@@ -121,8 +121,8 @@ class _LockedRetriever:
 class _RemoteRetriever:
     """A retriever that asks other machines. It is opened again when an index there has been replaced.
 
-    It holds at most half of the workers, so that a machine that hangs does not stop what needs none. Others wait while
-    there are replies; after some seconds without any they are refused, until there is one.
+    It uses at most half of the workers, so that a machine that hangs does not block searches of local indexes. Further
+    searches wait while replies arrive. After some seconds without a reply they are refused, until one arrives.
     """
 
     def __init__(self, opener: Callable[[], Retriever], workers: int) -> None:
@@ -157,7 +157,7 @@ class _RemoteRetriever:
 
 
 class _IndexEntry:
-    """An index with what has been opened over it; an updated index gets a new one."""
+    """An index with its open retrievers and systems. An updated index gets a new entry."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -235,7 +235,7 @@ class Service:
                         system.ask("What is this about?")
 
     def watch(self, watcher: Callable[[Reply], None], on_failure: Callable[[str, str], None] | None = None) -> None:
-        """Have a function called with each answer, in the thread that answers; its own errors are only logged.
+        """Call a function with each answer, in the thread that answers; its errors are only logged.
 
         `on_failure` is called with the names of index and system for a question of `run_question` that ends in the time
         limit, or in an error that is not the caller's (`is_callers`).
@@ -273,7 +273,7 @@ class Service:
         return self._bm25(index, retriever).search_within(texts, self._k(k), statistics)
 
     def statistics(self, queries: Sequence[str], index: str | None = None, retriever: str = "bm25") -> list[Statistics]:
-        """Return what BM25 weighs the terms of each query by."""
+        """Return the statistics by which BM25 weighs the terms of each query."""
         return self._bm25(index, retriever).statistics(self._queries(queries))
 
     def _queries(self, queries: Sequence[str]) -> list[str]:
@@ -362,9 +362,9 @@ class Service:
         return _Work(request_system, name, index_name, Question(identifier, full_question), start_time)
 
     def _notify_watchers(self, reply: Reply) -> None:
-        """Tell of an answer that its caller has got: not if the caller went away, or the time was over.
+        """Call the watchers with an answer that its caller got; not if the caller left or the time limit was over.
 
-        That a model failed is logged, as the callers of a server can do nothing about it.
+        The failure of a model is logged, as callers of a server cannot fix it.
         """
         if reply.answer.failed:
             _log.warning("system %s, index %s: no answer: %s", reply.system, reply.index, reply.answer.reason)
@@ -425,7 +425,7 @@ class Service:
             ) from None
 
     def replace(self, name: str, index: Index) -> None:
-        """Put an index in the place of one, or add it; what is running goes on with the old one."""
+        """Replace an index, or add it. Questions that are being answered go on with the old one."""
         check_index_name(name)
         with self._lock:
             self._entries = {**self._entries, name: _IndexEntry(index)}
@@ -506,14 +506,15 @@ class Service:
             raise
 
     def stop(self) -> None:
-        """Refuse those that wait, and all further ones; what runs goes on."""
+        """Refuse waiting and further requests; running ones go on."""
         self.workers.stop()
 
     def close(self) -> None:
         """End the worker threads once they have nothing to do."""
         self.workers.close()
 
-    # --- what is opened -----------------------------------------------------------------------------------------------
+    # --- systems and retrievers
+    # -----------------------------------------------------------------------------------------------
 
     def _system(self, name: str, entry: _IndexEntry) -> System:
         with entry.lock:
@@ -613,7 +614,7 @@ class Service:
 
 
 def is_callers(error: Exception) -> bool:
-    """Return whether who asked can mend an error, or has only to come back; others are for the operator."""
+    """Return whether the caller can fix an error, or should try again; others are for the operator."""
     if isinstance(error, UnreachableError):
         return False
     return isinstance(error, UsageError | QuestionError | NotFoundError | BusyError)
@@ -626,7 +627,7 @@ def check_index_name(name: str) -> None:
 
 
 def _check_name(kind: str, name: str | None, choices: Mapping[str, object]) -> str:
-    """Return the name if it is served, the first if none is given."""
+    """Return the name if it is served; the first one for None."""
     if name is None:
         return next(iter(choices))
     if name not in choices:

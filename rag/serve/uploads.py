@@ -1,7 +1,7 @@
-"""Documents that people add to an index: checked one by one, kept beside the index, and read into it.
+"""Documents that people add to an index: checked one by one, stored beside the index, and read into it.
 
-One upload at a time for each index. While it is read, questions are answered from the index as it was; then the new one
-takes its place. The name of a file is never used as a path: the file is stored under a name made from its letters.
+One upload at a time for each index. While it is read, questions are answered from the old index; then the new one
+replaces it. The name of a file is never used as a path: the file is stored under a name made from its letters.
 """
 
 import logging
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Upload:
-    """An upload: how far it is, and what became of each file (name, whether it was taken, what to tell)."""
+    """An upload: its progress, and for each file its name, whether it was added, and a message."""
 
     step: str = "checking the files"
     done_count: int = 0
@@ -58,7 +58,7 @@ class Upload:
 class Documents:
     """Adds files to an index that a service serves; threads share it.
 
-    The files are kept in the folder `NAME.uploads` beside the index, which becomes one of its sources. Raises
+    The files are stored in the folder `NAME.uploads` beside the index, which becomes one of its sources. Raises
     `UsageError` for an index that is not served, and for one that cannot take documents or be written.
     """
 
@@ -83,7 +83,7 @@ class Documents:
     def add(self, upload: Upload, files: Sequence[tuple[str, Path]]) -> None:
         """Read files into the index: pairs of the name that a person gave and a temporary file, which is moved away.
 
-        What goes wrong is in the upload; files that cannot be read are left out and told.
+        Problems are recorded in `upload`; files that cannot be read are skipped and listed there.
         """
         stored_paths: list[Path] = []
         try:
@@ -102,7 +102,7 @@ class Documents:
                 (name, False, "not added" if is_added else message) for name, is_added, message in upload.files
             ]
             if not isinstance(error, UserError | OSError):
-                upload.problem = "The server has a fault; nothing was added."
+                upload.problem = "The server failed; nothing was added."
                 raise
             _log.error("documents were not added to %s: %s", self.name, error)
             upload.problem = "Nothing was added: the server cannot change the index now; its log says why."
@@ -206,7 +206,7 @@ class UploadPages:
         self._documents = {name: Documents(site.service, name) for name in names}
 
     async def page(self, request: Request) -> Response:
-        """Show a form for each index, and what became of the last upload."""
+        """Show a form for each index, and the result of the last upload."""
         session = request.cookies.get(_COOKIE, "")
         fresh = session if re.fullmatch(r"[\w-]{20,100}", session, re.ASCII) else secrets.token_urlsafe(24)
         response = self._site.page(
@@ -285,7 +285,7 @@ class UploadPages:
         threading.Thread(target=work, name=f"upload-{documents.name}").start()
 
     async def progress(self, request: Request) -> Response:
-        """Say how far an upload is."""
+        """Return the progress of an upload."""
         return self._progress(self._find_documents(request))
 
     def _progress(self, documents: Documents) -> Response:

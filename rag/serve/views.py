@@ -20,7 +20,7 @@ SIGNS = {
     SentenceVerdict.UNDECIDED: ("?", "undecided"),
     SentenceVerdict.NO_CLAIM: ("–", "no claim"),
 }
-"""The sign and the words of each verdict: nobody has to tell them by colour."""
+"""The sign and the words of each verdict, so that nobody needs to see colours."""
 
 Look = Callable[[str], PassageContext | None]
 """Looks up a passage by id, with its neighbours; None if it is not in an index."""
@@ -36,7 +36,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Cite:
-    """A citation as a link: its number, where it leads, the id of the passage's panel, and what it is called."""
+    """A citation as a link: its number, its address, the id of the passage's panel, and the title of the passage."""
 
     number: int
     href: str
@@ -46,7 +46,7 @@ class Cite:
 
 @dataclass(frozen=True, slots=True)
 class SentenceView:
-    """A sentence, what stands between it and the one before, its citations, and its verdict once it is known."""
+    """A sentence with its citations, the text before it (`lead`), and its verdict once it is known."""
 
     number: int
     lead: str
@@ -136,7 +136,7 @@ class AnswerView:
 
     @property
     def footnotes(self) -> str:
-        """The answer as plain text with `[n]`, and below it what each number stands for."""
+        """The answer as plain text with `[n]`, and below it the passage of each number."""
         body = "".join(
             f"{_gap(sentence) if sentence.number else ''}{sentence.lead}"
             f"{''.join(piece.text for piece in sentence.pieces)}"
@@ -223,7 +223,7 @@ def view_answer(
 
 
 def _spans(answer: Answer, checks: Sequence[SentenceCheck]) -> dict[str, list[tuple[int, int, int]]]:
-    """What each passage has for which sentence: the cited spans, and those that a check found nearest."""
+    """The spans of each passage with the number of their sentence: cited ones, and the nearest of a check."""
     spans: dict[str, list[tuple[int, int, int]]] = {}
     for n, sentence in enumerate(answer.sentences):
         for citation in sentence.citations:

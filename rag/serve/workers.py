@@ -17,9 +17,9 @@ _END: Any = object()
 
 
 class Workers:
-    """Runs functions in daemon threads, as Python would wait for those of a `ThreadPoolExecutor` at exit.
+    """Runs functions in daemon threads: at exit, Python waits for the threads of a `ThreadPoolExecutor` and of anyio.
 
-    A function that exceeds the time limit cannot be stopped: it keeps its worker until it returns.
+    A function that exceeds the time limit cannot be stopped: it holds its worker until it returns.
     """
 
     def __init__(self, workers: int, waiting: int, seconds: float) -> None:
@@ -62,10 +62,10 @@ class Workers:
             raise
 
     def stream(self, work: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
-        """Yield what the iterator yields. A consumer that stops ends the iterator before its next element.
+        """Yield what the iterator yields. A consumer that stops ends the iterator before its next item.
 
-        Elements that nobody has taken are kept, so that a slow consumer holds no worker. Raises `BusyError` at once if
-        too many wait, and `TimeLimitError` if an element takes longer than the time limit of the whole.
+        Items wait in a queue, so that a slow consumer holds no worker. Raises `BusyError` at once if
+        too many wait, and `TimeLimitError` if an item takes longer than the time limit of the whole.
         """
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[T] = asyncio.Queue()
@@ -112,7 +112,7 @@ class Workers:
             future.cancel()
 
     def stop(self) -> None:
-        """Refuse what waits and all that comes; what runs goes on."""
+        """Refuse waiting and further functions; running ones go on."""
         with self._lock:
             self._stopping = True
         with suppress(Empty):
@@ -121,7 +121,7 @@ class Workers:
                     job[0].set_exception(_stopping())
 
     def close(self) -> None:
-        """End the threads after what is running and waiting."""
+        """End the threads once nothing runs or waits."""
         for _ in self._threads:
             self._jobs.put(None)
 

@@ -1,4 +1,4 @@
-"""A connection that does not wait for ever: uvicorn's has no time limit for slow requests and slow readers."""
+"""A connection with time limits for slow requests and slow readers, which uvicorn's own lacks."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_REQUEST_SECONDS = 20.0
-"""For a first request, and for each request from its first byte to its last; a body gets more (`BYTES_PER_SECOND`)."""
+"""From the first byte of a request to its last, and until the first request; a body gets more (`BYTES_PER_SECOND`)."""
 BYTES_PER_SECOND = 16 << 10
 """Bytes of a body that add a second."""
 MAX_UNREAD_SECONDS = 60.0
@@ -14,7 +14,7 @@ MAX_UNREAD_SECONDS = 60.0
 
 
 class Connection(H11Protocol):
-    """Closes connections whose client is too slow to ask or to read; how long an answer takes does not matter here."""
+    """Closes connections whose client sends or reads too slowly. The time of answering does not count."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  (uvicorn's)
         super().__init__(*args, **kwargs)

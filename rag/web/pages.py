@@ -1,4 +1,4 @@
-"""Templates, static files and error pages. Templates escape all that they show; `Markup` is made only here."""
+"""Templates, static files and error pages. Templates escape every value; `Markup` is made only here."""
 
 import hashlib
 from collections.abc import Mapping
@@ -74,7 +74,7 @@ class Pages:
         return self._environment.get_template(template).render(values)
 
     def error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
-        """Return an error page, which says in one line what is wrong; it has the security headers."""
+        """Return an error page with a message of one line and the security headers."""
         every = {**HEADERS, **(headers or {})}
         return self.page("web/error.html.j2", {"message": message}, status=status, headers=every)
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rag.base.errors import UserError
 
 HostRefusal = Callable[[Request, str], Response]
-"""Answers a request for a host by another name, which it gets."""
+"""Makes the response to a request for another host; it gets the name of that host."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -41,7 +41,7 @@ def middleware(hosts: Sequence[str], refuse: HostRefusal, *, max_body: int) -> l
     """Return the middleware of an application: headers on every response, Host check, at most `max_body` bytes.
 
     A page of another host cannot reach the application by DNS rebinding, as its Host header names that host; `refuse`
-    answers it.
+    makes the response.
     """
     return [
         Middleware(_Headers),
@@ -109,14 +109,14 @@ class _KnownHosts:
 
 
 def signature(session: str, *parts: str) -> str:
-    """Return a signature of the parts that only who knows the session cookie can make."""
+    """Return a signature of the parts; only a holder of the session cookie can make it."""
     return hmac.new(
         session.encode("utf-8", "replace"), "\0".join(parts).encode("utf-8", "replace"), "sha256"
     ).hexdigest()
 
 
 def csrf_token(session: str) -> str:
-    """Return the token that forms of this session send back; pages of other hosts cannot know it."""
+    """Return the token that forms of this session send back; pages of other hosts do not know it."""
     return signature(session, "csrf")
 
 

@@ -85,7 +85,7 @@ def other_address(host: str, port: int, example: str) -> str:
 
 
 class _Ending:
-    """Tells clients whose request took too long for the server's end that it stops; else they would get a fault."""
+    """Answers 503 to requests that the end of the server interrupts; else clients would get an error 500."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
