@@ -23,7 +23,7 @@ def current_ratings(
 
     Verdicts that were undone are left out. `Rating.answer`, `sentence`, `citation` and `system` are not filled in. Of
     the training round, the last attempt counts; of audits and adjudications, the last one. Verdicts of people in
-    `exclude` said is left out.
+    `exclude` are left out.
     """
     undo = presses.alias("undo")
     query = (
