@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
-from rag.documents.converters.text import plain_blocks
+from rag.documents.converters.text import text_blocks
 from rag.documents.converters.text_code import is_prose
 from rag.documents.tables import Cell
 
@@ -97,7 +97,7 @@ class BlockBuilder:
 
     def _code(self, text: str, *, certain: bool = False) -> None:
         if not certain and is_prose(text):
-            for block in plain_blocks(text, self.dropped):
+            for block in text_blocks(text, self.dropped):
                 below = heading(block.text, min(6, block.level + 1))
                 self.blocks.append(below if block.kind is Kind.HEADING else block)
         elif (lines := code(text)) is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, entry, heading, item, row, squeezed
 from rag.documents.builder import ALL_LINKS, BREAK, CALLOUT, BlockBuilder, OpenList
-from rag.documents.converters.text_chunks import ASKED, TOLD
+from rag.documents.converters.text_lines import ANSWER, QUESTION
 from rag.documents.tables import cells_of, is_layout, short_cells, tags_inside
 from rag.documents.titles import clean_heading, is_name
 
@@ -341,7 +341,7 @@ class Page(BlockBuilder):
             self.blocks.append(Block(text, Kind.LEAD))
             return
         if self.asked is not None and self.blocks and self.blocks[-1] is self.asked:
-            text = TOLD.sub("", text, count=1)
+            text = ANSWER.sub("", text, count=1)
         if "a" in inside and (len(text) < _LONGEST_ROW or " · " in text or " | " in text):
             self.linked = sum(len(link.text().strip()) for link in node.css("a[href]") if _leads(link))
         if "br" in inside and text.endswith(squeezed(node.text())):
@@ -359,10 +359,10 @@ class Page(BlockBuilder):
         if following is None or following.tag not in ("p", "ul", "ol", "pre", "table", "div"):
             return ""
         bold = node.css_first("b, strong")
-        marked = ASKED.match(text) is not None and TOLD.match(squeezed(following.text())) is not None
+        marked = QUESTION.match(text) is not None and ANSWER.match(squeezed(following.text())) is not None
         if not marked and (bold is None or squeezed(bold.text()) != text or self._asks_inside()):
             return ""
-        return ASKED.sub("", text, count=1)
+        return QUESTION.sub("", text, count=1)
 
     def _is_bold_heading(self, node: "LexborNode", text: str) -> bool:
         """Whether a short paragraph, all of it bold, stands above another one, a list or a table."""

@@ -12,7 +12,7 @@ from itertools import pairwise
 from autoais.base.errors import first_line
 from rag.base.errors import FormatError
 from rag.documents.blocks import Block, Kind, heading, squeezed, with_bare_headings
-from rag.documents.converters.text import plain_blocks
+from rag.documents.converters.text import text_blocks
 from rag.documents.encodings import decoded
 from rag.documents.formats import RawFile
 from rag.documents.main_content import html_blocks
@@ -141,14 +141,14 @@ def _without_quotes(text: str, dropped: Counter[str]) -> Iterator[Block]:
         if _FORWARDED.search(kept[-300:]) or _HEADER.match(plain) or not any(said):
             kept += f"\n{plain}\n"
         elif answered[place] and (several or alone):
-            yield from with_bare_headings([*plain_blocks(kept, dropped)])
+            yield from with_bare_headings([*text_blocks(kept, dropped)])
             kept = ""
             asked = squeezed("\n".join(line for line in plain.splitlines() if not line.startswith(">")))
             if asked:
                 yield Block(f"> {asked}", Kind.LEAD)
         else:
             kept += "\n"
-    yield from with_bare_headings([*plain_blocks(kept + own[-1], dropped)])
+    yield from with_bare_headings([*text_blocks(kept + own[-1], dropped)])
 
 
 def _text(part: MIMEPart, where: str) -> str:

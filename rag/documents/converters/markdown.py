@@ -12,8 +12,7 @@ from rag.documents.converters.markdown_tags import keep_placeholders
 from rag.documents.converters.mdx import read_mdx
 from rag.documents.converters.mkdocs import read_mkdocs
 from rag.documents.converters.myst import expanded, read_myst
-from rag.documents.converters.text_lines import DOTS, are_narrow
-from rag.documents.converters.text_lists import marked
+from rag.documents.converters.text_lines import DOTS, are_narrow, marked_lines
 from rag.documents.converters.text_tables import have_dots
 from rag.documents.encodings import decoded
 from rag.documents.formats import RawFile
@@ -115,7 +114,7 @@ def _lines(content: str) -> list[str]:
         return []
     if are_narrow(lines):
         return lines
-    starts = marked(lines)
+    starts = marked_lines(lines)
     return ["\n".join(lines[start:end]) for start, end in pairwise(sorted({0, *starts, len(lines)}))] if starts else []
 
 

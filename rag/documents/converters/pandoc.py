@@ -38,6 +38,12 @@ _TABLE_PART = re.compile(r"<(table|tr|td)\s(?![^<>]*(?:row|col)span)[^<>]*>")
 _SYNTAX = re.compile(r"[\[\]<>{}|]")
 _INDENTED = re.compile(r"(?:<p>((?:(?!</?p>).)*)</p>\s*)?<blockquote>(?:\s*<p>([·•*-])</p>)?|</blockquote>", re.DOTALL)
 _TERM_WORDS = 20
+_MDOC_START = re.compile(r"^\.Dd\b", re.MULTILINE)
+_MDOC_SYSTEM = re.compile(r"^\.Os\b.*$", re.MULTILINE)
+_MDOC_PARTS = re.compile(r"^\.(?!It\b)([^\n]*?)[ \t]*\bXo\b[ \t]*\n(.*?)^\.Xc\b[^\n]*\n", re.MULTILINE | re.DOTALL)
+_TABLE = re.compile(r"^(\.TS.*\n(?:[^\n.]*;[ \t]*\n)?)((?:[^.\n]*\n){0,9}[^\n]*\.[ \t]*\n)", re.MULTILINE)
+_TABLE_COLUMN = re.compile(r"[lrcnas^]")
+_TABLE_FONT = re.compile(r"\([^()]*\)|f\w")
 _WEB_LINK = re.compile(r"^\.(?:URL|MTO)[ \t]+(.*)$", re.MULTILINE)
 _RTF_SIGN = re.compile(rb"(\\u-?\d{1,5}) ?\?")
 _ARGUMENT = re.compile(r'"[^"]*"|[^\s"]+')
@@ -58,7 +64,9 @@ def read_man_page(file: RawFile, source: str) -> tuple[str, list[Block]]:
     if _REDIRECT.fullmatch(_COMMENT.sub("", text)):
         file.dropped[nav.REDIRECT] += 1
         return "", []
-    title, blocks = _convert(file, text.encode(), "mdoc" if kinds.is_mdoc(head) else source)
+    if kinds.is_mdoc(head):
+        source, text = "mdoc", _simple_mdoc(text)
+    title, blocks = _convert(file, _TABLE.sub(_simple_table, text).encode(), source)
     name, bracket, section = title.partition("(")
     return f"{name.lower() if name.isupper() else name}{bracket}{section}", [_without_capitals(one) for one in blocks]
 
@@ -68,6 +76,19 @@ def _web_link(macro: re.Match[str]) -> str:
     address, text, after = (*_ARGUMENT.findall(macro[1]), "", "", "")[:3]
     address, text, after = address.strip('"'), text.strip('"'), after.strip('"')
     return f"{text} <{address}>{after}" if text else f"{address}{after}"
+
+
+def _simple_mdoc(text: str) -> str:
+    """A page in mdoc(7) without what pandoc 3.9 fails on: lines before .Dd, a value of .Os, and .Xo in running text."""
+    start = _MDOC_START.search(text)
+    text = text[start.start() :] if start is not None else text
+    return _MDOC_PARTS.sub(lambda part: f".{part[1]}\n{part[2]}" if part[1] else part[2], _MDOC_SYSTEM.sub(".Os", text))
+
+
+def _simple_table(lines: re.Match[str]) -> str:
+    """A table of tbl(1) with formats that pandoc 3.9 knows: it drops a table that has others."""
+    formats = [_TABLE_COLUMN.findall(_TABLE_FONT.sub("", line.lower())) for line in lines[2].rstrip(" .\n").split("\n")]
+    return lines[1] + "\n".join(" ".join("l" * len(columns)) for columns in formats if columns) + ".\n"
 
 
 def _terms(body: str) -> str:

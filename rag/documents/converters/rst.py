@@ -68,9 +68,9 @@ def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, l
     """The title ("" if there is none) and the blocks of a text."""
     parts = _published(text, dropped)
     if parts is None:  # docutils fails on it, so it is read as it stands
-        from rag.documents.converters.text import plain_blocks
+        from rag.documents.converters.text import text_blocks
 
-        return "", [*plain_blocks(text, dropped)]
+        return "", [*text_blocks(text, dropped)]
     _, blocks = html_blocks(parts["body"], dropped, name)
     title, _ = html_blocks(parts["html_title"], Counter(), name)
     _, said = html_blocks(parts["docinfo"], Counter(), name)  # ":Author: Ann"

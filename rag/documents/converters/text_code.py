@@ -4,12 +4,11 @@ import re
 from collections.abc import Sequence
 
 from rag.base.errors import FormatError
-from rag.documents.converters.text_lines import BULLET, DOTS, GAP, RULE, WORD, hangs, indent_of, wordy
+from rag.documents.converters.text_lines import BULLET, DOTS, GAP, RULE, WORD, indent_of, wordy
 from rag.documents.encodings import decoded
 
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")
-_SIGN = re.compile(r"[$=<>{}\[|\\]|(?<!\d)[\w.]*/\w|\w_\w|\w\.\w*[a-z]|(?:^|\s)--?\w|^\s*#|\w\(")  # of code
 # A line of a script, of settings, of data or with marks of roff.
 _NO_TEXT = re.compile(r"\s*(?:#|[.'][A-Za-z\\]|//|;|/\*|\*/|[<{}|@%$]|\w+\s*[:+?]?=)|.*(?:[{};\\]|\*/)\s*$")
 # A line of a program: an import, a decorator, a variable, the head of a block, a comment at its end, or open brackets.
@@ -20,7 +19,6 @@ _PROGRAM = re.compile(
     |.*(?:[{\[]|[)}\]"'];|\}[)\]]*,?|\][)\],]+)$""",
     re.VERBOSE,
 )
-_ARGUMENTS = re.compile(r"[\w\s][(\[<]")
 
 
 def is_prose(text: str) -> bool:
@@ -66,16 +64,3 @@ def is_code(lines: Sequence[str], base: int) -> bool:
     if min(map(indent_of, lines)) >= base + 2 and sentences < 0.5 * len(lines):
         return len(lines) > 1 or any(map(_SIGNATURE.search, lines)) or indent_of(lines[0]) >= base + 4
     return sentences == 0 and sum(bool(_SIGNATURE.search(line)) for line in lines) >= 0.6 * len(lines)
-
-
-def are_commands(lines: Sequence[str], width: int) -> bool:
-    """Whether lines are code although they are not indented: none is a sentence or has a capital, some have signs."""
-    if len(lines) < 2 or max(map(len, lines)) >= width or any(map(RULE.fullmatch, lines)):
-        return False
-    if hangs(lines) and not _ARGUMENTS.search(lines[0]):
-        return False
-    if any(wordy(line) or BULLET.match(line) or line[-1] in ".!?,;:" for line in lines):
-        return False
-    if not all(line.isascii() and not line.lstrip()[0].isupper() for line in lines):
-        return False
-    return sum(map(bool, map(_SIGN.search, lines))) >= 0.3 * len(lines)

@@ -1,25 +1,22 @@
-"""Tables in plain text: prices behind dots, tables that are drawn, and long ones in columns."""
+"""Tables in plain text: prices behind dots, and tables that are drawn."""
 
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rag.documents.blocks import Block, code, entry, row, squeezed
+from rag.documents.blocks import Block, entry, row, squeezed
 from rag.documents.converters.grids import are_names
-from rag.documents.converters.text_lines import DOTS, GAP, unwrapped
+from rag.documents.converters.text_lines import DOTS, join_lines
 
 # Dots and what stands behind them, before another row.
 _VALUE = re.compile(r"((?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*[^\s.]\S*(?: [€£$])?)\s+(?=[^\W\d_][^.]*(?:\. ?){4})")
 _GRID_RULE = re.compile(r"(?=.*[-=]{2})[-+|=: ]+")
-_NAMES = re.compile(r"\s*[^\W\d_](?:[^\W\d_]|[ .()/%&'-])*")  # of columns
-_DIGITS = re.compile(r"\d+")
 _BOXES = {
     **dict.fromkeys(map(ord, "─━═╌┄"), "-"),
     **dict.fromkeys(map(ord, "│┃║╎┆"), "|"),
     **dict.fromkeys([*range(0x250C, 0x254C), *range(0x2552, 0x256D)], "+"),
 }  # what draws boxes, as signs of a keyboard
 _NAME_WORDS = 12  # of the name of a column
-_ROWS, _PART = 10, 100  # of a long table, at least; words of its parts
 
 
 def have_dots(lines: Sequence[str]) -> bool:
@@ -29,14 +26,14 @@ def have_dots(lines: Sequence[str]) -> bool:
     return 2 * count >= len(lines) and (count > 1 or numbers)
 
 
-def dotted(lines: Sequence[str]) -> Iterator[Block]:
+def price_list(lines: Sequence[str]) -> Iterator[Block]:
     """Rows such as `Tea ....... 2.60`, one or more a line; a line without dots belongs to the row above it."""
     lines = [row for line in lines for row in _VALUE.sub(r"\1\n", line).split("\n")]
     starts = [place for place, line in enumerate(lines) if DOTS.search(line)]
     if starts[0]:
-        yield Block(unwrapped(lines[: starts[0]]))
+        yield Block(join_lines(lines[: starts[0]]))
     for start, end in pairwise([*starts, len(lines)]):
-        name, value = DOTS.split(unwrapped(lines[start:end]), maxsplit=1)
+        name, value = DOTS.split(join_lines(lines[start:end]), maxsplit=1)
         yield entry(name, value.lstrip(" :"))
 
 
@@ -69,21 +66,3 @@ def drawn_table(lines: Sequence[str]) -> list[Block]:
     if long or (alike and not are_names(names, others, bold=False)):
         return [block for part in parts for cells in part if (block := row(cells))]
     return [block for cells in others if (block := row(cells, names))]
-
-
-def long_table(lines: Sequence[str]) -> list[Block]:
-    """A long table in columns, as parts that each begin with the names of the columns; else none."""
-    names, rows = lines[0], lines[1:]
-    if len(rows) < _ROWS or not _NAMES.fullmatch(names) or not GAP.search(names.strip()):
-        return []
-    if sum(bool(GAP.search(line.strip()) and _DIGITS.search(line)) for line in rows) < 0.9 * len(rows):
-        return []
-    parts: list[list[str]] = []
-    words = _PART
-    for line in rows:
-        if words >= _PART:
-            parts.append([names])
-            words = 0
-        parts[-1].append(line)
-        words += len(line.split())
-    return [block for part in parts if (block := code("\n".join(part)))] if len(parts) > 1 else []
