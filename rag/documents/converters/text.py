@@ -519,7 +519,7 @@ def _first_item(lines: Sequence[str]) -> int:
         place == 1
         and mark[2] in "-*•"
         and len(words) <= _MAX_TITLE_WORDS
-        and words[0][0].isupper()
+        and not words[0][0].islower()
         and words[-1][-1].isalnum()
     ):
         return place  # the name of the list
