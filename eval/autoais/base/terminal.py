@@ -1,6 +1,7 @@
 """Terminal output of the commands: tables, and lines without control characters from files."""
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -35,8 +36,28 @@ def say(line: str, *, err: bool = False) -> None:
     typer.echo(clean(line), err=err)
 
 
-def show_report(result: dict[str, Any]) -> None:
-    """Print the report of `score`: the metrics, then the human labels if the file holds some."""
+# Metrics that systems are chosen by; `answer_recall` replaces exact match and F1 of systems without short answers.
+MAIN_METRICS = ("autoais", "citation_recall", "citation_precision", "em", "f1")
+_FAMILY_PREFIXES = {
+    "alce": ("citation_", "str_", "qampari_", "claims_nli", "rougeLsum", "mauve"),
+    "hagrid": ("hagrid",),
+    "liu": ("liu_",),
+    "trec": ("trec_",),
+}
+
+
+def main_metrics(metrics: dict[str, Any], families: Collection[str] = ()) -> dict[str, Any]:
+    """Return the `MAIN_METRICS` of a report, and all metrics of these families of citation metrics (`alce`, ...)."""
+    prefixes = tuple(prefix for family in families for prefix in _FAMILY_PREFIXES[family])
+    has_short_answers = metrics["em"]["value"] is not None
+    has_answer_recall = not has_short_answers and metrics["answer_recall"]["value"] is not None
+    names = {name for name in MAIN_METRICS if has_short_answers or name not in ("em", "f1")}
+    names |= {"answer_recall"} if has_answer_recall else set()
+    return {name: metric for name, metric in metrics.items() if name in names or name.startswith(prefixes)}
+
+
+def show_report(result: dict[str, Any], families: Collection[str] = (), *, is_complete: bool = False) -> None:
+    """Print the report of `score`: the `main_metrics`, or all, then the human labels if the file holds some."""
     console = new_console()
     mode = "" if result["mode"] == "default" else f", mode {result['mode']}"
     answers = f", {how_many(result['answers'], 'answers')}" if "answers" in result else ""
@@ -44,8 +65,11 @@ def show_report(result: dict[str, Any]) -> None:
     different = f" ({result['different_questions']:,} different)" if "different_questions" in result else ""
     question_note = f"{how_many(result['questions'], 'questions')}{different}"
     console.print(f"{question_note}{answers}, {answer_note}, judge {result['judge']}{mode}")
-    _show_metrics(console, result["metrics"])
-    if (levels := result["metrics"].get("trec_precision", {}).get("levels")) is not None:
+    metrics = result["metrics"] if is_complete else main_metrics(result["metrics"], families)
+    _show_metrics(console, metrics)
+    if n_more := sum(name not in metrics and metric["value"] is not None for name, metric in result["metrics"].items()):
+        console.print(f"{how_many(n_more, 'more metrics')} with --all")
+    if (levels := metrics.get("trec_precision", {}).get("levels")) is not None:
         counts = ", ".join(f"{count} {level}" for level, count in levels.items())
         console.print(f"support of all citations (trec): {counts}")
     if result["not_applicable"]:

@@ -67,6 +67,7 @@ WithoutOption = Annotated[
     typer.Option("--without", metavar="NAME", help="Annotator whose ratings are ignored; repeatable."),
 ]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines of the corpus.")]
+_DEFAULT_METRICS = "alce,hagrid"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -109,7 +110,7 @@ def score(
     cache: CacheOption = None,
     metrics: Annotated[
         str, typer.Option(help="Citation metrics: alce, hagrid, liu, trec (comma-separated), all or none.")
-    ] = "alce,hagrid",
+    ] = _DEFAULT_METRICS,
     alce_splitter: Annotated[
         str | None,
         typer.Option(help="Splitter for ALCE's strict metrics: nltk (default, if installed) or sentencex."),
@@ -124,11 +125,12 @@ def score(
     engine: EngineOption = None,
     address: AddressOption = None,
     workers: WorkersOption = None,
+    all_metrics: Annotated[bool, typer.Option("--all", help="Print all metrics, as --report and --json do.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Judge every sentence against the passages it cites.
 
-    Prints each metric with its n, undecided count and 95 % interval.
+    Prints the main metrics and those named by --metrics, each with its n, undecided count and 95 % interval.
     """
     from contextlib import ExitStack
 
@@ -183,7 +185,11 @@ def score(
         if as_json:
             print_json(scored.record)
         else:
-            show_report(scored.record if is_model else {**scored.record, "quoted": {"rejected": 0}})
+            # What is asked for by name is printed without --all.
+            families = set() if metrics == _DEFAULT_METRICS else set(measures.metrics)
+            families |= {"alce"} if alce_splitter or mauve else set()
+            record = scored.record if is_model else {**scored.record, "quoted": {"rejected": 0}}
+            show_report(record, families, is_complete=all_metrics)
 
 
 def _write_scores(

@@ -210,7 +210,7 @@ def test_strict_and_normalised_alce_stand_side_by_side(tmp_path: Path, autoais: 
     # line alone, which cites the last document; the empty answer is left out
     assert metrics["citation_recall_strict"]["value"] == 0
     assert (metrics["citation_recall_strict"]["n"], metrics["citation_recall"]["n"]) == (2, 3)
-    assert "citation_recall_strict" in autoais("score", file, *LEX).stdout
+    assert "citation_recall_strict" in autoais("score", file, *LEX, "--metrics", "alce").stdout
 
 
 def test_undecided_that_counts_as_no_is_told_in_the_table(tmp_path: Path, autoais: Command) -> None:
@@ -218,7 +218,7 @@ def test_undecided_that_counts_as_no_is_told_in_the_table(tmp_path: Path, autoai
         file = tmp_path / "alce.json"
         data = [{"question": f"{n}?", "docs": DOCS, "output": output} for n, output in enumerate(outputs)]
         file.write_text(json.dumps({"args": {}, "data": data}))
-        lines: list[str] = autoais("score", file, *LEX).stdout.splitlines()
+        lines: list[str] = autoais("score", file, *LEX, "--all").stdout.splitlines()
         return lines
 
     lines = shown("It was that [1].", "The capital of Poland is Warsaw [1].")  # the first has no word to look for
