@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from autoais.formats.human_ratings.consensus import consensus, cut, drop_flagged
+from autoais.formats.human_ratings.consensus import apply_flags, consensus, cut
 from autoais.formats.human_ratings.ratings import FLAG, Rating
 from rag.annotate import queries
 from rag.annotate.expected import item_is_right
@@ -165,7 +165,7 @@ def _share(outcomes: list[bool]) -> float | None:
 
 def _study_verdicts(verdicts: Iterable[Rating]) -> list[Rating]:
     """The verdicts of the study, without those of people who flagged the item."""
-    return [rating for rating in drop_flagged(verdicts) if rating.phase == "study"]
+    return [rating for rating in apply_flags(verdicts) if rating.phase == "study"]
 
 
 def _find_ties(study: StudyRecord, item: str, verdicts: Sequence[Rating]) -> Iterator[tuple[str, Counter[str]]]:

@@ -42,13 +42,13 @@ def clean_reference(text: str) -> str:
 
 def answer_attributable(labels: Iterable[bool | None]) -> bool | None:
     """Aggregate human labels of sentences: all must be attributable; None if a label is missing or there are none."""
-    listed = list(labels)
-    return None if not listed or None in listed else all(listed)
+    label_list = list(labels)
+    return None if not label_list or None in label_list else all(label_list)
 
 
 def answer_informative(labels: Iterable[bool | None]) -> bool | None:
     """Aggregate human labels of sentences: any informative one is enough; else None if one is missing or none given."""
-    listed = list(labels)
-    if any(listed):
+    label_list = list(labels)
+    if any(label_list):
         return True
-    return None if not listed or None in listed else False
+    return None if not label_list or None in label_list else False

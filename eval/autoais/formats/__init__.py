@@ -203,21 +203,21 @@ def _first_record(path: Path) -> Row:
 
 
 @cache
-def _built_in_fields() -> dict[str, list[str]]:
+def _read_required_fields() -> dict[str, list[str]]:
     text = files("autoais.formats").joinpath("required-fields.toml").read_text("utf-8")
     return tomllib.loads(text)
 
 
-def _required_fields(name: str) -> Sequence[str]:
+def _fields_to_detect(name: str) -> Sequence[str]:
     """Return the required fields of a format; of a built-in one, without importing it."""
     file_format = FORMATS.peek(name)
-    if file_format is None and name in _built_in_fields():
-        return _built_in_fields()[name]
+    if file_format is None and name in _read_required_fields():
+        return _read_required_fields()[name]
     return FORMATS[name].required_fields
 
 
 def _name_of_record(row: dict[str, Any], location: str) -> str:
-    candidates = [name for name in FORMATS if all(mark in row for mark in _required_fields(name))]
+    candidates = [name for name in FORMATS if all(mark in row for mark in _fields_to_detect(name))]
     if not candidates:
         if "INT & AIS" in row:
             raise FormatError(
@@ -229,7 +229,7 @@ def _name_of_record(row: dict[str, Any], location: str) -> str:
         )
         fields = f"no known format has the fields {field_names(row)}" if row else "the record has no fields"
         raise FormatError(f"{location}: {fields}; {suggestions}{_SCHEMA_HINT}")
-    return max(candidates, key=lambda name: len(_required_fields(name)))
+    return max(candidates, key=lambda name: len(_fields_to_detect(name)))
 
 
 def _near(row: dict[str, Any]) -> list[Format]:
@@ -416,7 +416,7 @@ def validate(
         if guess is None:
             errors = (error, *_list_errors(path))
             unique_faults = dict.fromkeys(_fault(format_error, path) for format_error in errors)
-            yield from sorted(unique_faults, key=lambda fault: int(fault.where.removeprefix(str(path))[1:] or 0))
+            yield from sorted(unique_faults, key=lambda fault: int(fault.location.removeprefix(str(path))[1:] or 0))
             return
         name, fault = guess
         yield fault

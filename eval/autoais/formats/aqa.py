@@ -76,14 +76,14 @@ def _predictions_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator
 
 def _predictions_rows(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[str, ...]]:
     questions = set()
-    for answer in _drop_unasked(answers, notes):
+    for answer in _drop_without_question(answers, notes):
         if answer.question in questions:
             notes["answers to a repeated question; readers keep the last one"] += 1
         questions.add(answer.question)
         yield answer.question, _short(answer), _first_citation(answer)
 
 
-def _drop_unasked(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[CitedAnswer]:
+def _drop_without_question(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[CitedAnswer]:
     """Yield the answers with a question text, the only id in these files; count the others."""
     for answer in answers:
         if answer.question.strip():
@@ -221,7 +221,7 @@ def _ratings_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str
 
 def _ratings_rows(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[tuple[str, ...]]:
     keys = set()
-    for answer in _drop_unasked(answers, notes):
+    for answer in _drop_without_question(answers, notes):
         system = str(answer.extra.get("system") or "unknown")
         if (system, answer.question) in keys:
             notes["further answers of a system to the same question, left out"] += 1

@@ -19,12 +19,12 @@ Row = tuple[str, dict[str, Any]]
 class Fault:
     """A fault of a file. A warning breaks no rule of the format."""
 
-    where: str
+    location: str
     message: str
     warning: bool = False
 
     def __str__(self) -> str:
-        return f"{self.where}: {'warning: ' if self.warning else ''}{self.message}"
+        return f"{self.location}: {'warning: ' if self.warning else ''}{self.message}"
 
 
 def set_name(path: str | Path) -> str:
@@ -126,12 +126,12 @@ def passage_ids(ids: Sequence[str | None], make_id: Callable[[int], str]) -> Ite
 
     A made-up id is never one that another passage was given.
     """
-    reserved, keys = set(ids), set[str]()
+    known_ids, keys = set(ids), set[str]()
     for number, id_or_none in enumerate(ids, 1):
         key = id_or_none
         if key is None or not key.strip() or key in keys:
             key = make_id(number)
-            while key in reserved or key in keys:
+            while key in known_ids or key in keys:
                 key += "'"
         keys.add(key)
         yield key

@@ -10,7 +10,7 @@ from autoais.base.types import Passage
 from autoais.formats.base import Format, Notes, Row
 from autoais.formats.contexts import CONTEXT_FEATURES, context_answer, context_output, passages_of, select_extra
 
-_OTHERS = ("metadata",)
+_EXTRA = ("metadata",)
 _OUTPUTS = ("retrieval_result", "pred")  # the other fields of `output` (prompt, metric_score, ...) are kept
 
 
@@ -24,7 +24,7 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             for key, doc in zip(passages, docs, strict=True)
             if isinstance(doc.get("score"), int | float) and not isinstance(doc["score"], bool)
         }
-        rest = {name: value for name, value in output.items() if name not in _OUTPUTS}
+        output_extra = {name: value for name, value in output.items() if name not in _OUTPUTS}
         yield context_answer(
             str(number) if row.get("id") is None else str(row["id"]),
             row["question"],
@@ -32,7 +32,8 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             passages,
             references=row.get("golden_answers") or (),
             scores=scores,
-            extra={name: row[name] for name in _OTHERS if name in row} | ({"flashrag": rest} if rest else {}),
+            extra={name: row[name] for name in _EXTRA if name in row}
+            | ({"flashrag": output_extra} if output_extra else {}),
         )
 
 
@@ -41,13 +42,13 @@ def _split(doc: dict[str, Any]) -> tuple[str, str]:
     title, line, text = doc["contents"].partition("\n")
     if not line:
         return doc.get("title") or "", doc["contents"]
-    quoted = len(title) > 1 and title.startswith('"') and title.endswith('"')
-    return title[1:-1] if quoted else title, text
+    is_quoted = len(title) > 1 and title.startswith('"') and title.endswith('"')
+    return title[1:-1] if is_quoted else title, text
 
 
 def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
     for answer in answers:
-        rest = answer.extra.get("flashrag")
+        output_extra = answer.extra.get("flashrag")
         yield dumps(
             {
                 "id": answer.id,
@@ -55,21 +56,21 @@ def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
                 "golden_answers": list(answer.answers),
                 "output": {
                     "retrieval_result": [
-                        {"id": key, "contents": _joined(shown)}
+                        {"id": key, "contents": _contents(passage)}
                         | ({"score": answer.scores[key]} if key in answer.scores else {})
-                        for key, shown in answer.passages.items()
+                        for key, passage in answer.passages.items()
                     ],
                     "pred": context_output(answer, notes),
-                    **(rest if isinstance(rest, dict) else {}),
+                    **(output_extra if isinstance(output_extra, dict) else {}),
                 },
-                **select_extra(answer, _OTHERS),
+                **select_extra(answer, _EXTRA),
             }
         )
 
 
-def _joined(shown: Passage) -> str:
-    title = shown.title or shown.headings
-    return f'"{title}"\n{shown.text}' if title or "\n" in shown.text else shown.text
+def _contents(passage: Passage) -> str:
+    title = passage.title or passage.headings
+    return f'"{title}"\n{passage.text}' if title or "\n" in passage.text else passage.text
 
 
 FLASHRAG = Format(

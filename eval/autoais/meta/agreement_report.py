@@ -11,9 +11,9 @@ from autoais.base.errors import UserError
 from autoais.formats.human_ratings.consensus import (
     BEFORE,
     Consensus,
+    apply_flags,
     consensus,
     cut,
-    drop_flagged,
     find_flagged_items,
     is_flagged,
     most_frequent,
@@ -112,7 +112,7 @@ def _questions(ratings: Sequence[Rating], number: _Number, likert: int) -> dict[
     of statements that people together find worth verifying (Liu et al. 2023), where they are asked that. The consensus
     is of items that are not flagged, as are the paper's rates; agreement is over all that annotators rated.
     """
-    kept = [one for one in drop_flagged(ratings) if one.question != FLAG]
+    kept = [one for one in apply_flags(ratings) if one.question != FLAG]
     flagged = find_flagged_items(ratings)
     before = [one for one in consensus(kept) if one.value != "yes"]
     unclear = {one.item for one in before if one.question == "interpretable"}
@@ -302,7 +302,7 @@ def _yes(value: str | None) -> bool | None:
 
 def _times(study: Sequence[Rating]) -> dict[str, Any]:
     """Seconds by question (the stages of the task) and by task: one annotator's ratings of one item."""
-    timed = [one for one in drop_flagged(study) if one.seconds is not None]
+    timed = [one for one in apply_flags(study) if one.seconds is not None]
     stages: dict[str, list[float]] = defaultdict(list)
     for one in timed:
         stages[one.question].append(one.seconds or 0.0)
@@ -336,7 +336,7 @@ def _spread(values: Sequence[float]) -> dict[str, Any]:
 def _people(ratings: Sequence[Rating], gold: Expected, likert: int) -> list[dict[str, Any]]:
     """What each annotator did, and how often he or she is right: beside the others, on gold items and in audits."""
     study = [one for one in ratings if one.phase == "study"]
-    kept = [one for one in cut(drop_flagged(study), likert) if one.question != FLAG]
+    kept = [one for one in cut(apply_flags(study), likert) if one.question != FLAG]
     others: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for one in kept:
         others[one.item, one.question][one.value] += 1
@@ -352,7 +352,7 @@ def _people(ratings: Sequence[Rating], gold: Expected, likert: int) -> list[dict
     for (name, item), was_right in _audited(ratings, likert).items():
         audited[name].append((item, was_right))
     timed = defaultdict(list)
-    for one in drop_flagged(study):
+    for one in apply_flags(study):
         timed[one.annotator].append(one)
     done: dict[str, list[Rating]] = {one.annotator: [] for one in ratings if one.phase in ("study", "gold")}
     for one in study:
@@ -456,7 +456,7 @@ def _beside_experts(crowd: Sequence[Rating], experts: Sequence[Rating], number: 
         if name == "interpretable" and value != "yes"
     }  # fmt: skip
     single = defaultdict(list)
-    for one in cut(drop_flagged(crowd), likert):
+    for one in cut(apply_flags(crowd), likert):
         if one.phase == "study":
             single[_place(one), one.question].append(one.value)
     found = {}

@@ -1150,7 +1150,7 @@ def test_no_bytes_are_too_odd_to_be_judged(content: bytes, tmp_path: Path) -> No
     path = tmp_path / "odd"
     path.write_bytes(content)
     for name in (None, "answers", "alce", "aqa-predictions"):
-        assert all(fault.where.startswith(str(path)) for fault in formats.validate(path, name))
+        assert all(fault.location.startswith(str(path)) for fault in formats.validate(path, name))
 
 
 # --- the commands ---------------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from autoais.base.io.notes import Notes
 from autoais.base.types import Citation, CitedSentence, Passage, Support
 from autoais.formats.human_ratings.consensus import (
     Consensus,
+    apply_flags,
     consensus,
     cut,
-    drop_flagged,
     is_flagged,
     label_answers,
     without,
@@ -141,7 +141,7 @@ def test_a_flag_takes_the_item_from_its_own_annotator_only() -> None:
         *rate("j", "attributable", "yes"),
         Rating("i", "b", FLAG, "expert"),
     ]
-    assert [(one.item, one.annotator) for one in drop_flagged(ratings)] == [("i", "a"), ("i", "c"), ("j", "a")]
+    assert [(one.item, one.annotator) for one in apply_flags(ratings)] == [("i", "a"), ("i", "c"), ("j", "a")]
     assert [one.value for one in consensus(ratings)] == [None, "yes"]
 
 

@@ -14,7 +14,7 @@ from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, faults, list_of, record
 from autoais.base.types import Citation
 from autoais.formats.base import Notes
-from autoais.formats.human_ratings.consensus import drop_flagged
+from autoais.formats.human_ratings.consensus import apply_flags
 from autoais.formats.human_ratings.ratings import Rating
 from autoais.formats.human_ratings.texts import answer_of, sources_of
 
@@ -84,7 +84,7 @@ def write(ratings: Iterable[Rating], answers: Mapping[str, CitedAnswer], notes: 
     Only ratings of the study are written, without those of annotators who flagged the item: an annotation has no phase.
     """
     rating_list = list(ratings)
-    keys = {rating.key for rating in drop_flagged(rating_list) if rating.phase == "study"}
+    keys = {rating.key for rating in apply_flags(rating_list) if rating.phase == "study"}
     for rating in rating_list:
         if rating.citation is None or rating.sentence is None or rating.value not in _WORDS:
             notes["ratings other than full, partial or no support of a citation, left out"] += 1

@@ -61,7 +61,7 @@ def check_annotators(names: Iterable[str], ratings: Iterable[Rating]) -> None:
         raise UserError(f"no annotator {unknown[0]!r:.60}; there are: {', '.join(sorted(people))[:200]}")
 
 
-def drop_flagged(ratings: Iterable[Rating]) -> list[Rating]:
+def apply_flags(ratings: Iterable[Rating]) -> list[Rating]:
     """Return the ratings without flags, and without those that an annotator gave to an item that he or she flagged.
 
     A flag takes the item from its own annotator only; ratings of others stay (Rashkin et al. 2023, section 4.1.3).
@@ -104,9 +104,9 @@ def consensus(ratings: Iterable[Rating]) -> list[Consensus]:
     """Return the consensus per item and question, in order of first occurrence.
 
     Ratings of the phases study and adjudication count; an adjudication decides alone. Flagged ratings are left out
-    (`drop_flagged`). Likert values count as they are; use `cut` before to make them yes and no.
+    (`apply_flags`). Likert values count as they are; use `cut` before to make them yes and no.
     """
-    rating_list = [rating for rating in drop_flagged(ratings) if rating.phase in ("study", "adjudication")]
+    rating_list = [rating for rating in apply_flags(ratings) if rating.phase in ("study", "adjudication")]
     groups: dict[tuple[str, str], list[Rating]] = {}
     for rating in rating_list:
         groups.setdefault((rating.item, rating.question), []).append(rating)

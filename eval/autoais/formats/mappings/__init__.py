@@ -60,7 +60,7 @@ class FieldMapping:
         if self.context:
             key = {self.context["id"]: {"type": ["string", "integer", "null"]}}
             kinds["contexts"] = list_of(record({self.context["text"]: STRING}, key))
-        schemas = {theirs: kinds[ours] for ours, theirs in self.fields.items()} | dict(self.schema)
+        schemas = {name: kinds[role] for role, name in self.fields.items()} | dict(self.schema)
         return record(
             {name: schemas[name] for name in self.required},
             {name: schema for name, schema in schemas.items() if name not in self.required},
@@ -114,7 +114,7 @@ class FieldMapping:
                 {self.context["id"]: key, self.context["text"]: passage.evidence}
                 for key, passage in answer.passages.items()
             ]
-        row = {theirs: values[ours] for ours, theirs in self.fields.items() if values.get(ours) is not None}
+        row = {name: values[role] for role, name in self.fields.items() if values.get(role) is not None}
         return row | select_extra(answer, self.extra)
 
 
@@ -122,7 +122,7 @@ def read_mapping(name: str) -> Format:
     """Return the format that `name`.toml describes."""
     table = tomllib.loads(files("autoais.formats.mappings").joinpath(f"{name}.toml").read_text("utf-8"))
     mapping = FieldMapping(name, **table)
-    key, lists = mapping.fields.get("id"), [mapping.fields[ours] for ours in ("references",) if ours in mapping.fields]
+    key, lists = mapping.fields.get("id"), [mapping.fields[role] for role in ("references",) if role in mapping.fields]
     features = {"ids": key, "reference answers": mapping.fields.get("reference")}
     return Format(
         name=name,
