@@ -25,6 +25,7 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             if isinstance(doc.get("score"), int | float) and not isinstance(doc["score"], bool)
         }
         output_extra = {name: value for name, value in output.items() if name not in _OUTPUTS}
+        other = {"flashrag": output_extra} if output_extra else {}
         yield context_answer(
             str(number) if row.get("id") is None else str(row["id"]),
             row["question"],
@@ -32,8 +33,7 @@ def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
             passages,
             references=row.get("golden_answers") or (),
             scores=scores,
-            extra={name: row[name] for name in _EXTRA if name in row}
-            | ({"flashrag": output_extra} if output_extra else {}),
+            extra={name: row[name] for name in _EXTRA if name in row} | other,
         )
 
 
