@@ -31,8 +31,8 @@ writes passages of each collection, so that somebody can judge which are navigat
 The last verdicts are in eval/results/own-documents/sampled.tsv: A content, B navigation and the like, C content with a
 line of it.
 
-Questions with quotes instead of nuggets (`rag.training.labelled`) are those of the reader's validation: the answer is
-right if it holds all quotes.
+Questions with quotes instead of nuggets (`rag.training.labelled_questions`) are those of the reader's validation: the
+answer is right if it holds all quotes.
 """
 
 import gzip
@@ -62,7 +62,7 @@ from rag.answer.systems import open_system
 from rag.base.errors import QuestionError
 from rag.base.types import Answer, Question
 from rag.index.index import Index
-from rag.training.labelled import Fingerprint, find_quote
+from rag.training.labelled_questions import Fingerprint, find_quote
 from scripts.fragments import is_fragment
 from scripts.results import tell
 

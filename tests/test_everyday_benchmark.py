@@ -9,7 +9,7 @@ import pytest
 from autoais.base.io.jsonl import read_objects
 from autoais.metrics.nuggets import find_nuggets
 from rag.documents.corpus import Corpus
-from rag.training.labelled import find_quote, fingerprint
+from rag.training.labelled_questions import find_quote, fingerprint
 
 FOLDER = Path(__file__).parents[1] / "eval/benchmarks/everyday"
 QUESTIONS: list[dict[str, Any]] = [row for _, row in read_objects(FOLDER / "questions.jsonl")]

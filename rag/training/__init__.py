@@ -41,15 +41,15 @@ def run(
     needs("torch", "transformers", "onnx")
     from autoais.training.recipe import training_in
 
-    given: dict[str, Any] = {"short": short, "log": log}
+    options: dict[str, Any] = {"short": short, "log": log}
     if prepare or index is None:
         if kind != "reader":
             raise RagError(
                 f"{path}: {'prepare (--prepare) is for readers only' if prepare else 'give an index (--index)'}"
             )
-        given["prepare"] = prepare
+        options["prepare"] = prepare
     with training_in(out):
-        TRAINERS[kind](path, index, data, out, **given)
+        TRAINERS[kind](path, index, data, out, **options)
 
 
 def read_recipe(path: Path, recipe: type[Any]) -> Any:  # noqa: ANN401  (an instance of `recipe`)
@@ -67,11 +67,11 @@ def read_recipe(path: Path, recipe: type[Any]) -> Any:  # noqa: ANN401  (an inst
     if isinstance(row.get("teacher"), dict):
         from rag.training.recipe import TeacherRecipe
 
-        teacher, where = row["teacher"], f"{path}: [teacher]"
+        teacher, location = row["teacher"], f"{path}: [teacher]"
         if not isinstance(teacher.get("schedule"), dict):
             raise RagError(f"{path}: [teacher.schedule] is missing")
         schedule = made(Schedule, teacher["schedule"], f"{path}: [teacher.schedule]")
-        row["teacher"] = made(TeacherRecipe, teacher | {"schedule": schedule}, where)
+        row["teacher"] = made(TeacherRecipe, teacher | {"schedule": schedule}, location)
     if isinstance(row.get("finetune"), dict):
         row["finetune"] = made(Schedule, row["finetune"], f"{path}: [finetune]")
     if isinstance(row.get("kept"), dict):

@@ -1,7 +1,7 @@
 """Groups of passages to train the reader on: those that answer the question, and hits that do not.
 
 Two kinds of supervision: distant (a question with short answers: a hit that contains one is the positive) and labelled
-(a question with quotes that answer it, `rag.training.labelled`).
+(a question with quotes that answer it, `rag.training.labelled_questions`).
 """
 
 import random
@@ -22,10 +22,10 @@ from rag.base.types import Passage
 from rag.retrieval import Retriever
 from rag.retrieval.reader import Window, WindowEncoder
 
-_HOLDING = 4  # passages with the answer that are considered
+_MAX_ANSWER_PASSAGES = 4  # passages with the answer that are considered
 _BATCH = 32  # passages that the encoder reads at once
-_NEAR = 8  # first negatives, from which most are drawn
-_PLACES = 8  # occurrences of an answer in a passage
+_FIRST_NEGATIVES = 8  # first negatives, from which most are drawn
+_MAX_OCCURRENCES = 8  # occurrences of an answer in a passage
 NO_SHORT_ANSWER = (0, 0)  # its first and last token: [CLS], as in SQuAD 2.0
 
 
@@ -73,27 +73,45 @@ def groups(
         except QuestionError:
             continue
         passages = [hit.passage for hit in hits]
-        holding = [passage for passage in passages if has_answer(passage.text, references)][:_HOLDING]
-        lacking = [p for p in passages if not has_answer(p.contents, references)]
-        if not holding or len(lacking) < others:
+        answer_passages = [passage for passage in passages if has_answer(passage.text, references)][
+            :_MAX_ANSWER_PASSAGES
+        ]
+        candidates = [p for p in passages if not has_answer(p.contents, references)]
+        if not answer_passages or len(candidates) < others:
             continue
-        likeness = similar(question.text, holding)
-        best = sorted(zip(likeness, range(len(holding)), strict=True), key=lambda one: (-one[0], one[1]))
-        for score, at in best[:each]:
+        likeness = similar(question.text, answer_passages)
+        best = sorted(zip(likeness, range(len(answer_passages)), strict=True), key=lambda pair: (-pair[0], pair[1]))
+        for score, number in best[:each]:
             if score < max(least, best[0][0] - 0.1):
                 continue
-            found = tuple(answer_spans(holding[at].text, references))
-            within = [s for s in sentence_spans(holding[at].text) if any(s[0] < b and a < s[1] for a, b in found)]
-            kept, unsure = (within, []) if len(within) == 1 else ([], within)
-            drawn = negatives(lacking, others, rng)
-            yield Group(question.text, (holding[at],), found, tuple(kept), tuple(unsure), drawn)
+            occurrences = tuple(answer_spans(answer_passages[number].text, references))
+            sentences = [
+                s
+                for s in sentence_spans(answer_passages[number].text)
+                if any(s[0] < b and a < s[1] for a, b in occurrences)
+            ]
+            certain_spans, unsure = (sentences, []) if len(sentences) == 1 else ([], sentences)
+            negative_passages = negatives(candidates, others, rng)
+            yield Group(
+                question.text,
+                (answer_passages[number],),
+                occurrences,
+                tuple(certain_spans),
+                tuple(unsure),
+                negative_passages,
+            )
 
 
-def negatives(lacking: Sequence[Passage], count: int, rng: random.Random) -> tuple[Passage, ...]:
+def negatives(candidates: Sequence[Passage], count: int, rng: random.Random) -> tuple[Passage, ...]:
     """Draw `count` of the passages (in rank order): two thirds of them from the first eight."""
-    near = rng.sample(lacking[:_NEAR], min(len(lacking[:_NEAR]), count - count // 3))
-    far = [passage for passage in lacking if passage not in near]
-    return (*near, *rng.sample(far, min(len(far), count - len(near))))
+    first_negatives = rng.sample(
+        candidates[:_FIRST_NEGATIVES], min(len(candidates[:_FIRST_NEGATIVES]), count - count // 3)
+    )
+    further_candidates = [passage for passage in candidates if passage not in first_negatives]
+    return (
+        *first_negatives,
+        *rng.sample(further_candidates, min(len(further_candidates), count - len(first_negatives))),
+    )
 
 
 def similarity(base: Path) -> Similar:
@@ -108,22 +126,22 @@ def similarity(base: Path) -> Similar:
         tokenizer = AutoTokenizer.from_pretrained(str(base))
 
     def vectors(texts: Sequence[str]) -> torch.Tensor:
-        read = tokenizer(list(texts), padding=True, truncation=True, max_length=128, return_tensors="pt")
+        batch = tokenizer(list(texts), padding=True, truncation=True, max_length=128, return_tensors="pt")
         with torch.inference_mode(), mixed_precision():
-            hidden = encoder(**read).last_hidden_state.float()
-        weight = read["attention_mask"].unsqueeze(-1).float()
-        return torch.nn.functional.normalize((hidden * weight).sum(1) / weight.sum(1), dim=1)
+            states = encoder(**batch).last_hidden_state.float()
+        weight = batch["attention_mask"].unsqueeze(-1).float()
+        return torch.nn.functional.normalize((states * weight).sum(1) / weight.sum(1), dim=1)
 
     def similar(question: str, passages: Sequence[Passage]) -> list[float]:
         texts = [p.contents for p in passages]
-        (asked,) = vectors([question])
-        found = torch.cat([vectors(texts[at : at + _BATCH]) for at in range(0, len(texts), _BATCH)])
-        return [float(cosine) for cosine in found @ asked]
+        (question_vector,) = vectors([question])
+        passage_vectors = torch.cat([vectors(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)])
+        return [float(cosine) for cosine in passage_vectors @ question_vector]
 
     return similar
 
 
-def write_arrays(found: Iterable[Group], encoder: WindowEncoder, out: Path) -> int:
+def write_arrays(groups_to_encode: Iterable[Group], encoder: WindowEncoder, out: Path) -> int:
     """Encode groups, write them to one `.npz` and return their number.
 
     Arrays: `ids` and `types` of all pairs, concatenated, with the `ends` of each pair, and `keep` (1: of a sentence
@@ -141,17 +159,17 @@ def write_arrays(found: Iterable[Group], encoder: WindowEncoder, out: Path) -> i
         columns["first"].append(window.first)
         columns["lengths"].append(len(window.ids))
 
-    for group in found:
+    for group in groups_to_encode:
         if not group.passages and not group.others:  # the search found nothing
             continue
         if group.passages:
-            holding = _holding(encoder.windows(group.question, group.passages[0]), group)
-            if holding is None:
+            answer_window = _find_answer_window(encoder.windows(group.question, group.passages[0]), group)
+            if answer_window is None:
                 continue
-            window, places = holding
+            window, token_spans = answer_window
             pair = len(columns["lengths"])
             if group.spans is not None:
-                columns["spans"] += [(pair, *place) for place in places or [NO_SHORT_ANSWER]]
+                columns["spans"] += [(pair, *token_span) for token_span in token_spans or [NO_SHORT_ANSWER]]
             add(window, _keep(window, group))
         for other in (*group.passages[1:], *group.others):
             windows = encoder.windows(group.question, other)
@@ -175,23 +193,23 @@ def _keep(window: Window, group: Group) -> list[int]:
     labels = [-1] * len(window.ids)
     if not group.kept:
         return labels
-    for place, (start, end) in enumerate(window.offsets, window.first):
-        inside = any(start < b and a < end for a, b in group.kept)
+    for token, (start, end) in enumerate(window.offsets, window.first):
+        is_certain = any(start < b and a < end for a, b in group.kept)
         unsure = any(start < b and a < end for a, b in group.unsure)
-        labels[place] = 1 if inside else -1 if unsure else 0
+        labels[token] = 1 if is_certain else -1 if unsure else 0
     return labels
 
 
-def _holding(windows: Sequence[Window], group: Group) -> tuple[Window, list[tuple[int, int]]] | None:
+def _find_answer_window(windows: Sequence[Window], group: Group) -> tuple[Window, list[tuple[int, int]]] | None:
     """The window with the answer (whole, if it is short), and the first and last tokens of its occurrences there."""
     for window in windows:
-        places = []
+        token_spans = []
         for start, end in group.spans or ():
-            inside = [i for i, (a, b) in enumerate(window.offsets) if a < end and start < b]
-            if inside and window.offsets[inside[0]][0] <= start and end <= window.offsets[inside[-1]][1]:
-                places.append((window.first + inside[0], window.first + inside[-1]))
-        if places:
-            return window, places[:_PLACES]
+            tokens = [i for i, (a, b) in enumerate(window.offsets) if a < end and start < b]
+            if tokens and window.offsets[tokens[0]][0] <= start and end <= window.offsets[tokens[-1]][1]:
+                token_spans.append((window.first + tokens[0], window.first + tokens[-1]))
+        if token_spans:
+            return window, token_spans[:_MAX_OCCURRENCES]
     if group.spans or not windows:
         return None
     return max(windows, key=lambda window: _keep(window, group).count(1)), []
@@ -200,10 +218,10 @@ def _holding(windows: Sequence[Window], group: Group) -> tuple[Window, list[tupl
 _Row = TypeVar("_Row")
 
 
-def _spaced(rows: Sequence[_Row], share: float) -> list[_Row]:
+def _sample_evenly(rows: Sequence[_Row], share: float) -> list[_Row]:
     """A share of the rows, evenly spaced."""
     count = round(len(rows) * share)
-    return [rows[at * len(rows) // count] for at in range(count)]
+    return [rows[number * len(rows) // count] for number in range(count)]
 
 
 class Groups:
@@ -221,7 +239,7 @@ class Groups:
             lengths = arrays["ends"] - arrays["starts"]
             firsts = np.concatenate([[0], arrays["group_ends"][:-1]])
             rows = list(zip(firsts.tolist(), arrays["group_ends"].tolist(), arrays["positives"].tolist(), strict=True))
-            for start, end, positives in rows * int(times) + _spaced(rows, times % 1):
+            for start, end, positives in rows * int(times) + _sample_evenly(rows, times % 1):
                 self._groups.append((number, start, end, positives))
                 longest.append(int(lengths[start:end].max()))
         if not self._groups:
@@ -247,26 +265,26 @@ class Groups:
         `write_arrays`, with rows of this batch.
         """
         width = -(-int(self._longest[numbers].max()) // 8) * 8
-        chosen = [self._groups[number] for number in numbers]
-        total = sum(end - start for _, start, end, _ in chosen)
+        batch_groups = [self._groups[number] for number in numbers]
+        total = sum(end - start for _, start, end, _ in batch_groups)
         ids = np.zeros((total, width), dtype=np.int64)
         mask, types, first = np.zeros_like(ids), np.zeros_like(ids), np.zeros(total, dtype=np.int64)
         group_of, positive = np.zeros_like(first), np.zeros(total, dtype=bool)
         keep, spans = np.full_like(ids, -1), []
         row = 0
-        for group, (number, start, end, positives) in enumerate(chosen):
+        for group, (number, start, end, positives) in enumerate(batch_groups):
             arrays = self._files[number]
-            inside = slice(*np.searchsorted(arrays["spans"][:, 0], [start, start + 1]))
-            spans += [(row, a, b) for _, a, b in arrays["spans"][inside]]
+            span_rows = slice(*np.searchsorted(arrays["spans"][:, 0], [start, start + 1]))
+            spans += [(row, a, b) for _, a, b in arrays["spans"][span_rows]]
             for pair in range(start, end):
                 a, b = arrays["starts"][pair], arrays["ends"][pair]
                 ids[row, : b - a], types[row, : b - a], mask[row, : b - a] = arrays["ids"][a:b], arrays["types"][a:b], 1
                 keep[row, : b - a] = arrays["keep"][a:b]
                 first[row], group_of[row], positive[row] = arrays["first"][pair], group, pair < start + positives
                 row += 1
-        places = np.array(spans, dtype=np.int64).reshape(-1, 3)
-        found = (ids, mask, types, keep, group_of, positive, first, places)
-        return tuple(torch.from_numpy(np.asarray(one)) for one in found)
+        span_array = np.array(spans, dtype=np.int64).reshape(-1, 3)
+        arrays_of_batch = (ids, mask, types, keep, group_of, positive, first, span_array)
+        return tuple(torch.from_numpy(np.asarray(array)) for array in arrays_of_batch)
 
     def some(self, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield (ids, types) of about `count` pairs, evenly spaced."""

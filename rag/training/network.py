@@ -1,6 +1,6 @@
 """The reader's network: BERT over question and passage, with heads for relevance, answer span and sentences.
 
-A larger network with the same heads may teach it (`rag.training.taught`).
+A larger network with the same heads may teach it (`rag.training.distillation`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,11 +36,11 @@ class _Heads(torch.nn.Module):
         self.span = torch.nn.Linear(size, 2)
         self.keep = torch.nn.Linear(size, 1)
 
-    def outputs_of(self, hidden: torch.Tensor) -> Outputs:
+    def outputs_of(self, states: torch.Tensor) -> Outputs:
         """The four outputs of `Network.forward` for the last layer's output, (pairs, length, size)."""
-        relevance = self.relevance(torch.nn.functional.gelu(self.mix(hidden[:, 0])))
-        spans = self.span(hidden)
-        return relevance.squeeze(-1), spans[..., 0], spans[..., 1], self.keep(hidden).squeeze(-1)
+        relevance = self.relevance(torch.nn.functional.gelu(self.mix(states[:, 0])))
+        spans = self.span(states)
+        return relevance.squeeze(-1), spans[..., 0], spans[..., 1], self.keep(states).squeeze(-1)
 
 
 class Network(_Heads):
@@ -81,11 +81,11 @@ class Network(_Heads):
 
         `ids`, `mask`, `types`: (pairs, length) int64.
         """
-        hidden = self.embeddings(input_ids=ids) + self.types(types)
-        seen = (1.0 - mask[:, None, None, :].to(torch.float32)) * -1e4
+        states = self.embeddings(input_ids=ids) + self.types(types)
+        attention_mask = (1.0 - mask[:, None, None, :].to(torch.float32)) * -1e4
         for layer in self.layer:
-            hidden = layer(hidden, attention_mask=seen)
-        return self.outputs_of(hidden)
+            states = layer(states, attention_mask=attention_mask)
+        return self.outputs_of(states)
 
 
 class Teacher(_Heads):
@@ -100,7 +100,7 @@ class Teacher(_Heads):
 
         from autoais.base.models.transformers import quiet
 
-        ids = own_ids(base, tokenizer)
+        ids = match_ids(base, tokenizer)
         try:
             with quiet(local=True):
                 kind = AutoConfig.from_pretrained(str(base)).model_type
@@ -117,19 +117,24 @@ class Teacher(_Heads):
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> Outputs:
         """As `Network.forward`."""
-        hidden = self.embeddings(input_ids=self.ids[ids]) + self.types(types)
-        seen = (1.0 - mask[:, None, None, :].to(torch.float32)) * -1e4
-        return self.outputs_of(self.encoder(hidden, attention_mask=seen)[0])
+        states = self.embeddings(input_ids=self.ids[ids]) + self.types(types)
+        attention_mask = (1.0 - mask[:, None, None, :].to(torch.float32)) * -1e4
+        return self.outputs_of(self.encoder(states, attention_mask=attention_mask)[0])
 
 
-def own_ids(base: Path, tokenizer: Path) -> list[int]:
+def match_ids(base: Path, tokenizer: Path) -> list[int]:
     """For each id of the reader's tokenizer, that of the same token in a base's; raises `RagError` if there is none."""
-    own, asked = (open_tokenizer(path, RagError).get_vocab() for path in (base / "tokenizer.json", tokenizer))
-    found = [own.get(_SPECIAL.get(token, token), own.get(token)) for token in sorted(asked, key=lambda t: asked[t])]
-    lacking = [token for token in asked if found[asked[token]] is None]
-    if lacking:
-        raise RagError(f"{base}: its tokenizer lacks {lacking[0]!r}; name a network with the word pieces of the reader")
-    return [int(number) for number in found if number is not None]
+    base_vocabulary, reader_vocabulary = (
+        open_tokenizer(path, RagError).get_vocab() for path in (base / "tokenizer.json", tokenizer)
+    )
+    ids = [
+        base_vocabulary.get(_SPECIAL.get(token, token), base_vocabulary.get(token))
+        for token in sorted(reader_vocabulary, key=lambda t: reader_vocabulary[t])
+    ]
+    missing = [token for token in reader_vocabulary if ids[reader_vocabulary[token]] is None]
+    if missing:
+        raise RagError(f"{base}: its tokenizer lacks {missing[0]!r}; name a network with the word pieces of the reader")
+    return [int(number) for number in ids if number is not None]
 
 
 def loss_of(network: _Heads, tensors: Tensors) -> tuple[torch.Tensor, float]:
@@ -142,41 +147,41 @@ def loss_of(network: _Heads, tensors: Tensors) -> tuple[torch.Tensor, float]:
     """
     ids, mask, types, keep, group_of, positive, text_starts, spans = tensors
     with mixed_precision(ids.device):
-        relevance, starts, ends, kept = (output.float() for output in network(ids, mask, types))
+        relevance, starts, ends, keep_logits = (output.float() for output in network(ids, mask, types))
     binary = torch.nn.functional.binary_cross_entropy_with_logits
     loss = 0.5 * binary(relevance, positive.float())
     accuracy = 1.0
     if positive.any():
         rivals = (group_of[positive, None] == group_of[None, :]) & ~positive[None, :]  # of each positive: negatives
-        others, own = relevance[None, :].masked_fill(~rivals, -1e4), relevance[positive]
+        rival_logits, positive_logits = relevance[None, :].masked_fill(~rivals, -1e4), relevance[positive]
         _, groups, counts = torch.unique(group_of[positive], return_inverse=True, return_counts=True)
-        each = torch.nn.functional.softplus(others.logsumexp(dim=1) - own)
-        loss = loss + (each / counts[groups]).sum() / len(counts)
-        above = (own > others.amax(dim=1)).float()
-        first = torch.zeros(len(counts), device=ids.device).scatter_reduce(0, groups, above, "amax")
+        losses = torch.nn.functional.softplus(rival_logits.logsumexp(dim=1) - positive_logits)
+        loss = loss + (losses / counts[groups]).sum() / len(counts)
+        is_first = (positive_logits > rival_logits.amax(dim=1)).float()
+        first = torch.zeros(len(counts), device=ids.device).scatter_reduce(0, groups, is_first, "amax")
         accuracy = float(first.mean())
-    if (known := keep >= 0).any():
-        loss = loss + binary(kept[known], keep[known].float())
+    if (has_label := keep >= 0).any():
+        loss = loss + binary(keep_logits[has_label], keep[has_label].float())
     if len(spans):
-        inside = text_of(mask, text_starts)
-        inside[:, 0] = True  # no short answer
-        start, end = (torch.log_softmax(side.masked_fill(~inside, -1e4), dim=1) for side in (starts, ends))
+        is_text = text_of(mask, text_starts)
+        is_text[:, 0] = True  # no short answer
+        start, end = (torch.log_softmax(side.masked_fill(~is_text, -1e4), dim=1) for side in (starts, ends))
         rows = spans[:, 0]
         scores = start[rows, spans[:, 1]] + end[rows, spans[:, 2]]
-        loss = loss - 0.5 * grouped_logsumexp(scores, torch.unique(rows, return_inverse=True)[1]).mean()
+        loss = loss - 0.5 * logsumexp_by_group(scores, torch.unique(rows, return_inverse=True)[1]).mean()
     return loss, accuracy
 
 
-def grouped_logsumexp(values: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+def logsumexp_by_group(values: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
     """The logsumexp of the values (n,) of each group; `groups` (n,) numbers them from 0, without gaps."""
     count = int(groups.max()) + 1
-    most = torch.full((count,), -torch.inf, device=values.device)
-    most = most.scatter_reduce(0, groups, values.detach(), "amax")
-    summed = torch.zeros_like(most).index_add(0, groups, torch.exp(values - most[groups]))
-    return most + torch.log(summed)
+    maxima = torch.full((count,), -torch.inf, device=values.device)
+    maxima = maxima.scatter_reduce(0, groups, values.detach(), "amax")
+    sums = torch.zeros_like(maxima).index_add(0, groups, torch.exp(values - maxima[groups]))
+    return maxima + torch.log(sums)
 
 
 def text_of(mask: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
     """Which tokens (pairs, length) are of the passage's text, which begins at `first` (pairs,) and ends with [SEP]."""
-    places = torch.arange(mask.shape[1], device=mask.device)
-    return (places >= first[:, None]) & (places < mask.sum(1, keepdim=True) - 1)
+    positions = torch.arange(mask.shape[1], device=mask.device)
+    return (positions >= first[:, None]) & (positions < mask.sum(1, keepdim=True) - 1)

@@ -8,7 +8,8 @@ from rag.retrieval.reader import MAX_LENGTH
 
 @dataclass(frozen=True, slots=True)
 class TeacherRecipe:
-    """The table `[teacher]`: a larger network that learns first and then teaches the reader (`rag.training.taught`).
+    """The table `[teacher]`: a larger network that learns first and then teaches the reader
+    (`rag.training.distillation`).
 
     `base` is a package's folder as in `ReaderRecipe`, or a folder below a data folder. It learns from the groups of the
     recipe, each `times` as often as the recipe says. The reader learns from the first `depth` hits (1 to 24) of each
@@ -26,7 +27,7 @@ class TeacherRecipe:
 
 @dataclass(frozen=True, slots=True)
 class KeptRecipe:
-    """The table `[kept]`: of these files, the reader keeps what `start` says of the passages (`rag.training.kept`).
+    """The table `[kept]`: of these files, the reader keeps what `start` says of the passages (`rag.training.replay`).
 
     `files` are names in `questions` and `labelled`; their labels are not learnt. `weight` is that of the distance from
     the outputs of `start`, beside the loss of the other files; the `batch` of the schedule counts the passages of both.
@@ -44,11 +45,11 @@ class ReaderRecipe:
     """A recipe file (`eval/recipes/reader.toml`): base weights, questions, held-out questions, a schedule.
 
     `questions` maps a file of questions with short answers to the maximum number of groups (`rag.training.mining`) per
-    question, `labelled` a file of questions with quotes (`rag.training.labelled`) to the number of times it is used
-    (0.5: every second question). Questions that also occur in a file of `held_out` are dropped, and labelled ones about
-    a collection of `unseen`, on which the reader can be tried afterwards. `retriever` finds the hits, `depth` is the
-    number of hits considered, `others` the number of negatives per group, and `least` the minimum cosine of a positive
-    passage. The documents of labelled questions are searched as users search theirs, by the last of
+    question, `labelled` a file of questions with quotes (`rag.training.labelled_questions`) to the number of times it
+    is used (0.5: every second question). Questions that also occur in a file of `held_out` are dropped, and labelled
+    ones about a collection of `unseen`, on which the reader can be tried afterwards. `retriever` finds the hits,
+    `depth` is the number of hits considered, `others` the number of negatives per group, and `least` the minimum cosine
+    of a positive passage. The documents of labelled questions are searched as users search theirs, by the last of
     `rag.api.default_retrievers` if there is one.
 
     `start` is the `model.onnx` of a reader to continue from, with `start_sha256`; with `kept`, it forgets less of what

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _SHORT = 40
-_KEPT = 0.1  # share of sentences that stay in their passage, so that exact matches still count
+_KEEP_SHARE = 0.1  # share of sentences that stay in their passage, so that exact matches still count
 _TEMPERATURE = 0.05
 _DEPTH = 24
-_COUNTED = 20_000  # passages for word-piece frequencies
+_FREQUENCY_PASSAGES = 20_000  # passages for word-piece frequencies
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,10 @@ class Bags(torch.nn.Module):
 
 def loss_of(network: Bags, tensors: Tensors) -> tuple[torch.Tensor, float]:
     """The cross-entropy of each text's passage among all passages of the batch, and the accuracy."""
-    left_starts, left, right_starts, right = tensors
-    logits = network(left, left_starts) @ network(right, right_starts).T / _TEMPERATURE
-    own = torch.arange(len(left_starts), device=left.device)
-    return torch.nn.functional.cross_entropy(logits, own), float((logits.argmax(dim=1) == own).float().mean())
+    left_starts, left_ids, right_starts, right = tensors
+    logits = network(left_ids, left_starts) @ network(right, right_starts).T / _TEMPERATURE
+    targets = torch.arange(len(left_starts), device=left_ids.device)
+    return torch.nn.functional.cross_entropy(logits, targets), float((logits.argmax(dim=1) == targets).float().mean())
 
 
 class Lessons:
@@ -101,10 +101,10 @@ class Lessons:
     def __init__(self, lists: Sequence[tuple[Sequence[Taught], int]]) -> None:
         self._rows = [row for rows, _ in lists for row in rows]
         self._lists = []
-        at = 0
+        start = 0
         for rows, times in lists:
-            self._lists.append((np.arange(at, at + len(rows)), times))
-            at += len(rows)
+            self._lists.append((np.arange(start, start + len(rows)), times))
+            start += len(rows)
 
     def order(self, batch: int, seed: int) -> list[NDArray[np.int64]]:
         """Batches of exactly `batch` rows, or of a whole shorter list, in a seeded random order."""
@@ -112,19 +112,19 @@ class Lessons:
         batches = []
         for rows, times in self._lists:
             for _ in range(times):
-                shuffled = rng.permutation(rows)
+                order = rng.permutation(rows)
                 last = max(1, len(rows) - batch + 1) if len(rows) else 0
-                batches += [shuffled[i : i + batch] for i in range(0, last, batch)]
+                batches += [order[i : i + batch] for i in range(0, last, batch)]
         return [batches[i] for i in rng.permutation(len(batches))]
 
     def batch(self, numbers: NDArray[np.int64]) -> Tensors:
         """Offsets and word pieces of the texts, then of their passages followed by the wrong ones."""
         rows = [self._rows[number] for number in numbers]
         wrong = [row.wrong for row in rows if len(row.wrong)]
-        return (*_laid([row.left for row in rows]), *_laid([*(row.right for row in rows), *wrong]))
+        return (*_concatenate([row.left for row in rows]), *_concatenate([*(row.right for row in rows), *wrong]))
 
 
-def _laid(texts: Sequence[Ids]) -> tuple[torch.Tensor, torch.Tensor]:
+def _concatenate(texts: Sequence[Ids]) -> tuple[torch.Tensor, torch.Tensor]:
     starts = np.concatenate([[0], np.cumsum([len(text) for text in texts])[:-1]])
     return torch.from_numpy(starts), torch.from_numpy(np.concatenate(texts))
 
@@ -143,16 +143,16 @@ def run(
     never = held_out(find(name, data) for name in recipe.held_out)
     files = [find(name, data) for name in recipe.questions]
     tokenizer = _tokenizer(base)
-    drawn = _drawn(index, recipe.passages, recipe.seed)
-    table = distilled(base, tokenizer, drawn[:_COUNTED], recipe.dimension, recipe.sif)
+    sample = _draw_passages(index, recipe.passages, recipe.seed)
+    table = distil(base, tokenizer, sample[:_FREQUENCY_PASSAGES], recipe.dimension, recipe.sif)
     rng = random.Random(recipe.seed)
-    sentences = list(_sentences(drawn, tokenizer, rng))
-    asked = list(_asked(files, never, index, tokenizer, rng, _SHORT if short else None))
-    log(f"{len(sentences):,} sentences of passages, {len(asked):,} questions")
-    lessons = Lessons([(sentences, recipe.times), (asked, recipe.question_times)])
+    sentences = list(_sentences(sample, tokenizer, rng))
+    question_pairs = list(_question_pairs(files, never, index, tokenizer, rng, _SHORT if short else None))
+    log(f"{len(sentences):,} sentences of passages, {len(question_pairs):,} questions")
+    lessons = Lessons([(sentences, recipe.times), (question_pairs, recipe.question_times)])
     network = Bags(table)
-    made_of = (recipe, index.manifest["checksum"], [sha256_file(file) for file in files], sorted(never))
-    key = sha256(f"{made_of}".encode()).hexdigest()[:8]
+    ingredients = (recipe, index.manifest["checksum"], [sha256_file(file) for file in files], sorted(never))
+    key = sha256(f"{ingredients}".encode()).hexdigest()[:8]
     train(network, lessons, partial(loss_of, network), recipe.schedule, out / f"work-{key}", seed=recipe.seed, log=log)
     _write(network.table.weight.detach().numpy(), out / "table.npz")
     copyfile(base / "tokenizer.json", out / "tokenizer.json")
@@ -161,7 +161,7 @@ def run(
         "short": short,
         "base": {"from": recipe.base, "sha256": recipe.base_sha256},
         "index": {key: index.manifest[key] for key in ("checksum", "passages", "recipe")},
-        "taught": {"sentences": len(sentences), "questions": len(asked)},
+        "taught": {"sentences": len(sentences), "questions": len(question_pairs)},
         "files": {name: sha256_file(out / name) for name in ("table.npz", "tokenizer.json")},
         "provenance": provenance({}),
     }
@@ -169,7 +169,7 @@ def run(
     log(f"{Static(out).name} in {out}")
 
 
-def distilled(
+def distil(
     base: Path, tokenizer: "Tokenizer", passages: Iterable[Passage], dimension: int, sif: float
 ) -> NDArray[np.float32]:
     """The initial table, (word pieces, dimension): principal components of the encoder's vector of each word piece.
@@ -179,13 +179,13 @@ def distilled(
     encoder = sentence_encoder(base)
     first, last = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
     size = tokenizer.get_vocab_size()
-    found = []
+    batches = []
     with torch.inference_mode():
         for start in range(0, size, 1024):
             ids = torch.tensor([[first, piece, last] for piece in range(start, min(start + 1024, size))])
-            hidden = encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-            found.append(hidden.mean(dim=1).numpy())
-    vectors = np.concatenate(found)
+            states = encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+            batches.append(states.mean(dim=1).numpy())
+    vectors = np.concatenate(batches)
     vectors -= vectors.mean(axis=0)
     _, _, axes = np.linalg.svd(vectors, full_matrices=False)
     counts = np.ones(size)
@@ -193,8 +193,8 @@ def distilled(
         np.add.at(counts, pieces_of, 1)
     weights = sif / (sif + counts / counts.sum())
     table = (vectors @ axes[:dimension].T) * weights[:, None]
-    scaled: NDArray[np.float32] = (0.05 * table / table.std()).astype(np.float32)
-    return scaled
+    scaled_table: NDArray[np.float32] = (0.05 * table / table.std()).astype(np.float32)
+    return scaled_table
 
 
 def _tokenizer(base: Path) -> "Tokenizer":
@@ -213,9 +213,9 @@ def _ids(tokenizer: "Tokenizer", texts: Iterable[str]) -> Iterator[Ids]:
             yield np.array(encoded.ids, dtype=np.int64)
 
 
-def _drawn(index: Index, wanted: int, seed: int) -> list[Passage]:
+def _draw_passages(index: Index, count: int, seed: int) -> list[Passage]:
     total = index.manifest["passages"]
-    rows = random.Random(seed).sample(range(total), min(wanted, total))
+    rows = random.Random(seed).sample(range(total), min(count, total))
     return index.store.rows(rows)
 
 
@@ -223,37 +223,46 @@ def _sentences(passages: Iterable[Passage], tokenizer: "Tokenizer", rng: random.
     """Yield a sentence of each passage with the rest of it (inverse cloze task, Lee et al. 2019, Section 5.2)."""
     lefts, rights = [], []
     for passage in passages:
-        places = list(pieces(passage.text))
-        if len(places) < 2:
+        spans = list(pieces(passage.text))
+        if len(spans) < 2:
             continue
-        start, end = rng.choice(places)
+        start, end = rng.choice(spans)
         lefts.append(passage.text[start:end])
-        rest = passage.text if rng.random() < _KEPT else passage.text[:start] + passage.text[end:]
-        rights.append(f"{passage.headings} {rest}")
-    for left, right in zip(_ids(tokenizer, lefts), _ids(tokenizer, rights), strict=True):
-        if len(left) and len(right):
-            yield Taught(left, right, left[:0])
+        remainder = passage.text if rng.random() < _KEEP_SHARE else passage.text[:start] + passage.text[end:]
+        rights.append(f"{passage.headings} {remainder}")
+    for left_ids, right in zip(_ids(tokenizer, lefts), _ids(tokenizer, rights), strict=True):
+        if len(left_ids) and len(right):
+            yield Taught(left_ids, right, left_ids[:0])
 
 
-def _asked(
+def _question_pairs(
     files: Sequence[Path],
     never: set[str],
     index: Index,
     tokenizer: "Tokenizer",
     rng: random.Random,
-    most: int | None,
+    limit: int | None,
 ) -> Iterator[Taught]:
     """Yield each question with its first BM25 hit that contains the answer and one of the first that do not."""
     for file in files:
-        kept = (one for one in islice(read_questions(file), most) if questions_key(one.text) not in never)
-        found = mining.groups(
-            kept, index.bm25, lambda _, passages: [0.0] * len(passages), rng, depth=_DEPTH, others=1, each=1, least=0.0
+        questions = (
+            question for question in islice(read_questions(file), limit) if questions_key(question.text) not in never
         )
-        for group in found:
+        groups = mining.groups(
+            questions,
+            index.bm25,
+            lambda _, passages: [0.0] * len(passages),
+            rng,
+            depth=_DEPTH,
+            others=1,
+            each=1,
+            least=0.0,
+        )
+        for group in groups:
             texts = (group.question, *(p.contents for p in (*group.passages, *group.others)))
-            left, right, wrong = _ids(tokenizer, texts)
-            if len(left) and len(right) and len(wrong):
-                yield Taught(left, right, wrong)
+            left_ids, right, wrong = _ids(tokenizer, texts)
+            if len(left_ids) and len(right) and len(wrong):
+                yield Taught(left_ids, right, wrong)
 
 
 def _write(table: NDArray[np.float32], path: Path) -> None:

@@ -30,7 +30,7 @@ from rag.retrieval.reader import MAX_LENGTH, Reader, WindowEncoder
 from rag.retrieval.rerank import Rerank, scorer
 from rag.testing import check_encoder, check_retriever
 from rag.training import TRAINERS
-from rag.training.labelled import fingerprint
+from rag.training.labelled_questions import fingerprint
 from tests.commands import in_process
 from tests.conftest import Command, one_line_error, write_corpus
 from tests.tiny import TOWNS, text, tiny_bert

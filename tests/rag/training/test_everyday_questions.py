@@ -9,14 +9,14 @@ from rag.documents.corpus import Corpus
 
 pytest.importorskip("torch")
 
-from rag.training.labelled import find_quote, read_labelled
+from rag.training.labelled_questions import find_quote, read_labelled_questions
 
 FOLDER = Path(__file__).parents[3] / "eval/recipes/everyday"
 
 
 @pytest.mark.slow
 def test_each_quote_stands_in_a_passage_of_its_collection() -> None:
-    rows = list(read_labelled(FOLDER / "everyday-questions.jsonl"))
+    rows = list(read_labelled_questions(FOLDER / "everyday-questions.jsonl"))
     assert len(rows) == 6957
     assert sum(row.path is None for row in rows) == 1479
     for folder in (FOLDER / "documents").iterdir():

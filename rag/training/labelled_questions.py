@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"\w+")
 DEPTH = 24  # hits of which the negatives are drawn
-_ANSWERS, _PART, _NOTHING = 2, 1, 0  # grades
+_ANSWERS, _PART, _NO_ANSWER = 2, 1, 0  # grades
 INDEX = "index"
 
 
@@ -45,7 +45,7 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledQuestion:
     """A question of such a file."""
 
     question: str
@@ -66,44 +66,47 @@ def _hash(words: Sequence[str]) -> str:
     return hashlib.sha256(" ".join(words).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def read_labelled(path: Path) -> Iterator[Labelled]:
+def read_labelled_questions(path: Path) -> Iterator[LabelledQuestion]:
     """Read such a file; raises `FormatError` for a row that is not valid."""
-    for where, row in read_objects(path):
-        given = field(row, "quotes", list, where)
-        quotes = [fingerprint(one) if isinstance(one, str) else _fingerprint(one, "quotes", where) for one in given]
-        judged = {}
-        for one in field(row, "judged", list, where) if "judged" in row else ():
-            found = _fingerprint(one, "judged", where)
-            judged[found] = field(one, "grade", int, where)
-            if judged[found] not in (_ANSWERS, _PART, _NOTHING):
-                raise FormatError(f"{where}: 'grade' should be 0, 1 or 2, found {judged[found]}")
-        short, place = row.get("short"), row.get("path")
-        for name, value in (("short", short), ("path", place)):
+    for location, row in read_objects(path):
+        quote_rows = field(row, "quotes", list, location)
+        quotes = [
+            fingerprint(quote_row) if isinstance(quote_row, str) else _fingerprint(quote_row, "quotes", location)
+            for quote_row in quote_rows
+        ]
+        grades = {}
+        for judged_row in field(row, "judged", list, location) if "judged" in row else ():
+            key = _fingerprint(judged_row, "judged", location)
+            grades[key] = field(judged_row, "grade", int, location)
+            if grades[key] not in (_ANSWERS, _PART, _NO_ANSWER):
+                raise FormatError(f"{location}: 'grade' should be 0, 1 or 2, found {grades[key]}")
+        short, path_of_document = row.get("short"), row.get("path")
+        for name, value in (("short", short), ("path", path_of_document)):
             if not isinstance(value, str | None):
-                raise FormatError(f"{where}: {name!r} should be a string or null")
-        question, collection = field(row, "question", str, where), field(row, "collection", str, where)
-        yield Labelled(question, collection, place, tuple(quotes), short, judged)
+                raise FormatError(f"{location}: {name!r} should be a string or null")
+        question, collection = field(row, "question", str, location), field(row, "collection", str, location)
+        yield LabelledQuestion(question, collection, path_of_document, tuple(quotes), short, grades)
 
 
-def _fingerprint(given: object, name: str, where: str) -> Fingerprint:
-    if not isinstance(given, Mapping):
-        wanted = "texts, or objects with words and sha256" if name == "quotes" else "objects with words and sha256"
-        raise FormatError(f"{where}: {name!r} should be {wanted}")
-    return Fingerprint(field(given, "words", int, where), field(given, "sha256", str, where))
+def _fingerprint(quote_row: object, name: str, location: str) -> Fingerprint:
+    if not isinstance(quote_row, Mapping):
+        expected = "texts, or objects with words and sha256" if name == "quotes" else "objects with words and sha256"
+        raise FormatError(f"{location}: {name!r} should be {expected}")
+    return Fingerprint(field(quote_row, "words", int, location), field(quote_row, "sha256", str, location))
 
 
 def find_quote(text: str, quote: Fingerprint) -> tuple[int, int] | None:
     """The first stretch of the text with that fingerprint, in characters."""
-    found = [(word.start(), word.end(), word.group().casefold()) for word in _WORD.finditer(text)]
-    words = [word for _, _, word in found]
+    word_spans = [(word.start(), word.end(), word.group().casefold()) for word in _WORD.finditer(text)]
+    words = [word for _, _, word in word_spans]
     for first in range(len(words) - quote.words + 1) if quote.words else ():
         if _hash(words[first : first + quote.words]) == quote.sha256:
-            return found[first][0], found[first + quote.words - 1][1]
+            return word_spans[first][0], word_spans[first + quote.words - 1][1]
     return None
 
 
 def groups(
-    rows: Iterable[Labelled],
+    rows: Iterable[LabelledQuestion],
     passages: Mapping[str, Sequence[Passage]],
     retriever: Retriever,
     rng: random.Random,
@@ -124,22 +127,24 @@ def groups(
         except QuestionError:
             continue
         candidates = passages.get(row.path or "", ())
-        best, kept = None, ()  # type: Passage | None, tuple[tuple[int, int], ...]
+        best, best_spans = None, ()  # type: Passage | None, tuple[tuple[int, int], ...]
         for passage in candidates:
-            found = tuple(span for quote in row.quotes if (span := find_quote(passage.text, quote)))
-            if len(found) > len(kept):
-                best, kept = passage, found
-        lacking = [hit.passage for hit in hits if not any(find_quote(hit.passage.text, quote) for quote in row.quotes)]
-        graded = [(passage, row.judged.get(fingerprint(passage.text))) for passage in lacking]
-        also = [passage for passage, grade in graded if grade == _ANSWERS and passage != best]
-        wrong = [passage for passage, grade in graded if grade == _NOTHING][:others]
-        unread = [passage for passage, grade in graded if grade is None]
+            spans_of_quotes = tuple(span for quote in row.quotes if (span := find_quote(passage.text, quote)))
+            if len(spans_of_quotes) > len(best_spans):
+                best, best_spans = passage, spans_of_quotes
+        negative_passages = [
+            hit.passage for hit in hits if not any(find_quote(hit.passage.text, quote) for quote in row.quotes)
+        ]
+        grades = [(passage, row.judged.get(fingerprint(passage.text))) for passage in negative_passages]
+        also = [passage for passage, grade in grades if grade == _ANSWERS and passage != best]
+        wrong = [passage for passage, grade in grades if grade == _NO_ANSWER][:others]
+        ungraded = [passage for passage, grade in grades if grade is None]
         if row.quotes and best is None and not also:
             continue
         spans: tuple[tuple[int, int], ...] | None = () if best is not None or not also else None
         if best is not None and row.short:
-            said = answer_spans(best.text, [row.short])
-            spans = tuple(s for s in said if any(a <= s[0] and s[1] <= b for a, b in kept)) or None
+            occurrences = answer_spans(best.text, [row.short])
+            spans = tuple(s for s in occurrences if any(a <= s[0] and s[1] <= b for a, b in best_spans)) or None
         right = [*([] if best is None else [best]), *also]
-        lacking = [*wrong, *negatives(unread, others - len(wrong), rng)]
-        yield Group(row.question, tuple(right), spans, tuple(sorted(kept)), (), tuple(lacking))
+        negative_passages = [*wrong, *negatives(ungraded, others - len(wrong), rng)]
+        yield Group(row.question, tuple(right), spans, tuple(sorted(best_spans)), (), tuple(negative_passages))

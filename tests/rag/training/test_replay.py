@@ -24,9 +24,9 @@ from rag.documents.corpus import Corpus
 from rag.index.build import build
 from rag.index.open import open_index
 from rag.retrieval.reader import Reader, WindowEncoder
-from rag.training.kept import KeptBatches, kept_loss
 from rag.training.mining import Group, Groups, write_arrays
 from rag.training.network import Network
+from rag.training.replay import ReplayBatches, replay_loss
 from tests.conftest import write_corpus
 from tests.tiny import TOWNS, labelled, text, tiny_bert
 
@@ -55,7 +55,7 @@ def arrays(base: Path, out: Path, passages: list[Passage], *, answer: int) -> Pa
 def test_the_more_weight_the_less_is_forgotten_of_the_kept_passages(base: Path, tmp_path: Path) -> None:
     learnt = arrays(base, tmp_path / "learnt.npz", PASSAGES[:5], answer=1)
     kept = arrays(base, tmp_path / "kept.npz", PASSAGES[5:], answer=0)
-    batches = KeptBatches(Groups([(learnt, 20)]), Groups([(kept, 20)]))
+    batches = ReplayBatches(Groups([(learnt, 20)]), Groups([(kept, 20)]))
     torch.manual_seed(1)
     before = Network(sentence_encoder(base)).eval()
     with torch.no_grad():  # weights so large that the outputs differ from token to token
@@ -68,26 +68,26 @@ def test_the_more_weight_the_less_is_forgotten_of_the_kept_passages(base: Path, 
     for weight in (0.0, 5.0):
         network = Network(sentence_encoder(base))
         network.load_state_dict(before.state_dict())
-        loss = partial(kept_loss, network, before=before, weight=weight)
+        loss = partial(replay_loss, network, before=before, weight=weight)
         schedule = Schedule(rate=3e-3, batch=40, warm_up=2, decay=0.5)
         train(network, batches, loss, schedule, tmp_path / f"{weight}", seed=1)
         with torch.inference_mode():
             said = zip(network(*asked[8:11]), before(*asked[8:11]), strict=True)
             changed.append(sum(float((now - then).abs().mean()) for now, then in said))
-            losses.append([float(kept_loss(one, asked, before=before, weight=0)[0]) for one in (before, network)])
+            losses.append([float(replay_loss(one, asked, before=before, weight=0)[0]) for one in (before, network)])
     assert changed[1] < changed[0] / 2, changed
     assert all(after < start for start, after in losses), "both learn from the other groups"
 
 
 def test_a_network_that_did_not_change_has_nothing_to_regain(base: Path, tmp_path: Path) -> None:
     file = arrays(base, tmp_path / "a.npz", PASSAGES, answer=0)
-    batches = KeptBatches(Groups([(file, 1)]), Groups([(file, 1)]))
+    batches = ReplayBatches(Groups([(file, 1)]), Groups([(file, 1)]))
     network = Network(sentence_encoder(base)).eval()
     tensors = batches.batch(batches.order(40, 1)[0])
     gradients = []
     for weight in (0.0, 9.0):
         network.zero_grad()
-        kept_loss(network, tensors, before=network, weight=weight)[0].backward()  # type: ignore[no-untyped-call]
+        replay_loss(network, tensors, before=network, weight=weight)[0].backward()  # type: ignore[no-untyped-call]
         gradients.append(torch.cat([p.grad.flatten() for p in network.parameters() if p.grad is not None]))
     assert torch.allclose(gradients[0], gradients[1], atol=1e-4)
 

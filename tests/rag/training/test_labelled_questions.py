@@ -14,7 +14,7 @@ from rag.base.types import Hit, Passage
 
 pytest.importorskip("torch")
 
-from rag.training.labelled import find_quote, fingerprint, groups, read_labelled
+from rag.training.labelled_questions import find_quote, fingerprint, groups, read_labelled_questions
 from rag.training.mining import Group
 
 TEXT = "The gate opens at seven. The beds are watered at noon,\n  in summer. Nobody sleeps here."
@@ -50,7 +50,7 @@ def written(folder: Path, *rows: dict[str, object]) -> Path:
 def test_a_question_becomes_a_group_with_its_quote_and_short_answer(tmp_path: Path) -> None:
     right = Passage("a.md#1", "Garden", TEXT)
     (group,) = groups(
-        read_labelled(written(tmp_path, row())),
+        read_labelled_questions(written(tmp_path, row())),
         {"a.md": [OTHER, right]},
         Fixed([right, OTHER]),
         random.Random(1),
@@ -66,14 +66,20 @@ def test_questions_without_a_short_answer_without_an_answer_and_without_their_qu
     right = Passage("a.md#1", "Garden", TEXT)
     rows = [row(short=None), row(short="midnight"), row(path=None, quotes=[], short=None), row(path="gone.md")]
     found = list(
-        groups(read_labelled(written(tmp_path, *rows)), {"a.md": [right]}, Fixed([OTHER]), random.Random(1), others=1)
+        groups(
+            read_labelled_questions(written(tmp_path, *rows)),
+            {"a.md": [right]},
+            Fixed([OTHER]),
+            random.Random(1),
+            others=1,
+        )
     )
     assert [(group.passages, group.spans) for group in found] == [((right,), ()), ((right,), None), ((), ())]
 
 
 def test_a_quote_may_be_the_text_itself(tmp_path: Path) -> None:
-    (plain,) = read_labelled(written(tmp_path, row(quotes=["The beds are watered at noon, in summer"])))
-    (hashed,) = read_labelled(written(tmp_path, row()))
+    (plain,) = read_labelled_questions(written(tmp_path, row(quotes=["The beds are watered at noon, in summer"])))
+    (hashed,) = read_labelled_questions(written(tmp_path, row()))
     assert plain == hashed
 
 
@@ -89,7 +95,7 @@ def test_passages_that_were_judged_are_positives_or_negatives_and_partial_ones_a
     hits = Fixed([OTHER, right, also, part, wrong])
 
     def of(others: int, **changed: object) -> Group:
-        rows = read_labelled(written(tmp_path, row(judged=grades, **changed)))
+        rows = read_labelled_questions(written(tmp_path, row(judged=grades, **changed)))
         (group,) = groups(rows, {"a.md": [right]}, hits, random.Random(1), others=others)
         return group
 
@@ -117,7 +123,7 @@ def test_passages_that_were_judged_are_positives_or_negatives_and_partial_ones_a
 )
 def test_broken_rows_are_named(tmp_path: Path, changed: dict[str, object]) -> None:
     with pytest.raises(FormatError, match=r"rows\.jsonl:1"):
-        list(read_labelled(written(tmp_path, row(**changed))))
+        list(read_labelled_questions(written(tmp_path, row(**changed))))
 
 
 @given(st.lists(st.sampled_from(["Garden", "gate,", "at", "7", "東京", "-", "É"]), min_size=1), st.data())

@@ -17,13 +17,13 @@ from rag.base.errors import RagError
 from rag.base.types import Passage
 from rag.retrieval.reader import WindowEncoder
 from rag.training.mining import Groups
-from rag.training.network import Network, Outputs, Teacher, grouped_logsumexp, loss_of, text_of
+from rag.training.network import Network, Outputs, Teacher, logsumexp_by_group, loss_of, text_of
 
 WINDOWS = 3  # of a passage; later ones are not read
 GROUPS_SHARE, GROUPS_WEIGHT = 0.25, 0.3  # passages of groups in a step, and the weight of their loss
 OUTPUTS = ("starts", "ends", "keep")  # logits per token
 BLOCK = 50_000  # windows that a teacher reads between two files
-_MOST_WORDS = 1 << 16  # ids are stored in 16 bits
+_MAX_VOCABULARY = 1 << 16  # ids are stored in 16 bits
 
 Arrays = dict[str, NDArray[np.int64]]
 
@@ -37,8 +37,8 @@ class HitWriter:
     """
 
     def __init__(self, encoder: WindowEncoder) -> None:
-        if encoder.words > _MOST_WORDS:
-            raise RagError(f"a vocabulary of {encoder.words:,} word pieces; a teacher's may have {_MOST_WORDS:,}")
+        if encoder.words > _MAX_VOCABULARY:
+            raise RagError(f"a vocabulary of {encoder.words:,} word pieces; a teacher's may have {_MAX_VOCABULARY:,}")
         self._encoder = encoder
         self._ids: list[NDArray[np.uint16]] = []
         self._types: list[NDArray[np.uint8]] = []
@@ -59,13 +59,13 @@ class HitWriter:
         """Write the file and return the number of windows; raises `RagError` if there is none."""
         if not self._first:
             raise RagError("no hits to teach with: the index finds nothing for these questions; name another index")
-        beside = out.with_suffix(".new.npz")
+        temporary = out.with_suffix(".new.npz")
         np.savez(
-            beside,
+            temporary,
             ids=np.concatenate(self._ids), types=np.concatenate(self._types), first=np.array(self._first),
             ends=np.cumsum([len(ids) for ids in self._ids]), group_ends=np.array(self._group_ends),
         )  # fmt: skip
-        beside.replace(out)
+        temporary.replace(out)
         return len(self._first)
 
 
@@ -77,7 +77,7 @@ def read_hits(
     A file holds the `relevance` of its windows, and `OUTPUTS` per token in float16. Files that are there are kept, so
     that a stopped run goes on. The network is on the CPU afterwards.
     """
-    arrays = _loaded(hits)
+    arrays = _load_arrays(hits)
     device = training_device()
     teacher.to(device).eval()
     out.mkdir(exist_ok=True)
@@ -86,10 +86,10 @@ def read_hits(
         last = min(first + block, total)
         file = out / f"{first:09}.npz"
         if not file.exists():
-            beside = file.with_suffix(".new")
-            with beside.open("wb") as written:
-                np.savez(written, **_read(teacher, arrays, np.arange(first, last), batch, device))  # type: ignore[arg-type]
-            beside.replace(file)
+            temporary = file.with_suffix(".new")
+            with temporary.open("wb") as file_handle:
+                np.savez(file_handle, **_read(teacher, arrays, np.arange(first, last), batch, device))  # type: ignore[arg-type]
+            temporary.replace(file)
         log(f"{last:,} of {total:,} windows read by the teacher")
     teacher.to("cpu")
 
@@ -103,13 +103,13 @@ def _read(
     tokens = {name: np.zeros(end - start, dtype=np.float16) for name in OUTPUTS}
     order = rows[np.argsort((arrays["ends"] - arrays["starts"])[rows], kind="stable")]
     for at in range(0, len(order), batch):
-        chosen = order[at : at + batch]
-        ids, mask, types, places = _padded(arrays, chosen)
+        batch_rows = order[at : at + batch]
+        ids, mask, types, positions = _pad(arrays, batch_rows)
         with torch.inference_mode(), mixed_precision(device):
-            found = teacher(*(torch.from_numpy(one).to(device) for one in (ids, mask, types)))
-        relevance[chosen - rows[0]] = found[0].float().cpu().numpy()
-        for name, logits in zip(OUTPUTS, found[1:], strict=True):
-            tokens[name][places[mask == 1] - start] = logits.float().cpu().numpy()[mask == 1]
+            outputs = teacher(*(torch.from_numpy(array).to(device) for array in (ids, mask, types)))
+        relevance[batch_rows - rows[0]] = outputs[0].float().cpu().numpy()
+        for name, logits in zip(OUTPUTS, outputs[1:], strict=True):
+            tokens[name][positions[mask == 1] - start] = logits.float().cpu().numpy()[mask == 1]
     return {"relevance": relevance, **tokens}
 
 
@@ -121,9 +121,12 @@ class HitBatches:
     """
 
     def __init__(self, hits: Path, outputs: Path, groups: Groups) -> None:
-        self._arrays, self._groups = _loaded(hits), groups
-        said = [np.load(file, allow_pickle=False) for file in sorted(outputs.glob("*.npz"))]
-        self._outputs = {name: np.concatenate([each[name] for each in said]) for name in ("relevance", *OUTPUTS)}
+        self._arrays, self._groups = _load_arrays(hits), groups
+        output_files = [np.load(file, allow_pickle=False) for file in sorted(outputs.glob("*.npz"))]
+        self._outputs = {
+            name: np.concatenate([file_outputs[name] for file_outputs in output_files])
+            for name in ("relevance", *OUTPUTS)
+        }
         expected = [len(self._arrays["ends"]), *[len(self._arrays["ids"])] * len(OUTPUTS)]
         if [len(values) for values in self._outputs.values()] != expected:
             raise RagError(f"{outputs}: not the outputs for {hits}; remove the folder, and train again")
@@ -137,50 +140,52 @@ class HitBatches:
 
     def order(self, batch: int, seed: int) -> list[NDArray[np.int64]]:
         """One pass over the questions; numbers from their count on are those of groups."""
-        each = max(1, batch * len(self) // int(self._ends[-1]))
-        taught = batches_of_like_length(self._longest, each, seed)
-        labelled: list[NDArray[np.int64]] = []
-        while len(labelled) < len(taught):
-            labelled += self._groups.order(max(1, round(batch * GROUPS_SHARE)), seed + len(labelled))
-        return [np.concatenate([a, b + len(self)]) for a, b in zip(taught, labelled, strict=False)]
+        questions_per_batch = max(1, batch * len(self) // int(self._ends[-1]))
+        question_batches = batches_of_like_length(self._longest, questions_per_batch, seed)
+        group_batches: list[NDArray[np.int64]] = []
+        while len(group_batches) < len(question_batches):
+            group_batches += self._groups.order(max(1, round(batch * GROUPS_SHARE)), seed + len(group_batches))
+        return [np.concatenate([a, b + len(self)]) for a, b in zip(question_batches, group_batches, strict=False)]
 
     def batch(self, numbers: NDArray[np.int64]) -> Tensors:
         """Ids, mask, types, group and start of the text of the hits, the four outputs; then those of `Groups.batch`."""
-        taught, labelled = numbers[numbers < len(self)], numbers[numbers >= len(self)] - len(self)
-        spans = [(int(self._firsts[number]), int(self._ends[number])) for number in taught]
+        question_numbers, group_numbers = numbers[numbers < len(self)], numbers[numbers >= len(self)] - len(self)
+        spans = [(int(self._firsts[number]), int(self._ends[number])) for number in question_numbers]
         rows = np.concatenate([np.arange(start, end) for start, end in spans])
-        ids, mask, types, places = _padded(self._arrays, rows)
+        ids, mask, types, positions = _pad(self._arrays, rows)
         group_of = np.repeat(np.arange(len(spans)), [end - start for start, end in spans])
-        outputs = (np.where(mask == 1, self._outputs[name][places], 0).astype(np.float32) for name in OUTPUTS)
+        outputs = (np.where(mask == 1, self._outputs[name][positions], 0).astype(np.float32) for name in OUTPUTS)
         first = self._arrays["first"][rows].astype(np.int64)
-        found = (ids, mask, types, group_of, first, self._outputs["relevance"][rows], *outputs)
-        return (*(torch.from_numpy(one) for one in found), *self._groups.batch(labelled))
+        arrays_of_batch = (ids, mask, types, group_of, first, self._outputs["relevance"][rows], *outputs)
+        return (*(torch.from_numpy(array) for array in arrays_of_batch), *self._groups.batch(group_numbers))
 
     def some(self, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """As `Groups.some`."""
         return self._groups.some(count)
 
 
-_TAUGHT = 9  # tensors of a batch that are of hits
+_HIT_TENSORS = 9  # tensors of a batch that are of hits
 
 
-def taught_loss(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
+def distillation_loss(network: Network, tensors: Tensors) -> tuple[torch.Tensor, float]:
     """The loss of a batch of `HitBatches`, and the accuracy on its groups.
 
     The loss is the distance of the outputs for the hits from the larger network's (`distance`), and 0.3 times the loss
     of the groups (`rag.training.network.loss_of`).
     """
-    ids, mask, types, group_of, first, *wanted = tensors[:_TAUGHT]
+    ids, mask, types, group_of, first, *teacher_outputs = tensors[:_HIT_TENSORS]
     with mixed_precision(ids.device):
-        own = network(ids, mask, types)
-    apart = distance(own, (wanted[0], wanted[1], wanted[2], wanted[3]), mask, first, group_of)
-    labelled, accuracy = loss_of(network, tensors[_TAUGHT:])
-    return apart + GROUPS_WEIGHT * labelled, accuracy
+        outputs = network(ids, mask, types)
+    difference = distance(
+        outputs, (teacher_outputs[0], teacher_outputs[1], teacher_outputs[2], teacher_outputs[3]), mask, first, group_of
+    )
+    group_loss, accuracy = loss_of(network, tensors[_HIT_TENSORS:])
+    return difference + GROUPS_WEIGHT * group_loss, accuracy
 
 
 def distance(
-    own: Outputs,
-    wanted: Outputs,
+    student_outputs: Outputs,
+    teacher_outputs: Outputs,
     mask: torch.Tensor,
     first: torch.Tensor,
     group_of: torch.Tensor,
@@ -190,44 +195,48 @@ def distance(
 ) -> torch.Tensor:
     """How far a network's outputs for passages of questions are from those that are wanted.
 
-    `own` and `wanted` are outputs of `rag.training.network.Network.forward`, `mask` is (pairs, length), `first` (the
-    position of the text) and `group_of` are (pairs,).
-    The sum of: the divergence (Kullback-Leibler) of the relevance among the passages of a question (`group_of`); half
-    the cross-entropy of the relevance of each passage; `spans` times the divergences of the first and the last token of
-    the short answer; and the cross-entropy of the tokens that answer. In the terms of tokens a passage weighs as much
-    as the wanted probability that it answers, plus `unsure`.
+    `student_outputs` and `teacher_outputs` are outputs of `rag.training.network.Network.forward`, `mask` is (pairs,
+    length), `first` (the position of the text) and `group_of` are (pairs,). The sum of: the divergence
+    (Kullback-Leibler) of the relevance among the passages of a question (`group_of`); half the cross-entropy of the
+    relevance of each passage; `spans` times the divergences of the first and the last token of the short answer; and
+    the cross-entropy of the tokens that answer. In the terms of tokens a passage weighs as much as the wanted
+    probability that it answers, plus `unsure`.
     """
-    own_relevance, own_starts, own_ends, own_keep = (output.float() for output in own)
-    relevance, starts, ends, keep = (output.float() for output in wanted)
-    log_wanted, log_own = (one - grouped_logsumexp(one, group_of)[group_of] for one in (relevance, own_relevance))
+    own_relevance, own_starts, own_ends, own_keep = (output.float() for output in student_outputs)
+    relevance, starts, ends, keep = (output.float() for output in teacher_outputs)
+    log_wanted, log_own = (
+        logits - logsumexp_by_group(logits, group_of)[group_of] for logits in (relevance, own_relevance)
+    )
     binary = torch.nn.functional.binary_cross_entropy_with_logits
     loss = (log_wanted.exp() * (log_wanted - log_own)).sum() / (group_of.max() + 1)
     loss = loss + 0.5 * binary(own_relevance, relevance.sigmoid())
     weight = relevance.sigmoid() + unsure
     weight = weight / weight.sum()
     text = text_of(mask, first)
-    places = text.clone()
-    places[:, 0] = True  # no short answer
-    for one, theirs in ((own_starts, starts), (own_ends, ends)):
-        log_one, log_theirs = (torch.log_softmax(side.masked_fill(~places, -1e4), dim=1) for side in (one, theirs))
-        apart = (log_theirs.exp() * (log_theirs - log_one)).masked_fill(~places, 0).sum(1)
-        loss = loss + spans * (weight * apart).sum()
-    each = (binary(own_keep, keep.sigmoid(), reduction="none") * text).sum(1) / text.sum(1).clamp_min(1)
-    return loss + (weight * each).sum()
+    is_position = text.clone()
+    is_position[:, 0] = True  # no short answer
+    for student_side, teacher_side in ((own_starts, starts), (own_ends, ends)):
+        log_one, log_theirs = (
+            torch.log_softmax(side.masked_fill(~is_position, -1e4), dim=1) for side in (student_side, teacher_side)
+        )
+        divergence = (log_theirs.exp() * (log_theirs - log_one)).masked_fill(~is_position, 0).sum(1)
+        loss = loss + spans * (weight * divergence).sum()
+    keep_losses = (binary(own_keep, keep.sigmoid(), reduction="none") * text).sum(1) / text.sum(1).clamp_min(1)
+    return loss + (weight * keep_losses).sum()
 
 
-def _loaded(hits: Path) -> Arrays:
+def _load_arrays(hits: Path) -> Arrays:
     arrays: Arrays = dict(np.load(hits, allow_pickle=False))
     arrays["starts"] = np.concatenate([[0], arrays["ends"][:-1]])
     return arrays
 
 
-def _padded(arrays: Arrays, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+def _pad(arrays: Arrays, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     """Ids, mask, types, and places in the concatenated arrays, each (rows, length) with a length divisible by 8."""
     starts = arrays["starts"][rows].astype(np.int64)
     lengths = arrays["ends"][rows].astype(np.int64) - starts
-    along = np.arange(-(-int(lengths.max()) // 8) * 8)[None]
-    mask = (along < lengths[:, None]).astype(np.int64)
-    places = np.minimum(starts[:, None] + along, len(arrays["ids"]) - 1)
-    ids, types = (arrays[name][places].astype(np.int64) * mask for name in ("ids", "types"))
-    return ids, mask, types, places
+    columns = np.arange(-(-int(lengths.max()) // 8) * 8)[None]
+    mask = (columns < lengths[:, None]).astype(np.int64)
+    positions = np.minimum(starts[:, None] + columns, len(arrays["ids"]) - 1)
+    ids, types = (arrays[name][positions].astype(np.int64) * mask for name in ("ids", "types"))
+    return ids, mask, types, positions

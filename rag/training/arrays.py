@@ -23,7 +23,7 @@ from rag.base.types import Hit
 from rag.index.index import Index
 from rag.retrieval import Retriever, open_retriever
 from rag.retrieval.reader import RULES, WindowEncoder
-from rag.training import labelled, mining, taught
+from rag.training import distillation, labelled_questions, mining
 from rag.training.recipe import ReaderRecipe
 
 _SHORT_QUESTIONS = 40
@@ -62,58 +62,62 @@ def prepare(
     base = base_folder(recipe.base, recipe.base_sha256)
     never = held_out(find(name, data) for name in recipe.held_out)
     inputs = _Inputs(index, base, never, work, short)
-    where = {key: index.manifest[key] for key in ("checksum", "passages", "recipe")}
+    index_record = {key: index.manifest[key] for key in ("checksum", "passages", "recipe")}
     file = _file(work, short=short)
     file.unlink(missing_ok=True)  # its arrays are made anew
     hits = None
     if recipe.teacher is not None:
         encoder = WindowEncoder.from_file(inputs.base / "tokenizer.json")  # windows as long as the reader reads them
-        hits = _Hits(taught.HitWriter(encoder), recipe.teacher.depth)
+        hits = _Hits(distillation.HitWriter(encoder), recipe.teacher.depth)
     parts: dict[str, dict[str, int]] = {}
     files: list[tuple[Path, float]] = []
-    for name, each in recipe.questions.items():
-        arrays, counts = _mined(recipe, name, each, data, inputs)
+    for name, count in recipe.questions.items():
+        arrays, counts = _mine(recipe, name, count, data, inputs)
         log(f"{name}: {counts['questions']:,} questions, {counts['dropped']:,} dropped, {counts['groups']:,} groups")
         parts[name] = counts
         files.append((arrays, 1))
     for name, times in recipe.labelled.items():
-        arrays, counts = _labelled(recipe, name, data, inputs, hits)
+        arrays, counts = _encode_labelled(recipe, name, data, inputs, hits)
         log(f"{name}: {counts['questions']:,} questions, {counts['dropped']:,} dropped, {counts['groups']:,} groups")
         parts[name] = counts
         files.append((arrays, times))
-    written = None
+    hits_file = None
     if hits is not None and recipe.teacher is not None:
-        for name, most in recipe.teacher.questions.items():
-            parts[f"{name} (hits)"] = _asked(recipe, name, most, data, inputs, hits)
-        written = "hits-short.npz" if short else "hits.npz"
-        log(f"{hits.writer.write(inputs.work / written):,} windows for the teacher to read")
-    named = [(arrays.name, float(times)) for arrays, times in files]
-    checksums = {name: sha256_file(work / name) for name in (*dict(named), *([written] if written else []))}
-    prepared = Prepared(_made_of(recipe, base, short=short), named, written, checksums, parts, where)
-    write_atomic(file, [dumps(asdict(prepared), indent=2)])
-    return prepared
+        for name, limit in recipe.teacher.questions.items():
+            parts[f"{name} (hits)"] = _add_hits(recipe, name, limit, data, inputs, hits)
+        hits_file = "hits-short.npz" if short else "hits.npz"
+        log(f"{hits.writer.write(inputs.work / hits_file):,} windows for the teacher to read")
+    named_files = [(arrays.name, float(times)) for arrays, times in files]
+    checksums = {name: sha256_file(work / name) for name in (*dict(named_files), *([hits_file] if hits_file else []))}
+    data_files = Prepared(
+        _settings_checksum(recipe, base, short=short), named_files, hits_file, checksums, parts, index_record
+    )
+    write_atomic(file, [dumps(asdict(data_files), indent=2)])
+    return data_files
 
 
 def _file(work: Path, *, short: bool) -> Path:
     return work / ("prepared-short.json" if short else "prepared.json")
 
 
-def read_prepared(recipe: ReaderRecipe, work: Path, *, short: bool) -> Prepared:
+def read_arrays(recipe: ReaderRecipe, work: Path, *, short: bool) -> Prepared:
     """Return what `prepare` wrote; raises `RagError` if there is nothing, for another recipe, and for changed files."""
     file, base = _file(work, short=short), base_folder(recipe.base, recipe.base_sha256)
     try:
         row = json.loads(file.read_text("utf-8"))
         files = [(str(name), float(times)) for name, times in row["files"]]
         checksums = {str(name): str(checksum) for name, checksum in row["checksums"].items()}
-        prepared = Prepared(row["made_of"], files, row["hits"], checksums, row["questions"], row["index"])
-        named = [*dict(files), *([prepared.hits] if prepared.hits is not None else [])]
-        if sorted(named) != sorted(checksums) or any(Path(name).name != name for name in named):
+        data_files = Prepared(row["made_of"], files, row["hits"], checksums, row["questions"], row["index"])
+        names = [*dict(files), *([data_files.hits] if data_files.hits is not None else [])]
+        if sorted(names) != sorted(checksums) or any(Path(name).name != name for name in names):
             raise ValueError("its files are not those of its checksums")
     except FileNotFoundError:
         raise RagError(f"{file}: nothing is prepared there; give an index (--index)") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RagError(f"{file}: cannot be read: {error}; give an index (--index) to prepare again") from error
-    if prepared.made_of != _made_of(recipe, base, short=short) or (prepared.hits is None) != (recipe.teacher is None):
+    if data_files.made_of != _settings_checksum(recipe, base, short=short) or (data_files.hits is None) != (
+        recipe.teacher is None
+    ):
         raise RagError(
             f"{file}: prepared for another recipe or by another version; give an index (--index) to prepare again"
         )
@@ -122,25 +126,25 @@ def read_prepared(recipe: ReaderRecipe, work: Path, *, short: bool) -> Prepared:
             raise RagError(
                 f"{work / name}: not the file that was prepared; copy it, or give an index (--index) to prepare again"
             )
-    return prepared
+    return data_files
 
 
-def _made_of(recipe: ReaderRecipe, base: Path, *, short: bool) -> str:
+def _settings_checksum(recipe: ReaderRecipe, base: Path, *, short: bool) -> str:
     """A checksum of the settings that the arrays depend on, of the tokenizer, and of the version of the input."""
     row = asdict(recipe)
     teacher = row.pop("teacher") or {}
     for name in ("name", "schedule", "finetune", "start", "start_sha256", "kept"):
         del row[name]
-    kept = {name: teacher[name] for name in ("depth", "questions") if name in teacher}
+    teacher_settings = {name: teacher[name] for name in ("depth", "questions") if name in teacher}
     read_as = [sha256_file(base / "tokenizer.json"), RULES]
-    return sha256(dumps({**row, "teacher": kept, "short": short, "read_as": read_as}).encode()).hexdigest()
+    return sha256(dumps({**row, "teacher": teacher_settings, "short": short, "read_as": read_as}).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class _Hits:
     """The hits that a teacher reads."""
 
-    writer: taught.HitWriter
+    writer: distillation.HitWriter
     depth: int
 
     def add(self, question: str, hits: Sequence[Hit]) -> None:
@@ -154,10 +158,10 @@ class _Remembering:
         self._retriever, self._hits, self.name = retriever, hits, retriever.name
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        found = self._retriever.search(queries, k)
-        for query, hits in zip(queries, found, strict=True):
+        hits_of_queries = self._retriever.search(queries, k)
+        for query, hits in zip(queries, hits_of_queries, strict=True):
             self._hits.add(query, hits)
-        return found
+        return hits_of_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,84 +175,90 @@ class _Inputs:
     short: bool
 
 
-def _mined(
-    recipe: ReaderRecipe, name: str, each: int, data: Sequence[Path], inputs: _Inputs
+def _mine(
+    recipe: ReaderRecipe, name: str, count: int, data: Sequence[Path], inputs: _Inputs
 ) -> tuple[Path, dict[str, int]]:
     """Mine a file of questions, or reuse its arrays; returns their path and the counts."""
     file = find(name, data)
-    made_of = (
-        recipe.seed, recipe.retriever, recipe.depth, recipe.others, recipe.least, recipe.max_length, each, inputs.short,
-        recipe.base_sha256, sha256_file(inputs.base / "tokenizer.json"), RULES,
+    ingredients = (
+        recipe.seed, recipe.retriever, recipe.depth, recipe.others, recipe.least, recipe.max_length, count,
+        inputs.short,        recipe.base_sha256, sha256_file(inputs.base / "tokenizer.json"), RULES,
     )  # fmt: skip
     key = sha256(
-        f"{made_of} {sha256_file(file)} {inputs.index.manifest['checksum']} {sorted(inputs.never)}".encode()
+        f"{ingredients} {sha256_file(file)} {inputs.index.manifest['checksum']} {sorted(inputs.never)}".encode()
     ).hexdigest()[:8]
     arrays, record = inputs.work / f"{file.stem}-{key}.npz", inputs.work / f"{file.stem}-{key}.json"
     if not record.exists():
-        asked: list[Question] = list(islice(read_questions(file), _SHORT_QUESTIONS if inputs.short else None))
-        kept = [question for question in asked if questions_key(question.text) not in inputs.never]
+        all_questions: list[Question] = list(islice(read_questions(file), _SHORT_QUESTIONS if inputs.short else None))
+        questions = [question for question in all_questions if questions_key(question.text) not in inputs.never]
         retriever, rng = open_retriever(recipe.retriever, inputs.index), random.Random(f"{recipe.seed} {name}")
-        found = mining.groups(
-            kept, retriever, mining.similarity(inputs.base), rng,
-            depth=recipe.depth, others=recipe.others, each=each, least=recipe.least,
+        groups = mining.groups(
+            questions, retriever, mining.similarity(inputs.base), rng,
+            depth=recipe.depth, others=recipe.others, each=count, least=recipe.least,
         )  # fmt: skip
         encoder = WindowEncoder.from_file(inputs.base / "tokenizer.json", recipe.max_length)
-        total = mining.write_arrays(found, encoder, arrays)
-        counts = {"questions": len(asked), "dropped": len(asked) - len(kept), "groups": total}
+        total = mining.write_arrays(groups, encoder, arrays)
+        counts = {"questions": len(all_questions), "dropped": len(all_questions) - len(questions), "groups": total}
         write_atomic(record, [dumps(counts)])
     read: dict[str, int] = json.loads(record.read_text("utf-8"))
     return arrays, read
 
 
-def _asked(
-    recipe: ReaderRecipe, name: str, most: int, data: Sequence[Path], inputs: _Inputs, hits: _Hits
+def _add_hits(
+    recipe: ReaderRecipe, name: str, limit: int, data: Sequence[Path], inputs: _Inputs, hits: _Hits
 ) -> dict[str, int]:
-    """Add the hits of at most `most` questions of a file, drawn at random; returns the counts."""
-    asked = [question.text for question in read_questions(find(name, data))]
-    kept = [text for text in asked if questions_key(text) not in inputs.never]
-    random.Random(f"{recipe.seed} {name}").shuffle(kept)
-    retriever, added = open_retriever(recipe.retriever, inputs.index), 0
-    for text in kept[: min(most, _SHORT_QUESTIONS) if inputs.short else most]:
+    """Add the hits of at most `limit` questions of a file, drawn at random; returns the counts."""
+    all_questions = [question.text for question in read_questions(find(name, data))]
+    questions = [text for text in all_questions if questions_key(text) not in inputs.never]
+    random.Random(f"{recipe.seed} {name}").shuffle(questions)
+    retriever, group_count = open_retriever(recipe.retriever, inputs.index), 0
+    for text in questions[: min(limit, _SHORT_QUESTIONS) if inputs.short else limit]:
         try:
-            (found,) = retriever.search([text], hits.depth)
+            (question_hits,) = retriever.search([text], hits.depth)
         except QuestionError:
             continue
-        hits.add(text, found)
-        added += bool(found)
-    return {"questions": len(asked), "dropped": len(asked) - len(kept), "groups": added}
+        hits.add(text, question_hits)
+        group_count += bool(question_hits)
+    return {"questions": len(all_questions), "dropped": len(all_questions) - len(questions), "groups": group_count}
 
 
-def _labelled(
+def _encode_labelled(
     recipe: ReaderRecipe, name: str, data: Sequence[Path], inputs: _Inputs, hits: _Hits | None
 ) -> tuple[Path, dict[str, int]]:
     """Encode the groups of a file of questions with quotes; the documents are read anew each time."""
-    seen = (row for row in labelled.read_labelled(find(name, data)) if row.collection not in recipe.unseen)
-    asked = list(islice(seen, _SHORT_QUESTIONS if inputs.short else None))
-    rows = [row for row in asked if questions_key(row.question) not in inputs.never]
+    candidates = (
+        row
+        for row in labelled_questions.read_labelled_questions(find(name, data))
+        if row.collection not in recipe.unseen
+    )
+    limited = list(islice(candidates, _SHORT_QUESTIONS if inputs.short else None))
+    rows = [row for row in limited if questions_key(row.question) not in inputs.never]
     rng = random.Random(f"{recipe.seed} {name}")
     encoder = WindowEncoder.from_file(inputs.base / "tokenizer.json", recipe.max_length)
 
-    def found() -> Iterator[mining.Group]:
+    def make_groups() -> Iterator[mining.Group]:
         for collection in sorted({row.collection for row in rows}):
-            theirs = [row for row in rows if row.collection == collection]
+            collection_rows = [row for row in rows if row.collection == collection]
             with tempfile.TemporaryDirectory() as folder:
-                index, searched = inputs.index, [recipe.retriever]
-                if collection == labelled.INDEX:
-                    given = {row.path: inputs.index.store.get(row.path) for row in theirs if row.path}
-                    passages = {path: [passage] for path, passage in given.items() if passage is not None}
+                index, retriever_names = inputs.index, [recipe.retriever]
+                if collection == labelled_questions.INDEX:
+                    passages_by_id = {row.path: inputs.index.store.get(row.path) for row in collection_rows if row.path}
+                    passages = {path: [passage] for path, passage in passages_by_id.items() if passage is not None}
                 else:
                     source = find(f"documents/{collection}", data).resolve()
                     index, passages = build_index(source, Path(folder) / "index", skip_bad=True), {}
                     for passage in index.store.scan():
                         passages.setdefault(passage.id.rpartition("#")[0], []).append(passage)
-                    searched = [*searched, *default_retrievers(Path(folder) / "index")]
-                retriever = open_retriever(searched[-1], index)
+                    retriever_names = [*retriever_names, *default_retrievers(Path(folder) / "index")]
+                retriever = open_retriever(retriever_names[-1], index)
                 if hits is not None:
                     retriever = _Remembering(retriever, hits)
-                yield from labelled.groups(theirs, passages, retriever, rng, others=recipe.labelled_others)
+                yield from labelled_questions.groups(
+                    collection_rows, passages, retriever, rng, others=recipe.labelled_others
+                )
 
     arrays = inputs.work / f"{Path(name).stem}.new.npz"
-    total = mining.write_arrays(found(), encoder, arrays)
-    named = arrays.with_name(f"{Path(name).stem}-{sha256_file(arrays)[:8]}.npz")
-    arrays.replace(named)
-    return named, {"questions": len(asked), "dropped": len(asked) - len(rows), "groups": total}
+    total = mining.write_arrays(make_groups(), encoder, arrays)
+    path_with_checksum = arrays.with_name(f"{Path(name).stem}-{sha256_file(arrays)[:8]}.npz")
+    arrays.replace(path_with_checksum)
+    return path_with_checksum, {"questions": len(limited), "dropped": len(limited) - len(rows), "groups": total}

@@ -23,9 +23,9 @@ from rag.documents.corpus import Corpus
 from rag.index.build import build
 from rag.index.open import open_index
 from rag.retrieval.reader import Reader, WindowEncoder
-from rag.training import taught
+from rag.training import distillation
 from rag.training.mining import Groups
-from rag.training.network import Network, Teacher, grouped_logsumexp
+from rag.training.network import Network, Teacher, logsumexp_by_group
 from tests.conftest import write_corpus
 from tests.tiny import TOWNS, labelled, text, tiny_bert, tiny_mpnet
 
@@ -58,7 +58,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def hits(data: Path, tmp_path: Path) -> Path:
     """The arrays of two questions with three and two hits."""
-    writer = taught.HitWriter(WindowEncoder.from_file(data / "bert" / "tokenizer.json"))
+    writer = distillation.HitWriter(WindowEncoder.from_file(data / "bert" / "tokenizer.json"))
     writer.add("who founded the school in Corvo", PASSAGES[:3])
     writer.add("nothing is found", [])
     writer.add("where is Corvo", PASSAGES[3:5])
@@ -102,7 +102,7 @@ def large(data: Path) -> Teacher:
 
 
 def test_what_a_teacher_says_depends_neither_on_padding_nor_on_company(data: Path, tmp_path: Path) -> None:
-    writer = taught.HitWriter(WindowEncoder.from_file(data / "bert" / "tokenizer.json"))
+    writer = distillation.HitWriter(WindowEncoder.from_file(data / "bert" / "tokenizer.json"))
     long = [
         Passage("long", "Corvo", " ".join(text("Corvo", n) for n in range(2))),
         Passage("short", "Mirov", "A town."),
@@ -113,10 +113,11 @@ def test_what_a_teacher_says_depends_neither_on_padding_nor_on_company(data: Pat
     starts = np.concatenate([[0], arrays["ends"][:-1]])
     assert np.ptp(arrays["ends"] - starts) > 60
     for name, batch, block in (("together", 9, 9), ("parts", 1, 2)):
-        taught.read_hits(teacher, tmp_path / "hits.npz", tmp_path / name, batch=batch, block=block, log=print)
+        distillation.read_hits(teacher, tmp_path / "hits.npz", tmp_path / name, batch=batch, block=block, log=print)
         said = [np.load(file) for file in sorted((tmp_path / name).iterdir())]
         assert len(said) == -(-len(starts) // block)
-        relevance, *tokens = (np.concatenate([each[one] for each in said]) for one in ("relevance", *taught.OUTPUTS))
+        names = ("relevance", *distillation.OUTPUTS)
+        relevance, *tokens = (np.concatenate([each[one] for each in said]) for one in names)
         for number, (start, end) in enumerate(zip(starts, arrays["ends"], strict=True)):
             ids, types = (torch.from_numpy(arrays[one][start:end].astype(np.int64))[None] for one in ("ids", "types"))
             with torch.inference_mode():
@@ -129,16 +130,16 @@ def test_what_a_teacher_says_depends_neither_on_padding_nor_on_company(data: Pat
 
 def test_a_teacher_that_is_stopped_goes_on_reading(data: Path, hits: Path, tmp_path: Path) -> None:
     teacher = large(data)
-    taught.read_hits(teacher, hits, tmp_path / "said", batch=2, block=2, log=print)
+    distillation.read_hits(teacher, hits, tmp_path / "said", batch=2, block=2, log=print)
     first, second, third = sorted((tmp_path / "said").iterdir())
     before, kept = second.read_bytes(), [file.stat().st_mtime_ns for file in (first, third)]
     second.unlink()
-    taught.read_hits(teacher, hits, tmp_path / "said", batch=2, block=2, log=print)
+    distillation.read_hits(teacher, hits, tmp_path / "said", batch=2, block=2, log=print)
     assert second.read_bytes() == before
     assert [file.stat().st_mtime_ns for file in (first, third)] == kept
     third.unlink()
     with pytest.raises(RagError, match="not the outputs for"):
-        taught.HitBatches(hits, tmp_path / "said", prepared_groups(data, tmp_path))
+        distillation.HitBatches(hits, tmp_path / "said", prepared_groups(data, tmp_path))
 
 
 class Fixed:
@@ -159,17 +160,17 @@ class Fixed:
 
 
 def test_the_loss_is_least_for_a_reader_that_says_what_its_teacher_says(data: Path, hits: Path, tmp_path: Path) -> None:
-    taught.read_hits(large(data), hits, tmp_path / "said", batch=5, log=print)
-    batches = taught.HitBatches(hits, tmp_path / "said", prepared_groups(data, tmp_path))
+    distillation.read_hits(large(data), hits, tmp_path / "said", batch=5, log=print)
+    batches = distillation.HitBatches(hits, tmp_path / "said", prepared_groups(data, tmp_path))
     assert len(batches) == 2
     seen = np.concatenate(batches.order(2, seed=3))
     assert sorted(number for number in seen if number < 2) == [0, 1]
     assert max(seen) >= 2  # labelled groups are beside them
     tensors = batches.batch(np.array([0, 1, 2]))
     assert tensors[3].tolist() == [0, 0, 0, 1, 1]
-    right = float(taught.taught_loss(Fixed(tensors), tensors)[0])  # type: ignore[arg-type]
+    right = float(distillation.distillation_loss(Fixed(tensors), tensors)[0])  # type: ignore[arg-type]
     for output in range(4):
-        wrong = [float(taught.taught_loss(Fixed(tensors, output, by), tensors)[0]) for by in (1.0, 4.0)]  # type: ignore[arg-type]
+        wrong = [float(distillation.distillation_loss(Fixed(tensors, output, by), tensors)[0]) for by in (1.0, 4.0)]  # type: ignore[arg-type]
         assert right + 1e-4 < wrong[0] < wrong[1], output
 
 
@@ -307,4 +308,4 @@ def test_a_gpu_trains_all_the_same(data: Path, tmp_path: Path) -> None:
 def test_the_logsumexp_of_groups() -> None:
     values, groups = torch.tensor([0.0, 1.0, 1000.0, -5.0]), torch.tensor([0, 0, 1, 2])
     wanted = torch.stack([torch.logsumexp(values[groups == one], 0) for one in range(3)])
-    assert torch.allclose(grouped_logsumexp(values, groups), wanted)
+    assert torch.allclose(logsumexp_by_group(values, groups), wanted)
