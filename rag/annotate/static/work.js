@@ -3,35 +3,35 @@
 
 const PENDING = "annotate: pending press";
 const TIMEOUT = 15_000; // milliseconds
-const LONGEST_WAIT = 15; // seconds between two tries
-const SETTLING = 300; // milliseconds in which a new question takes no key: a double tap must not answer it unread
+const MAX_WAIT = 15; // seconds between two tries
+const MIN_SHOWN = 300; // milliseconds in which a new question takes no key: a double tap must not answer it unread
 
 const view = document.getElementById("view");
 const status = document.getElementById("status");
 const guide = document.getElementById("guide");
 let sending = false;
-let shown = -Infinity; // when the question was put on the page
-let spans = []; // stretches of the source chosen by selecting text: { range, place, input }
+let shownAt = -Infinity; // when the question was put on the page
+let spans = []; // parts of the source that were chosen by selecting text: { range, input }
 
 // --- time: seconds that the question was on screen ---
 
-let seen = 0;
-let since = null;
+let visibleTime = 0;
+let visibleSince = null;
 
 function startTime() {
-  seen = 0;
-  since = document.hidden ? null : performance.now();
+  visibleTime = 0;
+  visibleSince = document.hidden ? null : performance.now();
 }
 
-function secondsSeen() {
-  return (seen + (since === null ? 0 : performance.now() - since)) / 1000;
+function visibleSeconds() {
+  return (visibleTime + (visibleSince === null ? 0 : performance.now() - visibleSince)) / 1000;
 }
 
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) {
-    if (since !== null) seen += performance.now() - since;
-    since = null;
-  } else if (since === null) since = performance.now();
+    if (visibleSince !== null) visibleTime += performance.now() - visibleSince;
+    visibleSince = null;
+  } else if (visibleSince === null) visibleSince = performance.now();
 });
 
 // --- presses ---
@@ -49,18 +49,18 @@ function lock(on) {
 }
 
 function pause(seconds) {
-  return new Promise((done) => {
+  return new Promise((resolve) => {
     const timer = setTimeout(finish, 1000 * seconds);
     function finish() {
       clearTimeout(timer);
       window.removeEventListener("online", finish);
-      done();
+      resolve();
     }
     window.addEventListener("online", finish);
   });
 }
 
-/** The answer of the server, or null if there is none, or it says that it cannot answer now. */
+/** The reply of the server; null if there is none, or an error of the server. */
 async function ask(address, body) {
   try {
     const reply = await fetch(address, {
@@ -84,19 +84,19 @@ async function send(pending) {
   sessionStorage.setItem(PENDING, JSON.stringify(pending));
   say(`Saving: ${pending.label} …`);
   let reply = null;
-  for (let wait = 1; ; wait = Math.min(2 * wait, LONGEST_WAIT)) {
+  for (let wait = 1; ; wait = Math.min(2 * wait, MAX_WAIT)) {
     reply = await ask(pending.action, pending.body);
     if (reply) break;
-    say(`Not saved yet: the server does not answer. “${pending.label}” is kept here and sent again every few seconds; leave this page open.`, true);
+    say(`Not saved yet: the server does not answer. “${pending.label}” is stored here and sent again every few seconds; leave this page open.`, true);
     await pause(wait);
   }
   sending = false;
-  // Signed out, or in by another link meanwhile: it is sent from the next page of this person.
+  // If the person signed out, or in by another link: the next page of this person sends it.
   if (reply.status !== 401 && (reply.status !== 403 || pending.again)) sessionStorage.removeItem(PENDING);
-  const why = reply.page.querySelector("[role=alert]")?.textContent.trim();
+  const reason = reply.page.querySelector("[role=alert]")?.textContent.trim();
   show(reply.page);
   if (reply.ok) say(`Saved: ${pending.label}`);
-  else say(why ? `Not saved: ${why}` : "Not saved.", true);
+  else say(reason ? `Not saved: ${reason}` : "Not saved.", true);
 }
 
 function press(form, button) {
@@ -112,7 +112,7 @@ function press(form, button) {
       say("Choose the sentences that support it first (↓, Enter), then press the key of the verdict.", true);
       return;
     }
-    form.elements.seconds.value = secondsSeen().toFixed(2);
+    form.elements.seconds.value = visibleSeconds().toFixed(2);
   }
   const fields = new FormData(form);
   if (button.name) fields.append(button.name, button.value);
@@ -125,14 +125,14 @@ function press(form, button) {
   });
 }
 
-/** Send a press that an earlier page kept, with the form token of this page: a new link has another one. */
-function sendKept() {
-  const kept = JSON.parse(sessionStorage.getItem(PENDING));
+/** Send a press that an earlier page stored, with the form token of this page: a new link has another token. */
+function sendStored() {
+  const stored = JSON.parse(sessionStorage.getItem(PENDING));
   const token = view.querySelector("#press [name=csrf], #undo [name=csrf]");
-  if (!kept || !token || kept.me !== view.dataset.me) return; // nothing to send, or it is another person's
-  const body = new URLSearchParams(kept.body);
+  if (!stored || !token || stored.me !== view.dataset.me) return; // nothing to send, or it is another person's
+  const body = new URLSearchParams(stored.body);
   body.set("csrf", token.value);
-  send({ ...kept, body: body.toString(), again: true });
+  send({ ...stored, body: body.toString(), again: true });
 }
 
 async function open(address) {
@@ -142,14 +142,14 @@ async function open(address) {
   else say("The server does not answer; try again.", true);
 }
 
-/** Put another page of the study in the place of this one. */
+/** Replace this page by another page of the study. */
 function show(page) {
-  const found = page.getElementById("view");
-  if (found) view.replaceChildren(...found.childNodes);
+  const content = page.getElementById("view");
+  if (content) view.replaceChildren(...content.childNodes);
   else view.replaceChildren(...page.querySelectorAll("main"));
   document.body.className = page.body.className;
   document.title = page.title;
-  shown = performance.now();
+  shownAt = performance.now();
   start();
   const question = document.getElementById("question");
   if (question) question.focus({ preventScroll: true });
@@ -184,8 +184,8 @@ window.addEventListener("pageshow", (event) => {
 async function openGuide(address) {
   if (guide.dataset.address !== address) {
     const reply = await ask(address);
-    const found = reply && reply.page.getElementById("guidelines-text");
-    if (!found) {
+    const text = reply && reply.page.getElementById("guidelines-text");
+    if (!text) {
       say("The guidelines cannot be loaded now; try again.", true);
       return;
     }
@@ -194,33 +194,33 @@ async function openGuide(address) {
     close.className = "close";
     close.append(Object.assign(document.createElement("kbd"), { textContent: "Esc" }), " Close");
     close.addEventListener("click", () => guide.close());
-    guide.replaceChildren(close, document.adoptNode(found));
+    guide.replaceChildren(close, document.adoptNode(text));
     guide.dataset.address = address;
   }
   guide.showModal();
   guide.scrollTop = 0;
 }
 
-// --- evidence: sentences are check boxes; a selection is a stretch of its own ---
+// --- evidence: sentences are check boxes; people can also select text ---
 
 function sentences() {
   return [...view.querySelectorAll("input[name=evidence][type=checkbox]")];
 }
 
-function go(by) {
-  const all = sentences();
-  if (!all.length) {
+function step(by) {
+  const boxes = sentences();
+  if (!boxes.length) {
     const source = view.querySelector(".sources") || view.querySelector(".context");
     if (source) source.scrollBy({ top: 60 * by });
     return;
   }
-  const at = all.indexOf(document.activeElement);
-  const last = all.findIndex((one) => one.tabIndex === 0);
-  const next = at < 0 ? Math.max(last, 0) : Math.min(Math.max(at + by, 0), all.length - 1);
-  for (const one of all) one.tabIndex = -1;
-  all[next].tabIndex = 0;
-  all[next].focus({ preventScroll: true });
-  all[next].parentElement.scrollIntoView({ block: "nearest" });
+  const index = boxes.indexOf(document.activeElement);
+  const last = boxes.findIndex((box) => box.tabIndex === 0);
+  const next = index < 0 ? Math.max(last, 0) : Math.min(Math.max(index + by, 0), boxes.length - 1);
+  for (const box of boxes) box.tabIndex = -1;
+  boxes[next].tabIndex = 0;
+  boxes[next].focus({ preventScroll: true });
+  boxes[next].parentElement.scrollIntoView({ block: "nearest" });
 }
 
 /** Characters of a text as the server counts them: code points, where JavaScript counts UTF-16 units. */
@@ -228,20 +228,20 @@ function codePoints(text) {
   return [...text].length;
 }
 
-/** The offset in code points of a place in a passage. */
-function offset(passage, node, at) {
+/** The offset of a position in a passage, in code points. */
+function offset(passage, node, position) {
   const range = document.createRange();
   range.setStart(passage, 0);
-  range.setEnd(node, at);
+  range.setEnd(node, position);
   return codePoints(range.toString());
 }
 
 /** The part of the selection that lies in one passage, without white space at its ends; null if there is none. */
-function selected() {
+function readSelection() {
   const selection = document.getSelection();
   if (!selection.rangeCount || selection.isCollapsed) return null;
   const range = selection.getRangeAt(0);
-  const passage = [...view.querySelectorAll(".passage")].find((one) => range.intersectsNode(one) && one.contains(range.startContainer));
+  const passage = [...view.querySelectorAll(".passage")].find((node) => range.intersectsNode(node) && node.contains(range.startContainer));
   if (!passage || !passage.querySelector("input[name=evidence]")) return null;
   const inner = range.cloneRange();
   if (!passage.contains(inner.endContainer)) inner.setEnd(passage, passage.childNodes.length);
@@ -252,50 +252,50 @@ function selected() {
 }
 
 function choose() {
-  const found = selected();
+  const selection = readSelection();
   document.getSelection().removeAllRanges();
-  if (!found) return;
-  const value = `${found.start}:${found.end}:${found.passage.dataset.passage}`;
-  if (spans.some((one) => one.input.value === value)) return;
+  if (!selection) return;
+  const value = `${selection.start}:${selection.end}:${selection.passage.dataset.passage}`;
+  if (spans.some((span) => span.input.value === value)) return;
   const input = Object.assign(document.createElement("input"), { type: "hidden", name: "evidence", value });
   input.setAttribute("form", "press");
-  const place = document.createElement("li");
+  const item = document.createElement("li");
   const remove = document.createElement("button");
-  const short = codePoints(found.text) > 60 ? `${[...found.text].slice(0, 60).join("")}…` : found.text;
+  const short = codePoints(selection.text) > 60 ? `${[...selection.text].slice(0, 60).join("")}…` : selection.text;
   remove.type = "button";
   remove.textContent = `“${short}” ×`;
   remove.setAttribute("aria-label", `Do not choose: ${short}`);
-  place.append(input, remove);
-  document.getElementById("chosen").append(place);
-  const span = { range: found.range, input };
+  item.append(input, remove);
+  document.getElementById("chosen").append(item);
+  const span = { range: selection.range, input };
   spans.push(span);
   remove.addEventListener("click", () => {
-    spans = spans.filter((one) => one !== span);
-    place.remove();
+    spans = spans.filter((other) => other !== span);
+    item.remove();
     paint();
   });
   paint();
 }
 
 function paint() {
-  if ("highlights" in CSS) CSS.highlights.set("chosen", new Highlight(...spans.map((one) => one.range)));
+  if ("highlights" in CSS) CSS.highlights.set("chosen", new Highlight(...spans.map((span) => span.range)));
 }
 
-let dragged = false;
+let hasDragged = false;
 
 view.addEventListener("pointerup", (event) => {
-  if (event.pointerType !== "mouse" || !event.target.closest(".sources") || !selected()) return;
-  dragged = true; // the click that follows must not choose the sentence
-  setTimeout(() => { dragged = false; choose(); }, 0);
+  if (event.pointerType !== "mouse" || !event.target.closest(".sources") || !readSelection()) return;
+  hasDragged = true; // the click that follows must not choose the sentence
+  setTimeout(() => { hasDragged = false; choose(); }, 0);
 });
 
 view.addEventListener("click", (event) => {
-  if (dragged && event.target.closest(".sentence")) event.preventDefault();
+  if (hasDragged && event.target.closest(".sentence")) event.preventDefault();
 }, true);
 
 document.addEventListener("selectionchange", () => {
   const button = document.getElementById("choose");
-  if (button) button.hidden = !selected();
+  if (button) button.hidden = !readSelection();
 });
 
 view.addEventListener("pointerdown", (event) => {
@@ -323,19 +323,19 @@ document.addEventListener("keydown", (event) => {
     if (key === "g") guide.close();
     return;
   }
-  const opened = view.querySelector("details[open]");
+  const menu = view.querySelector("details[open]");
   if (key === "Escape") {
-    if (opened) {
-      opened.open = false;
-      opened.querySelector("summary").focus();
+    if (menu) {
+      menu.open = false;
+      menu.querySelector("summary").focus();
     } else if (target.matches("textarea")) target.blur();
     return;
   }
   if (target.matches("textarea, input:not([type=checkbox]), select")) return;
   if (key === "ArrowDown" || key === "ArrowUp") {
-    if (opened) return;
+    if (menu) return;
     event.preventDefault();
-    go(key === "ArrowDown" ? 1 : -1);
+    step(key === "ArrowDown" ? 1 : -1);
     return;
   }
   if (event.repeat) return;
@@ -348,13 +348,13 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   const flags = view.querySelector("#flags[open]");
-  const found = [...view.querySelectorAll(flags ? "[data-flag-key], summary[data-key]" : "[data-key]")]
-    .find((one) => (one.dataset.flagKey || one.dataset.key) === key);
-  if (!found) return;
+  const control = [...view.querySelectorAll(flags ? "[data-flag-key], summary[data-key]" : "[data-key]")]
+    .find((node) => (node.dataset.flagKey || node.dataset.key) === key);
+  if (!control) return;
   event.preventDefault();
-  if (found.matches("summary")) toggleDetails(found.parentElement, !found.parentElement.open);
-  else if (found.matches("textarea")) found.focus();
-  else if (performance.now() - shown >= SETTLING) found.click();
+  if (control.matches("summary")) toggleDetails(control.parentElement, !control.parentElement.open);
+  else if (control.matches("textarea")) control.focus();
+  else if (performance.now() - shownAt >= MIN_SHOWN) control.click();
 });
 
 // --- start ---
@@ -364,7 +364,7 @@ function start() {
   const form = document.getElementById("press");
   if (form) form.noValidate = true; // press() says what is missing, and where its key is
   paint();
-  sentences().forEach((one, place) => { one.tabIndex = place ? -1 : 0; });
+  sentences().forEach((box, index) => { box.tabIndex = index ? -1 : 0; });
   startTime();
   const copy = document.getElementById("copy");
   if (copy) copy.hidden = false;
@@ -383,4 +383,4 @@ view.addEventListener("click", async (event) => {
 });
 
 start();
-sendKept();
+sendStored();

@@ -2,8 +2,8 @@
 // without this script the same addresses give whole pages.
 
 const HISTORY = "attributed-rag: history";
-const MOST_PAST = 100;
-const MOST_TURNS = 20;
+const MAX_HISTORY = 100;
+const MAX_TURNS = 20;
 
 const find = (css, root = document) => root.querySelector(css);
 const all = (css, root = document) => [...root.querySelectorAll(css)];
@@ -11,13 +11,13 @@ const narrow = matchMedia("(max-width: 54rem)");
 
 document.documentElement.classList.add("js");
 
-/** Tell people something: seen for some seconds, or with `silent` only by screen readers. */
-function say(text, silent = false) {
+/** Show a message for some seconds, or with `silent` only to screen readers. */
+function announce(text, silent = false) {
   const status = find("#status");
   status.classList.toggle("silent", silent);
   status.textContent = text;
-  clearTimeout(say.timer);
-  if (!silent) say.timer = setTimeout(() => { status.textContent = ""; }, 5000);
+  clearTimeout(announce.timer);
+  if (!silent) announce.timer = setTimeout(() => { status.textContent = ""; }, 5000);
 }
 
 /** HTML of the server, as nodes. */
@@ -25,42 +25,42 @@ function nodes(html) {
   return [...new DOMParser().parseFromString(html, "text/html").body.childNodes];
 }
 
-function element(name, values = {}, ...inside) {
-  const made = Object.assign(document.createElement(name), values);
-  made.append(...inside);
-  return made;
+function element(name, values = {}, ...children) {
+  const node = Object.assign(document.createElement(name), values);
+  node.append(...children);
+  return node;
 }
 
 // --- citations and passages ---
 
 const LINKS = "a.cite, a.found[data-panel]";
-let pinned = null; // the citation whose passage stays, also when another one is only looked at
+let pinned = null; // the citation whose passage stays open while the mouse is over others
 
 function panelOf(link) {
   const answer = link.closest(".answer");
   return answer && find(`#${CSS.escape(link.dataset.panel)}`, answer);
 }
 
-/** Show the passage of a citation; with `open` it stays, on a phone it comes up from below. */
+/** Show the passage of a citation. With `open` it stays; on a phone it slides in from below. */
 function show(link, open = false) {
   const panel = panelOf(link);
   if (!panel || (narrow.matches && !open)) return;
   const answer = link.closest(".answer");
-  for (const one of all(".passage", answer)) {
-    one.classList.toggle("shown", one === panel);
-    one.classList.toggle("open", one === panel && open);
+  for (const passage of all(".passage", answer)) {
+    passage.classList.toggle("shown", passage === panel);
+    passage.classList.toggle("open", passage === panel && open);
   }
-  for (const one of all("[aria-current]", answer)) one.removeAttribute("aria-current");
+  for (const citation of all("[aria-current]", answer)) citation.removeAttribute("aria-current");
   link.setAttribute("aria-current", "true");
   const sentence = link.closest(".sentence");
-  for (const one of all(".sentence.now", answer)) one.classList.remove("now");
+  for (const current of all(".sentence.now", answer)) current.classList.remove("now");
   if (sentence) sentence.classList.add("now");
   const number = sentence && sentence.dataset.sentence;
   const marks = all("mark", panel);
-  const own = number === null ? marks : marks.filter((one) => one.dataset.for.split(" ").includes(number));
-  for (const one of marks) one.classList.toggle("other", own.length > 0 && !own.includes(one));
+  const sentenceMarks = number === null ? marks : marks.filter((mark) => mark.dataset.for.split(" ").includes(number));
+  for (const mark of marks) mark.classList.toggle("other", sentenceMarks.length > 0 && !sentenceMarks.includes(mark));
   const page = find(".page", panel);
-  const first = own[0] || find(".here", panel);
+  const first = sentenceMarks[0] || find(".here", panel);
   page.scrollTop += first.getBoundingClientRect().top - page.getBoundingClientRect().top - page.clientHeight / 4;
   if (open) {
     pinned = link;
@@ -69,7 +69,7 @@ function show(link, open = false) {
 }
 
 /** Go back from a passage to its citation. */
-function back() {
+function goBack() {
   const panel = find(".passage.open");
   if (!panel) return false;
   panel.classList.remove("open");
@@ -78,7 +78,7 @@ function back() {
   return true;
 }
 
-/** Show what the first sentence cites, so that nobody has to ask for it. */
+/** Show the passage of the first citation. */
 function showFirst(answer) {
   const first = find(LINKS, answer);
   if (first) show(first);
@@ -96,7 +96,7 @@ document.addEventListener("focusin", (event) => {
 });
 
 document.addEventListener("click", (event) => {
-  if (event.target.closest(".shut")) return void back();
+  if (event.target.closest(".shut")) return void goBack();
   const link = event.target.closest(LINKS);
   if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) {
     if (pinned && !event.target.closest(".passage")) {
@@ -115,14 +115,14 @@ document.addEventListener("click", (event) => {
 
 /** Move the focus to the next citation, or the one before. */
 function step(by) {
-  const links = all(".answer a.cite").filter((one) => one.checkVisibility());
+  const links = all(".answer a.cite").filter((link) => link.checkVisibility());
   if (!links.length) return;
-  const from = document.activeElement.closest(".passage") && pinned ? pinned : document.activeElement;
-  const at = links.indexOf(from);
-  const next = at >= 0 ? at + by : by > 0 ? links.findIndex((one) => from.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING) : links.length - 1;
+  const start = document.activeElement.closest(".passage") && pinned ? pinned : document.activeElement;
+  const index = links.indexOf(start);
+  const next = index >= 0 ? index + by : by > 0 ? links.findIndex((link) => start.compareDocumentPosition(link) & Node.DOCUMENT_POSITION_FOLLOWING) : links.length - 1;
   const link = links[Math.min(Math.max(next, 0), links.length - 1)];
   const open = narrow.matches && find(".passage.open");
-  back();
+  goBack();
   link.focus();
   if (open) show(link, true);
 }
@@ -138,18 +138,18 @@ async function* events(question, signal) {
     signal,
   });
   if (!reply.ok) {
-    const told = await reply.json().catch(() => ({}));
-    yield ["failed", { message: told.message || "The server cannot answer now; try again." }];
+    const error = await reply.json().catch(() => ({}));
+    yield ["failed", { message: error.message || "The server cannot answer now; try again." }];
     return;
   }
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let rest = ""; ;) {
+  for (let buffer = ""; ;) {
     const { value, done } = await reader.read();
-    rest += value || "";
-    const whole = rest.split("\n\n");
-    rest = whole.pop();
-    for (const one of whole) {
-      const [, name, data] = one.match(/^event: (\w+)\ndata: (.*)$/s) || [];
+    buffer += value || "";
+    const messages = buffer.split("\n\n");
+    buffer = messages.pop();
+    for (const message of messages) {
+      const [, name, data] = message.match(/^event: (\w+)\ndata: (.*)$/s) || [];
       if (name) yield [name, JSON.parse(data)];
     }
     if (done) return;
@@ -173,59 +173,59 @@ async function write(turn, question) {
         answer = data;
         settle();
         turn.append(...nodes(data.html));
-        ready(turn);
-      } else if (name === "verdicts") judge(turn, data.html);
+        prepare(turn);
+      } else if (name === "verdicts") showVerdicts(turn, data.html);
       else {
         settle();
         turn.append(element("p", { className: "warning", textContent: data.message }));
         turn.lastChild.setAttribute("role", "alert");
-        if (answer) unjudged(turn);
+        if (answer) showUnchecked(turn);
         return null;
       }
     }
     if (!answer) throw new Error("no answer");
   } catch (error) {
-    if (answer) unjudged(turn);
+    if (answer) showUnchecked(turn);
     else {
       settle();
-      const told = stop.signal.aborted ? "Stopped." : "The connection was lost; ask again.";
-      turn.append(element("p", { className: "warning", textContent: told }));
+      const message = stop.signal.aborted ? "Stopped." : "The connection was lost; ask again.";
+      turn.append(element("p", { className: "warning", textContent: message }));
     }
   }
   return answer;
 }
 
 /** Put the verdicts into an answer; the citations stay, and with them the focus. */
-function judge(turn, html) {
+function showVerdicts(turn, html) {
   const answer = find(".answer", turn);
-  for (const one of nodes(html)) {
-    if (!(one instanceof HTMLElement)) continue;
-    if (one.dataset.part === "summary") find("[data-part=summary]", answer).replaceChildren(...one.childNodes);
+  for (const update of nodes(html)) {
+    if (!(update instanceof HTMLElement)) continue;
+    if (update.dataset.part === "summary") find("[data-part=summary]", answer).replaceChildren(...update.childNodes);
     else {
-      const sentence = find(`.sentence[data-sentence="${one.dataset.sentence}"]`, answer);
-      for (const part of [...one.children]) find(`[data-part=${part.dataset.part}]`, sentence).replaceChildren(...part.childNodes);
+      const sentence = find(`.sentence[data-sentence="${update.dataset.sentence}"]`, answer);
+      for (const part of [...update.children]) find(`[data-part=${part.dataset.part}]`, sentence).replaceChildren(...part.childNodes);
     }
   }
 }
 
-function unjudged(turn) {
+function showUnchecked(turn) {
   find("[data-part=summary]", turn)?.replaceChildren("The sentences could not be checked.");
 }
 
-/** What a new answer needs. */
-function ready(root) {
-  for (const one of all(".copy", root)) one.hidden = false;
-  for (const one of all(".answer", root)) showFirst(one);
+/** Show the buttons and the first passage of new answers. */
+function prepare(root) {
+  for (const button of all(".copy", root)) button.hidden = false;
+  for (const answer of all(".answer", root)) showFirst(answer);
 }
 
 const thread = find("#thread");
 const askForm = find("#ask");
 let turns = [];
-let asking = false;
+let isAsking = false;
 
 async function ask(question, { push = true } = {}) {
-  if (asking || !question.trim()) return;
-  asking = true;
+  if (isAsking || !question.trim()) return;
+  isAsking = true;
   const number = all(".turn", thread).length + 1;
   const heading = element("h2", { className: "question", textContent: question, tabIndex: -1, dir: "auto" });
   const turn = element("article", { className: "turn" }, heading);
@@ -240,15 +240,15 @@ async function ask(question, { push = true } = {}) {
   find(".choices .hint").hidden = false;
   heading.focus({ preventScroll: true });
   turn.scrollIntoView({ block: number > 1 ? "start" : "nearest" });
-  say("Answering", true);
+  announce("Answering", true);
   const { index, system } = askForm.elements;
   const answer = await write(turn, { question, index: index.value, system: system.value, history: turns, place: `t${number}` });
   turn.removeAttribute("aria-busy");
-  asking = false;
+  isAsking = false;
   if (!answer) return;
-  if (answer.turn) turns = [...turns, answer.turn].slice(-MOST_TURNS);
+  if (answer.turn) turns = [...turns, answer.turn].slice(-MAX_TURNS);
   const { sentences, citations } = answer;
-  say(answer.answered ? `Answer: ${sentences} ${sentences === 1 ? "sentence" : "sentences"}, ${citations} ${citations === 1 ? "citation" : "citations"}.` : "Not answered by these sources.", true);
+  announce(answer.answered ? `Answer: ${sentences} ${sentences === 1 ? "sentence" : "sentences"}, ${citations} ${citations === 1 ? "citation" : "citations"}.` : "Not answered by these sources.", true);
   document.title = `${question} · attributed-rag`;
   if (push && number === 1) history.pushState({}, "", answer.permalink);
   else history.replaceState({}, "", answer.permalink);
@@ -287,12 +287,12 @@ async function compare(question) {
   find(".hero")?.replaceWith(element("h1", { className: "unseen", textContent: "Compare two answers" }));
   history.replaceState({}, "", `/compare?${new URLSearchParams({ q: question, a: a.value, b: b.value })}`);
   await Promise.all([["a", a.value], ["b", b.value]].map(([place, choice]) => {
-    const at = choice.lastIndexOf("@");
+    const separator = choice.lastIndexOf("@");
     const turn = element("article", { className: "turn" }, element("h2", { className: "question", textContent: choice }));
     sides.append(turn);
-    return write(turn, { question, system: choice.slice(0, at), index: choice.slice(at + 1), place });
+    return write(turn, { question, system: choice.slice(0, separator), index: choice.slice(separator + 1), place });
   }));
-  say("Both have answered.", true);
+  announce("Both have answered.", true);
 }
 
 if (compareForm) {
@@ -314,16 +314,16 @@ if (checkForm) {
     const result = find("#result");
     button.disabled = true;
     result.replaceChildren(element("p", { className: "quiet busy", textContent: "Checking each sentence" }));
-    say("Checking", true);
+    announce("Checking", true);
     try {
       const reply = await fetch(checkForm.action, { method: "POST", body: new URLSearchParams(new FormData(checkForm)) });
       const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-      const found = find("#result", page) || find("main", page);
-      result.replaceChildren(...found.childNodes);
-      ready(result);
+      const content = find("#result", page) || find("main", page);
+      result.replaceChildren(...content.childNodes);
+      prepare(result);
       result.scrollIntoView({ block: "start" });
       result.focus({ preventScroll: true });
-      say("Checked.", true);
+      announce("Checked.", true);
     } catch {
       result.replaceChildren(element("p", { className: "warning", textContent: "The connection was lost; check again." }));
     }
@@ -339,10 +339,10 @@ for (const form of all("form[data-progress]")) {
 
   const follow = async () => {
     for (;;) {
-      const told = await (await fetch(form.dataset.progress)).json();
-      report.replaceChildren(...nodes(told.html));
-      if (!told.running) return;
-      await new Promise((done) => setTimeout(done, 700));
+      const progress = await (await fetch(form.dataset.progress)).json();
+      report.replaceChildren(...nodes(progress.html));
+      if (!progress.running) return;
+      await new Promise((resolve) => setTimeout(resolve, 700));
     }
   };
 
@@ -351,22 +351,22 @@ for (const form of all("form[data-progress]")) {
     button.disabled = true;
     const bar = element("progress", { max: 1, value: 0, ariaLabel: "Sending the files" });
     report.replaceChildren(bar);
-    const sending = new XMLHttpRequest(); // fetch does not say how much was sent
-    sending.upload.addEventListener("progress", (told) => { if (told.lengthComputable) bar.value = told.loaded / told.total; });
-    sending.addEventListener("loadend", async () => {
-      if (sending.status === 200) {
+    const request = new XMLHttpRequest(); // fetch does not report how much was sent
+    request.upload.addEventListener("progress", (sent) => { if (sent.lengthComputable) bar.value = sent.loaded / sent.total; });
+    request.addEventListener("loadend", async () => {
+      if (request.status === 200) {
         form.reset();
-        await follow().catch(() => say("The connection was lost; reload the page."));
+        await follow().catch(() => announce("The connection was lost; reload the page."));
       } else {
-        const page = new DOMParser().parseFromString(sending.responseText, "text/html");
-        const told = find("[role=alert]", page);
-        report.replaceChildren(element("p", { className: "warning", textContent: told ? told.textContent : "The files could not be sent; try again." }));
+        const page = new DOMParser().parseFromString(request.responseText, "text/html");
+        const alert = find("[role=alert]", page);
+        report.replaceChildren(element("p", { className: "warning", textContent: alert ? alert.textContent : "The files could not be sent; try again." }));
       }
       button.disabled = false;
     });
-    sending.open("POST", form.action);
-    sending.setRequestHeader("X-Requested-With", "fetch");
-    sending.send(new FormData(form));
+    request.open("POST", form.action);
+    request.setRequestHeader("X-Requested-With", "fetch");
+    request.send(new FormData(form));
   });
   if (find("progress", report)) follow();
 }
@@ -377,50 +377,50 @@ async function copy(answer) {
   const text = find(".footnotes", answer).textContent;
   try {
     await navigator.clipboard.writeText(text);
-    say("Copied with footnotes.");
+    announce("Copied with footnotes.");
   } catch {
     const area = find(".footnotes", answer);
     area.hidden = false;
     getSelection().selectAllChildren(area);
-    say("Copy it with Ctrl+C.");
+    announce("Copy it with Ctrl+C.");
   }
 }
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest(".copy");
   if (button) copy(button.closest(".answer"));
-  for (const one of all("details.export[open]")) if (!one.contains(event.target)) one.open = false;
+  for (const menu of all("details.export[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 
 // --- history: in this browser only ---
 
-function past() {
+function readHistory() {
   try {
-    const found = JSON.parse(localStorage.getItem(HISTORY));
-    return Array.isArray(found) ? found.filter((one) => typeof one.question === "string" && /^\/\?/.test(one.address)) : [];
+    const entries = JSON.parse(localStorage.getItem(HISTORY));
+    return Array.isArray(entries) ? entries.filter((entry) => typeof entry.question === "string" && /^\/\?/.test(entry.address)) : [];
   } catch {
     return [];
   }
 }
 
 function remember(question, address, where) {
-  const others = past().filter((one) => one.address !== address);
+  const earlier = readHistory().filter((entry) => entry.address !== address);
   try {
-    localStorage.setItem(HISTORY, JSON.stringify([{ question, address, where, at: Date.now() }, ...others].slice(0, MOST_PAST)));
-  } catch { /* private windows may keep nothing */ }
+    localStorage.setItem(HISTORY, JSON.stringify([{ question, address, where, at: Date.now() }, ...earlier].slice(0, MAX_HISTORY)));
+  } catch { /* private windows may store nothing */ }
 }
 
-const pastDialog = find("#history");
+const historyDialog = find("#history");
 const keysDialog = find("#keys");
 
 function openHistory() {
-  const list = past();
+  const list = readHistory();
   const days = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-  find("#past").replaceChildren(...list.map((one) => element("li", {}, element("a", { href: one.address }, one.question,
-    element("span", { textContent: `${days.format(one.at)} · ${one.where}` })))));
+  find("#past").replaceChildren(...list.map((entry) => element("li", {}, element("a", { href: entry.address }, entry.question,
+    element("span", { textContent: `${days.format(entry.at)} · ${entry.where}` })))));
   if (!list.length) find("#past").append(element("li", { className: "quiet", textContent: "No questions yet." }));
   find("#forget").hidden = !list.length;
-  pastDialog.showModal();
+  historyDialog.showModal();
 }
 
 if (keysDialog) {
@@ -429,10 +429,10 @@ if (keysDialog) {
   find("#open-keys").addEventListener("click", () => keysDialog.showModal());
   find("#forget").addEventListener("click", () => {
     localStorage.removeItem(HISTORY);
-    pastDialog.close();
-    say("The history is cleared.");
+    historyDialog.close();
+    announce("The history is cleared.");
   });
-  for (const dialog of [pastDialog, keysDialog]) {
+  for (const dialog of [historyDialog, keysDialog]) {
     dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   }
 }
@@ -448,7 +448,7 @@ document.addEventListener("keydown", (event) => {
     if (menu) {
       menu.open = false;
       find("summary", menu).focus();
-    } else if (back()) event.preventDefault();
+    } else if (goBack()) event.preventDefault();
     else if (target.matches("input, textarea")) target.blur();
     return;
   }
@@ -467,4 +467,4 @@ document.addEventListener("keydown", (event) => {
   act();
 });
 
-ready(document);
+prepare(document);
