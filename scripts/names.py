@@ -77,6 +77,8 @@ FIELD_TERMS = {
 }
 # Names that callers spell out: of our public API, of typing, and of the attributes of files.
 PUBLIC_NAMES = {
+    "by": "the grouping in `autoais.agreement(ratings, by=...)`, the aim in `autoais.calibrate_judge(labels, by=...)`",
+    "without": "the annotators to ignore in `autoais.agreement(ratings, without=...)`",
     "to": "the path in `rag.export_answers(answers, to=...)`",
     "In": "the type that goes into a generic function",
     "Out": "the type that comes out of a generic function",

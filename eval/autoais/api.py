@@ -60,10 +60,10 @@ class Metric:
     def of(cls, record: Mapping[str, Any]) -> "Metric":
         """Return the metric of a report's record."""
         ends = record.get("interval95")
-        known = {name: record[name] for name in ("value", "undecided", "floor", "reason") if name in record}
+        fields = {name: record[name] for name in ("value", "undecided", "floor", "reason") if name in record}
         if as_no := record.get("undecided_as_no"):
-            known["undecided"] = as_no
-        return cls(n=record.get("n", 0), interval95=tuple(ends) if ends else None, **known)
+            fields["undecided"] = as_no
+        return cls(n=record.get("n", 0), interval95=tuple(ends) if ends else None, **fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Report:
     record: Mapping[str, Any] = field(repr=False)
 
     def __repr__(self) -> str:
-        return f"Report({self.judge}: {_known_values(self.metrics)})"
+        return f"Report({self.judge}: {_format_values(self.metrics)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON: metrics, human labels, notes and provenance."""
@@ -115,7 +115,7 @@ class RunReport:
     record: Mapping[str, Any] = field(repr=False)
 
     def __repr__(self) -> str:
-        return f"RunReport({_known_values(self.metrics)})"
+        return f"RunReport({_format_values(self.metrics)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON."""
@@ -126,8 +126,8 @@ class RunReport:
         return _frame(self.metrics)
 
 
-def _known_values(metrics: Mapping[str, Metric]) -> str:
-    return ", ".join(f"{name} {one.value:.3f}" for name, one in metrics.items() if one.value is not None)
+def _format_values(metrics: Mapping[str, Metric]) -> str:
+    return ", ".join(f"{name} {metric.value:.3f}" for name, metric in metrics.items() if metric.value is not None)
 
 
 def _frame(metrics: Mapping[str, Metric]) -> "pd.DataFrame":
@@ -137,8 +137,8 @@ def _frame(metrics: Mapping[str, Metric]) -> "pd.DataFrame":
         raise UserError("to_frame needs pandas, which is not installed: pip install pandas") from None
     columns = ("value", "low", "high", "n", "undecided", "floor", "reason")
     rows = [
-        (one.value, *(one.interval95 or (None, None)), one.n, one.undecided, one.floor, one.reason)
-        for one in metrics.values()
+        (metric.value, *(metric.interval95 or (None, None)), metric.n, metric.undecided, metric.floor, metric.reason)
+        for metric in metrics.values()
     ]
     return pandas.DataFrame(rows, index=list(metrics), columns=list(columns))
 
@@ -182,16 +182,16 @@ def score(
     metrics, not only the first. Raises `UserError` (also `FormatError`, `UsageError`), also where no row has an answer
     and none abstains, and where no text is known for any cited passage.
     """
-    chosen = _judge(judge, compat)
+    judge_instance = _judge(judge, compat)
     check_type("metrics", metrics, "names of metrics, or 'none'", str, Iterable)
-    named = metrics if isinstance(metrics, str) else ",".join(map(str, metrics)) or "none"
+    names = metrics if isinstance(metrics, str) else ",".join(map(str, metrics)) or "none"
     gpt2 = None if mauve is None else Path(mauve)
-    measures = Measures(choose_metrics(named), splitter=alce_splitter, mauve=gpt2, trec_all=trec_all)
+    measures = Measures(choose_metrics(names), splitter=alce_splitter, mauve=gpt2, trec_all=trec_all)
     judgements: list[dict[str, Any]] = []
-    scored = score_into(
+    result = score_into(
         judgements,
         answers,
-        chosen,
+        judge_instance,
         measures,
         calibration=calibration,
         questions=questions,
@@ -201,8 +201,8 @@ def score(
         cache=cache,
         skip_bad=skip_bad,
     )
-    found = {key: Metric.of(value) for key, value in scored.record["metrics"].items()}
-    return Report(scored.run.judge.name, found, judgements, scored.record)
+    metrics_by_name = {key: Metric.of(value) for key, value in result.record["metrics"].items()}
+    return Report(result.run.judge.name, metrics_by_name, judgements, result.record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class Scored:
 
 
 def score_into(
-    out: list[dict[str, Any]] | Path | None,
+    output: list[dict[str, Any]] | Path | None,
     answers: str | Path | Iterable[object],
     judge: Judge,
     measures: Measures,
@@ -230,30 +230,30 @@ def score_into(
     keep_answers: bool = False,
     log: Callable[[str], None] = _silent,
 ) -> Scored:
-    """Score answers as `score` does, streaming; each judgement goes into `out`, a list or a file written at the end."""
+    """Score answers as `score` does, streaming; judgements go into `output`, a list or a file written at the end."""
     with ExitStack() as stack:
         if format is not None and not isinstance(answers, str | Path):
             answers = _as_file(answers, Path(stack.enter_context(TemporaryDirectory())))
         benchmark = _benchmark(questions)
         corpora = _files("corpus", corpus)
         inputs: dict[str, Path] = {}
-        given: Path | Iterable[CitedAnswer]
+        source: Path | Iterable[CitedAnswer]
         if isinstance(answers, str | Path):
-            inputs["answers"] = given = Path(answers)
-            name = format or formats.detect(given)
+            inputs["answers"] = source = Path(answers)
+            name = format or formats.detect(source)
         elif corpora:
             raise UsageError("corpus is for files of answers, and for rows with a format")
         else:
-            given, name = _listed(answers), formats.ANSWERS.name
+            source, name = _check_answers(answers), formats.ANSWERS.name
         if isinstance(questions, str | Path):
             inputs["questions"] = Path(questions)
         inputs |= {f"corpus{number}": path for number, path in enumerate(corpora, 1)}
         if calibration is not None:
             inputs["calibration"] = as_path("calibration", calibration)
         measures = replace(measures, as_2023=check_mode(compat, name))
-        how = Scoring(name, benchmark, corpora, measures, skip_bad, keep_answers)
-        with _cached_and_calibrated(judge, calibration, cache, log) as asked:
-            run, notes = score_answers(given, asked, how, out)
+        settings = Scoring(name, benchmark, corpora, measures, skip_bad, keep_answers)
+        with _wrap_judge(judge, calibration, cache, log) as wrapped_judge:
+            run, notes = score_answers(source, wrapped_judge, settings, output)
         mode = compat or "default"
         how_made = provenance(inputs) | {"judge": judge_record(judge), "mode": mode}
     report = run.report()
@@ -262,7 +262,7 @@ def score_into(
 
 
 @contextmanager
-def _cached_and_calibrated(
+def _wrap_judge(
     judge: Judge, calibration: str | Path | None, cache: str | Path | None, log: Callable[[str], None]
 ) -> Iterator[Judge]:
     """Yield the judge with its cache and calibration, if there are any; `log` is called with what the cache notes."""
@@ -286,22 +286,22 @@ def _judge(judge: str | Judge, compat: str | None = None) -> Judge:
     return open_judge(judge, **judge_options(compat, judge))
 
 
-def _listed(answers: Iterable[object]) -> Iterator[CitedAnswer]:
+def _check_answers(answers: Iterable[object]) -> Iterator[CitedAnswer]:
     """Yield the answers as `CitedAnswer`; raises `UsageError` for two with the same id, as a file would be refused."""
     if isinstance(answers, Mapping | CitedAnswer | HasCited):
         raise UsageError(f"answers should be a list of answers, found one {type(answers).__name__}; put it in a list")
     check_list("answers", answers, "a file or a list of answers")
-    seen: dict[str, int] = {}
-    for number, one in enumerate(answers, 1):
-        answer = as_cited(one, number)
-        if answer.id in seen:
+    number_of_id: dict[str, int] = {}
+    for number, item in enumerate(answers, 1):
+        answer = as_cited(item, number)
+        if answer.id in number_of_id:
             raise UsageError(
-                f"answers {seen[answer.id]} and {number} have the same id {answer.id!r}; give every question its own: "
-                f"rag.Question(id, text), or ask them all with system.answer([...])"
+                f"answers {number_of_id[answer.id]} and {number} have the same id {answer.id!r}; give every question "
+                f"its own: rag.Question(id, text), or ask them all with system.answer([...])"
             )
-        seen[answer.id] = number
+        number_of_id[answer.id] = number
         yield answer
-    if not seen:
+    if not number_of_id:
         raise UserError("answers: there are none in the list")
 
 
@@ -311,11 +311,11 @@ def _benchmark(questions: Questions | None) -> list[Question] | None:
     if isinstance(questions, str | Path):
         return list(questions_of(Path(questions)))
     check_list("questions", questions, _QUESTIONS)
-    asked = [
-        question_of(one, f"questions[{place}]", place + 1) if isinstance(one, Mapping) else one
-        for place, one in enumerate(questions)
+    converted_questions = [
+        question_of(question, f"questions[{index}]", index + 1) if isinstance(question, Mapping) else question
+        for index, question in enumerate(questions)
     ]
-    return list(tuple_of(Question, "questions", asked, _QUESTIONS))
+    return list(tuple_of(Question, "questions", converted_questions, _QUESTIONS))
 
 
 def _as_file(rows: Iterable[object], folder: Path) -> Path:
@@ -340,17 +340,17 @@ def evaluate_run(
     """
     check_list("measures", measures, "a list of names")
     check_type("answers", answers, "a dict (topic -> rank of the first passage with an answer)", Mapping, NoneType)
-    ranked: Run = as_run(run)
-    judged: Qrels = as_qrels(qrels)
+    evaluated_run: Run = as_run(run)
+    judgements: Qrels = as_qrels(qrels)
     result = evaluate(
-        {"run": ranked},
-        judged,
+        {"run": evaluated_run},
+        judgements,
         open_measures([str(measure) for measure in measures]),
         hit_ranks=None if answers is None else {"run": answers},
     )
-    (one,) = result["runs"]
-    found = {name: Metric.of(value) for name, value in one["measures"].items()}
-    return RunReport(found, one["per_topic"], result)
+    (run_record,) = result["runs"]
+    metrics_by_name = {name: Metric.of(value) for name, value in run_record["measures"].items()}
+    return RunReport(metrics_by_name, run_record["per_topic"], result)
 
 
 def compare(
@@ -373,9 +373,9 @@ def compare(
     if metrics is not None:
         check_list("metrics", metrics, "a list of names")
 
-    def read(one: "str | Path | Report", name: str) -> Judgements:
-        check_type(name, one, "a Report or a file of judgements", Report, str, Path)
-        return judgements_of(one.judgements, name) if isinstance(one, Report) else read_judgements(Path(one))
+    def read(report: "str | Path | Report", name: str) -> Judgements:
+        check_type(name, report, "a Report or a file of judgements", Report, str, Path)
+        return judgements_of(report.judgements, name) if isinstance(report, Report) else read_judgements(Path(report))
 
     result: dict[str, Any] = round_floats(compare_judgements(read(a, "a"), read(b, "b"), "a", "b", metrics))
     return result
@@ -402,16 +402,18 @@ def evaluate_judge(
     """
     from autoais.meta.evaluate import evaluate as evaluated
 
-    paths, chosen = _paths(labels), _judge(judge)
+    paths, judge_instance = _paths(labels), _judge(judge)
     check_type("worst", worst, "a number of disagreements", int)
     if worst < 0:
         raise UsageError(f"worst should be 0 or more, found {worst}")
-    with _cached_and_calibrated(chosen, calibration, cache, log) as asked:
-        result = evaluated((label for path in paths for label in formats.read_labels(path)), asked, worst=worst)
+    with _wrap_judge(judge_instance, calibration, cache, log) as wrapped_judge:
+        result = evaluated((label for path in paths for label in formats.read_labels(path)), wrapped_judge, worst=worst)
     if not result["sets"]:
         raise UserError(f"{', '.join(map(str, paths))}: no labels in it")
-    inputs = _numbered(paths) | ({} if calibration is None else {"calibration": Path(calibration)})
-    record: dict[str, Any] = round_floats(result | {"provenance": provenance(inputs) | {"judge": judge_record(chosen)}})
+    inputs = _number_inputs(paths) | ({} if calibration is None else {"calibration": Path(calibration)})
+    record: dict[str, Any] = round_floats(
+        result | {"provenance": provenance(inputs) | {"judge": judge_record(judge_instance)}}
+    )
     return record
 
 
@@ -436,21 +438,23 @@ def calibrate_judge(
     """
     from autoais.meta.calibrate import calibrate as fit
 
-    paths, target, chosen = _paths(labels), as_path("to", to), _judge(judge)
-    with _cached_and_calibrated(chosen, None, cache, log) as asked:
-        result = fit((label for path in paths for label in formats.read_labels(path)), asked, by=by, folds=folds)
-    made = provenance(_numbered(paths)) | {"judge": judge_record(chosen)}
-    record: dict[str, Any] = round_floats(result | {"provenance": made})
+    paths, target, judge_instance = _paths(labels), as_path("to", to), _judge(judge)
+    with _wrap_judge(judge_instance, None, cache, log) as wrapped_judge:
+        result = fit(
+            (label for path in paths for label in formats.read_labels(path)), wrapped_judge, by=by, folds=folds
+        )
+    record_of_inputs = provenance(_number_inputs(paths)) | {"judge": judge_record(judge_instance)}
+    record: dict[str, Any] = round_floats(result | {"provenance": record_of_inputs})
     write_atomic(target, [dumps(record, indent=2)])
     return record
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What `convert` had to say: counts by note, and answers by what the new format has no field for (`lost`)."""
+    """What `convert` had to say: counts by note, and answers by what the new format has no field for (`losses`)."""
 
     notes: Mapping[str, int]
-    lost: Mapping[str, int]
+    losses: Mapping[str, int]
 
 
 def convert(
@@ -471,36 +475,36 @@ def convert(
     """
     from autoais.formats.convert import count_losses, count_textless
 
-    notes, lost, wanted = formats.Notes(), Counter[str](), formats.to_write(to)
-    path, out = as_path("source", source), as_path("target", target)
+    notes, losses, target_format = formats.Notes(), Counter[str](), formats.to_write(to)
+    path, output = as_path("source", source), as_path("target", target)
     corpora, benchmark = _files("corpus", corpus), _benchmark(questions)
     answers = formats.read(path, format, corpus=corpora, questions=benchmark, notes=notes, skip_bad=skip_bad)
-    if "texts of passages" in wanted.supports:
+    if "texts of passages" in target_format.supports:
         answers = count_textless(answers, notes)
-    written = formats.write(count_losses(answers, wanted, lost), to, notes)
-    first = next(written, None)
+    lines = formats.write(count_losses(answers, target_format, losses), to, notes)
+    first = next(lines, None)
     if first is None:
-        why = "".join(f"; {count:,} {what}" for what, count in sorted(notes.by_text().items()))
-        raise UserError(f"{path}: nothing in it can be written as {to}{why}; {out} was not changed")
-    write_atomic(out, chain([first], written))
-    return Conversion(notes.by_text(), dict(lost))
+        reasons = "".join(f"; {count:,} {note}" for note, count in sorted(notes.by_text().items()))
+        raise UserError(f"{path}: nothing in it can be written as {to}{reasons}; {output} was not changed")
+    write_atomic(output, chain([first], lines))
+    return Conversion(notes.by_text(), dict(losses))
 
 
-def _files(what: str, given: Sequence[str | Path]) -> list[Path]:
+def _files(argument: str, paths: Sequence[str | Path]) -> list[Path]:
     """Return a list of files; raises `UsageError` for one string, whose letters would be taken for files."""
-    check_list(what, given, "a list of files")
-    return [as_path(what, one) for one in given]
+    check_list(argument, paths, "a list of files")
+    return [as_path(argument, path) for path in paths]
 
 
-def _paths(given: str | Path | Sequence[str | Path], what: str = "labels") -> list[Path]:
-    check_type(what, given, "a file or a list of files", str, Path, Iterable)
-    paths = _files(what, [given] if isinstance(given, str | Path) else given)
+def _paths(labels: str | Path | Sequence[str | Path], argument: str = "labels") -> list[Path]:
+    check_type(argument, labels, "a file or a list of files", str, Path, Iterable)
+    paths = _files(argument, [labels] if isinstance(labels, str | Path) else labels)
     if not paths:
-        raise UserError(f"{what}: there are no files in the list")
+        raise UserError(f"{argument}: there are no files in the list")
     return paths
 
 
-def _numbered(labels: Sequence[Path]) -> dict[str, Path]:
+def _number_inputs(labels: Sequence[Path]) -> dict[str, Path]:
     return {f"labels{number}": path for number, path in enumerate(labels, 1)}
 
 
@@ -537,22 +541,22 @@ def agreement(
         raise UserError(f"likert {likert!r}: should be {RELAXED_CUT} (relaxed) or {STRICT_CUT} (strict)")
     if by not in (None, "system"):
         raise UserError(f"by {by!r}: ratings can only be grouped by system")
-    asked = None if answers is None else {one.id: _asked(one) for one in _answers(answers)}
+    question_keys = None if answers is None else {answer.id: _question_key(answer) for answer in _answers(answers)}
     check_type("without", without, "a list of names", list, tuple, set, frozenset)
     batches = _batches(ratings)
     if not any(batches.values()):
         raise UserError("there are no ratings")
     check_annotators(without, chain.from_iterable(batches.values()))
-    batches = {name: [one for one in batch if one.annotator not in without] for name, batch in batches.items()}
+    batches = {name: [rating for rating in batch if rating.annotator not in without] for name, batch in batches.items()}
     if not any(batches.values()):
         raise UserError("all annotators are left out; there are no ratings")
-    batches, judged = _without_experts(batches, experts)
+    batches, expert_ratings = _without_experts(batches, experts)
     result: dict[str, Any] = round_floats(
         report(
             batches,
-            experts=judged,
+            experts=expert_ratings,
             variant=[] if variant is None else _ratings(variant),
-            asked=asked,
+            asked=question_keys,
             gold=None if gold is None else read_expected(gold),
             likert=likert,
             by_system=by == "system",
@@ -580,13 +584,13 @@ def convert_ratings(
     from autoais.formats.human_ratings.convert import convert_ratings as lines_of
 
     check_type("without", without, "a list of names", list, tuple, set, frozenset)
-    out = as_path("target", target)
+    output = as_path("target", target)
     source: Path | list[Rating]
     source = as_path("ratings", ratings) if isinstance(ratings, str | Path) else _ratings(ratings)
-    rated = None if answers is None else as_path("answers", answers)
-    check_outputs([source if isinstance(source, Path) else None, rated], [out])
+    rated_answers = None if answers is None else as_path("answers", answers)
+    check_outputs([source if isinstance(source, Path) else None, rated_answers], [output])
     notes = formats.Notes()
-    write_atomic(out, lines_of(source, to, answers=rated, likert=likert, without=without, notes=notes))
+    write_atomic(output, lines_of(source, to, answers=rated_answers, likert=likert, without=without, notes=notes))
     return notes.by_text()
 
 
@@ -603,8 +607,10 @@ def ais_report(files: str | Path | Sequence[str | Path]) -> dict[str, Any]:
     paths = _paths(files, "files")
     check_distinct(paths)
     reports = [{"file": path.name, **report(read_release(path))} for path in paths]
-    made = provenance({f"ratings{number}": path for number, path in enumerate(paths, 1)})
-    result: dict[str, Any] = round_floats({"files": reports, "other_tables": other_tables(reports), "provenance": made})
+    record_of_inputs = provenance({f"ratings{number}": path for number, path in enumerate(paths, 1)})
+    result: dict[str, Any] = round_floats(
+        {"files": reports, "other_tables": other_tables(reports), "provenance": record_of_inputs}
+    )
     return result
 
 
@@ -614,24 +620,24 @@ def _batches(ratings: Ratings) -> dict[str, list[Rating]]:
     Raises `UserError` for an annotator who rated something in two files, and for an item that was adjudicated in two.
     """
     check_type("ratings", ratings, "a file, a list of files or a list of Ratings", str, Path, Iterable)
-    listed: list[Any] = [ratings] if isinstance(ratings, str | Path) else list(ratings)
-    if not all(isinstance(one, str | Path) for one in listed):
-        return {"ratings": _ratings(listed)}
+    items: list[Any] = [ratings] if isinstance(ratings, str | Path) else list(ratings)
+    if not all(isinstance(item, str | Path) for item in items):
+        return {"ratings": _ratings(items)}
     batches: dict[str, list[Rating]] = {}
-    seen: dict[tuple[str | None, ...], str] = {}
-    for path in map(str, listed):
+    file_of_rating: dict[tuple[str | None, ...], str] = {}
+    for path in map(str, items):
         batches[path] = list(read_ratings(path))
-        for one in batches[path]:
-            if (other := seen.setdefault(one.key, path)) != path:
+        for rating in batches[path]:
+            if (other := file_of_rating.setdefault(rating.key, path)) != path:
                 raise UserError(
-                    f"{path}: annotator {one.annotator!r:.60} rated item {one.item!r:.60}, question "
-                    f"{one.question!r:.60}, in {other} too; keep one of the two ratings"
+                    f"{path}: annotator {rating.annotator!r:.60} rated item {rating.item!r:.60}, question "
+                    f"{rating.question!r:.60}, in {other} too; keep one of the two ratings"
                 )
-            decision = (one.item, one.question, "adjudication")
-            if one.phase == "adjudication" and (other := seen.setdefault(decision, path)) != path:
+            decision = (rating.item, rating.question, "adjudication")
+            if rating.phase == "adjudication" and (other := file_of_rating.setdefault(decision, path)) != path:
                 raise UserError(
-                    f"{path}: item {one.item!r:.60}, question {one.question!r:.60}, was adjudicated in {other} too; "
-                    "keep one of the two"
+                    f"{path}: item {rating.item!r:.60}, question {rating.question!r:.60}, was adjudicated in {other} "
+                    "too; keep one of the two"
                 )
     return batches
 
@@ -642,29 +648,29 @@ def _without_experts(
     """Return the ratings of the crowd, by file, and those of the experts."""
     if experts is None or isinstance(experts, str | Path):
         return batches, [] if experts is None else _ratings(experts)
-    listed: list[Any] = list(experts)
-    if not all(isinstance(one, str) for one in listed):
-        return batches, _ratings(listed)
-    check_annotators(listed, chain.from_iterable(batches.values()))
-    crowd = {name: [one for one in batch if one.annotator not in listed] for name, batch in batches.items()}
+    items: list[Any] = list(experts)
+    if not all(isinstance(item, str) for item in items):
+        return batches, _ratings(items)
+    check_annotators(items, chain.from_iterable(batches.values()))
+    crowd = {name: [rating for rating in batch if rating.annotator not in items] for name, batch in batches.items()}
     if not any(crowd.values()):
         raise UserError("all annotators are experts; there is nobody to compare them with")
-    return crowd, [one for batch in batches.values() for one in batch if one.annotator in listed]
+    return crowd, [rating for batch in batches.values() for rating in batch if rating.annotator in items]
 
 
 def _ratings(ratings: Ratings) -> list[Rating]:
     """Return the ratings of a file or a list; raises `UserError` if there are none."""
     if isinstance(ratings, str | Path):
         return list(read_ratings(ratings))
-    listed = tuple_of(Rating, "ratings", ratings, "a file or a list of Ratings")
-    if not listed:
+    items = tuple_of(Rating, "ratings", ratings, "a file or a list of Ratings")
+    if not items:
         raise UserError("there are no ratings")
-    return list(distinct((one, f"rating {number}") for number, one in enumerate(listed, 1)))
+    return list(distinct((rating, f"rating {number}") for number, rating in enumerate(items, 1)))
 
 
-def _asked(answer: CitedAnswer) -> str:
+def _question_key(answer: CitedAnswer) -> str:
     return JudgedAnswer(Question(answer.id, answer.question), answer, ()).question_key
 
 
 def _answers(answers: str | Path | Iterable[object]) -> Iterator[CitedAnswer]:
-    return formats.read(Path(answers)) if isinstance(answers, str | Path) else _listed(answers)
+    return formats.read(Path(answers)) if isinstance(answers, str | Path) else _check_answers(answers)

@@ -19,8 +19,8 @@ from autoais.base.io.files import records
 from autoais.base.io.jsonl import write_atomic
 from autoais.base.types import Attribution, Judge, Judgement, Verdict
 
-SUPPORTED = Attribution("Warsaw is the capital of Poland.", ("Warsaw is the capital of Poland, on the Vistula.",))
-UNRELATED = Attribution("Penguins swim well.", ("Warsaw is the capital of Poland.",))
+SUPPORTED_CLAIM = Attribution("Warsaw is the capital of Poland.", ("Warsaw is the capital of Poland, on the Vistula.",))
+UNRELATED_CLAIM = Attribution("Penguins swim well.", ("Warsaw is the capital of Poland.",))
 _ODD = (
     Attribution("東京は首都", ("東京は首都",)),
     Attribution("\x00!?", ("x",)),
@@ -33,8 +33,8 @@ _EMPTY = (Attribution("a b"), Attribution("a b", ("",)), Attribution(" ", ("a b"
 def check_judge(
     judge: Judge,
     *,
-    supported: Attribution = SUPPORTED,
-    unrelated: Attribution = UNRELATED,
+    supported: Attribution = SUPPORTED_CLAIM,
+    unrelated: Attribution = UNRELATED_CLAIM,
     partial: Attribution | None = None,
 ) -> None:
     """Check that a judge keeps the contract; `AssertionError` names the violation.
@@ -84,18 +84,18 @@ def check_format(name: str, example: Path) -> None:
     survive our own format. What is written is read back with the same sentences and citations, and written the same
     again. A record without a required field is refused with the file, the line and the field.
     """
-    one = formats.by_name(name)
-    assert one.name == name, f"the format calls itself {one.name!r}"
+    answer_format = formats.by_name(name)
+    assert answer_format.name == name, f"the format calls itself {answer_format.name!r}"
     assert formats.detect(example) == name, f"{example} is taken for {formats.detect(example)}"
     faults = [str(fault) for fault in formats.validate(example, name) if not fault.warning]
     assert not faults, f"faults in the example: {faults[0]}"
     with TemporaryDirectory() as folder:
-        if one.read is not None:
+        if answer_format.read is not None:
             answers = list(formats.read(example, name))
             assert answers == list(formats.read(example, name)), "a second reading gives other answers"
             assert _again(answers, "answers", Path(folder)) == answers, "our own format does not hold its answers"
-            if one.write is not None:
-                _check_written(answers, name, Path(folder))
+            if answer_format.write is not None:
+                _check_writer(answers, name, Path(folder))
         _check_refusals(name, example, Path(folder))
 
 
@@ -105,15 +105,15 @@ def _again(answers: Sequence[CitedAnswer], name: str, folder: Path) -> list[Cite
     return list(formats.read(path, name))
 
 
-def _check_written(answers: Sequence[CitedAnswer], name: str, folder: Path) -> None:
-    again = _again(answers, name, folder)
-    written = (folder / "written").read_bytes()
-    for before, after in zip(answers, again, strict=True):
+def _check_writer(answers: Sequence[CitedAnswer], name: str, folder: Path) -> None:
+    second_answers = _again(answers, name, folder)
+    content = (folder / "written").read_bytes()
+    for before, after in zip(answers, second_answers, strict=True):
         if "sentences" in formats.by_name(name).supports:
             texts = [[(s.text, len(s.cites)) for s in answer.sentences] for answer in (before, after)]
             assert texts[0] == texts[1], f"answer {before.id!r} comes back with other sentences or citations"
-    _again(again, name, folder)
-    assert (folder / "written").read_bytes() == written, "what was read back is written differently"
+    _again(second_answers, name, folder)
+    assert (folder / "written").read_bytes() == content, "what was read back is written differently"
 
 
 def _check_refusals(name: str, example: Path, folder: Path) -> None:
@@ -122,8 +122,8 @@ def _check_refusals(name: str, example: Path, folder: Path) -> None:
     for _, row in islice(records(example), 100):
         assert not isinstance(row, FormatError), str(row)
         for missing in schema["required"]:
-            kept = {key: value for key, value in row.items() if key != missing}
-            path.write_text(f"\n{json.dumps(kept)}\n", "utf-8")
-            found = [str(fault) for fault in formats.validate(path, name)]
+            fields = {key: value for key, value in row.items() if key != missing}
+            path.write_text(f"\n{json.dumps(fields)}\n", "utf-8")
+            faults = [str(fault) for fault in formats.validate(path, name)]
             expected = f"{path}:2: field {missing!r} is missing"
-            assert any(fault.startswith(expected) for fault in found), f"not refused: {expected} (found: {found})"
+            assert any(fault.startswith(expected) for fault in faults), f"not refused: {expected} (found: {faults})"

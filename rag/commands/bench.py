@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoais.commands.main import AddressOption, EngineOption, WorkersOption, held_engine
+from autoais.commands.main import AddressOption, EngineOption, WorkersOption, enter_engine
 from rag.commands.options import ConcurrencyOption, JsonOption, PriceOption, ResumeOption, note, print_json
 
 # Commands import what they use, so that `rag --help` loads no engine.
@@ -93,7 +93,7 @@ def run(
     from rag.commands.display_bench import show_run
 
     with ExitStack() as stack:
-        held = held_engine(engine, address, workers, stack)
+        held = enter_engine(engine, address, workers, stack)
         progress = stack.enter_context(step_progress())
         found = run_benchmark(
             name,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from autoais.commands.main import AddressOption, EngineOption, WorkersOption, held_engine
+from autoais.commands.main import AddressOption, EngineOption, WorkersOption, enter_engine
 from rag.commands.options import FormatOption, JsonLinesOption, JsonOption, SkipBadOption, note, print_json
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def build(
             )
             log(f"{counted(shards, 'shard')} in {to}; search them as one with --retriever {made}")
             return
-        stack.enter_context(encoding_on(held_engine(engine, address, workers, stack)))
+        stack.enter_context(encoding_on(enter_engine(engine, address, workers, stack)))
         if sources:
             build_index(sources, to, shard=shard, allow_network=allow_network, progress=progress, log=log, **options)
             if shard is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autoais.commands.main import HELP, AddressOption, EngineOption, VersionOption, WorkersOption, held_engine, run
+from autoais.commands.main import HELP, AddressOption, EngineOption, VersionOption, WorkersOption, enter_engine, run
 from rag.answer.options import OPTIONS
 from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM, command_defaults
 from rag.commands.annotate import annotate_app
@@ -388,7 +388,7 @@ def answer(
     chosen = open_system(system, opened, options, k=k, retriever=retriever)
     continues = "--retry-failed" if retry_failed else "--resume"
     with ExitStack() as stack:
-        if (held := held_engine(engine, address, workers, stack)) is not None:
+        if (held := enter_engine(engine, address, workers, stack)) is not None:
             folder = None if index is None else index.resolve()
             checksum = opened.manifest["checksum"]
             chosen = EngineSystem(OpenSystem(folder, system, options, k, retriever, checksum, chosen.name), held)

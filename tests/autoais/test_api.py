@@ -218,7 +218,7 @@ def test_convert_says_what_is_lost(tmp_path: Path) -> None:
     answers, to = tmp_path / "answers.jsonl", tmp_path / "hagrid.jsonl"
     answers.write_text(json.dumps(ROW) + "\n")
     made = autoais.convert(str(answers), to, "hagrid")
-    assert made.lost
+    assert made.losses
     assert "Warsaw" in to.read_text()
     before = to.read_text()
     with pytest.raises(autoais.UserError, match="nothing can be converted to 'word'"):

@@ -11,7 +11,7 @@ import pytest
 from autoais.base.errors import UserError
 from autoais.base.types import Attribution, Judge, Judgement, Span, Verdict
 from autoais.judges.lexical import LexicalJudge
-from autoais.testing import SUPPORTED, UNRELATED, check_judge
+from autoais.testing import SUPPORTED_CLAIM, UNRELATED_CLAIM, check_judge
 
 Judgements = list[Judgement]
 YES = Judgement(Verdict.ATTRIBUTABLE)
@@ -111,6 +111,6 @@ def test_a_judge_that_knows_partial_support_is_checked_for_it() -> None:
 
 
 def test_a_judge_of_another_kind_is_checked_with_pairs_of_its_own() -> None:
-    assert (SUPPORTED.question, UNRELATED.question) == ("", "")
+    assert (SUPPORTED_CLAIM.question, UNRELATED_CLAIM.question) == ("", "")
     numbers = Attribution("7", ("six and 7",)), Attribution("8", ("six and 7",))
     check_judge(LexicalJudge(), supported=numbers[0], unrelated=numbers[1])

@@ -71,8 +71,8 @@ _DEFAULT_METRICS = "alce,hagrid"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_wanted: bool) -> None:
+    if is_wanted:
         from importlib.metadata import version
 
         typer.echo(f"attributed-rag {version('attributed-rag')}")
@@ -98,7 +98,9 @@ def score(
     questions: Annotated[
         Path | None, typer.Option(help="The whole benchmark; unanswered questions count as not attributable.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write one judgement per sentence (jsonl), for `compare`.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--out", help="Write one judgement per sentence (jsonl), for `compare`.")
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Write the report with its provenance (json).")] = None,
     scores: Annotated[Path | None, typer.Option(help="Write Attributed QA's scores file: AutoAIS, EM, F1.")] = None,
     ais_csv: Annotated[
@@ -145,18 +147,18 @@ def score(
     from autoais.metrics.scoring import Measures, choose_metrics
 
     corpora = corpus or []
-    check_outputs([file, questions, calibration, *corpora], [out, report, scores, ais_csv], [cache])
+    check_outputs([file, questions, calibration, *corpora], [output, report, scores, ais_csv], [cache])
     measures = Measures(choose_metrics(metrics), splitter=alce_splitter, mauve=mauve, trec_all=trec_all)
     options = parse_options(judge_option or ())
     name = name or detect(file)
     check_mode(compat, name)  # before a judge is loaded
-    chosen = open_judge(judge, **judge_options(compat, judge) | options)
+    judge_instance = open_judge(judge, **judge_options(compat, judge) | options)
     with ExitStack() as stack:
-        held = held_engine(engine, address, workers, stack)
-        scored = score_into(
-            out,
+        engine_instance = enter_engine(engine, address, workers, stack)
+        result = score_into(
+            output,
             file,
-            chosen if held is None else EngineJudge(chosen, judge, options, held),
+            judge_instance if engine_instance is None else EngineJudge(judge_instance, judge, options, engine_instance),
             measures,
             calibration=calibration,
             questions=questions,
@@ -168,32 +170,32 @@ def score(
             keep_answers=ais_csv is not None,
             log=_say,
         )
-    is_model = not isinstance(chosen, HumanJudge)
-    if not is_model and "human" in scored.record:  # people agree with themselves
-        scored.record["human"] = {name: scored.record["human"][name] for name in ("data", "labels", "metrics")} | {
+    is_model = not isinstance(judge_instance, HumanJudge)
+    if not is_model and "human" in result.record:  # people agree with themselves
+        result.record["human"] = {name: result.record["human"][name] for name in ("data", "labels", "metrics")} | {
             "agreement": {}
         }
-    _say_notes({note["text"]: note["count"] for note in scored.record["notes"].values()})
-    if (client := getattr(chosen, "client", None)) is not None:
-        _say(f"{chosen.name}: {client.usage}")
-    if (note := getattr(chosen, "note", None)) is not None:
-        _say(f"{chosen.name}: {note}")
+    _say_notes({note["text"]: note["count"] for note in result.record["notes"].values()})
+    if (client := getattr(judge_instance, "client", None)) is not None:
+        _say(f"{judge_instance.name}: {client.usage}")
+    if (note := getattr(judge_instance, "note", None)) is not None:
+        _say(f"{judge_instance.name}: {note}")
     # Judging may be expensive: a closed pipe (`| head`) must not lose the files, nor a full disk the printed report.
     try:
-        _write_scores(scored, file, report=report, scores=scores, ais_csv=ais_csv)
+        _write_scores(result, file, report=report, scores=scores, ais_csv=ais_csv)
     finally:
         if as_json:
-            print_json(scored.record)
+            print_json(result.record)
         else:
             # What is asked for by name is printed without --all.
             families = set() if metrics == _DEFAULT_METRICS else set(measures.metrics)
             families |= {"alce"} if alce_splitter or mauve else set()
-            record = scored.record if is_model else {**scored.record, "quoted": {"rejected": 0}}
+            record = result.record if is_model else {**result.record, "quoted": {"rejected": 0}}
             show_report(record, families, is_complete=all_metrics)
 
 
 def _write_scores(
-    scored: "Scored", file: Path, *, report: Path | None, scores: Path | None, ais_csv: Path | None
+    result: "Scored", file: Path, *, report: Path | None, scores: Path | None, ais_csv: Path | None
 ) -> None:
     """Write the output files of `score`."""
     from autoais.api import write_report
@@ -201,13 +203,13 @@ def _write_scores(
     from autoais.formats import attributed_qa
     from autoais.formats.aqa import ais_lines, last_question
 
-    run, as_2023 = scored.run, scored.run.measures.as_2023
+    run, as_2023 = result.run, result.run.measures.as_2023
     if report is not None:
-        write_report(scored.record, report)
+        write_report(result.record, report)
     if ais_csv is not None:
         write_atomic(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
     if scores is not None:
-        write_atomic(scores, attributed_qa.scores(scored.metrics))
+        write_atomic(scores, attributed_qa.scores(result.metrics))
         _say(f"AutoAIS in {scores} is from judge {run.judge.name}")
 
 
@@ -225,8 +227,8 @@ def compare(
     from autoais.base.io.provenance import provenance
     from autoais.metrics.comparison import compare_files
 
-    wanted = None if metrics is None else [name.strip() for name in metrics.split(",")]
-    result = round_floats({**compare_files(a, b, wanted), "provenance": provenance({"a": a, "b": b})})
+    metric_names = None if metrics is None else [name.strip() for name in metrics.split(",")]
+    result = round_floats({**compare_files(a, b, metric_names), "provenance": provenance({"a": a, "b": b})})
     if as_json:
         print_json(result)
     else:
@@ -295,7 +297,7 @@ def evaluate_run(
 def train(
     recipe: Annotated[Path, typer.Argument(help="Training recipe (toml), such as eval/recipes/minilm.toml.")],
     data: Annotated[list[Path], typer.Option(help="Folder with the recipe's files; repeatable.")],
-    out: Annotated[Path, typer.Option(help="Folder for the model; a stopped run resumes from it.")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the model; a stopped run resumes from it.")],
     short: Annotated[bool, typer.Option(help="Train on a few pairs only, to check that the recipe runs.")] = False,
 ) -> None:
     """Train a judge, for --judge minilm:<folder>."""
@@ -303,7 +305,7 @@ def train(
     from autoais.training.recipe import run
 
     needs("torch", "transformers", "onnx")
-    run(recipe, data, out, short=short, log=_say)
+    run(recipe, data, folder, short=short, log=_say)
 
 
 @app.command("ais-report")
@@ -319,18 +321,18 @@ def ais_report(
     from autoais.formats.human_ratings.ais_csv import RATERS
 
     result = api.ais_report(files)
-    for path, one in zip(files, result["files"], strict=True):
-        if one["most_agree"] < RATERS:
-            most = how_many(one["most_agree"], "annotators")
+    for path, file_report in zip(files, result["files"], strict=True):
+        if file_report["most_agree"] < RATERS:
+            how_many_agree = how_many(file_report["most_agree"], "annotators")
             _say(
-                f"warning: {path}: at most {most} agree on an item; the agreement assumes {RATERS} and is wrong if "
-                "there were fewer: use `autoais agreement` on the ratings"
+                f"warning: {path}: at most {how_many_agree} agree on an item; the agreement assumes {RATERS} and is "
+                "wrong if there were fewer: use `autoais agreement` on the ratings"
             )
     if as_json:
         print_json(result)
         return
-    for one in result["files"]:
-        show_ais(one)
+    for file_report in result["files"]:
+        show_ais(file_report)
     if result["other_tables"] is not None:
         show_other_tables(result["other_tables"])
 
@@ -374,13 +376,13 @@ def agreement(
     check_distinct(files)
     inputs = {f"ratings{number}": path for number, path in enumerate(files, 1)}
     expert_file = Path(experts) if experts is not None and is_file(experts) else None
-    others = {"experts": expert_file, "variant": variant, "answers": answers, "gold": gold}
-    inputs |= {role: path for role, path in others.items() if path is not None}
-    listed = [] if experts is None else next(csv.reader([experts], skipinitialspace=True), [])
-    named = expert_file or (None if experts is None else [name.strip() for name in listed or [""]])
+    further_files = {"experts": expert_file, "variant": variant, "answers": answers, "gold": gold}
+    inputs |= {role: path for role, path in further_files.items() if path is not None}
+    names = [] if experts is None else next(csv.reader([experts], skipinitialspace=True), [])
+    expert_ratings = expert_file or (None if experts is None else [name.strip() for name in names or [""]])
     result = measured(
         files,
-        experts=named,
+        experts=expert_ratings,
         variant=variant,
         answers=answers,
         gold=gold,
@@ -423,8 +425,8 @@ def evaluate_judge(
     check_distinct(labels)
     if plot is not None and plot.suffix != ".svg":
         raise UserError(f"{plot}: the plot is an SVG; name a file that ends in .svg")
-    chosen = open_judge(judge, **parse_options(judge_option or ()))
-    result = api.evaluate_judge(labels, chosen, calibration=calibration, cache=cache, worst=worst, log=_say)
+    judge_instance = open_judge(judge, **parse_options(judge_option or ()))
+    result = api.evaluate_judge(labels, judge_instance, calibration=calibration, cache=cache, worst=worst, log=_say)
     if report is not None:
         write_atomic(report, [dumps(result if texts else without_texts(result), indent=2)])
     if plot is not None:
@@ -438,8 +440,9 @@ def evaluate_judge(
 @app.command()
 def calibrate(
     labels: LabelsArgument,
-    out: Annotated[
-        Path, typer.Option(help="Write the calibration (json), for --calibration of `score` and `evaluate-judge`.")
+    output: Annotated[
+        Path,
+        typer.Option("--out", help="Write the calibration (json), for --calibration of `score` and `evaluate-judge`."),
     ],
     judge: JudgeOption = DEFAULT,
     by: Annotated[
@@ -460,17 +463,17 @@ def calibrate(
     from autoais.judges.options import parse_options
     from autoais.meta.terminal import show_calibration
 
-    check_outputs(labels, [out], [cache])
+    check_outputs(labels, [output], [cache])
     check_distinct(labels)
-    chosen = open_judge(judge, **parse_options(judge_option or ()))
-    result = calibrate_judge(labels, out, chosen, by=by, folds=folds, cache=cache, log=_say)
+    judge_instance = open_judge(judge, **parse_options(judge_option or ()))
+    result = calibrate_judge(labels, output, judge_instance, by=by, folds=folds, cache=cache, log=_say)
     if as_json:
         print_json(result)
     else:
         show_calibration(new_console(), result)
 
 
-def held_engine(name: str | None, address: str | None, workers: int | None, stack: "ExitStack") -> "Engine | None":
+def enter_engine(name: str | None, address: str | None, workers: int | None, stack: "ExitStack") -> "Engine | None":
     """Return the engine of the options, if one is named; `stack` closes it."""
     from contextlib import closing
 
@@ -501,10 +504,12 @@ def convert(
 
     corpora = corpus or []
     check_outputs([source, questions, *corpora], [target])
-    made = api.convert(source, target, to, format=come_from, corpus=corpora, questions=questions, skip_bad=skip_bad)
-    _say_notes(made.notes)
-    for what, count in made.lost.items():
-        _say(f"lost, because {to} has no field for it: {what} ({how_many(count, 'answers')})")
+    conversion = api.convert(
+        source, target, to, format=come_from, corpus=corpora, questions=questions, skip_bad=skip_bad
+    )
+    _say_notes(conversion.notes)
+    for loss, count in conversion.losses.items():
+        _say(f"lost, because {to} has no field for it: {loss} ({how_many(count, 'answers')})")
 
 
 @app.command()
@@ -541,17 +546,17 @@ def schema(
     if name is not None:
         print_json(formats.schema_of(name))
         return
-    for one in formats.names():
-        typer.echo(f"{one:<20} {formats.schema_of(one)['description']}")
+    for format_name in formats.names():
+        typer.echo(f"{format_name:<20} {formats.schema_of(format_name)['description']}")
 
 
 @app.command()
 def validate(
-    file: Annotated[Path, typer.Argument(help="File in any format of `autoais schema`.")],
-    name: Annotated[str | None, typer.Option("--format", help="Format of FILE (default: detected).")] = None,
-    questions: Annotated[Path | None, typer.Option(help="Official topics of a TREC run.")] = None,
+    file: Annotated[Path, typer.Argument(help="File in any format record_kind `autoais schema`.")],
+    name: Annotated[str | None, typer.Option("--format", help="Format record_kind FILE (default: detected).")] = None,
+    questions: Annotated[Path | None, typer.Option(help="Official topics record_kind a TREC run.")] = None,
     apply_fixes: Annotated[
-        bool, typer.Option("--apply-fixes", help="Write a TREC run, cut to the track's limits, to FILE.fixed.")
+        bool, typer.Option("--apply-fixes", help="Write a TREC run, cut to the track's limits, to FILE.rows.")
     ] = False,
 ) -> None:
     """List the faults of a file with line and field, and the format that was checked.
@@ -565,19 +570,20 @@ def validate(
     from autoais.formats.questions import read_questions
 
     topics = None if questions is None else list(read_questions(questions))
-    faults, checked = 0, Counter[str]()
-    for fault in formats.once(formats.validate(file, name, topics, checked)):
+    faults, n_records = 0, Counter[str]()
+    for fault in formats.once(formats.validate(file, name, topics, n_records)):
         faults += not fault.warning
         say(str(fault))
-    for of, count in checked.items():
-        say(f"{file}: {of}, {how_many(count, 'records')}, {how_many(faults, 'faults') if faults else 'no faults'}")
+    for record_kind, count in n_records.items():
+        verdict = how_many(faults, "faults") if faults else "no faults"
+        say(f"{file}: {record_kind}, {how_many(count, 'records')}, {verdict}")
     if apply_fixes:
         target = file.with_name(file.name.removesuffix(".gz") + ".fixed")
         check_outputs([file, questions], [target])
-        fixed, did = formats.fix(file, name)
-        write_atomic(target, fixed)
-        for one in [*did, f"{how_many(len(fixed), 'rows')} in {target}"]:
-            say(one)
+        rows, fixes = formats.fix(file, name)
+        write_atomic(target, rows)
+        for message in [*fixes, f"{how_many(len(rows), 'rows')} in {target}"]:
+            say(message)
     raise SystemExit(1 if faults else 0)
 
 
@@ -587,8 +593,8 @@ def _say(line: str) -> None:
 
 
 def _say_notes(notes: "Mapping[str, int]") -> None:
-    for what, count in notes.items():
-        _say(how_many(count, what))
+    for note, count in notes.items():
+        _say(how_many(count, note))
 
 
 def print_json(value: object) -> None:
@@ -612,27 +618,33 @@ def run(application: typer.Typer) -> None:
     command = typer.main.get_command(application)
     invoke = command.invoke
 
-    def told(context: typer.Context) -> object:
+    def invoke_or_explain(context: typer.Context) -> object:
         try:
             return invoke(context)
         except _UsageError as error:
-            at = error.ctx
-            if at is None:
+            failed_context = error.ctx
+            if failed_context is None:
                 raise
-            if groups := getattr(at.command, "commands", None):
+            if groups := getattr(failed_context.command, "commands", None):
                 unknown = _NO_COMMAND.match(error.format_message())
-                there = [
+                groups_with_command = [
                     name for name, group in groups.items() if unknown and unknown[1] in getattr(group, "commands", ())
                 ]
-                if unknown is None or not there:
+                if unknown is None or not groups_with_command:
                     raise
-                known = " or ".join(f"{at.command_path} {name} {unknown[1]}" for name in there)
-                raise UserError(f"{at.command_path}: no command {unknown[1]!r}; there is {known}") from error
+                suggestions = " or ".join(
+                    f"{failed_context.command_path} {name} {unknown[1]}" for name in groups_with_command
+                )
+                raise UserError(
+                    f"{failed_context.command_path}: no command {unknown[1]!r}; there is {suggestions}"
+                ) from error
             message = " ".join(error.format_message().split()).rstrip(".")
-            raise UserError(f"{at.command_path}: {message}; see {at.command_path} --help") from error
+            raise UserError(
+                f"{failed_context.command_path}: {message}; see {failed_context.command_path} --help"
+            ) from error
 
     # Replaced, because typer prints a box of five lines for such an error once it leaves `invoke`, and has no hook.
-    command.invoke = told  # type: ignore[assignment,method-assign]
+    command.invoke = invoke_or_explain  # type: ignore[assignment,method-assign]
     try:
         command(prog_name=Path(sys.argv[0]).name)  # click would make `python -m rag.rag` of `python -m rag`
     except UserError as error:

@@ -65,21 +65,21 @@ class SampleScorer:
             raise UserError("the sample has no contexts; give the passages that the answer cites, [1] first")
         answer = context_answer("sample", question, output, passages)
         if not answer.sentences or answer.whole_context or not _cites(answer):
-            what = "cites nothing" if answer.sentences else "is empty"
+            problem = "cites nothing" if answer.sentences else "is empty"
             if self.uncited == "error":
                 raise UserError(
-                    f"the answer {what}: {(output or '')[:60]!r}; markers such as [1] are citations; "
+                    f"the answer {problem}: {(output or '')[:60]!r}; markers such as [1] are citations; "
                     f"uncited='zero' scores such answers 0, uncited='contexts' judges them against all contexts"
                 )
             if self.uncited == "zero" or not answer.sentences:
-                return Scored(0.0, f"the answer {what}")
+                return Scored(0.0, f"the answer {problem}")
         family = _FAMILIES.get(self.metric.partition("_")[0], "none")
         # Without its output, the answer is not judged a second time as ALCE's script parses it.
         report = score([replace(answer, output=None)], judge=self.judge, metrics=family)
-        found = report.metrics[self.metric]
-        if found.value is None:
-            raise UserError(f"{self.metric} has no value: {found.reason}")
-        return Scored(found.value, explain(answer, report.judgements))
+        metric = report.metrics[self.metric]
+        if metric.value is None:
+            raise UserError(f"{self.metric} has no value: {metric.reason}")
+        return Scored(metric.value, explain(answer, report.judgements))
 
 
 def explain(answer: CitedAnswer, judgements: Sequence[Mapping[str, Any]]) -> str:
@@ -91,12 +91,14 @@ def _line(answer: CitedAnswer, row: Mapping[str, Any]) -> str:
     if not row["cites"]:
         return f"not supported: {row['text']!r} ({row['reason'] or 'nothing was cited'})"
     numbers = {key: number for number, key in enumerate(answer.passages, 1)}
-    cited = ", ".join(f"[{numbers[key]}]" + ("" if key == _key(numbers[key]) else f" {key}") for key in row["cites"])
+    citations = ", ".join(
+        f"[{numbers[key]}]" + ("" if key == _key(numbers[key]) else f" {key}") for key in row["cites"]
+    )
     verdict = {"attributable": "supported", "undecided": "undecided"}.get(
         row["verdict"], "partly supported" if row["verdict"].startswith("partially") else "not supported"
     )
-    quotes = [answer.passages[one["passage"]].evidence[one["start"] : one["end"]] for one in row["evidence"]]
-    return f"{verdict} by {cited}: {row['text']!r}" + (
+    quotes = [answer.passages[span["passage"]].evidence[span["start"] : span["end"]] for span in row["evidence"]]
+    return f"{verdict} by {citations}: {row['text']!r}" + (
         f"; the passage says {quotes[0]!r}" if quotes else f" ({row['reason']})" if row["reason"] else ""
     )
 
@@ -114,20 +116,22 @@ def _passages(contexts: object) -> dict[str, Passage]:
         raise UsageError(f"contexts should be a list of texts, found one {type(contexts).__name__}; put it in a list")
     check_type("contexts", contexts, "a list of texts", Sequence)
     passages: dict[str, Passage] = {}
-    for number, one in enumerate(contexts, 1):  # type: ignore[arg-type, var-annotated]
-        passage = _passage(one, number)
+    for number, context in enumerate(contexts, 1):  # type: ignore[arg-type, var-annotated]
+        passage = _passage(context, number)
         if passage.id in passages:
             raise UserError(f"context {number} has the id {passage.id!r} of another context")
         passages[passage.id] = passage
     return passages
 
 
-def _passage(one: object, number: int) -> Passage:
-    if isinstance(one, Passage):
-        return one
-    row = {"text": one} if isinstance(one, str) else one
+def _passage(context: object, number: int) -> Passage:
+    if isinstance(context, Passage):
+        return context
+    row = {"text": context} if isinstance(context, str) else context
     if not isinstance(row, Mapping) or not isinstance(row.get("text"), str):
-        wanted = "a text, a Passage or a dict with 'text'"
-        raise UsageError(f"context {number} should be {wanted}, found {type(one).__name__}")
-    given = row.get("id")
-    return Passage(_key(number) if given in (None, "") else str(given), str(row.get("title") or ""), row["text"])
+        expectation = "a text, a Passage or a dict with 'text'"
+        raise UsageError(f"context {number} should be {expectation}, found {type(context).__name__}")
+    context_id = row.get("id")
+    return Passage(
+        _key(number) if context_id in (None, "") else str(context_id), str(row.get("title") or ""), row["text"]
+    )

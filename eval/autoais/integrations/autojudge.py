@@ -56,15 +56,15 @@ class CitationJudge:
         if unknown := sorted(kwargs.keys() - _RUNNERS):
             raise UserError(f"the citation judge has no setting {unknown[0]!r}; there is: judge")
         topics = {str(topic.request_id): topic.title for topic in rag_topics}
-        opened = autoais.open_judge(judge) if isinstance(judge, str) else judge
+        judge_instance = autoais.open_judge(judge) if isinstance(judge, str) else judge
         runs: dict[str, list[CitedAnswer]] = {}
         for report in rag_responses:
             answer = from_report(report, topics)
             if answer.id in topics:
                 runs.setdefault(report.metadata.run_id, []).append(answer)
-        found = {run: autoais.score(_with_texts(run, answers, corpus), judge=opened, metrics=("alce", "trec"))
+        reports = {run: autoais.score(_with_texts(run, answers, corpus), judge=judge_instance, metrics=("alce", "trec"))
                  for run, answers in runs.items()}  # fmt: skip
-        return leaderboard(found, list(topics))
+        return leaderboard(reports, list(topics))
 
 
 def from_report(report: Report, topics: Mapping[str, str] | None = None) -> CitedAnswer:
@@ -73,8 +73,8 @@ def from_report(report: Report, topics: Mapping[str, str] | None = None) -> Cite
     A citation of a document that is not among the references of a report that cites by number is unresolved.
     """
     documents = report.documents or {}
-    cited = [sentence.citations for sentence in report.get_sentences_with_citations()]
-    order = dict.fromkeys([*(report.references or ()), *(key for keys in cited for key in keys or ())])
+    keys_of_sentences = [sentence.citations for sentence in report.get_sentences_with_citations()]
+    order = dict.fromkeys([*(report.references or ()), *(key for keys in keys_of_sentences for key in keys or ())])
     texts = {key: documents[key] for key in order if key in documents}
     bad = [
         Unresolved(str(number), "out-of-range", position)
@@ -87,12 +87,16 @@ def from_report(report: Report, topics: Mapping[str, str] | None = None) -> Cite
         id=key,
         question=(topics or {}).get(key) or report.metadata.narrative or "",
         sentences=tuple(
-            CitedSentence(sentence.text, tuple(Citation(one) for one in dict.fromkeys(keys or ())))
-            for sentence, keys in zip(report.responses, cited, strict=True)
+            CitedSentence(
+                sentence.text, tuple(Citation(key_of_citation) for key_of_citation in dict.fromkeys(keys or ()))
+            )
+            for sentence, keys in zip(report.responses, keys_of_sentences, strict=True)
         ),
         passages={
-            one: Passage(one, texts[one].title or "", texts[one].text) if one in texts else Passage(one)
-            for one in order
+            document: Passage(document, texts[document].title or "", texts[document].text)
+            if document in texts
+            else Passage(document)
+            for document in order
         },
         ranking=tuple(order),
         unresolved_markers=tuple(bad),
@@ -101,12 +105,12 @@ def from_report(report: Report, topics: Mapping[str, str] | None = None) -> Cite
 
 
 def _with_texts(run: str, answers: Sequence[CitedAnswer], corpus: str | None) -> list[CitedAnswer]:
-    cited = {key for answer in answers for sentence in answer.sentences for key in sentence.cites}
-    if missing_texts(answers) & cited:
+    cited_keys = {key for answer in answers for sentence in answer.sentences for key in sentence.cites}
+    if missing_texts(answers) & cited_keys:
         if corpus is None:
-            lacking = min(missing_texts(answers) & cited)
+            missing = min(missing_texts(answers) & cited_keys)
             raise UserError(
-                f"run {run!r} cites {lacking!r}, whose text it does not hold; give a corpus file (--corpus)"
+                f"run {run!r} cites {missing!r}, whose text it does not hold; give a corpus file (--corpus)"
             )
         return list(join_passages(lambda: answers, [Path(corpus)], Notes()))
     return list(answers)
@@ -118,13 +122,13 @@ def leaderboard(reports: Mapping[str, autoais.Report], topics: Sequence[str] | N
     The reports are of `autoais.score` with `metrics=("alce", "trec")`; an undecided sentence counts as not
     attributable.
     """
-    measures = tuple(MeasureSpec(name, description=says) for name, says in MEASURES.items())
+    measures = tuple(MeasureSpec(name, description=description) for name, description in MEASURES.items())
     builder = LeaderboardBuilder(LeaderboardSpec(measures))
     for run, report in reports.items():
         for row in report.judgements:
             if "scores" in row:
-                found = {name: _value(row["scores"], name) for name in MEASURES}
-                builder.add(run_id=run, topic_id=row["id"], values=found)
+                values = {name: _value(row["scores"], name) for name in MEASURES}
+                builder.add(run_id=run, topic_id=row["id"], values=values)
     return builder.build(expected_topic_ids=topics)
 
 

@@ -34,11 +34,14 @@ class CitationSupportMetric(BaseMetric):  # type: ignore[misc, unused-ignore]  #
         check_type("the test case", test_case, "an LLMTestCase", LLMTestCase)
         contexts = test_case.retrieval_context
         if contexts is not None:  # a context may come with its source
-            contexts = [one if isinstance(one, str) else {"text": one.context, "title": one.source} for one in contexts]
-        scored = self._score(test_case.input, test_case.actual_output, contexts)
-        self.score, self.reason = scored.score, scored.reason
+            contexts = [
+                context if isinstance(context, str) else {"text": context.context, "title": context.source}
+                for context in contexts
+            ]
+        result = self._score(test_case.input, test_case.actual_output, contexts)
+        self.score, self.reason = result.score, result.reason
         self.success = self.is_successful()
-        return scored.score
+        return result.score
 
     async def a_measure(self, test_case: LLMTestCase, *args: object, **kwargs: object) -> float:
         """Score a test case, as `measure` does."""

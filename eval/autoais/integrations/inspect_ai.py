@@ -23,12 +23,12 @@ def citation_support(
     one_at_a_time = anyio.CapacityLimiter(1)
 
     async def score(state: TaskState, target: Target) -> Score:
-        found = state.metadata.get(contexts, state.store.get(contexts))
-        if found is None:
+        passages = state.metadata.get(contexts, state.store.get(contexts))
+        if passages is None:
             raise UserError(f"sample {state.sample_id!r} has no {contexts!r} in its metadata, nor in its store")
         output = state.output.completion
         # In a thread, for a judge that takes seconds would hold up the other samples.
-        scored = await anyio.to_thread.run_sync(score_sample, state.input_text, output, found, limiter=one_at_a_time)
-        return Score(value=scored.score, answer=output, explanation=scored.reason)
+        result = await anyio.to_thread.run_sync(score_sample, state.input_text, output, passages, limiter=one_at_a_time)
+        return Score(value=result.score, answer=output, explanation=result.reason)
 
     return score

@@ -26,19 +26,21 @@ def get_assert(output: str, context: Mapping[str, Any]) -> dict[str, Any]:
     names of the variables. Errors are results that do not pass, with the error as reason.
     """
     try:
-        given = context.get("config") or {}
-        if unknown := sorted(given.keys() - _OPTIONS.keys()):
+        config = context.get("config") or {}
+        if unknown := sorted(config.keys() - _OPTIONS.keys()):
             raise UserError(f"unknown option {unknown[0]!r}; there are: {', '.join(_OPTIONS)}")
-        options: dict[str, Any] = _OPTIONS | given
+        options: dict[str, Any] = _OPTIONS | config
         check_type("threshold", options["threshold"], "a number", int, float)
-        found = context.get("vars") or {}
-        if options["query"] not in found:
-            raise UserError(f"the test has no variable {options['query']!r}; there are: {', '.join(found) or 'none'}")
+        variables = context.get("vars") or {}
+        if options["query"] not in variables:
+            raise UserError(
+                f"the test has no variable {options['query']!r}; there are: {', '.join(variables) or 'none'}"
+            )
         score = _scorer(options["judge"], options["metric"], options["uncited"])
-        scored = score(found[options["query"]], output, _listed(found.get(options["contexts"])))
+        result = score(variables[options["query"]], output, _parse_list(variables.get(options["contexts"])))
     except UserError as error:
         return {"pass": False, "score": 0.0, "reason": f"error: {error}"}
-    return {"pass": scored.score >= options["threshold"], "score": scored.score, "reason": scored.reason}
+    return {"pass": result.score >= options["threshold"], "score": result.score, "reason": result.reason}
 
 
 @cache
@@ -46,7 +48,7 @@ def _scorer(judge: str, metric: str, uncited: Uncited) -> SampleScorer:
     return SampleScorer(judge, metric, uncited)
 
 
-def _listed(value: object) -> Any:  # noqa: ANN401  (what a test case may hold; the scorer checks it)
+def _parse_list(value: object) -> Any:  # noqa: ANN401  (what a test case may hold; the scorer checks it)
     """Return the passages; a string is a JSON list of them, or the only passage."""
     if not isinstance(value, str):
         return value

@@ -30,5 +30,5 @@ class CitationSupport(BaseMetric):  # type: ignore[misc, unused-ignore]  # witho
         self, user_input: str, response: str | None, retrieved_contexts: Sequence[object] | None
     ) -> MetricResult:
         """Return the score with its reason; raises the errors of `SampleScorer`."""
-        scored = self._score(user_input, response, retrieved_contexts)
-        return MetricResult(value=scored.score, reason=scored.reason)
+        result = self._score(user_input, response, retrieved_contexts)
+        return MetricResult(value=result.score, reason=result.reason)

@@ -27,7 +27,7 @@ from autoais.base.types import (
 from autoais.formats.human_ratings.convert import convert_ratings
 from autoais.formats.human_ratings.ratings import Rating, write_ratings
 from autoais.judges import open_judge
-from autoais.testing import SUPPORTED, UNRELATED, check_judge
+from autoais.testing import SUPPORTED_CLAIM, UNRELATED_CLAIM, check_judge
 from tests.autoais.formats.test_formats import sample
 from tests.conftest import Command, one_line_error
 
@@ -64,7 +64,7 @@ def test_it_keeps_the_contract(tmp_path: Path) -> None:
             "sentences": [{"text": one.claim, "citations": [{"passage": "p"}], "attributable": label}],
             "passages": [{"id": "p", "text": one.evidence[0]}],
         }
-        for number, (one, label) in enumerate([(SUPPORTED, True), (UNRELATED, False)])
+        for number, (one, label) in enumerate([(SUPPORTED_CLAIM, True), (UNRELATED_CLAIM, False)])
     ]
     path = tmp_path / "answers.jsonl"
     write_atomic(path, map(dumps, rows))
