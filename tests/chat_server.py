@@ -2,8 +2,9 @@
 
 Steps are taken in turn, the last again and again: `{"say": text}`, `{"status": n, "body": text, "headers": {}}`,
 `{"say_if": [[part of the prompt, text], ...]}`; more keys of a step: `hang` and `dribble` (seconds), `cut` (bytes sent
-before the connection is closed), `without` (parameters that get a 400), `finish`, `whole` (no stream where one is asked
-for). A stream sends the words of `say` one by one; `pieces` (a number) ends it after so many, `then` is sent behind.
+before the connection is closed), `stall` (seconds before that), `without` (parameters that get a 400), `finish`, `whole`
+(no stream where one is asked for). A stream sends the words of `say` one by one; `pieces` (a number) ends it after so
+many, `then` is sent behind.
 """
 
 import contextlib
@@ -40,46 +41,46 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         global _running
         name, _, path = self.path[1:].partition("/")
-        asked = json.loads(self._body())
+        request = json.loads(self._body())
         with _lock:
             _running += 1
             step = _scripts[name].pop(0) if len(_scripts[name]) > 1 else _scripts[name][0]
             authorization = self.headers.get("Authorization", "")
-            _logs[name].append({"path": path, "authorization": authorization, "running": _running, "body": asked})
+            _logs[name].append({"path": path, "authorization": authorization, "running": _running, "body": request})
         try:
             with contextlib.suppress(OSError):  # a client that did not wait
-                self._answer(step, asked)
+                self._answer(step, request)
         finally:
             with _lock:
                 _running -= 1
 
-    def _answer(self, step: dict[str, Any], asked: dict[str, Any]) -> None:
+    def _answer(self, step: dict[str, Any], request: dict[str, Any]) -> None:
         time.sleep(step.get("hang", 0))
         for parameter in step.get("without", ()):
-            if parameter in asked:
+            if parameter in request:
                 self._send(400, json.dumps({"error": {"message": f"Unsupported parameter: '{parameter}'"}}))
                 return
-        prompt = asked["messages"][-1]["content"]
-        said = next((text for part, text in step.get("say_if", ()) if part in prompt), step.get("say"))
-        choice = {"message": {"role": "assistant", "content": said}, "finish_reason": step.get("finish", "stop")}
+        prompt = request["messages"][-1]["content"]
+        reply = next((text for part, text in step.get("say_if", ()) if part in prompt), step.get("say"))
+        choice = {"message": {"role": "assistant", "content": reply}, "finish_reason": step.get("finish", "stop")}
         usage = {"prompt_tokens": 7, "completion_tokens": 2}
-        if asked.get("stream") and "body" not in step and step.get("status", 200) == 200 and "whole" not in step:
-            self._send(200, self._events(said or "", usage, step), {"headers": {"Content-Type": EVENTS}} | step)
+        if request.get("stream") and "body" not in step and step.get("status", 200) == 200 and "whole" not in step:
+            self._send(200, self._events(reply or "", usage, step), {"headers": {"Content-Type": EVENTS}} | step)
             return
         body = {"model": "tiny-1", "system_fingerprint": "fp_9", "choices": [choice], "usage": usage}
         self._send(step.get("status", 200), step.get("body", json.dumps(body)), step)
 
-    def _events(self, said: str, usage: dict[str, int], step: dict[str, Any]) -> str:
-        pieces = [{"choices": [{"delta": {"content": word}}]} for word in re.findall(r"\S*\s*", said) if word]
-        more: list[dict[str, Any]] = [
+    def _events(self, reply: str, usage: dict[str, int], step: dict[str, Any]) -> str:
+        pieces = [{"choices": [{"delta": {"content": word}}]} for word in re.findall(r"\S*\s*", reply) if word]
+        last: list[dict[str, Any]] = [
             {"choices": [{"delta": {}, "finish_reason": step.get("finish", "stop")}], "model": "tiny-1"},
             {"choices": [], "usage": usage, "system_fingerprint": "fp_9"},
         ]
         first: list[dict[str, Any]] = [{"choices": [{"delta": {"role": "assistant", "content": None}}]}]
-        events = [f"data: {json.dumps(event)}\n\n" for event in [*first, *pieces, *more]] + ["data: [DONE]\n\n"]
-        most: int = step.get("pieces", len(events))
-        then: str = step.get("then", "")
-        return ": ping\n\n" + "".join(events[:most]) + then
+        events = [f"data: {json.dumps(event)}\n\n" for event in [*first, *pieces, *last]] + ["data: [DONE]\n\n"]
+        max_pieces: int = step.get("pieces", len(events))
+        ending: str = step.get("then", "")
+        return ": ping\n\n" + "".join(events[:max_pieces]) + ending
 
     def _send(self, status: int, text: str, step: dict[str, Any] | None = None) -> None:
         step = step or {}
@@ -94,6 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(bytes([byte]))
                 time.sleep(step["dribble"])
         self.wfile.write(body[: step.get("cut", len(body))])
+        time.sleep(step.get("stall", 0))
         self.close_connection = "cut" in step
 
     def _body(self) -> bytes:
@@ -118,7 +120,7 @@ class ChatServer:
         return f"http://127.0.0.1:{self.port}/{name}/v1"
 
     def log(self, base_url: str) -> list[dict[str, Any]]:
-        """What was asked there, in order: path, authorization, body and how many requests were running."""
+        """The requests to it, in order: path, authorization, body and how many requests were running."""
         log: list[dict[str, Any]] = json.loads(self._call(urllib.request.Request(base_url)))
         return log
 
@@ -130,7 +132,7 @@ class ChatServer:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[ChatServer]:
+def run_chat_server() -> Iterator[ChatServer]:
     """Start the server process and end it afterwards."""
     with subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True) as process:
         try:

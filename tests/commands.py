@@ -20,7 +20,7 @@ Command = Callable[..., Result]
 
 
 # Variables that a command reads when it runs. Python, and what it imports, may read others when they start.
-OWN = ("RAG_", "OPENAI_")
+OWN_VARIABLES = ("RAG_", "OPENAI_")
 
 
 def in_process(program: str) -> Command:
@@ -28,21 +28,21 @@ def in_process(program: str) -> Command:
 
     What it prints is captured in Python, so that a test of what C or Java prints needs `as_process`.
     """
-    started = as_process(program)
+    run_process = as_process(program)
 
     def run(*arguments: str | Path, **environment: str) -> Result:
-        if not all(name.startswith(OWN) for name in environment):
-            return started(*arguments, **environment)
+        if not all(name.startswith(OWN_VARIABLES) for name in environment):
+            return run_process(*arguments, **environment)
         cli = import_module(f"{program}.commands.main")
         argv = [program, *map(str, arguments)]
-        out, err = _stream(), _stream()
-        kept, sys.argv = sys.argv, argv
+        stdout, stderr = _stream(), _stream()
+        argv_before, sys.argv = sys.argv, argv
         try:
-            with redirect_stdout(out), redirect_stderr(err), patch.dict(os.environ, environment):
+            with redirect_stdout(stdout), redirect_stderr(stderr), patch.dict(os.environ, environment):
                 code = _code(lambda: cli.run(cli.app))
         finally:
-            sys.argv = kept
-        return subprocess.CompletedProcess(argv, code, _text(out), _text(err))
+            sys.argv = argv_before
+        return subprocess.CompletedProcess(argv, code, _text(stdout), _text(stderr))
 
     return run
 
@@ -67,7 +67,7 @@ def as_process(program: str) -> Command:
     return run
 
 
-def stop(program: str, sent: signal.Signals, out: Path, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+def stop(program: str, number: signal.Signals, out: Path, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
     """Send a signal to the command in a process of its own, once its output file has 20 kB."""
     argv = [sys.executable, "-m", program, *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
@@ -75,7 +75,7 @@ def stop(program: str, sent: signal.Signals, out: Path, *arguments: str | Path) 
         deadline = time.monotonic() + 60
         while (not out.exists() or out.stat().st_size < 20_000) and time.monotonic() < deadline:
             time.sleep(0.002)
-        process.send_signal(sent)
+        process.send_signal(number)
         _, stderr = process.communicate(timeout=60)
     return subprocess.CompletedProcess(argv, process.returncode, b"", stderr)
 

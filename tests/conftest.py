@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 from hypothesis import settings
 
-from tests.chat_server import ChatServer, running
+from tests.chat_server import ChatServer, run_chat_server
 from tests.commands import Command as Command
 from tests.commands import Result, as_process, in_process
 
@@ -138,8 +138,8 @@ def shared_data() -> Path:
 def server() -> Iterator[ChatServer]:
     """A server with OpenAI's chat completions, which a test scripts."""
     pytest.importorskip("httpx")
-    with running() as started:
-        yield started
+    with run_chat_server() as chat_server:
+        yield chat_server
 
 
 @pytest.fixture(scope="module")
@@ -150,10 +150,14 @@ def cluster() -> "Iterator[Cluster]":
 
     from autoais.base.engines.ray import without_dashboard
 
-    soon = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
+    checks = {
+        "health_check_initial_delay_ms": 0,
+        "health_check_period_ms": 500,
+        "health_check_failure_threshold": 3,
+    }
     with without_dashboard():
-        found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": soon})
-    found.add_node(num_cpus=1)
-    found.wait_for_nodes()
-    yield found
-    found.shutdown()
+        two_nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": checks})
+    two_nodes.add_node(num_cpus=1)
+    two_nodes.wait_for_nodes()
+    yield two_nodes
+    two_nodes.shutdown()

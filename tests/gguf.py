@@ -59,11 +59,11 @@ def write_gguf(path: Path, *, context: int = 512) -> Path:
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(facts))
     for key, (kind, value) in facts.items():
         head += _text(key) + struct.pack("<I", kind) + _value(kind, value)
-    place = 0
+    offset = 0
     for name, array in tensors.items():
         head += _text(name) + struct.pack("<I", array.ndim)
-        head += struct.pack(f"<{array.ndim}Q", *reversed(array.shape)) + struct.pack("<IQ", 0, place)
-        place += -(-array.nbytes // 32) * 32
+        head += struct.pack(f"<{array.ndim}Q", *reversed(array.shape)) + struct.pack("<IQ", 0, offset)
+        offset += -(-array.nbytes // 32) * 32
     data = b"".join(array.tobytes() + b"\0" * (-array.nbytes % 32) for array in tensors.values())
     path.write_bytes(head + b"\0" * (-len(head) % 32) + data)
     return path

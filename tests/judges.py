@@ -16,7 +16,7 @@ class OneByOne(Judge):
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         self.asked += attributions
-        return [self.of(one) for one in attributions]
+        return [self.of(attribution) for attribution in attributions]
 
-    def of(self, one: Attribution) -> Judgement:
+    def of(self, attribution: Attribution) -> Judgement:
         return self.says

@@ -25,9 +25,9 @@ _WINDOW = 10_000  # the largest `k` and `size`
 class RefusedError(Exception):
     """An answer that is an error."""
 
-    def __init__(self, status: int, kind: str, reason: str, **more: object) -> None:
+    def __init__(self, status: int, kind: str, reason: str, **details: object) -> None:
         self.status = status
-        self.error: dict[str, Any] = {"type": kind, "reason": reason, **more}
+        self.error: dict[str, Any] = {"type": kind, "reason": reason, **details}
 
     @property
     def body(self) -> dict[str, Any]:
@@ -57,8 +57,8 @@ class Index:
         if len(vector) != self.dimension:
             reason = f"failed to parse field [{self.field}] of type [knn_vector] in document with id '{key}'."
             cause = f"Vector dimension mismatch. Expected: {self.dimension}, Given: {len(vector)}"
-            why = {"type": "illegal_argument_exception", "reason": cause}
-            raise RefusedError(400, "mapper_parsing_exception", reason, caused_by=why)
+            details = {"type": "illegal_argument_exception", "reason": cause}
+            raise RefusedError(400, "mapper_parsing_exception", reason, caused_by=details)
         result = "updated" if key in self.added else "created"
         self.added[key] = vector
         return result
@@ -79,8 +79,8 @@ class Index:
             hit = {"_index": self.name, "_id": keys[n], "_score": float(score)}
             hits.append(hit if body.get("_source") is False else hit | {"_source": {self.field: self.visible[keys[n]]}})
         total = {"value": min(k, len(keys)), "relation": "eq"}
-        found = {"total": total, "max_score": hits[0]["_score"] if hits else None, "hits": hits}
-        return {"took": 1, "timed_out": False, "_shards": SHARDS, "hits": found, "status": 200}
+        result = {"total": total, "max_score": hits[0]["_score"] if hits else None, "hits": hits}
+        return {"took": 1, "timed_out": False, "_shards": SHARDS, "hits": result, "status": 200}
 
 
 class OpenSearchServer(LocalServer):
@@ -99,8 +99,8 @@ class OpenSearchServer(LocalServer):
     def index(self, name: str) -> Index:
         """Raises if it is missing; this server creates none by itself."""
         if name not in self.indices:
-            more = {"index": name, "resource.id": name, "resource.type": "index_or_alias", "index_uuid": "_na_"}
-            raise RefusedError(404, "index_not_found_exception", f"no such index [{name}]", **more)
+            details = {"index": name, "resource.id": name, "resource.type": "index_or_alias", "index_uuid": "_na_"}
+            raise RefusedError(404, "index_not_found_exception", f"no such index [{name}]", **details)
         return self.indices[name]
 
     def create(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -121,27 +121,27 @@ class OpenSearchServer(LocalServer):
     def bulk(self, lines: list[dict[str, Any]]) -> dict[str, Any]:
         items = []
         for action, document in zip(lines[::2], lines[1::2], strict=True):
-            about = action["index"]
-            name, key = about["_index"], about["_id"]
-            told = {"_index": name, "_id": key}
+            target = action["index"]
+            name, key = target["_index"], target["_id"]
+            item = {"_index": name, "_id": key}
             try:
                 if self.fails.get(key):
                     raise self.fails[key].pop(0)
                 result = self.index(name).add(key, document)
                 status = 201 if result == "created" else 200
-                items.append({"index": told | {"result": result, "_shards": SHARDS, "status": status}})
-            except RefusedError as refused:
-                items.append({"index": told | {"status": refused.status, "error": refused.error}})
+                items.append({"index": item | {"result": result, "_shards": SHARDS, "status": status}})
+            except RefusedError as error:
+                items.append({"index": item | {"status": error.status, "error": error.error}})
         return {"took": 1, "errors": any("error" in item["index"] for item in items), "items": items}
 
     def search(self, name: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
         responses = []
         for header, body in zip(lines[::2], lines[1::2], strict=True):
             try:
-                found = self.index(header.get("index", name)).search(body)
-                responses.append(found | {"_shards": SHARDS | {"failed": self.failed_shards}})
-            except RefusedError as refused:
-                responses.append(refused.body)
+                result = self.index(header.get("index", name)).search(body)
+                responses.append(result | {"_shards": SHARDS | {"failed": self.failed_shards}})
+            except RefusedError as error:
+                responses.append(error.body)
         return {"took": 1, "responses": responses}
 
 
@@ -161,30 +161,30 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
         self.server.asked.append(f"{self.command} {self.path}")
         time.sleep(self.server.seconds)
         try:
-            asked = re.fullmatch(paths, self.path)
-            if asked is None:
+            match = re.fullmatch(paths, self.path)
+            if match is None:
                 reason = f"no handler found for uri [{self.path}] and method [{self.command}]"
                 raise RefusedError(400, "illegal_argument_exception", reason)
-            if self._allowed(changes=asked[asked.lastindex or 0] not in ("_count", "_msearch")):
-                self._send(200, json.dumps(self._result(*asked.groups(), body=body)))
-        except RefusedError as refused:
-            self._send(refused.status, json.dumps(refused.body))
+            if self._check_user(changes=match[match.lastindex or 0] not in ("_count", "_msearch")):
+                self._send(200, json.dumps(self._result(*match.groups(), body=body)))
+        except RefusedError as error:
+            self._send(error.status, json.dumps(error.body))
 
-    def _result(self, name: str, asked: str = "", *, body: str) -> dict[str, Any]:
-        if not asked:
+    def _result(self, name: str, action: str = "", *, body: str) -> dict[str, Any]:
+        if not action:
             return self.server.create(name, json.loads(body))
-        if asked == "_refresh":
+        if action == "_refresh":
             return self.server.refresh(name)
-        if asked == "_count":
+        if action == "_count":
             return self.server.count(name)
         if not body.endswith("\n"):
             raise RefusedError(
                 400, "illegal_argument_exception", "The bulk request must be terminated by a newline [\\n]"
             )
         lines = [json.loads(line) for line in body.splitlines()]
-        return self.server.bulk(lines) if asked == "_bulk" else self.server.search(name, lines)
+        return self.server.bulk(lines) if action == "_bulk" else self.server.search(name, lines)
 
-    def _allowed(self, changes: bool) -> bool:
+    def _check_user(self, changes: bool) -> bool:
         """Whether the user may do this; answers whoever is unknown."""
         if not self.server.users:
             return True

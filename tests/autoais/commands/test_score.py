@@ -18,7 +18,7 @@ from autoais import UserError
 from autoais import score as autoais_score
 from autoais.formats.aqa import read_scores
 from autoais.judges.prompts import read_prompt
-from tests.chat_server import running
+from tests.chat_server import run_chat_server
 from tests.conftest import Command, one_line_error
 
 LEX = ("--judge", "lexical")
@@ -588,7 +588,7 @@ def test_a_killed_run_goes_on_from_its_cache_to_the_same_report(tmp_path: Path, 
 
 def test_an_llm_judge_is_named_with_its_prompts_hash_and_how_its_server_took_it(shop: Shop) -> None:
     pytest.importorskip("httpx")
-    with running() as server:
+    with run_chat_server() as server:
         base_url = server.script({"say_if": [["Warsaw", "Full support"]], "say": "No support"})
         options = ("--judge", "llm:tiny", "--judge-option", "prompt=support.v1", "--corpus", shop.corpus, "--json")
         result = shop.autoais("score", shop.predictions, *options, OPENAI_BASE_URL=base_url)

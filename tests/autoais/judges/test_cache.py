@@ -21,7 +21,7 @@ from autoais.judges.cache import CachedJudge, JudgementCache, pair_hash
 from autoais.judges.lexical import LexicalJudge
 from autoais.testing import check_judge
 from tests.autoais.metrics.test_scoring import UNCITED, WRONG, YES, row, write
-from tests.chat_server import running
+from tests.chat_server import run_chat_server
 from tests.conftest import Command, one_line_error
 from tests.judges import OneByOne
 
@@ -257,7 +257,7 @@ def test_a_killed_run_keeps_what_the_server_was_paid_for_and_the_next_asks_only_
     write(path, *(row(str(n), (f"Sentence {n}.", ["p"])) for n in range(100)))
     options = ["--judge", "llm:tiny", "--judge-option", "prompt=support.v1", "--metrics", "none", "--cache"]
     arguments = ["score", *map(str, [path, *options, cache])]
-    with running() as server:
+    with run_chat_server() as server:
         base_url = server.script({"say": "Full support", "hang": 0.2})
         environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}", "OPENAI_BASE_URL": base_url}
         code = "from autoais.commands.main import main; main()"

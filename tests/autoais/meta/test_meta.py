@@ -35,7 +35,7 @@ from autoais.meta.evaluate import (
 from autoais.meta.plot import reliability_svg
 from autoais.metrics.classification import balanced_accuracy, cohen_kappa, macro_f1, roc_auc, roc_curve
 from autoais.metrics.intervals import clopper_pearson
-from tests.chat_server import running
+from tests.chat_server import run_chat_server
 from tests.conftest import Command, one_line_error, present
 from tests.judges import OneByOne
 
@@ -478,7 +478,7 @@ def test_reports_say_how_the_judge_was_asked(tmp_path: Path, autoais: Command) -
         for n, (claim, label) in enumerate([("Warsaw capital Poland", 1), ("Warsaw penguins swim", 0)] * 12)
     ]
     labels, out, cache = write(tmp_path / "l.jsonl", *rows), tmp_path / "out.json", tmp_path / "c.jsonl"
-    with running() as server:
+    with run_chat_server() as server:
         base_url = server.script({"say": "Extrapolatory", "without": ["seed"]})
         records = []
         for _ in range(2):

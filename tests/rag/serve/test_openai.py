@@ -418,7 +418,7 @@ def test_a_language_models_markers_are_numbered_by_first_appearance_streamed_or_
 ) -> None:
     says = "The bridge opened in 1931 [3][9]. It was repaired [1]."
     body = {"model": "lm", "messages": user(QUESTION), "input": QUESTION}
-    with chat_server.running() as server:
+    with chat_server.run_chat_server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": says}))
         monkeypatch.setenv("OPENAI_API_KEY", "")
         service = Service({"town": open_index(folder)}, {"lm": "openai:tiny"})

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from autoais.base.errors import UserError
 from autoais.base.models.chat import ChatClient, NoReply, Reply, Request, Usage, _seconds
-from tests.chat_server import ChatServer, running
+from tests.chat_server import ChatServer, run_chat_server
 
 KEY = "sk-not-for-your-eyes"
 SCHEMA = {"type": "object"}
@@ -191,7 +191,7 @@ def test_nobody_listening_is_said_at_once() -> None:
 
 
 def test_a_server_that_goes_away_in_the_middle_leaves_reasons(server: ChatServer) -> None:
-    with running() as short_lived:
+    with run_chat_server() as short_lived:
         chat = client(short_lived.script({"say": "yes"}), retries=1)
         assert chat.answer(asks("a")) == [Reply("yes")]
     (reply,) = chat.answer(asks("b"))
@@ -342,7 +342,7 @@ def test_a_stream_that_fails_is_tried_again_until_something_was_told(server: Cha
         ),
         ({"pieces": 3, "then": "data: <html>\n"}, "a piece of the reply: not JSON"),
         ({"pieces": 3, "then": 'data: {"choices": [7]}\ndata: ["x"]\n'}, "expected a JSON object"),
-        ({"dribble": 0.004}, "no complete reply within 1.5 s (in the middle"),
+        ({"cut": 250, "stall": 3}, "no complete reply within 1.5 s (in the middle"),
     ],
 )
 def test_a_server_that_dies_in_the_middle_of_a_stream_is_a_reason(
