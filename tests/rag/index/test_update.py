@@ -400,7 +400,7 @@ ROUNDS = st.lists(st.dictionaries(NAMES, st.none() | TEXTS, min_size=1), min_siz
 @pytest.mark.slow
 @pytest.mark.parametrize("exact", [True, False])
 @given(rounds=ROUNDS)
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_after_any_changes_an_index_is_as_one_that_was_built_anew(exact: bool, rounds: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as context:
         base = Path(folder)
@@ -596,7 +596,7 @@ def test_kills_at_any_moment_leave_the_old_index_or_the_new_one(tmp_path: Path) 
         write(docs, f"{number:03}.md", f"The river of {number}.", f"A lamp of {number}.")
     library.build_index(docs, home, retrievers=["static"])
     before, killed, longest = contents(open_index(home)), 0, 0.0
-    for turn in range(13):
+    for turn in range(9):
         for number in draw.sample(range(150), 5):
             write(docs, f"{number:03}.md", f"The kettle of {number} in turn {turn}.", f"A lamp of {number}.")
         fresh = tmp_path / f"fresh-{turn}.index"
@@ -624,7 +624,7 @@ def test_kills_at_any_moment_leave_the_old_index_or_the_new_one(tmp_path: Path) 
         assert library.search("river", home, retriever="static", k=3)
         before = found
         shutil.rmtree(fresh)
-    assert killed >= 5
+    assert killed >= 3
     update(home, carry=carry_parts)
     assert leftovers(home) == 0
     assert len(list(home.glob(".rag-build-*"))) == 1
