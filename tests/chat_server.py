@@ -3,8 +3,8 @@
 Steps are taken in turn, the last again and again: `{"say": text}`, `{"status": n, "body": text, "headers": {}}`,
 `{"say_if": [[part of the prompt, text], ...]}`; more keys of a step: `hang` and `dribble` (seconds), `cut` (bytes sent
 before the connection is closed), `stall` (seconds before that), `without` (parameters that get a 400), `finish`,
-`whole` (no stream where one is asked for). A stream sends the words of `say` one by one; `pieces` (a number) ends it after so
-many, `then` is sent behind.
+`whole` (no stream where one is asked for). A stream sends the words of `say` one by one; `pieces` (a number) ends it
+after so many, `then` is sent behind.
 """
 
 import contextlib
