@@ -27,7 +27,7 @@ from autoais.base.types import CitedSentence, Question
 from autoais.formats.questions import read_questions
 from rag.bench.report.summary import summary
 from rag.bench.report.tables import metric_of
-from rag.bench.results import SystemRun, grouped, read_run
+from rag.bench.results import SystemRun, group_systems, read_run
 from rag.retrieval.reader import Reader
 
 ROOT = Path(__file__).parents[1]
@@ -251,7 +251,7 @@ def _reference(identifier: str, question: str, answer: str) -> CitedAnswer:
 def collect(runs: list[Path], output: Annotated[Path, typer.Option("--out")]) -> None:
     """Write metrics and letters of runs that compare, best system first, and draw the figure of the page."""
     run_data = [read_run(run) for run in runs]
-    (group,) = grouped(run_data)
+    (group,) = group_systems(run_data)
     best = sorted(
         group.systems, key=lambda system: (-system.metrics["ways"]["right_attributed"]["share"], system.label)
     )

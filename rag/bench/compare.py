@@ -13,7 +13,7 @@ from autoais.base.errors import UserError
 from autoais.metrics.paired import holm
 from rag.bench.items import Item
 from rag.bench.metrics import WORDS, holds
-from rag.bench.results import Group, SystemRun, grouped, read_run
+from rag.bench.results import Group, SystemRun, group_systems, read_run
 
 LEVEL, POWER = 0.05, 0.8
 
@@ -48,7 +48,7 @@ def compare_runs(*runs: str | Path, allow_different: bool = False) -> dict[str, 
     """
     if not runs:
         raise UserError("name at least one run folder")
-    groups = grouped(map(read_run, runs), allow_different=allow_different)
+    groups = group_systems(map(read_run, runs), allow_different=allow_different)
     if sum(len(group.systems) for group in groups) < 2:
         raise UserError(f"{runs[0]}: has one system; name another run to compare it with")
     return {"groups": [compare_group(group) for group in groups]}
@@ -69,22 +69,22 @@ def compare_group(group: Group) -> dict[str, Any]:
       beaten on both.
     - `correlation`: Kendall's tau-b and Spearman's rho over systems between EM, AutoAIS and people, for three or more.
     """
-    labels = [one.label for one in group.systems]
-    by_id = [{item.id: item for item in one.items} for one in group.systems]
+    labels = [system.label for system in group.systems]
+    by_id = [{item.id: item for item in system.items} for system in group.systems]
     questions = sorted(by_id[0])
-    listed = [[items[question] for question in questions] for items in by_id]
+    item_columns = [[items[question] for question in questions] for items in by_id]
     metrics = {}
-    known = any(item.right is not None for item in chain(*listed) if item.answerable)
+    has_rule = any(item.right is not None for item in chain(*item_columns) if item.answerable)
     for name, value in _VALUES.items():
-        if name == "right" and not known:  # the benchmark has no rule
+        if name == "right" and not has_rule:  # the benchmark has no rule
             continue
-        measured = {
+        items_by_label = {
             label: items
-            for label, items in zip(labels, listed, strict=True)
+            for label, items in zip(labels, item_columns, strict=True)
             if any(value(item) is not None for item in items)
         }
-        if measured:
-            metrics[name] = compare_values(_columns(value, measured), less=name in LESS_IS_BETTER)
+        if items_by_label:
+            metrics[name] = compare_values(_columns(value, items_by_label), is_less_better=name in LESS_IS_BETTER)
     metrics |= _by_judgements(group.systems, metrics)
     return {
         "name": group.name,
@@ -92,12 +92,12 @@ def compare_group(group: Group) -> dict[str, Any]:
         "version": group.version,
         "judge": group.judge,
         "n": len(questions),
-        "systems": {one.label: one.system for one in group.systems},
+        "systems": {system.label: system.system for system in group.systems},
         "level": LEVEL,
         "power": POWER,
         "metrics": metrics,
         "notes": list(_notes(metrics)),
-        "differences": _differences(labels, listed),
+        "differences": _differences(labels, item_columns),
         "pareto": _pareto(group.systems),
         "correlation": _correlation(group.systems),
     }
@@ -106,16 +106,16 @@ def compare_group(group: Group) -> dict[str, Any]:
 # --- metrics ---------------------------------------------------------------------------------------------------
 
 
-def _columns(value: _Value, listed: Mapping[str, Sequence[Item]]) -> dict[str, list[float]]:
+def _columns(value: _Value, items_by_label: Mapping[str, Sequence[Item]]) -> dict[str, list[float]]:
     """The values of the systems, one a question that has the metric; a system without one there has 0."""
-    rows = {label: [value(item) for item in items] for label, items in listed.items()}
-    places = enumerate(zip(*rows.values(), strict=True))
-    counted = [place for place, column in places if any(one is not None for one in column)]
-    return {label: [float(row[place] or 0) for place in counted] for label, row in rows.items()}
+    rows = {label: [value(item) for item in items] for label, items in items_by_label.items()}
+    columns = enumerate(zip(*rows.values(), strict=True))
+    indexes = [index for index, column in columns if any(value is not None for value in column)]
+    return {label: [float(row[index] or 0) for index in indexes] for label, row in rows.items()}
 
 
-def compare_values(columns: Mapping[str, Sequence[float]], *, less: bool = False) -> dict[str, Any]:
-    """Compare systems by one value a question, 0 to 1, in the same order; `less` if less is better.
+def compare_values(columns: Mapping[str, Sequence[float]], *, is_less_better: bool = False) -> dict[str, Any]:
+    """Compare systems by one value a question, 0 to 1, in the same order; `is_less_better` if less is better.
 
     Returns a metric of `compare_group`.
     """
@@ -123,34 +123,38 @@ def compare_values(columns: Mapping[str, Sequence[float]], *, less: bool = False
 
     pairs = []
     for a, b in combinations(columns, 2):
-        found = difference_of_means(columns[a], columns[b])
+        difference = difference_of_means(columns[a], columns[b])
         changes = [x - y for x, y in zip(columns[a], columns[b], strict=True)]
-        pairs.append({"a": a, "b": b, **found, "smallest_difference": smallest_difference(changes, len(columns))})
+        pairs.append({"a": a, "b": b, **difference, "smallest_difference": smallest_difference(changes, len(columns))})
     values = {label: math.fsum(column) / len(column) for label, column in columns.items()}
-    return _concluded({"n": len(next(iter(columns.values()))), "values": values, "pairs": pairs}, less=less)
+    return _add_letters(
+        {"n": len(next(iter(columns.values()))), "values": values, "pairs": pairs}, is_less_better=is_less_better
+    )
 
 
-def _by_judgements(systems: Sequence[SystemRun], known: Collection[str]) -> dict[str, Any]:
+def _by_judgements(systems: Sequence[SystemRun], other_metrics: Collection[str]) -> dict[str, Any]:
     """As `compare_values`, for the metrics over sentences and citations, from the scores in judgements.jsonl."""
     from autoais.metrics.comparison import compare_judgements, read_judgements
 
-    if len(systems) < 2 or not all(one.judgements.is_file() for one in systems):
+    if len(systems) < 2 or not all(system.judgements.is_file() for system in systems):
         return {}
-    read = {}
-    for one in systems:
-        judged = read_judgements(one.judgements)
-        scores = {name: {k: v for k, v in row.items() if k not in known} for name, row in judged.scores.items()}
-        read[one.label] = replace(judged, scores=scores)
-    found: dict[str, Any] = {}
-    for a, b in combinations(read, 2):
-        for name, pair in compare_judgements(read[a], read[b], a, b)["metrics"].items():
-            metric = found.setdefault(name, {"n": pair["n"], "values": {}, "pairs": []})
+    scores_by_label = {}
+    for system in systems:
+        judgements = read_judgements(system.judgements)
+        scores = {
+            name: {k: v for k, v in row.items() if k not in other_metrics} for name, row in judgements.scores.items()
+        }
+        scores_by_label[system.label] = replace(judgements, scores=scores)
+    metrics: dict[str, Any] = {}
+    for a, b in combinations(scores_by_label, 2):
+        for name, pair in compare_judgements(scores_by_label[a], scores_by_label[b], a, b)["metrics"].items():
+            metric = metrics.setdefault(name, {"n": pair["n"], "values": {}, "pairs": []})
             metric["n"] = min(metric["n"], pair["n"])
-            own = pair.pop("own")
-            metric["values"] |= {a: own["a"]["value"], b: own["b"]["value"]}
+            values = pair.pop("own")
+            metric["values"] |= {a: values["a"]["value"], b: values["b"]["value"]}
             metric["pairs"].append({**pair, "a": a, "b": b, "smallest_difference": None})
     everywhere = len(systems) * (len(systems) - 1) // 2
-    return {name: _concluded(metric) for name, metric in found.items() if len(metric["pairs"]) == everywhere}
+    return {name: _add_letters(metric) for name, metric in metrics.items() if len(metric["pairs"]) == everywhere}
 
 
 def disagreeing(metrics: Mapping[str, Any]) -> list[str]:
@@ -158,7 +162,7 @@ def disagreeing(metrics: Mapping[str, Any]) -> list[str]:
     from autoais.metrics.comparison import contradictions
 
     return contradictions(
-        {f"{name} ({one['a']} - {one['b']})": one for name, metric in metrics.items() for one in metric["pairs"]}
+        {f"{name} ({pair['a']} - {pair['b']})": pair for name, metric in metrics.items() for pair in metric["pairs"]}
     )
 
 
@@ -169,12 +173,12 @@ def _notes(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield f"{', '.join(names)}: {CONTRADICTION}"
 
 
-def _concluded(metric: dict[str, Any], *, less: bool = False) -> dict[str, Any]:
+def _add_letters(metric: dict[str, Any], *, is_less_better: bool = False) -> dict[str, Any]:
     """The metric with Holm's correction over the pairs, and letters from best to worst."""
     pairs = metric["pairs"]
     for pair, p in zip(pairs, holm([pair["p"] for pair in pairs]), strict=True):
         pair["p_holm"] = p
-    best = sorted(metric["values"], key=lambda label: (metric["values"][label] * (1 if less else -1), label))
+    best = sorted(metric["values"], key=lambda label: (metric["values"][label] * (1 if is_less_better else -1), label))
     return metric | {"letters": letters(best, [(pair["a"], pair["b"]) for pair in pairs if pair["p_holm"] < LEVEL])}
 
 
@@ -184,7 +188,7 @@ def letters(names: Sequence[str], different: Collection[tuple[str, str]]) -> dic
     The insert-and-absorb algorithm (Piepho 2004, Journal of Computational and Graphical Statistics 13:456). `names`
     come from best to worst; the best has `a`.
     """
-    order = {name: place for place, name in enumerate(names)}
+    order = {name: position for position, name in enumerate(names)}
     columns = [set(names)]
     for a, b in sorted(
         (sorted(pair, key=order.__getitem__) for pair in different), key=lambda p: [order[n] for n in p]
@@ -215,10 +219,10 @@ def smallest_difference(changes: Sequence[float], systems: int = 2) -> float | N
     n, pairs = len(changes), max(1, systems * (systems - 1) // 2)
     normal = NormalDist()
     z, power = normal.inv_cdf(1 - LEVEL / pairs / 2), normal.inv_cdf(POWER)
-    squares = math.fsum(one * one for one in changes) / n
+    squares = math.fsum(change * change for change in changes) / n
     if not squares:
         return None
-    if not all(one in (-1.0, 0.0, 1.0) for one in changes):
+    if not all(change in (-1.0, 0.0, 1.0) for change in changes):
         variance = squares - (math.fsum(changes) / n) ** 2
         return (z + power) * math.sqrt(variance / n) if variance > 0 else None
     # n = (z sqrt(s) + power sqrt(s - d^2))^2 / d^2, solved for d; at most s, as then all changes go one way.
@@ -235,7 +239,7 @@ def smallest_difference(changes: Sequence[float], systems: int = 2) -> float | N
 # --- questions, costs, correlation ------------------------------------------------------------------------------
 
 
-def _differences(labels: Sequence[str], listed: Sequence[Sequence[Item]]) -> list[dict[str, Any]]:
+def _differences(labels: Sequence[str], item_columns: Sequence[Sequence[Item]]) -> list[dict[str, Any]]:
     return [
         {
             "id": items[0].id,
@@ -243,7 +247,7 @@ def _differences(labels: Sequence[str], listed: Sequence[Sequence[Item]]) -> lis
             "ways": {label: item.way for label, item in zip(labels, items, strict=True)},
             "answers": {label: item.answer for label, item in zip(labels, items, strict=True)},
         }
-        for items in zip(*listed, strict=True)
+        for items in zip(*item_columns, strict=True)
         if len({item.way for item in items}) > 1
     ]
 
@@ -252,12 +256,12 @@ def _pareto(systems: Sequence[SystemRun]) -> list[dict[str, Any]]:
     """Each system's quality and costs; `best_for` names the costs for which no other system is better and cheaper."""
     points = [
         {
-            "system": one.label,
-            "quality": one.metrics["ways"]["right_attributed"]["share"],
-            "seconds": _mean([item.seconds for item in one.items]),
-            "tokens": _mean([_tokens(item) for item in one.items]),
+            "system": system.label,
+            "quality": system.metrics["ways"]["right_attributed"]["share"],
+            "seconds": _mean([item.seconds for item in system.items]),
+            "tokens": _mean([_tokens(item) for item in system.items]),
         }
-        for one in systems
+        for system in systems
     ]
     for point in points:
         point["best_for"] = [cost for cost in ("seconds", "tokens") if not any(_beats(o, point, cost) for o in points)]
@@ -265,13 +269,13 @@ def _pareto(systems: Sequence[SystemRun]) -> list[dict[str, Any]]:
 
 
 def _tokens(item: Item) -> int | None:
-    given = [count for count in (item.tokens_read, item.tokens_written) if count is not None]
-    return sum(given) if given else None
+    counts = [count for count in (item.tokens_read, item.tokens_written) if count is not None]
+    return sum(counts) if counts else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def _beats(other: Mapping[str, Any], point: Mapping[str, Any], cost: str) -> bool:
@@ -284,34 +288,36 @@ def _beats(other: Mapping[str, Any], point: Mapping[str, Any], cost: str) -> boo
     return a != b and a[0] >= b[0] and a[1] >= b[1]
 
 
-def human_share(one: SystemRun) -> float | None:
+def human_share(system: SystemRun) -> float | None:
     """Return the share of answers that people found attributable, of those that people labelled; None if none."""
-    found = (one.metrics.get("human") or {}).get("attributable")
-    value = found.get("value") if isinstance(found, dict) else None
+    attributable_rate = (system.metrics.get("human") or {}).get("attributable")
+    value = attributable_rate.get("value") if isinstance(attributable_rate, dict) else None
     if isinstance(value, int | float):
         return float(value)
-    told = [[s.human for s in item.sentences if s.human is not None] for item in one.items]
-    return _mean([float(all(labels)) for labels in told if labels])
+    sentence_labels = [[s.human for s in item.sentences if s.human is not None] for item in system.items]
+    return _mean([float(all(labels)) for labels in sentence_labels if labels])
 
 
 def _correlation(systems: Sequence[SystemRun]) -> dict[str, Any]:
     from autoais.meta.correlation import MIN_SYSTEMS, kendall_tau_b, spearman
 
     columns = {
-        "em": [one.metrics["metrics"].get("em", {}).get("value") for one in systems],
-        "autoais": [one.metrics["metrics"].get("autoais", {}).get("value") for one in systems],
-        "human": [human_share(one) for one in systems],
+        "em": [system.metrics["metrics"].get("em", {}).get("value") for system in systems],
+        "autoais": [system.metrics["metrics"].get("autoais", {}).get("value") for system in systems],
+        "human": [human_share(system) for system in systems],
     }
-    found = {}
+    correlations = {}
     for a, b in combinations(columns, 2):
-        both = [(x, y) for x, y in zip(columns[a], columns[b], strict=True) if x is not None and y is not None]
-        record: dict[str, Any] = {"systems": len(both), "kendall_tau_b": None, "spearman": None}
-        if len(both) < MIN_SYSTEMS:
-            record["reason"] = f"{len(both)} systems have both; at least {MIN_SYSTEMS} are needed"
+        complete_pairs = [
+            (x, y) for x, y in zip(columns[a], columns[b], strict=True) if x is not None and y is not None
+        ]
+        record: dict[str, Any] = {"systems": len(complete_pairs), "kendall_tau_b": None, "spearman": None}
+        if len(complete_pairs) < MIN_SYSTEMS:
+            record["reason"] = f"{len(complete_pairs)} systems have both; at least {MIN_SYSTEMS} are needed"
         else:
             import numpy as np
 
-            x, y = np.array(both, dtype=np.float64).T
+            x, y = np.array(complete_pairs, dtype=np.float64).T
             record |= {"kendall_tau_b": kendall_tau_b(x, y), "spearman": spearman(x, y)}
-        found[f"{a} and {b}"] = record
-    return found
+        correlations[f"{a} and {b}"] = record
+    return correlations

@@ -47,7 +47,7 @@ class Corpora:
     @property
     def corpus_paths(self) -> tuple[Path | None, Path, Path | None]:
         """Where data, indexes and the other corpus are, for `Corpora` elsewhere."""
-        data, corpus = (None if one is None else one.resolve() for one in (self._data, self._corpus))
+        data, corpus = (None if path is None else path.resolve() for path in (self._data, self._corpus))
         return data, self._folder.resolve(), corpus
 
     def name_of(self, collection: str | None) -> str:
@@ -57,43 +57,43 @@ class Corpora:
     def open(self, name: str) -> Index:
         """Return the index of a corpus; builds it if it is missing."""
         if name not in self._open:
-            self._open[name] = self._opened(name)
+            self._open[name] = self._open_index(name)
         return self._open[name]
 
     def retriever(self, name: str, retriever: str) -> Retriever:
         """Open a retriever over the index of a corpus; adds the data that the index lacks."""
         index = self.open(name)
-        there = {part.name for part in read_data_configs(index)}
+        part_names = {part.name for part in read_data_configs(index)}
         if (
             self._build
             and index.build is not None
-            and any(part.name not in there for _, part in walk_data_configs(retriever))
+            and any(part.name not in part_names for _, part in walk_data_configs(retriever))
         ):
             add_retriever(self._place(name), retriever, progress=self._progress)
             index = self._open[name] = open_index(self._place(name))
         return open_retriever(retriever, index)
 
-    def _opened(self, name: str) -> Index:
+    def _open_index(self, name: str) -> Index:
         if name not in self._benchmark.corpora:
             raise RagError(f"{self._benchmark.id} has no corpus; its passages come with the questions")
         corpus = self._benchmark.corpora[name]
         if corpus.is_handbook and self._corpus is None:
             return open_index(None)
-        place = self._place(name)
+        index_path = self._place(name)
         if not self._is_built(name):
             if not self._build:
-                raise RagError(f"{place} is missing; copy the index of the machine where the run was started")
+                raise RagError(f"{index_path} is missing; copy the index of the machine where the run was started")
             source = self._corpus or corpus.check(self._data, self._benchmark.home)
             form = None if self._corpus else corpus.format
             documents = source.is_dir()
             return build_index(
-                source.resolve(), place, format=form, skip_bad=documents, replace=True, progress=self._progress
+                source.resolve(), index_path, format=form, skip_bad=documents, replace=True, progress=self._progress
             )
-        index = open_index(place)
-        holds, wanted = index.manifest.get("checksum"), corpus.index
-        if self._corpus is None and wanted is not None and holds is not None and holds != wanted:
+        index = open_index(index_path)
+        holds, expected_checksum = index.manifest.get("checksum"), corpus.index
+        if self._corpus is None and expected_checksum is not None and holds is not None and holds != expected_checksum:
             raise RagError(
-                f"{place}: an index of other passages than {corpus.path} of {self._benchmark.id} "
+                f"{index_path}: an index of other passages than {corpus.path} of {self._benchmark.id} "
                 f"({index.manifest['passages']:,}); name another index, or its corpus (--corpus)"
             )
         return index
@@ -102,8 +102,8 @@ class Corpora:
         return self._folder / f"{name}.index" if name else self._folder
 
     def _is_built(self, name: str) -> bool:
-        place = self._place(name)
-        return name in self._open or (place / MANIFEST).exists() or any(place.glob("segments_*"))
+        index_path = self._place(name)
+        return name in self._open or (index_path / MANIFEST).exists() or any(index_path.glob("segments_*"))
 
     def _source(self) -> Path | None:
         """The file or folder of the only corpus; None if there are several, if it ships, or without a data folder."""
@@ -112,26 +112,28 @@ class Corpora:
             return self._corpus
         return inside(self._data, corpus.path)
 
-    def find(self, wanted: set[str]) -> Mapping[str, Passage]:
+    def find(self, ids: set[str]) -> Mapping[str, Passage]:
         """Return the passages with these ids, those that the corpora have.
 
         Reads the corpus file where there is no index of it, which takes less than building one.
         """
         source = self._read_source()
         if source is not None:
-            return find_passages([source], wanted, Notes())
-        found: dict[str, Passage] = {}
-        for each in self._benchmark.corpora:
-            store = self.open(each).store
-            found |= {key: passage for key in sorted(wanted) if (passage := store.get(key)) is not None}
-        return found
+            return find_passages([source], ids, Notes())
+        passages: dict[str, Passage] = {}
+        for corpus in self._benchmark.corpora:
+            store = self.open(corpus).store
+            passages |= {key: passage for key in sorted(ids) if (passage := store.get(key)) is not None}
+        return passages
 
-    def find_texts(self, wanted: set[str]) -> Mapping[str, Passage]:
+    def find_texts(self, texts: set[str]) -> Mapping[str, Passage]:
         """Return the first passage with each of these texts (`folded`), those that the corpora have; reads them all."""
         source = self._read_source()
         if source is not None:
-            return by_text(self._passages_of(source), wanted)
-        return by_text((one for each in self._benchmark.corpora for one in self.open(each).store.scan()), wanted)
+            return by_text(self._passages_of(source), texts)
+        return by_text(
+            (passage for corpus in self._benchmark.corpora for passage in self.open(corpus).store.scan()), texts
+        )
 
     def _read_source(self) -> Path | None:
         """The corpus file, checked, if there is no index of it."""
@@ -149,13 +151,13 @@ class Corpora:
                 raise passage
             yield passage
 
-    def lacking(self, wanted: Iterable[tuple[str | None, str]]) -> list[str]:
+    def lacking(self, keys: Iterable[tuple[str | None, str]]) -> list[str]:
         """Return the ids that the corpus of their collection lacks, sorted, from (collection, id) of each.
 
         Only of the indexes that are open: none is built or read for it.
         """
-        there = ((self._open.get(self.name_of(collection)), key) for collection, key in wanted)
-        return sorted({key for index, key in there if index is not None and index.store.get(key) is None})
+        entries = ((self._open.get(self.name_of(collection)), key) for collection, key in keys)
+        return sorted({key for index, key in entries if index is not None and index.store.get(key) is None})
 
     def record(self) -> dict[str, Any]:
         """Return name, checksum and BM25 settings of the open indexes, by corpus."""
@@ -171,7 +173,9 @@ class Corpora:
             digest = sha256_file(self._corpus) if self._corpus.is_file() else None
             return {"": {"path": self._corpus.name, "sha256": digest}}
         corpora = sorted(self._benchmark.corpora.items())
-        return {name: {"path": one.path, "sha256": one.sha256 or self._sha256_of(one)} for name, one in corpora}
+        return {
+            name: {"path": corpus.path, "sha256": corpus.sha256 or self._sha256_of(corpus)} for name, corpus in corpora
+        }
 
     def _sha256_of(self, corpus: Corpus) -> str | None:
         """The checksum of a corpus file of which the benchmark does not say it; None for a folder."""

@@ -30,7 +30,7 @@ RUN, QUESTIONS, CACHE, LOCK = "run.json", "questions.jsonl", "judgements.cache",
 ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS = (
     "answers.jsonl", "judgements.jsonl", "score.json", "items.jsonl", "metrics.json",
 )  # fmt: skip
-_OURS = {LOCK, QUESTIONS, "index"}  # what a run that was killed at its start leaves
+_OWN_FILES = {LOCK, QUESTIONS, "index"}  # what a run that was killed at its start leaves
 _SETTLED_BY = {"judge": "judge", "metrics": "judge", "human": "measure", "price": "measure"}  # setting -> its stage
 _SOURCES = ("systems", "predictions")  # the settings that say where answers come from
 _OBJECT: Schema = {"type": "object"}
@@ -62,12 +62,12 @@ _TEMPORARY = re.compile(
 class BenchRun:
     """A run folder: its `run.json`, and the metrics and paths of its systems by label.
 
-    `served` says what model servers did for a system, by label, if it answered in this process.
+    `request_totals` says what model servers did for a system, by label, if it answered in this process.
     """
 
     folder: Path
     record: Mapping[str, Any]
-    served: Mapping[str, RequestTotals] = field(default_factory=dict)
+    request_totals: Mapping[str, RequestTotals] = field(default_factory=dict)
 
     @property
     def labels(self) -> list[str]:
@@ -117,8 +117,8 @@ class RunFolder:
     def __init__(
         self,
         path: Path,
-        given: Mapping[str, Any],
-        fixed: Mapping[str, Any],
+        options: Mapping[str, Any],
+        facts: Mapping[str, Any],
         questions: Sequence[BenchQuestion],
         *,
         stage: str | None,
@@ -127,38 +127,38 @@ class RunFolder:
         self.path, self._stage, self._resume = path, stage, resume
         self.has_other_systems = False
         if (path / RUN).exists():
-            self.record = self._continued(given, fixed)
+            self.record = self._continue_run(options, facts)
         else:
-            self.record = self._new(given, fixed, questions)
+            self.record = self._new(options, facts, questions)
         self.settings: Mapping[str, Any] = self.record["settings"]
-        self.questions = self._chosen(questions)
+        self.questions = self._select_questions(questions)
         self._sweep()
 
     # --- the record ---------------------------------------------------------------------------------------------
 
-    def _continued(self, given: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
+    def _continue_run(self, options: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
         if not (self._resume or self._stage):
             raise RagError(f"{self.path} holds a run: resume it (--resume), or name another folder")
         record = {"reruns": []} | dict(open_run(self.path).record)
         before = record["settings"]
         judge = before.get("judge")
-        if given.get("judge") is None and isinstance(judge, str) and judge.partition(":")[0] not in JUDGES:
+        if options.get("judge") is None and isinstance(judge, str) and judge.partition(":")[0] not in JUDGES:
             raise RagError(f"{self.path}: its judge is {judge!r}, whose code would run; name it as judge (--judge)")
-        if given.get("systems") is None:
-            for one in record["answers"].values():
-                if is_user_class(name := str(one.get("spec", "")).partition(",")[0]):
+        if options.get("systems") is None:
+            for source in record["answers"].values():
+                if is_user_class(name := str(source.get("spec", "")).partition(",")[0]):
                     raise RagError(
                         f"{self.path}: its system is {name!r}, whose code would run; name it as a system (--system)"
                     )
-        settings = before | {name: value for name, value in given.items() if value is not None}
-        changed = [name for name in settings if settings[name] != before.get(name) and not self._may_change(name)]
-        changed += [name for name, value in fixed.items() if record.get(name) != value]
-        if changed:
-            ways = "name a new folder to start again"
-            if set(changed) <= set(_SOURCES):
-                ways = f"resuming (--resume) adds and drops them, or {ways}"
+        settings = before | {name: value for name, value in options.items() if value is not None}
+        differences = [name for name in settings if settings[name] != before.get(name) and not self._may_change(name)]
+        differences += [name for name, value in facts.items() if record.get(name) != value]
+        if differences:
+            advice = "name a new folder to start again"
+            if set(differences) <= set(_SOURCES):
+                advice = f"resuming (--resume) adds and drops them, or {advice}"
             raise RagError(
-                f"{self.path} cannot be continued: it was started with other {', '.join(sorted(changed))}; {ways}"
+                f"{self.path} cannot be continued: it was started with other {', '.join(sorted(differences))}; {advice}"
             )
         self.has_other_systems = any(settings[name] != before.get(name) for name in _SOURCES)
         return (_with_sources(record, settings) if self.has_other_systems else record) | {"settings": settings}
@@ -176,22 +176,22 @@ class RunFolder:
         return STAGES.index(self._stage) <= STAGES.index(stage)
 
     def _new(
-        self, given: Mapping[str, Any], fixed: Mapping[str, Any], questions: Sequence[BenchQuestion]
+        self, options: Mapping[str, Any], facts: Mapping[str, Any], questions: Sequence[BenchQuestion]
     ) -> dict[str, Any]:
         if self._stage not in (None, STAGES[0]):
             raise RagError(f"{self.path} holds no run yet: start with the stage {STAGES[0]}, or with all of them")
         self._sweep()
-        if foreign := sorted(one.name for one in self.path.iterdir() if one.name not in _OURS):
+        if foreign := sorted(path.name for path in self.path.iterdir() if path.name not in _OWN_FILES):
             raise RagError(f"{self.path} is not empty (it holds {foreign[0]}); name a new folder")
-        settings = _with_defaults(given)
+        settings = _with_defaults(options)
         answers = _answers(settings)
-        asked = sample(questions, settings["limit"], settings["seed"])
-        write_atomic(self.path / QUESTIONS, (dumps(one.row()) for one in asked))
+        sampled_questions = sample(questions, settings["limit"], settings["seed"])
+        write_atomic(self.path / QUESTIONS, (dumps(question.row()) for question in sampled_questions))
         return {
-            **fixed,
+            **facts,
             "settings": settings,
-            "questions": {"n": len(asked), "sha256": sha256_file(self.path / QUESTIONS)},
-            "systems": _named(answers),
+            "questions": {"n": len(sampled_questions), "sha256": sha256_file(self.path / QUESTIONS)},
+            "systems": _source_names(answers),
             "answers": answers,
             "retrieval": {},
             "indexes": {},
@@ -201,12 +201,12 @@ class RunFolder:
             "stages": {},
         }
 
-    def _chosen(self, questions: Sequence[BenchQuestion]) -> list[BenchQuestion]:
+    def _select_questions(self, questions: Sequence[BenchQuestion]) -> list[BenchQuestion]:
         path = self.path / QUESTIONS
         if not path.is_file() or sha256_file(path) != self.record["questions"]["sha256"]:
             raise RagError(f"{path} was changed after the run wrote it; name a new folder to start again")
-        chosen = {one.question.id for one in read_bench_questions(path)}
-        return [one for one in questions if one.question.id in chosen]
+        question_ids = {question.question.id for question in read_bench_questions(path)}
+        return [question for question in questions if question.question.id in question_ids]
 
     def write(self) -> None:
         """Write `run.json`."""
@@ -218,7 +218,7 @@ class RunFolder:
         """Whether these files of a stage are complete."""
         return set(files) <= set(self.record["stages"].get(stage, ()))
 
-    def done(self, stage: str, files: Iterable[str]) -> None:
+    def mark_done(self, stage: str, files: Iterable[str]) -> None:
         """Enter complete files of a stage in `run.json`."""
         entries = self.record["stages"].setdefault(stage, {})
         for name in files:
@@ -231,26 +231,28 @@ class RunFolder:
         for stage, files in self.record["stages"].items():
             if self._stage is not None and not self._resume and STAGES.index(stage) >= STAGES.index(self._stage):
                 continue
-            for name, one in files.items():
+            for name, facts in files.items():
                 path = self.path / name
                 if name.partition("/")[0] in self.record.get("set_aside", {}).get("answers", {}):
                     continue
-                if not path.is_file() or sha256_file(path) != one["sha256"]:
-                    what = "was changed after the run wrote it" if path.is_file() else "is missing"
-                    raise RagError(f"{path} {what}: make it again with the stage {stage} (--stage {stage})")
+                if not path.is_file() or sha256_file(path) != facts["sha256"]:
+                    problem = "was changed after the run wrote it" if path.is_file() else "is missing"
+                    raise RagError(f"{path} {problem}: make it again with the stage {stage} (--stage {stage})")
 
     def forget(self, stages: Sequence[str]) -> bool:
         """Enter in `run.json` that nothing of these stages is complete; returns whether something was."""
-        lost = [stage for stage in stages if self.record["stages"].pop(stage, None)]
+        dropped_stages = [stage for stage in stages if self.record["stages"].pop(stage, None)]
         self.write()
-        return bool(lost)
+        return bool(dropped_stages)
 
     def remove_report(self) -> None:
         """Remove the report that was written into the folder: report.html, report.json, and the figures it lists."""
         report, figures = self.path / "report", set[str]()
         with suppress(UserError, KeyError, TypeError, AttributeError):  # not there, or not a report
             for group in read_json(report / "report.json")["groups"]:
-                figures.update(name for one in group["figures"] for name in one["files"] if _FIGURE.fullmatch(name))
+                figures.update(
+                    name for figure in group["figures"] for name in figure["files"] if _FIGURE.fullmatch(name)
+                )
         for name in ["report.html", "report.json", *figures]:
             (report / name).unlink(missing_ok=True)
         for folder in (report / "figures", report):
@@ -271,8 +273,8 @@ class RunFolder:
                 path.unlink()
 
 
-def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-    settings = dict(given)
+def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
+    settings = dict(options)
     settings["predictions"] = settings["predictions"] or []
     settings["systems"] = settings["systems"] or ([] if settings["predictions"] else [DEFAULT_SYSTEM])
     check_distinct(map(Path, settings["predictions"]))
@@ -282,30 +284,32 @@ def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _answers(settings: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _answers(settings: Mapping[str, Any], old_sources: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Where the answers of each label come from: a system (`spec`) or a file (`predictions`).
 
-    Those of `known` labels keep them, with all that is recorded of them.
+    Those of `old_sources` labels keep them, with all that is recorded of them.
     """
-    specs = [SystemSpec.parse(one) for one in settings["systems"]]
-    sources = [{"spec": str(one)} for one in specs] + [{"predictions": one} for one in settings["predictions"]]
-    names = [one.label for one in specs] + [
+    specs = [SystemSpec.parse(system) for system in settings["systems"]]
+    sources = [{"spec": str(spec)} for spec in specs] + [{"predictions": spec} for spec in settings["predictions"]]
+    names = [spec.label for spec in specs] + [
         safe_name(Path(one).stem).replace("@", "-") for one in settings["predictions"]
     ]
-    known = dict(known or {})
-    taken, found = [*_OURS, RUN, CACHE, "retrieval", "report", *known], {}
+    old_sources = dict(old_sources or {})
+    reserved_names, answers = [*_OWN_FILES, RUN, CACHE, "retrieval", "report", *old_sources], {}
     for name, source in zip(names, sources, strict=True):
-        label = next((one for one, its in known.items() if its.items() >= source.items()), None)
+        label = next(
+            (old_label for old_label, old_source in old_sources.items() if old_source.items() >= source.items()), None
+        )
         if label is None:
-            (label,) = number_duplicates([name], taken)
-            taken.append(label)
-        found[label] = known.pop(label, source)
-    return found
+            (label,) = number_duplicates([name], reserved_names)
+            reserved_names.append(label)
+        answers[label] = old_sources.pop(label, source)
+    return answers
 
 
-def _named(answers: Mapping[str, Any]) -> dict[str, str]:
+def _source_names(answers: Mapping[str, Any]) -> dict[str, str]:
     """The name of each system or file that has not answered yet."""
-    return {label: one.get("spec") or one["predictions"] for label, one in answers.items()}
+    return {label: source.get("spec") or source["predictions"] for label, source in answers.items()}
 
 
 def _with_sources(record: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -314,15 +318,15 @@ def _with_sources(record: Mapping[str, Any], settings: Mapping[str, Any]) -> dic
     aside = record.get("set_aside", {"systems": {}, "answers": {}})
     answers, systems = aside["answers"] | record["answers"], aside["systems"] | record["systems"]
     now = _answers(settings, answers)
-    left = {
-        "answers": {label: one for label, one in answers.items() if label not in now},
-        "systems": {label: one for label, one in systems.items() if label not in now},
+    set_aside = {
+        "answers": {label: source for label, source in answers.items() if label not in now},
+        "systems": {label: name for label, name in systems.items() if label not in now},
     }
-    named = {label: systems.get(label, name) for label, name in _named(now).items()}
-    return {**record, "answers": now, "systems": named, "set_aside": left}
+    names = {label: systems.get(label, name) for label, name in _source_names(now).items()}
+    return {**record, "answers": now, "systems": names, "set_aside": set_aside}
 
 
-def fixed_facts(
+def check_facts(
     benchmark: Benchmark,
     questions: Sequence[BenchQuestion],
     data: Path | None,
@@ -335,10 +339,10 @@ def fixed_facts(
     `data` is the data folder, `corpus` says what is searched; `other_corpus` that it takes the place of the
     benchmark's.
     """
-    asked = benchmark.questions
-    digest = asked.sha256
-    if digest is None and not asked.is_shipped:  # the benchmark does not say it
-        digest = sha256_file(asked.path(data, benchmark.home))
+    file = benchmark.questions
+    digest = file.sha256
+    if digest is None and not file.is_shipped:  # the benchmark does not say it
+        digest = sha256_file(file.path(data, benchmark.home))
     return {
         "benchmark": {
             "name": benchmark.name,
@@ -351,10 +355,10 @@ def fixed_facts(
             "right": benchmark.right,
             "k": benchmark.k,
             "questions": len(questions),
-            "without_gold": without_gold((one.answerable, one.question.gold) for one in questions),
+            "without_gold": without_gold((question.answerable, question.question.gold) for question in questions),
         },
         "data": {
-            "questions": {"file": asked.file, "sha256": digest},
+            "questions": {"file": file.file, "sha256": digest},
             "corpus": corpus,
         },
         "versions": versions(),

@@ -17,7 +17,7 @@ Image = tuple[Figure, str, str]
 _BREAKING = re.compile(r"[^\S ]|[\u0000-\u001f\u200e\u200f]")  # they would end a cell, or reorder a row
 
 
-def rendered(template: str, view: Mapping[str, Any], **own: str) -> str:
+def render(template: str, view: Mapping[str, Any], **parts: str) -> str:
     """Return the HTML of a template; the texts of `view` are made visible. Raises `RagError` without Jinja2."""
     try:
         from jinja2 import Environment, StrictUndefined
@@ -26,7 +26,7 @@ def rendered(template: str, view: Mapping[str, Any], **own: str) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
     style = files("rag.bench").joinpath("page.css").read_text("utf-8")
     values = {name: _all_visible(value) for name, value in view.items()}
-    return environment.from_string(template).render(**values, **own, style=style, style_hash=csp_hash(style))
+    return environment.from_string(template).render(**values, **parts, style=style, style_hash=csp_hash(style))
 
 
 def csp_hash(text: str) -> str:
@@ -34,17 +34,17 @@ def csp_hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def shown_figures(drawn: Sequence[Image]) -> list[dict[str, Any]]:
+def figure_views(images: Sequence[Image]) -> list[dict[str, Any]]:
     """Return the figures as the templates take them, with their images in base64."""
     return [
         {
-            "title": one.title,
-            "text": one.text,
+            "title": figure.title,
+            "text": figure.text,
             "light": base64.b64encode(light.encode()).decode(),
             "dark": base64.b64encode(dark.encode()).decode(),
-            "height": round(100 * one.height),
+            "height": round(100 * figure.height),
         }
-        for one, light, dark in drawn
+        for figure, light, dark in images
     ]
 
 
@@ -61,7 +61,7 @@ def visible(text: str) -> str:
 def _all_visible(value: Any) -> Any:  # noqa: ANN401  (JSON in, JSON out)
     """Return the value with `visible` applied to every string in it."""
     if isinstance(value, dict):
-        return {key: _all_visible(one) for key, one in value.items()}
+        return {key: _all_visible(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_all_visible(one) for one in value]
+        return [_all_visible(item) for item in value]
     return visible(value) if isinstance(value, str) else value

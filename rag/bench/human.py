@@ -24,15 +24,15 @@ class HumanLabels:
         self._sentences: dict[tuple[object, ...], list[bool]] = {}
         self.labels = 0
         for answer in formats.read(path):
-            told = [sentence.attributable for sentence in answer.sentences]
-            label = answer_attributable(told) if answer.attributable is None else answer.attributable
+            labels = [sentence.attributable for sentence in answer.sentences]
+            label = answer_attributable(labels) if answer.attributable is None else answer.attributable
             if label is not None:
                 self.labels += 1
                 self._labels.setdefault(_key_of(answer), []).append(label)
-            for sentence, one in zip(answer.sentences, told, strict=True):
-                if one is not None:
+            for sentence, sentence_label in zip(answer.sentences, labels, strict=True):
+                if sentence_label is not None:
                     key = (_key_of(answer), *_key(sentence.cites, sentence.text))
-                    self._sentences.setdefault(key, []).append(one)
+                    self._sentences.setdefault(key, []).append(sentence_label)
         if not self.labels:
             raise RagError(f"{path}: no answer in it has a label (`attributable`)")
 
@@ -42,30 +42,32 @@ class HumanLabels:
         A sentence is a labelled one if its text and cited passages are the same. A label of the whole answer is that
         of its only sentence, and of every sentence if it is a yes.
         """
-        return [self._labelled(item) for item in items]
+        return [self._add_labels(item) for item in items]
 
-    def _labelled(self, item: Item) -> Item:
+    def _add_labels(self, item: Item) -> Item:
         answer = _key_of_item(item)
-        whole = _majority(self._labels.get(answer, ()))
-        implied = whole if whole or len(item.sentences) == 1 else None
+        answer_label = _majority(self._labels.get(answer, ()))
+        default = answer_label if answer_label or len(item.sentences) == 1 else None
         labels = []
-        for one in item.sentences:
-            votes = self._sentences.get((answer, *_key((it.passage for it in one.citations), one.text)))
-            labels.append(implied if votes is None else _majority(votes))
+        for sentence in item.sentences:
+            votes = self._sentences.get(
+                (answer, *_key((citation.passage for citation in sentence.citations), sentence.text))
+            )
+            labels.append(default if votes is None else _majority(votes))
         sentences = zip(item.sentences, labels, strict=True)
-        return replace(item, sentences=tuple(replace(one, human=label) for one, label in sentences))
+        return replace(item, sentences=tuple(replace(sentence, human=label) for sentence, label in sentences))
 
     def of(self, items: Sequence[Item]) -> tuple[Mapping[int, bool], dict[str, Any]]:
         """Return the labels by position among the items, and the counts of labels: all, used, contradictory."""
-        found, tied = {}, 0
-        for place, item in enumerate(items):
+        labels, tie_count = {}, 0
+        for index, item in enumerate(items):
             votes = self._labels.get(_key_of_item(item), [])
             label = _majority(votes)
             if label is not None:
-                found[place] = label
+                labels[index] = label
             elif votes:
-                tied += 1
-        return found, {"labels": self.labels, "answers": len(found), "tied": tied}
+                tie_count += 1
+        return labels, {"labels": self.labels, "answers": len(labels), "tied": tie_count}
 
 
 def _majority(votes: Sequence[bool]) -> bool | None:
@@ -74,13 +76,13 @@ def _majority(votes: Sequence[bool]) -> bool | None:
 
 
 def _key_of(answer: CitedAnswer) -> tuple[object, ...]:
-    return _key((key for one in answer.sentences for key in one.cites), answer.question, answer.plain)
+    return _key((key for sentence in answer.sentences for key in sentence.cites), answer.question, answer.plain)
 
 
 def _key_of_item(item: Item) -> tuple[object, ...]:
     return _key(item.cites, item.question, item.answer)
 
 
-def _key(cited: Iterable[str], *texts: str) -> tuple[object, ...]:
+def _key(cited_ids: Iterable[str], *texts: str) -> tuple[object, ...]:
     """What texts that differ in white space only, and cite the same passages, have in common."""
-    return (*(" ".join(text.split()) for text in texts), tuple(sorted(set(cited))))
+    return (*(" ".join(text.split()) for text in texts), tuple(sorted(set(cited_ids))))

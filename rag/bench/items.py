@@ -25,7 +25,7 @@ from autoais.base.io.schema import (
 from autoais.base.types import NOT_APPLICABLE, Verdict
 
 ANSWERED_WAYS = ("right_attributed", "right_unattributed", "wrong_attributed", "wrong_unattributed")
-WAYS = (*ANSWERED_WAYS, "refused_right", "refused_wrong", "undecided")
+OUTCOMES = (*ANSWERED_WAYS, "refused_right", "refused_wrong", "undecided")
 """What can happen to a question: the four ways of an answer, a refusal (right if the question has no answer), or
 undecided: the judge or the benchmark cannot say."""
 
@@ -79,8 +79,9 @@ class Item:
 
     `references`, `gold` and `nuggets` are those of the question. `missing`: the system gave no answer; `failed`: its
     model failed. `passages` holds the cited passages and the first hits; `ranking` the ids of all hits. `right`: the
-    answer is right by the benchmark's rule; `attributed`: every sentence is supported (AutoAIS). `way` is in `WAYS`.
-    `first_gold` and `answer_hit` are ranks, from 1, of the first gold passage and of the first that holds a reference.
+    answer is right by the benchmark's rule; `attributed`: every sentence is supported (AutoAIS). `way` is in
+    `OUTCOMES`. `first_gold` and `answer_hit` are ranks, from 1, of the first gold passage and of the first that holds a
+    reference.
     """
 
     id: str
@@ -118,7 +119,7 @@ class Item:
     @property
     def cites(self) -> list[str]:
         """The ids of the cited passages, without duplicates, in order of mention."""
-        return list(dict.fromkeys(one.passage for sentence in self.sentences for one in sentence.citations))
+        return list(dict.fromkeys(citation.passage for sentence in self.sentences for citation in sentence.citations))
 
     def to_row(self) -> dict[str, Any]:
         """The item as JSON, all keys present; `human` only where people were asked."""
@@ -153,7 +154,7 @@ ITEM: Schema = record(
         "answer": STRING, "short_answer": TEXT_OR_NULL, "abstained": BOOLEAN, "failed": BOOLEAN, "missing": BOOLEAN,
         "reason": TEXT_OR_NULL, "confidence": NUMBER_OR_NULL, "sentences": list_of(_SENTENCE),
         "passages": {"type": "object", "additionalProperties": _PASSAGE}, "ranking": list_of(STRING), "right": _TRUTH,
-        "attributed": _TRUTH, "way": {"type": "string", "enum": list(WAYS)}, "em": NUMBER_OR_NULL,
+        "attributed": _TRUTH, "way": {"type": "string", "enum": list(OUTCOMES)}, "em": NUMBER_OR_NULL,
         "f1": NUMBER_OR_NULL, "answer_recall": _TRUTH, "nugget_recall": NUMBER_OR_NULL, "first_gold": _RANK,
         "answer_hit": _RANK, "seconds": NUMBER_OR_NULL, "tokens_read": _COUNT, "tokens_written": _COUNT,
         "words": INTEGER | {"minimum": 0},
@@ -164,62 +165,67 @@ ITEM: Schema = record(
 _SHARES = ("confidence", "em", "f1", "nugget_recall")  # 0 to 1
 
 
-def item_from_row(row: Mapping[str, Any], where: str) -> Item:
-    """Return the item of a row of items.jsonl; raises `FormatError`, which starts with `where`, for a broken one."""
+def item_from_row(row: Mapping[str, Any], source: str) -> Item:
+    """Return the item of a row of items.jsonl; raises `FormatError`, which starts with `source`, for a broken one."""
     for fault in faults(row, ITEM):
-        raise FormatError(f"{where}: {fault}")
+        raise FormatError(f"{source}: {fault}")
     for name in _SHARES:
         if row[name] is not None and not 0 <= row[name] <= 1:
-            raise FormatError(f"{where}: field {name!r} should be from 0 to 1, found {row[name]}")
+            raise FormatError(f"{source}: field {name!r} should be from 0 to 1, found {row[name]}")
     if row["seconds"] is not None and row["seconds"] < 0:
-        raise FormatError(f"{where}: field 'seconds' should be at least 0, found {row['seconds']}")
-    passages = {key: ItemPassage(**_known(ItemPassage, one)) for key, one in row["passages"].items()}
+        raise FormatError(f"{source}: field 'seconds' should be at least 0, found {row['seconds']}")
+    passages = {key: ItemPassage(**_select_fields(ItemPassage, passage)) for key, passage in row["passages"].items()}
     sentences = tuple(
-        _sentence(one, passages, f"{where}: field 'sentences[{number}]'") for number, one in enumerate(row["sentences"])
+        _sentence(sentence, passages, f"{source}: field 'sentences[{number}]'")
+        for number, sentence in enumerate(row["sentences"])
     )
     lists = {name: tuple(row[name]) for name in ("references", "gold", "ranking")}
     nuggets = tuple(tuple(phrases) for phrases in row["nuggets"])
-    return Item(**_known(Item, row) | lists | {"nuggets": nuggets, "passages": passages, "sentences": sentences})
+    return Item(
+        **_select_fields(Item, row) | lists | {"nuggets": nuggets, "passages": passages, "sentences": sentences}
+    )
 
 
-def _known(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
+def _select_fields(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a dataclass: rows may have more of them."""
-    return {one.name: row[one.name] for one in fields(kind) if one.name in row}
+    return {field.name: row[field.name] for field in fields(kind) if field.name in row}
 
 
-def _sentence(row: Mapping[str, Any], passages: Mapping[str, ItemPassage], where: str) -> ItemSentence:
+def _sentence(row: Mapping[str, Any], passages: Mapping[str, ItemPassage], source: str) -> ItemSentence:
     probability = row["probability"]
     if probability is not None and not 0 <= probability <= 1:
-        raise FormatError(f"{where}: its probability should be from 0 to 1, found {probability}")
-    citations = tuple(ItemCitation(**_known(ItemCitation, one)) for one in row["citations"])
-    for one in citations:
-        length = len(passages[one.passage].text) if one.passage in passages else None
-        _check_span(one.start, one.end, length or None, f"{where}, a citation")  # no length: the text is unknown
-    _check_span(row["start"], row["end"], None, where)
+        raise FormatError(f"{source}: its probability should be from 0 to 1, found {probability}")
+    citations = tuple(ItemCitation(**_select_fields(ItemCitation, citation)) for citation in row["citations"])
+    for citation in citations:
+        length = len(passages[citation.passage].text) if citation.passage in passages else None
+        _check_span(
+            citation.start, citation.end, length or None, f"{source}, a citation"
+        )  # no length: the text is unknown
+    _check_span(row["start"], row["end"], None, source)
     for span in row["unsupported"]:
         if len(span) != 2:
-            raise FormatError(f"{where}: 'unsupported' should hold pairs of offsets, found {len(span)} numbers")
-        _check_span(span[0], span[1], len(row["text"]), f"{where}, 'unsupported'")
+            raise FormatError(f"{source}: 'unsupported' should hold pairs of offsets, found {len(span)} numbers")
+        _check_span(span[0], span[1], len(row["text"]), f"{source}, 'unsupported'")
     spans = tuple((start, end) for start, end in row["unsupported"])
-    return ItemSentence(**_known(ItemSentence, row) | {"citations": citations, "unsupported": spans})
+    return ItemSentence(**_select_fields(ItemSentence, row) | {"citations": citations, "unsupported": spans})
 
 
-def _check_span(start: int | None, end: int | None, length: int | None, where: str) -> None:
+def _check_span(start: int | None, end: int | None, length: int | None, source: str) -> None:
     if (start is None) != (end is None):
-        raise FormatError(f"{where}: 'start' and 'end' should both be given, or both be null")
+        raise FormatError(f"{source}: 'start' and 'end' should both be given, or both be null")
     if start is not None and end is not None and not start <= end <= (end if length is None else length):
         raise FormatError(
-            f"{where}: the span {start} to {end} lies outside its text ({length or 'unknown'} characters)"
+            f"{source}: the span {start} to {end} lies outside its text ({length or 'unknown'} characters)"
         )
 
 
 def read_items(path: str | Path) -> list[Item]:
     """Read items.jsonl. Raises `FormatError` for a broken row or an id that occurs twice, `UserError` for no rows."""
     items: dict[str, Item] = {}
-    for where, row in read_objects(Path(path)):
-        item = item_from_row(row, where)
+    for source, row in read_objects(Path(path)):
+        item = item_from_row(row, source)
         if item.id in items:
-            raise FormatError(f"{where}: the id {item.id[:60]!r} occurs twice; every question needs its own")
+            raise FormatError(f"{source}: the id {item.id[:60]!r} occurs twice; every question needs its own")
         items[item.id] = item
     if not items:
         raise UserError(f"{path}: no items in it; measure the run again")

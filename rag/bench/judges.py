@@ -19,7 +19,7 @@ def rank_judges(
     cache: str | Path | None = None,
     limit: int | None = None,
     seed: int = 0,
-    timed: int = 200,
+    timing_count: int = 200,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Run judges over labelled sets and return the leaderboard, as `autoais.meta.leaderboard.rank_judges` does.
@@ -31,17 +31,19 @@ def rank_judges(
     from autoais.meta.leaderboard import rank_judges as ranked
 
     check_type("sets", sets, "a list of names or files", list, tuple)
-    known = {one.name for one in list_label_sets()}
+    set_names = {label_set.name for label_set in list_label_sets()}
     folder = None if data is None else Path(data)
 
-    def opened(one: str | Path) -> Path | LabelledSets:
-        if str(one) not in known and Path(one).suffix != ".toml":
-            if not Path(one).exists():
-                raise RagError(f"no labelled set or file called {str(one)!r}; the sets are: {', '.join(sorted(known))}")
-            return Path(one)
-        found = read_label_set(one)
-        paths = tuple(file.check(folder, found.home) for file in found.files)
-        return LabelledSets(found.collection, paths, found.only)
+    def open_set(source: str | Path) -> Path | LabelledSets:
+        if str(source) not in set_names and Path(source).suffix != ".toml":
+            if not Path(source).exists():
+                raise RagError(
+                    f"no labelled set or file called {str(source)!r}; the sets are: {', '.join(sorted(set_names))}"
+                )
+            return Path(source)
+        label_set = read_label_set(source)
+        paths = tuple(file.check(folder, label_set.home) for file in label_set.files)
+        return LabelledSets(label_set.collection, paths, label_set.only)
 
-    labels = [opened(one) for one in sets]
-    return ranked(labels, judges, cache=cache, limit=limit, seed=seed, timed=timed, progress=progress)
+    labels = [open_set(source) for source in sets]
+    return ranked(labels, judges, cache=cache, limit=limit, seed=seed, timed=timing_count, progress=progress)

@@ -11,7 +11,7 @@ from autoais.metrics.rates import Rate
 from rag.answer.llms import Price, cost
 from rag.base.types import Question
 from rag.bench.human import HumanLabels
-from rag.bench.items import WAYS, Item
+from rag.bench.items import OUTCOMES, Item
 from rag.bench.outcomes import holds_nuggets
 
 WORDS = (60, 120)
@@ -21,11 +21,11 @@ WORDS = (60, 120)
 def ways(items: Sequence[Item]) -> dict[str, Any]:
     """Return count, share and 95 % interval of each way an answer can go; the shares add up to 1."""
     counts = Counter(item.way for item in items)
-    found = {}
-    for way in WAYS:
-        record = Rate(counts[way], len(items)).record()
-        found[way] = {"count": counts[way], "share": record["value"], "interval95": record["interval95"]}
-    return found
+    rates = {}
+    for outcome in OUTCOMES:
+        record = Rate(counts[outcome], len(items)).record()
+        rates[outcome] = {"count": counts[outcome], "share": record["value"], "interval95": record["interval95"]}
+    return rates
 
 
 def item_metrics(items: Sequence[Item]) -> dict[str, Any]:
@@ -36,21 +36,23 @@ def item_metrics(items: Sequence[Item]) -> dict[str, Any]:
     - `answerable_refused`, `unanswerable_refused`: refusals, of the questions of each kind.
     - `attributed_answers`: AutoAIS over the answers given, where `autoais` counts every question.
     """
-    asked = [item for item in items if item.answerable]
-    others = [item for item in items if not item.answerable]
-    given = [item for item in items if not (item.abstained or item.missing)]
-    found = {"right": _rate([item.right for item in asked], "the benchmark has no rule for right answers")}
-    if any(item.nuggets for item in asked):
-        for most in WORDS:
-            held = [holds(item, most) for item in asked if item.nuggets]
-            found[f"right@{most}"] = _rate(held, "")
-    found["answerable_refused"] = _rate([_refused(item) for item in asked], "no question is answerable")
-    found["unanswerable_refused"] = _rate([_refused(item) for item in others], "every question is answerable")
-    found["attributed_answers"] = _rate([item.attributed for item in given], "no question was answered")
-    return found
+    answerable_items = [item for item in items if item.answerable]
+    unanswerable_items = [item for item in items if not item.answerable]
+    answer_items = [item for item in items if not (item.abstained or item.missing)]
+    metrics = {"right": _rate([item.right for item in answerable_items], "the benchmark has no rule for right answers")}
+    if any(item.nuggets for item in answerable_items):
+        for max_words in WORDS:
+            outcomes = [holds(item, max_words) for item in answerable_items if item.nuggets]
+            metrics[f"right@{max_words}"] = _rate(outcomes, "")
+    metrics["answerable_refused"] = _rate([_is_refusal(item) for item in answerable_items], "no question is answerable")
+    metrics["unanswerable_refused"] = _rate(
+        [_is_refusal(item) for item in unanswerable_items], "every question is answerable"
+    )
+    metrics["attributed_answers"] = _rate([item.attributed for item in answer_items], "no question was answered")
+    return metrics
 
 
-def _refused(item: Item) -> bool:
+def _is_refusal(item: Item) -> bool:
     """Whether the system said that the passages do not answer the question; a failed model refuses nothing."""
     return item.abstained and not item.failed
 
@@ -66,18 +68,18 @@ def _rate(outcomes: Sequence[bool | None], reason: str) -> dict[str, Any]:
     return rate.record() | ({} if rate.n else {"reason": reason})
 
 
-def corrected_autoais(items: Sequence[Item], human: HumanLabels) -> tuple[dict[str, Any], dict[str, Any]]:
+def correct_autoais(items: Sequence[Item], human: HumanLabels) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return AutoAIS corrected by human labels (`autoais.metrics.ppi`), and the human record: labels and their rate.
 
     Refusals and missing answers are not attributable whoever judges; they need no label and enter as they are.
     """
     labels, counts = human.of(items)
-    judged = [item.attributed is True for item in items]
+    verdicts = [item.attributed is True for item in items]
     record = {**counts, "attributable": Rate.of(labels.values()).record() if labels else None}
-    labels = {place: label for place, label in labels.items() if items[place].sentences}
+    labels = {index: label for index, label in labels.items() if items[index].sentences}
     if len(labels) < 2:
         return {"value": None, "reason": f"{len(labels)} of the answers have human labels; 2 are needed"}, record
-    return correct_rate(judged, labels, sum(not item.sentences for item in items)), record
+    return correct_rate(verdicts, labels, sum(not item.sentences for item in items)), record
 
 
 def latency(items: Sequence[Item]) -> dict[str, Any] | None:
@@ -96,17 +98,17 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 def tokens(items: Sequence[Item]) -> dict[str, Any] | None:
     """Return the tokens that language models read and wrote, in all and per answer; None if none were counted."""
-    counted = [(item.tokens_read or 0, item.tokens_written or 0) for item in items if item.tokens_read is not None]
-    if not counted:
+    token_counts = [(item.tokens_read or 0, item.tokens_written or 0) for item in items if item.tokens_read is not None]
+    if not token_counts:
         return None
-    read, written = map(sum, zip(*counted, strict=True))
-    each = {"read": read / len(counted), "written": written / len(counted)}
-    return {"read": read, "written": written, "answers": len(counted), "per_answer": each}
+    tokens_read, tokens_written = map(sum, zip(*token_counts, strict=True))
+    means = {"read": tokens_read / len(token_counts), "written": tokens_written / len(token_counts)}
+    return {"read": tokens_read, "written": tokens_written, "answers": len(token_counts), "per_answer": means}
 
 
-def money(used: Mapping[str, Any] | None, price: Price | None) -> dict[str, Any] | None:
+def money(usage: Mapping[str, Any] | None, price: Price | None) -> dict[str, Any] | None:
     """Return the cost of the tokens of the answers at a price per million input and output tokens."""
-    if used is None or price is None:
+    if usage is None or price is None:
         return None
-    total = cost(used["read"], used["written"], price)
-    return {"price_per_million": list(price), "total": total, "per_answer": total / used["answers"]}
+    total = cost(usage["read"], usage["written"], price)
+    return {"price_per_million": list(price), "total": total, "per_answer": total / usage["answers"]}

@@ -29,21 +29,21 @@ class Figure:
 
     def svg(self, *, dark: bool = False) -> str:
         """The figure as SVG, with light lines on a transparent ground if `dark`."""
-        with _drawn(self, dark=dark) as canvas:
-            out = io.StringIO()
-            canvas.savefig(out, format="svg", metadata={"Date": None, "Title": self.title}, transparent=True)
-        return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+        with _draw(self, dark=dark) as canvas:
+            buffer = io.StringIO()
+            canvas.savefig(buffer, format="svg", metadata={"Date": None, "Title": self.title}, transparent=True)
+        return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
     def png(self) -> bytes:
         """The figure as PNG, 200 dots per inch, on white."""
-        with _drawn(self, dark=False) as canvas:
-            out = io.BytesIO()
-            canvas.savefig(out, format="png", dpi=200, metadata={"Software": None})
-        return out.getvalue()
+        with _draw(self, dark=False) as canvas:
+            buffer = io.BytesIO()
+            canvas.savefig(buffer, format="png", dpi=200, metadata={"Software": None})
+        return buffer.getvalue()
 
 
 @contextmanager
-def _drawn(figure: Figure, *, dark: bool) -> "Iterator[Canvas]":
+def _draw(figure: Figure, *, dark: bool) -> "Iterator[Canvas]":
     try:
         import matplotlib as mpl
         from matplotlib.backends.backend_agg import FigureCanvasAgg

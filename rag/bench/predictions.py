@@ -21,18 +21,18 @@ DID_NOT_FIT = {
 }
 """What `Joined` counts, for people."""
 
-_LISTED = 1000  # examples that the record names
+_MAX_EXAMPLES = 1000  # examples that the record names
 
 
 class Passages(Protocol):
     """Looks up the passages of a corpus."""
 
-    def find(self, wanted: set[str]) -> Mapping[str, Passage]:
+    def find(self, ids: set[str]) -> Mapping[str, Passage]:
         """Return the passages with these ids, those that the corpus has."""
         ...
 
-    def find_texts(self, wanted: set[str]) -> Mapping[str, Passage]:
-        """Return the first passage with each of these texts (`folded`), those that the corpus has."""
+    def find_texts(self, texts: set[str]) -> Mapping[str, Passage]:
+        """Return the first passage with each of these texts (`fold`), those that the corpus has."""
         ...
 
 
@@ -56,91 +56,91 @@ class Joined:
 class GivenPassages:
     """The passages that come with questions, for a benchmark without a corpus."""
 
-    def __init__(self, asked: Sequence[BenchQuestion]) -> None:
-        self._known = {passage.id: passage for one in asked for passage in one.passages}
+    def __init__(self, questions: Sequence[BenchQuestion]) -> None:
+        self._known = {passage.id: passage for question in questions for passage in question.passages}
 
-    def find(self, wanted: set[str]) -> Mapping[str, Passage]:
+    def find(self, ids: set[str]) -> Mapping[str, Passage]:
         """Return the passages with these ids."""
-        return {key: self._known[key] for key in sorted(wanted & self._known.keys())}
+        return {key: self._known[key] for key in sorted(ids & self._known.keys())}
 
-    def find_texts(self, wanted: set[str]) -> Mapping[str, Passage]:
+    def find_texts(self, texts: set[str]) -> Mapping[str, Passage]:
         """Return the first passage with each of these texts."""
-        return by_text(self._known.values(), wanted)
+        return by_text(self._known.values(), texts)
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Return a text with its white space as single spaces."""
     return " ".join(text.split())
 
 
-def by_text(passages: Iterable[Passage], wanted: set[str]) -> dict[str, Passage]:
-    """Return the first passage with each of these texts (`folded`); stops where all are found."""
-    found: dict[str, Passage] = {}
+def by_text(passages: Iterable[Passage], texts: set[str]) -> dict[str, Passage]:
+    """Return the first passage with each of these texts (`fold`); stops where all are found."""
+    passages_by_text: dict[str, Passage] = {}
     for passage in passages:
-        if len(found) == len(wanted):
+        if len(passages_by_text) == len(texts):
             break
-        if (text := folded(passage.text)) in wanted:
-            found.setdefault(text, passage)
-    return found
+        if (text := fold(passage.text)) in texts:
+            passages_by_text.setdefault(text, passage)
+    return passages_by_text
 
 
 def join_predictions(
-    path: Path, asked: Sequence[BenchQuestion], others: Iterable[str], corpus: Passages | None
+    path: Path, questions: Sequence[BenchQuestion], other_texts: Iterable[str], corpus: Passages | None
 ) -> Joined:
     """Read answers in any format of `autoais schema`, matched by the text of the question (white space aside).
 
-    `others` are the texts of the benchmark's questions that this run does not ask. `corpus` looks up passages;
+    `other_texts` are the texts of the benchmark's questions that this run does not ask. `corpus` looks up passages;
     None leaves the file's own. Raises `RagError` if no answer belongs to the benchmark.
     """
     name = formats.detect(path)
     notes = formats.Notes()
     by_text: dict[str, list[Question]] = {}
-    by_id = {one.question.id: one.question for one in asked}
-    for one in asked:
-        by_text.setdefault(folded(one.question.text), []).append(one.question)
-    elsewhere = set(map(folded, others))
-    found: dict[str, CitedAnswer] = {}
+    by_id = {question.question.id: question.question for question in questions}
+    for bench_question in questions:
+        by_text.setdefault(fold(bench_question.question.text), []).append(bench_question.question)
+    folded_texts = set(map(fold, other_texts))
+    answers_by_id: dict[str, CitedAnswer] = {}
     unknown: list[str] = []
     duplicates: list[str] = []
     not_asked = 0
     for answer in formats.read(path, name, notes=notes):
-        matches = by_text.get(folded(answer.question), [])
+        matches = by_text.get(fold(answer.question), [])
         if not answer.question.strip() and answer.id in by_id:
             matches = [by_id[answer.id]]
         if len(matches) > 1 and answer.id in {question.id for question in matches}:
             matches = [by_id[answer.id]]
         if not matches:
-            if folded(answer.question) in elsewhere:
+            if fold(answer.question) in folded_texts:
                 not_asked += 1
             else:
                 unknown.append(answer.question or answer.id)
             continue
         for question in matches:
-            if question.id in found:
+            if question.id in answers_by_id:
                 duplicates.append(question.text)
-            found[question.id] = _of_benchmark(answer, question)
-    if not found and not not_asked:
+            answers_by_id[question.id] = _of_benchmark(answer, question)
+    if not answers_by_id and not not_asked:
         raise RagError(f"{path}: no answer has its question in the benchmark; do they belong together?")
-    missing = [one.question.text for one in asked if one.question.id not in found]
-    repeated = notes.pop("repeated_questions", 0)  # the reader of csv drops them
+    missing = [question.question.text for question in questions if question.question.id not in answers_by_id]
+    repeat_count = notes.pop("repeated_questions", 0)  # the reader of csv drops them
     record = {
         "format": name,
-        "answers": len(found),
-        "unknown": _counted(unknown),
-        "duplicates": {"count": len(duplicates) + repeated, "examples": duplicates[:_LISTED]},
-        "missing": _counted(missing),
+        "answers": len(answers_by_id),
+        "unknown": _examples(unknown),
+        "duplicates": {"count": len(duplicates) + repeat_count, "examples": duplicates[:_MAX_EXAMPLES]},
+        "missing": _examples(missing),
         "not_asked": not_asked,
     }
-    answers = [found[one.question.id] for one in asked if one.question.id in found]
+    answers = [answers_by_id[question.question.id] for question in questions if question.question.id in answers_by_id]
     if corpus is not None:
-        answers, about = _of_corpus(answers, corpus)
-        record |= about
-    named = {str(answer.extra.get("system")) for answer in answers if answer.extra.get("system")}
-    return Joined(named.pop() if len(named) == 1 else path.stem, answers, record, notes)
+        answers, facts = _of_corpus(answers, corpus)
+        record |= facts
+    system_names = {str(answer.extra.get("system")) for answer in answers if answer.extra.get("system")}
+    return Joined(system_names.pop() if len(system_names) == 1 else path.stem, answers, record, notes)
 
 
-def _counted(found: Sequence[str]) -> dict[str, Any]:
-    return {"count": len(found), "examples": list(found[:_LISTED])}
+def _examples(texts: Sequence[str]) -> dict[str, Any]:
+    return {"count": len(texts), "examples": list(texts[:_MAX_EXAMPLES])}
 
 
 def _of_benchmark(answer: CitedAnswer, question: Question) -> CitedAnswer:
@@ -159,44 +159,57 @@ def _of_corpus(answers: Sequence[CitedAnswer], corpus: Passages) -> tuple[list[C
 
     A passage whose id it lacks is the one with the same text, or else has no text: it supports nothing.
     """
-    known = dict(corpus.find({key for answer in answers for key in answer.passages}))
-    texts = {folded(one.text) for answer in answers for key, one in answer.passages.items() if key not in known} - {""}
-    elsewhere = corpus.find_texts(texts) if texts else {}
+    passages_by_id = dict(corpus.find({key for answer in answers for key in answer.passages}))
+    texts = {
+        fold(passage.text)
+        for answer in answers
+        for key, passage in answer.passages.items()
+        if key not in passages_by_id
+    } - {""}
+    passages_by_text = corpus.find_texts(texts) if texts else {}
     other = {
         key
         for answer in answers
         for key, passage in answer.passages.items()
-        if key in known and passage.text.strip() and folded(passage.text) != folded(known[key].text)
+        if key in passages_by_id and passage.text.strip() and fold(passage.text) != fold(passages_by_id[key].text)
     }
-    renamed = [_renamed(answer, known, elsewhere) for answer in answers]
-    known |= {passage.id: passage for passage in elsewhere.values()}
-    filled = [_showing(answer, {key: known.get(key, Passage(key)) for key in answer.passages}) for answer in renamed]
-    cited = {key for answer in filled for sentence in answer.sentences for key in sentence.cites}
-    about = {
-        "not_in_corpus": _counted(sorted(cited - known.keys())),
-        "other_text": _counted(sorted(other)),
-        "other_id": _counted(sorted({passage.id for passage in elsewhere.values()})),
+    matched_answers = [_match_by_text(answer, passages_by_id, passages_by_text) for answer in answers]
+    passages_by_id |= {passage.id: passage for passage in passages_by_text.values()}
+    filled_answers = [
+        _showing(answer, {key: passages_by_id.get(key, Passage(key)) for key in answer.passages})
+        for answer in matched_answers
+    ]
+    cited_ids = {key for answer in filled_answers for sentence in answer.sentences for key in sentence.cites}
+    facts = {
+        "not_in_corpus": _examples(sorted(cited_ids - passages_by_id.keys())),
+        "other_text": _examples(sorted(other)),
+        "other_id": _examples(sorted({passage.id for passage in passages_by_text.values()})),
     }
-    return filled, about
+    return filled_answers, facts
 
 
-def _renamed(answer: CitedAnswer, known: Mapping[str, Passage], elsewhere: Mapping[str, Passage]) -> CitedAnswer:
-    """The answer with the corpus's passages for those that are not `known`, and that it has `elsewhere`, by text."""
-    there = {
-        key: elsewhere[text]
+def _match_by_text(
+    answer: CitedAnswer, passages_by_id: Mapping[str, Passage], passages_by_text: Mapping[str, Passage]
+) -> CitedAnswer:
+    """The answer with the corpus's passages for those whose ids the corpus does not have, but whose texts."""
+    replacements = {
+        key: passages_by_text[text]
         for key, passage in answer.passages.items()
-        if key not in known and (text := folded(passage.text)) in elsewhere
+        if key not in passages_by_id and (text := fold(passage.text)) in passages_by_text
     }
-    if not there:
+    if not replacements:
         return answer
-    answer = _showing(answer, {**answer.passages, **there})
-    ids = {key: passage.id for key, passage in there.items()}
+    answer = _showing(answer, {**answer.passages, **replacements})
+    ids = {key: passage.id for key, passage in replacements.items()}
     sentences = tuple(
         replace(
-            one,
-            citations=tuple(replace(cited, passage=ids.get(cited.passage, cited.passage)) for cited in one.citations),
+            sentence,
+            citations=tuple(
+                replace(citation, passage=ids.get(citation.passage, citation.passage))
+                for citation in sentence.citations
+            ),
         )
-        for one in answer.sentences
+        for sentence in answer.sentences
     )
     return replace(
         answer,
@@ -211,34 +224,34 @@ def _showing(answer: CitedAnswer, passages: Mapping[str, Passage]) -> CitedAnswe
     """The answer with these passages in place of those of the same ids, and the spans of its citations in them."""
     sentences = tuple(
         replace(
-            one,
+            sentence,
             citations=tuple(
-                _placed(cited, answer.passages[cited.passage].text, passages[cited.passage].text)
-                for cited in one.citations
+                _move_span(citation, answer.passages[citation.passage].text, passages[citation.passage].text)
+                for citation in sentence.citations
             ),
         )
-        for one in answer.sentences
+        for sentence in answer.sentences
     )
     return replace(answer, sentences=sentences, passages=passages)
 
 
-def _placed(cited: Citation, given: str, shown: str) -> Citation:
+def _move_span(citation: Citation, old_text: str, new_text: str) -> Citation:
     """The citation of a given text with its span in the text that is shown, white space aside; without one if none is.
 
     Where no text is given, the offsets are those of the text shown.
     """
-    start, end = cited.start, cited.end
-    if start is None or end is None or shown == given or not (given or cited.quote):
-        return cited
-    quote = given[start:end] if cited.quote is None else cited.quote
-    if quote and shown[start:end] == quote:
-        return cited
-    wanted = "".join(quote.split())
-    there = [at for at, character in enumerate(shown) if not character.isspace()]
-    text = "".join(shown.split())
-    place = len("".join(given[:start].split()))
-    at = place if text.startswith(wanted, place) else text.find(wanted)
-    if not wanted or at < 0:
-        return replace(cited, start=None, end=None, quote=None)
-    start, end = there[at], there[at + len(wanted) - 1] + 1
-    return replace(cited, start=start, end=end, quote=None if cited.quote is None else shown[start:end])
+    start, end = citation.start, citation.end
+    if start is None or end is None or new_text == old_text or not (old_text or citation.quote):
+        return citation
+    quote = old_text[start:end] if citation.quote is None else citation.quote
+    if quote and new_text[start:end] == quote:
+        return citation
+    characters = "".join(quote.split())
+    offsets = [offset for offset, character in enumerate(new_text) if not character.isspace()]
+    text = "".join(new_text.split())
+    before = len("".join(old_text[:start].split()))
+    position = before if text.startswith(characters, before) else text.find(characters)
+    if not characters or position < 0:
+        return replace(citation, start=None, end=None, quote=None)
+    start, end = offsets[position], offsets[position + len(characters) - 1] + 1
+    return replace(citation, start=start, end=end, quote=None if citation.quote is None else new_text[start:end])

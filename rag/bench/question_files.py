@@ -33,13 +33,13 @@ class BenchQuestion:
 
     def row(self) -> dict[str, Any]:
         """Return the question as a row of `questions.jsonl`, which `read_questions` of autoais reads too."""
-        asked = self.question
+        question = self.question
         return {
-            "id": asked.id,
-            "question": asked.text,
-            "answers": list(asked.answers),
-            "gold": list(asked.gold),
-            "nuggets": [list(phrases) for phrases in asked.nuggets],
+            "id": question.id,
+            "question": question.text,
+            "answers": list(question.answers),
+            "gold": list(question.gold),
+            "nuggets": [list(phrases) for phrases in question.nuggets],
             "answerable": self.answerable,
             "kind": self.kind,
             "collection": self.collection,
@@ -62,48 +62,48 @@ def read_bench_questions(path: Path, part: str | None = None) -> list[BenchQuest
         return [BenchQuestion(question) for question in questions]
     rows = read_objects(path)
     return [
-        _asked(question, row, where)
-        for question, (where, row) in zip(questions, rows, strict=True)
+        _bench_question(question, row, source)
+        for question, (source, row) in zip(questions, rows, strict=True)
         if part is None or row.get("part") == part
     ]
 
 
-def _asked(question: Question, row: Mapping[str, Any], where: str) -> BenchQuestion:
-    answerable = field(row, "answerable", bool, where) if "answerable" in row else True
+def _bench_question(question: Question, row: Mapping[str, Any], source: str) -> BenchQuestion:
+    answerable = field(row, "answerable", bool, source) if "answerable" in row else True
     if not answerable and question.answers:
         raise FormatError(
-            f"{where}: field 'answerable' is false, and the question has answers; leave out one of the two"
+            f"{source}: field 'answerable' is false, and the question has answers; leave out one of the two"
         )
     kind, collection, language = (
-        None if row.get(name) is None else field(row, name, str, where) for name in ("kind", "collection", "language")
+        None if row.get(name) is None else field(row, name, str, source) for name in ("kind", "collection", "language")
     )
-    passages = tuple(_passages(row, where))
+    passages = tuple(_passages(row, source))
     try:
-        "".join(text for one in passages for text in (one.id, one.contents)).encode()
+        "".join(text for passage in passages for text in (passage.id, passage.contents)).encode()
     except UnicodeEncodeError:
-        raise FormatError(f"{where}: a passage has a lone surrogate, which is not a character") from None
+        raise FormatError(f"{source}: a passage has a lone surrogate, which is not a character") from None
     return BenchQuestion(question, kind, collection, answerable, passages, language)
 
 
-def _passages(row: Mapping[str, Any], where: str) -> Iterator[Passage]:
+def _passages(row: Mapping[str, Any], source: str) -> Iterator[Passage]:
     if "quotes" in row:
         for fault in faults(row, HAGRID.schema):
-            raise FormatError(f"{where}: {fault}")
+            raise FormatError(f"{source}: {fault}")
         yield from passages_of(row).values()
         return
-    listed = row.get("passages")
-    if listed is None:
-        listed = strings(row, "docids", where)
-    if not isinstance(listed, list | tuple):
-        raise FormatError(f"{where}: field 'passages' should be a list of ids or of passages")
-    seen = set()
-    for one in listed:
-        if not isinstance(one, str | dict):
-            raise FormatError(f"{where}: field 'passages' should be a list of ids or of passages")
-        passage = Passage(one) if isinstance(one, str) else passage_of(one, where)
-        if not passage.id.strip() or passage.id in seen:
-            raise FormatError(f"{where}: passage id {passage.id!r} is empty or occurs twice")
-        seen.add(passage.id)
+    rows = row.get("passages")
+    if rows is None:
+        rows = strings(row, "docids", source)
+    if not isinstance(rows, list | tuple):
+        raise FormatError(f"{source}: field 'passages' should be a list of ids or of passages")
+    ids = set()
+    for entry in rows:
+        if not isinstance(entry, str | dict):
+            raise FormatError(f"{source}: field 'passages' should be a list of ids or of passages")
+        passage = Passage(entry) if isinstance(entry, str) else passage_of(entry, source)
+        if not passage.id.strip() or passage.id in ids:
+            raise FormatError(f"{source}: passage id {passage.id!r} is empty or occurs twice")
+        ids.add(passage.id)
         yield passage
 
 
@@ -119,22 +119,24 @@ def passage_row(passage: Passage) -> dict[str, Any]:
     }
 
 
-def passage_of(row: Mapping[str, Any], where: str) -> Passage:
+def passage_of(row: Mapping[str, Any], source: str) -> Passage:
     """Return the passage of a row (`passage_row`); title, section, headings, page and text may be missing."""
     texts = {
-        name: field(row, name, str, where)
+        name: field(row, name, str, source)
         for name in ("title", "section", "headings", "text")
         if row.get(name) is not None
     }
-    page = field(row, "page", int, where) if row.get("page") is not None else None
-    return Passage(identifier(row, "id", where), page=page, **texts)
+    page = field(row, "page", int, source) if row.get("page") is not None else None
+    return Passage(identifier(row, "id", source), page=page, **texts)
 
 
 def sample(questions: Iterable[BenchQuestion], limit: int | None, seed: int) -> list[BenchQuestion]:
     """Return `limit` questions in their order, drawn by a hash of seed and id; a larger sample holds a smaller one."""
-    listed = list(questions)
-    if limit is None or limit >= len(listed):
-        return listed
-    drawn = sorted(listed, key=lambda one: sha256(f"{seed}:{one.question.id}".encode()).digest())[:limit]
-    chosen = {one.question.id for one in drawn}
-    return [one for one in listed if one.question.id in chosen]
+    question_list = list(questions)
+    if limit is None or limit >= len(question_list):
+        return question_list
+    sampled_questions = sorted(
+        question_list, key=lambda question: sha256(f"{seed}:{question.question.id}".encode()).digest()
+    )[:limit]
+    ids = {question.question.id for question in sampled_questions}
+    return [question for question in question_list if question.question.id in ids]

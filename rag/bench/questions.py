@@ -18,29 +18,36 @@ def questions_of(benchmark: Benchmark, data: Path | None, *, gold: bool = True) 
     people looked at), so that retrieval is measured over the others. Raises `RagError` if the data is missing or
     another version, and if a question fits no corpus.
     """
-    found = read_bench_questions(benchmark.questions.check(data, benchmark.home), benchmark.part)
-    if benchmark.count is not None and len(found) != benchmark.count:
-        raise RagError(f"{benchmark.id}: {len(found):,} questions, expected {benchmark.count:,}; is `count` right?")
+    questions = read_bench_questions(benchmark.questions.check(data, benchmark.home), benchmark.part)
+    if benchmark.count is not None and len(questions) != benchmark.count:
+        raise RagError(f"{benchmark.id}: {len(questions):,} questions, expected {benchmark.count:,}; is `count` right?")
     if gold and benchmark.gold is not None:
-        known = {q.text: q for q in read_questions(benchmark.gold.check(data, benchmark.home))}
-        found = [_with_gold(one, known.get(one.question.text)) for one in found]
-    found = [one if gold and one.answerable else replace(one, question=replace(one.question, gold=())) for one in found]
-    for one in found:
-        if benchmark.corpus_of(one.collection) is None:
+        gold_questions = {q.text: q for q in read_questions(benchmark.gold.check(data, benchmark.home))}
+        questions = [_with_gold(question, gold_questions.get(question.question.text)) for question in questions]
+    questions = [
+        question if gold and question.answerable else replace(question, question=replace(question.question, gold=()))
+        for question in questions
+    ]
+    for question in questions:
+        if benchmark.corpus_of(question.collection) is None:
             raise RagError(
-                f"{benchmark.id}: question {one.question.id!r} names no corpus: 'collection' should be one of "
-                f"{', '.join(benchmark.corpora)}, found {one.collection!r:.60}"
+                f"{benchmark.id}: question {question.question.id!r} names no corpus: 'collection' should be one of "
+                f"{', '.join(benchmark.corpora)}, found {question.collection!r:.60}"
             )
-        if benchmark.task == "given" and not one.passages:
-            raise RagError(f"{benchmark.id}: question {one.question.id!r} comes without passages")
-    return found
+        if benchmark.task == "given" and not question.passages:
+            raise RagError(f"{benchmark.id}: question {question.question.id!r} comes without passages")
+    return questions
 
 
 def without_gold(questions: Iterable[tuple[bool, Sequence[str]]]) -> int:
     """Return how many answerable questions have no gold passage, from (answerable, gold) of each; 0 if none has one."""
-    known = [bool(gold) for answerable, gold in questions if answerable]
-    return known.count(False) if any(known) else 0
+    flags = [bool(gold) for answerable, gold in questions if answerable]
+    return flags.count(False) if any(flags) else 0
 
 
-def _with_gold(one: BenchQuestion, known: Question | None) -> BenchQuestion:
-    return one if known is None else replace(one, question=replace(one.question, gold=known.gold))
+def _with_gold(question: BenchQuestion, gold_question: Question | None) -> BenchQuestion:
+    return (
+        question
+        if gold_question is None
+        else replace(question, question=replace(question.question, gold=gold_question.gold))
+    )

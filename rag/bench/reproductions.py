@@ -26,7 +26,7 @@ COMMANDS = (
 NOT_REPRODUCIBLE = "not-reproducible"  # the file of what no reproduction makes again
 TOLERANCE = 5e-7  # results are rounded to six decimals
 
-_DEEPEST = 20
+_MAX_DEPTH = 20
 
 Expected = bool | int | float | str
 
@@ -106,10 +106,10 @@ def read_reproduction(name: str | Path) -> Reproduction:
     if not any(step.expected for step in steps):
         raise RagError(f"{table.where}: not a reproduction: no step has expected values")
     inputs = table.lines("inputs") if "inputs" in table.row else ()
-    if lost := [one for one in inputs if not is_below(one) or not (home / one).is_file()]:
-        raise table.error("inputs", "files beside this one", lost[0])
+    if missing := [name for name in inputs if not is_below(name) or not (home / name).is_file()]:
+        raise table.error("inputs", "files beside this one", missing[0])
     packages = table.lines("packages") if "packages" in table.row else ()
-    if wrong := [one for one in packages if not one.isidentifier()]:
+    if wrong := [name for name in packages if not name.isidentifier()]:
         raise table.error("packages", "names of Python packages", wrong[0])
     return Reproduction(
         name=table.line("name"),
@@ -143,17 +143,19 @@ def _step(table: Table) -> Step:
 
 
 def _command(table: Table) -> tuple[str, ...]:
-    given = table.lines("command")
-    known = next((words for words in (tuple(one.split()) for one in COMMANDS) if given[: len(words)] == words), None)
-    if known is None:
-        raise RagError(f"{table.where}: {' '.join(given)[:60]!r} may not be run; there are: {', '.join(COMMANDS)}")
-    for argument in given[len(known) :]:
+    arguments = table.lines("command")
+    allowed_words = next(
+        (words for words in (tuple(command.split()) for command in COMMANDS) if arguments[: len(words)] == words), None
+    )
+    if allowed_words is None:
+        raise RagError(f"{table.where}: {' '.join(arguments)[:60]!r} may not be run; there are: {', '.join(COMMANDS)}")
+    for argument in arguments[len(allowed_words) :]:
         if not _safe(argument):
             raise RagError(
                 f"{table.where}: argument {argument[:60]!r} may not be given: files are named below the folder of the "
                 "run, code and addresses not at all"
             )
-    return given
+    return arguments
 
 
 def _safe(argument: str) -> bool:
@@ -162,11 +164,11 @@ def _safe(argument: str) -> bool:
     return not short and "~" not in argument and all(map(is_below, re.split("[=,]", argument)))
 
 
-def _leaves(table: Table, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Expected]]:
+def _leaves(table: Table, parents: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Expected]]:
     for key, value in table.row.items():
-        if isinstance(value, dict) and len(above) < _DEEPEST:
-            yield from _leaves(table.table(key), (*above, key))
+        if isinstance(value, dict) and len(parents) < _MAX_DEPTH:
+            yield from _leaves(table.table(key), (*parents, key))
         elif isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
-            yield (*above, key), value
+            yield (*parents, key), value
         else:
             raise table.error(key, "a number, a string, true or false", value)

@@ -44,11 +44,11 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Reproduced:
-    """The values of a reproduction; `skipped` is the reason if nothing was run."""
+    """The values of a reproduction; `skip_reason` is the reason if nothing was run."""
 
     reproduction: Reproduction
     values: tuple[Value, ...]
-    skipped: str | None = None
+    skip_reason: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -57,40 +57,45 @@ class Reproduced:
 
 
 def reproduce(
-    *wanted: str | Path,
+    *names: str | Path,
     data: str | Path | None = None,
     quick: bool = False,
     progress: Callable[[str], None] | None = None,
-    done: Callable[[Reproduced], None] | None = None,
+    on_result: Callable[[Reproduced], None] | None = None,
 ) -> list[Reproduced]:
     """Run reproductions by name or `.toml` file (default: all); with `quick`, only those that take seconds.
 
     `data` is the folder of the data; what needs files that are not there, or have another checksum, is skipped.
-    `progress` is called with each command before it is run, `done` with each reproduction after it. Raises `RagError`
-    for an unknown name and for a file that is not a reproduction, before anything is run.
+    `progress` is called with each command before it is run, `on_result` with each reproduction after it. Raises
+    `RagError` for an unknown name and for a file that is not a reproduction, before anything is run.
     """
     folder = None if data is None else Path(data)
     if folder is not None and not folder.is_dir():
         raise UserError(f"{folder} is not a folder; name the folder of the data")
-    chosen = [read_reproduction(name) for name in wanted] if wanted else list_reproductions()
+    reproductions = [read_reproduction(name) for name in names] if names else list_reproductions()
     results = []
-    for one in chosen:
-        if one.quick or not quick:
-            results.append(_reproduced(one, folder, progress))
-            if done is not None:
-                done(results[-1])
+    for reproduction in reproductions:
+        if reproduction.quick or not quick:
+            results.append(_reproduce(reproduction, folder, progress))
+            if on_result is not None:
+                on_result(results[-1])
     return results
 
 
-def reproduced_record(results: Sequence[Reproduced]) -> dict[str, Any]:
+def results_record(results: Sequence[Reproduced]) -> dict[str, Any]:
     """Return results as JSON, with their provenance."""
     rows = []
     for result in results:
-        one = result.reproduction
-        data = [{"file": it.file.file, "sha256": it.file.sha256} for it in one.data]
-        commands = [step.line for step in one.steps]
+        reproduction = result.reproduction
+        data = [{"file": data_file.file.file, "sha256": data_file.file.sha256} for data_file in reproduction.data]
+        commands = [step.line for step in reproduction.steps]
         rows.append(
-            {"name": one.name, "reproduces": one.reproduces, "ok": result.ok, "skipped": result.skipped}
+            {
+                "name": reproduction.name,
+                "reproduces": reproduction.reproduces,
+                "ok": result.ok,
+                "skipped": result.skip_reason,
+            }
             | {"commands": commands, "data": data, "values": [asdict(value) for value in result.values]}
         )
     return {
@@ -102,62 +107,62 @@ def reproduced_record(results: Sequence[Reproduced]) -> dict[str, Any]:
 
 def counts(results: Sequence[Reproduced]) -> dict[str, int]:
     """Count values by status."""
-    said = [value.status for result in results for value in result.values]
-    return {status: said.count(status) for status in ("ok", "differs", "failed", "skipped")}
+    statuses = [value.status for result in results for value in result.values]
+    return {status: statuses.count(status) for status in ("ok", "differs", "failed", "skipped")}
 
 
-def _reproduced(one: Reproduction, data: Path | None, progress: Callable[[str], None] | None) -> Reproduced:
-    reason = _lacks(one, data)
+def _reproduce(reproduction: Reproduction, data: Path | None, progress: Callable[[str], None] | None) -> Reproduced:
+    reason = _lacks(reproduction, data)
     if reason is not None:
-        skipped = tuple(
+        skipped_values = tuple(
             Value(number, "/".join(keys), expected, status="skipped", reason=reason)
-            for number, step in enumerate(one.steps, 1)
+            for number, step in enumerate(reproduction.steps, 1)
             for keys, expected in step.expected.items()
         )
-        return Reproduced(one, skipped, reason)
-    found: list[Value] = []
-    failed: str | None = None
+        return Reproduced(reproduction, skipped_values, reason)
+    values: list[Value] = []
+    failure: str | None = None
     with TemporaryDirectory(prefix="rag-reproduce-") as name:
         work = Path(name)
         try:
-            _lay_out(one, data or work, work)
+            _lay_out(reproduction, data or work, work)
         except (OSError, UserError) as error:
-            failed = str(error)
-        for number, step in enumerate(one.steps, 1):
+            failure = str(error)
+        for number, step in enumerate(reproduction.steps, 1):
             output: Any = None
-            if failed is None:
+            if failure is None:
                 if progress is not None:
-                    progress(f"{one.name}: {step.line}")
+                    progress(f"{reproduction.name}: {step.line}")
                 try:
                     output = _output(step, work)
                 except (OSError, ValueError, UserError) as error:
-                    failed = f"{step.line[:60]}: {error}"
+                    failure = f"{step.line[:60]}: {error}"
             for keys, expected in step.expected.items():
-                value = Value(number, "/".join(keys), expected, status="failed", reason=failed)
-                found.append(value if failed else _compared(value, _find(output, keys), step.tolerance))
-    return Reproduced(one, tuple(found))
+                value = Value(number, "/".join(keys), expected, status="failed", reason=failure)
+                values.append(value if failure else _compare(value, _find(output, keys), step.tolerance))
+    return Reproduced(reproduction, tuple(values))
 
 
-def _lacks(one: Reproduction, data: Path | None) -> str | None:
+def _lacks(reproduction: Reproduction, data: Path | None) -> str | None:
     """Why a reproduction cannot be run here, or None."""
-    if any(step.command[0] == "python" for step in one.steps) and not (_ROOT / "scripts" / "bench").is_dir():
+    if any(step.command[0] == "python" for step in reproduction.steps) and not (_ROOT / "scripts" / "bench").is_dir():
         return "its scripts are in a checkout of the project, not in an installed package"
-    if missing := [name for name in one.packages if find_spec(name) is None]:
+    if missing := [name for name in reproduction.packages if find_spec(name) is None]:
         return f"needs the Python package {missing[0]}, which is not installed"
-    for needed in one.data:
+    for data_file in reproduction.data:
         if data is None:
-            return f"needs {needed.file.file} ({needed.source}): name the folder of the data (--data)"
+            return f"needs {data_file.file.file} ({data_file.source}): name the folder of the data (--data)"
         try:
-            needed.file.check(data, one.path.parent)
+            data_file.file.check(data, reproduction.path.parent)
         except RagError as error:
-            return f"{error} ({needed.source})"
+            return f"{error} ({data_file.source})"
     return None
 
 
-def _lay_out(one: Reproduction, data: Path, work: Path) -> None:
+def _lay_out(reproduction: Reproduction, data: Path, work: Path) -> None:
     """Copy the data and the inputs into the folder of a run: what a command writes there touches no original."""
-    files = {f"{_DATA}/{needed.file.file}": data / needed.file.file for needed in one.data}
-    files |= {name: inside(one.path.parent, name, links=False) for name in one.inputs}
+    files = {f"{_DATA}/{data_file.file.file}": data / data_file.file.file for data_file in reproduction.data}
+    files |= {name: inside(reproduction.path.parent, name, links=False) for name in reproduction.inputs}
     for name, source in files.items():
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, work / name)
@@ -168,14 +173,16 @@ def _output(step: Step, work: Path) -> Any:  # noqa: ANN401  (JSON)
     program = step.command[2:] if step.command[0] == "python" else step.command
     # -P: a file that an earlier command wrote into the folder is never imported.
     argv = [sys.executable, "-P", "-m", *program]
-    ran = subprocess.run(argv, cwd=work, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if ran.returncode:
-        said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise UserError(f"exit code {ran.returncode}, {said[-1] if said else 'without a message'}")
+    process = subprocess.run(
+        argv, cwd=work, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    if process.returncode:
+        error_lines = process.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise UserError(f"exit code {process.returncode}, {error_lines[-1] if error_lines else 'without a message'}")
     if not step.expected:
         return None
     if step.output is None:
-        return json.loads(ran.stdout)
+        return json.loads(process.stdout)
     path = inside(work, step.output, links=False)
     if path.suffix == ".jsonl":
         return [row for _, row in read_objects(path)]
@@ -187,24 +194,24 @@ def _output(step: Step, work: Path) -> Any:  # noqa: ANN401  (JSON)
 
 def _environment() -> dict[str, str]:
     """This process's environment, with the same packages, without a person's settings, and offline."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAG_")}
-    given = filter(None, kept.get("PYTHONPATH", "").split(os.pathsep))
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("RAG_")}
+    python_path = filter(None, variables.get("PYTHONPATH", "").split(os.pathsep))
     # No relative paths: they would name the folder of the run.
-    roots = [_ROOT, Path(autoais.__file__).parents[1], *map(Path, given)]
+    roots = [_ROOT, Path(autoais.__file__).parents[1], *map(Path, python_path)]
     path = os.pathsep.join(str(root.resolve()) for root in roots)
-    ours = {"PYTHONPATH": path, "RAG_CONFIG": os.devnull, "RAG_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
-    return kept | ours
+    own_variables = {"PYTHONPATH": path, "RAG_CONFIG": os.devnull, "RAG_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
+    return variables | own_variables
 
 
-def _compared(value: Value, found: object, tolerance: float) -> Value:
+def _compare(value: Value, actual: object, tolerance: float) -> Value:
     expected, difference = value.expected, None
-    if found is _MISSING:
+    if actual is _MISSING:
         return replace(value, status="differs", reason="not in the output")
-    same = type(found) is type(expected) and found == expected
-    if not isinstance(found, bool) and isinstance(found, int | float) and type(expected) in (int, float):
-        difference = round(found - float(expected), 12)  # 0.8255 is within 0.0005 of 0.826, whatever the bits say
-        same = abs(difference) <= tolerance
-    return replace(value, found=found, difference=difference, status="ok" if same else "differs")
+    is_same = type(actual) is type(expected) and actual == expected
+    if not isinstance(actual, bool) and isinstance(actual, int | float) and type(expected) in (int, float):
+        difference = round(actual - float(expected), 12)  # 0.8255 is within 0.0005 of 0.826, whatever the bits say
+        is_same = abs(difference) <= tolerance
+    return replace(value, found=actual, difference=difference, status="ok" if is_same else "differs")
 
 
 def _find(value: Any, keys: Sequence[str]) -> Any:  # noqa: ANN401  (JSON)
@@ -212,8 +219,8 @@ def _find(value: Any, keys: Sequence[str]) -> Any:  # noqa: ANN401  (JSON)
         if isinstance(value, dict):
             value = value.get(key, _MISSING)
         elif isinstance(value, list):
-            name, equals, wanted = key.partition("=")
-            rows = [row for row in value if isinstance(row, dict) and equals and str(row.get(name)) == wanted]
+            name, equals, expected_value = key.partition("=")
+            rows = [row for row in value if isinstance(row, dict) and equals and str(row.get(name)) == expected_value]
             if len(rows) == 1:
                 (value,) = rows
             else:

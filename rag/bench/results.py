@@ -13,7 +13,7 @@ from autoais.base.io.jsonl import dumps, parse_object
 from autoais.base.io.provenance import sha256_file
 from autoais.base.io.schema import INTEGER, NUMBER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, record
 from rag.base.resources import names as shipped
-from rag.bench.items import WAYS, Item, read_items
+from rag.bench.items import OUTCOMES, Item, read_items
 from rag.bench.predictions import DID_NOT_FIT
 
 _LABEL = re.compile(r"[\w@+-][\w.@+-]*", re.ASCII)  # a label is the name of a folder: no separators, no `..`
@@ -21,9 +21,9 @@ _FILES = ("answers.jsonl", "judgements.jsonl", "score.json", "items.jsonl", "met
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _INTERVAL: Schema = {"type": ["array", "null"], "items": {"type": "number"}, "maxItems": 2}
 _METRIC = record({"value": NUMBER_OR_NULL}, {"n": INTEGER, "interval95": _INTERVAL, "reason": TEXT_OR_NULL})
-_WAY = record({"count": _COUNT, "share": NUMBER_OR_NULL, "interval95": _INTERVAL})
+_OUTCOME = record({"count": _COUNT, "share": NUMBER_OR_NULL, "interval95": _INTERVAL})
 
-_JOINED = record({"count": _COUNT})
+_JOIN_RECORD = record({"count": _COUNT})
 
 
 def _or_null(fields: dict[str, Schema]) -> Schema:
@@ -47,14 +47,14 @@ METRICS: Schema = record(
         "label": STRING,
         "judge": TEXT_OR_NULL,
         "n": _COUNT,
-        "ways": record(dict.fromkeys(WAYS, _WAY)),
+        "ways": record(dict.fromkeys(OUTCOMES, _OUTCOME)),
         "metrics": {"type": "object", "additionalProperties": _METRIC},
     },
     {
         "latency": _or_null({"p50": NUMBER, "p95": NUMBER}),
         "tokens": _or_null({"per_answer": record({"read": NUMBER, "written": NUMBER})}),
         "money": _or_null({"total": NUMBER, "per_answer": NUMBER}),
-        "predictions": _or_null(dict.fromkeys(DID_NOT_FIT, _JOINED)),
+        "predictions": _or_null(dict.fromkeys(DID_NOT_FIT, _JOIN_RECORD)),
         "closed_pool": {"type": ["boolean", "null"]},
         "same_judge": _COUNT,
         "human": {"type": ["object", "null"]},
@@ -111,12 +111,12 @@ class Run:
     @property
     def indexes(self) -> dict[str, str]:
         """The checksum of the passages of each index that the run opened: some runs need none, or not all."""
-        return {name: one["checksum"] for name, one in self.manifest.get("indexes", {}).items()}
+        return {name: index["checksum"] for name, index in self.manifest.get("indexes", {}).items()}
 
     def inputs(self) -> dict[str, str]:
         """The SHA-256 of every file that was read, by its path in the folder."""
         names = ("items.jsonl", "judgements.jsonl", "metrics.json")
-        paths = ["run.json", *(f"{one.label}/{name}" for one in self.systems for name in names)]
+        paths = ["run.json", *(f"{system.label}/{name}" for system in self.systems for name in names)]
         return {path: sha256_file(self.folder / path) for path in paths if (self.folder / path).is_file()}
 
 
@@ -126,15 +126,15 @@ def read_run(folder: str | Path) -> Run:
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; name the folder that `rag bench run --out` wrote")
     manifest = _read_json(folder / "run.json", RUN_SCHEMA, "is it the folder of a run?")
-    where = f"{folder / 'run.json'}: field 'benchmark'"
+    source = f"{folder / 'run.json'}: field 'benchmark'"
     for fault in faults(manifest["benchmark"], record({"name": STRING, "version": {"type": ["string", "integer"]}})):
-        raise FormatError(f"{where}: {fault}")
+        raise FormatError(f"{source}: {fault}")
     if not manifest["systems"]:
         raise UserError(f"{folder / 'run.json'}: names no systems; run the benchmark first")
-    _check_unchanged(folder, manifest)
+    _check_checksums(folder, manifest)
     systems = tuple(_read_system(folder, label, name, manifest) for label, name in manifest["systems"].items())
     _check_same_questions(folder, systems)
-    judges = {one.metrics["judge"] for one in systems}
+    judges = {system.metrics["judge"] for system in systems}
     licence = manifest["benchmark"].get("licence", manifest.get("licence"))
     return Run(
         folder,
@@ -154,10 +154,10 @@ def _read_json(path: Path, schema: Schema, hint: str) -> dict[str, Any]:
         raise UserError(f"{path}: no such file; {hint}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    found = parse_object(content, str(path))
-    for fault in faults(found, schema):
+    content_object = parse_object(content, str(path))
+    for fault in faults(content_object, schema):
         raise FormatError(f"{path}: {fault}")
-    return found
+    return content_object
 
 
 def _command(folder: Path, manifest: dict[str, Any], *options: str) -> str:
@@ -170,9 +170,9 @@ def _command(folder: Path, manifest: dict[str, Any], *options: str) -> str:
 
 def _read_system(folder: Path, label: str, name: str, manifest: dict[str, Any]) -> SystemRun:
     check_label(label, folder / "run.json")
-    again = f"finish it with: {_command(folder, manifest, '--resume')}"
+    advice = f"finish it with: {_command(folder, manifest, '--resume')}"
     metrics = _read_json(
-        folder / label / "metrics.json", METRICS, f"the stage `measure` of {label} is missing; {again}"
+        folder / label / "metrics.json", METRICS, f"the stage `measure` of {label} is missing; {advice}"
     )
     for figure, metric in [*metrics["metrics"].items(), *metrics["ways"].items()]:
         if len(metric.get("interval95") or (0, 1)) != 2:
@@ -181,37 +181,37 @@ def _read_system(folder: Path, label: str, name: str, manifest: dict[str, Any]) 
             )
     path = folder / label / "items.jsonl"
     if not path.is_file():
-        raise UserError(f"{path}: no such file; the stage `measure` of {label} is missing; {again}")
+        raise UserError(f"{path}: no such file; the stage `measure` of {label} is missing; {advice}")
     items = read_items(path)
     counts = Counter(item.way for item in items)
-    told = {way: metrics["ways"][way]["count"] for way in WAYS}
-    if len(items) != metrics["n"] or any(counts[way] != told[way] for way in WAYS):
+    outcome_counts = {outcome: metrics["ways"][outcome]["count"] for outcome in OUTCOMES}
+    if len(items) != metrics["n"] or any(counts[outcome] != outcome_counts[outcome] for outcome in OUTCOMES):
         raise UserError(
             f"{path}: {len(items)} items that do not add up to the {metrics['n']} of metrics.json; one of them is "
-            f"truncated or old: {again}"
+            f"truncated or old: {advice}"
         )
     return SystemRun(label, name, items, metrics, folder / label / "judgements.jsonl")
 
 
-def _check_unchanged(folder: Path, manifest: dict[str, Any]) -> None:
+def _check_checksums(folder: Path, manifest: dict[str, Any]) -> None:
     """Raise `UserError` if a file of a system is not what its stage wrote."""
     for label in manifest["systems"]:
         check_label(label, folder / "run.json")
     for stage, files in manifest.get("stages", {}).items():
         for label, name in ((label, name) for label in manifest["systems"] for name in _FILES):
-            path, written = folder / label / name, files.get(f"{label}/{name}")
-            if written is not None and not (path.is_file() and sha256_file(path) == written["sha256"]):
-                what = "was changed after the run wrote it" if path.is_file() else "is missing"
-                again = _command(folder, manifest, "--stage", stage)
-                raise UserError(f"{path} {what}; make it again: {again}")
+            path, entry = folder / label / name, files.get(f"{label}/{name}")
+            if entry is not None and not (path.is_file() and sha256_file(path) == entry["sha256"]):
+                problem = "was changed after the run wrote it" if path.is_file() else "is missing"
+                advice = _command(folder, manifest, "--stage", stage)
+                raise UserError(f"{path} {problem}; make it again: {advice}")
 
 
 def _check_same_questions(folder: Path, systems: Sequence[SystemRun]) -> None:
     first = {item.id: item.question for item in systems[0].items}
-    for one in systems[1:]:
-        if {item.id: item.question for item in one.items} != first:
+    for system in systems[1:]:
+        if {item.id: item.question for item in system.items} != first:
             raise UserError(
-                f"{folder}: {systems[0].label} and {one.label} have answered other questions; measure the run again"
+                f"{folder}: {systems[0].label} and {system.label} have answered other questions; measure the run again"
             )
 
 
@@ -227,75 +227,77 @@ class Group:
     judge: str | None
     closed_pool: bool | None
     systems: tuple[SystemRun, ...]
-    of: str = ""
+    suffix: str = ""
 
     @property
     def name(self) -> str:
         """What tells it from other groups, on one line; `of` names its first run, if all else is the same."""
         n = len(self.systems[0].items)
         pool = ", closed pool" if self.closed_pool else ""
-        return f"{self.benchmark} {self.version}{pool}, {n:,} questions, judge {self.judge or 'none'}{self.of}"
+        return f"{self.benchmark} {self.version}{pool}, {n:,} questions, judge {self.judge or 'none'}{self.suffix}"
 
 
-def grouped(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group]:
+def group_systems(runs: Iterable[Run], *, allow_different: bool = False) -> list[Group]:
     """Group the systems of all runs by what must be the same in a `Group`; labels are made unique by the run's folder.
 
     Raises `UserError` if there is more than one group, unless `allow_different`, or if a folder is named twice.
     """
     runs = list(runs)
-    if twice := [folder for folder, n in Counter(run.folder.resolve() for run in runs).items() if n > 1]:
-        raise UserError(f"{twice[0]} is named twice")
-    labels = Counter(one.label for run in runs for one in run.systems)
-    found: list[tuple[tuple[Any, ...], dict[str, str], Run, list[SystemRun]]] = []
-    taken: set[str] = set()
+    if repeated_folders := [folder for folder, n in Counter(run.folder.resolve() for run in runs).items() if n > 1]:
+        raise UserError(f"{repeated_folders[0]} is named twice")
+    labels = Counter(system.label for run in runs for system in run.systems)
+    classes: list[tuple[tuple[Any, ...], dict[str, str], Run, list[SystemRun]]] = []
+    used_labels: set[str] = set()
     for run in runs:
         questions = tuple(sorted(run.questions.items()))
-        for one in run.systems:
-            label = one.label if labels[one.label] == 1 else f"{run.folder.resolve().name}/{one.label}"
-            while label in taken:
+        for system in run.systems:
+            label = system.label if labels[system.label] == 1 else f"{run.folder.resolve().name}/{system.label}"
+            while label in used_labels:
                 label += "'"
-            taken.add(label)
-            about = run.benchmark, run.version, one.metrics["judge"], one.metrics.get("closed_pool")
-            key = (*about, run.rule, run.corpus, questions)
-            for known, indexes, _, systems in found:
-                if known == key and all(
+            used_labels.add(label)
+            setting = run.benchmark, run.version, system.metrics["judge"], system.metrics.get("closed_pool")
+            key = (*setting, run.rule, run.corpus, questions)
+            for class_key, indexes, _, systems in classes:
+                if class_key == key and all(
                     indexes.get(name, checksum) == checksum for name, checksum in run.indexes.items()
                 ):
                     indexes |= run.indexes
-                    systems.append(replace(one, label=label))
+                    systems.append(replace(system, label=label))
                     break
             else:
-                if found and not allow_different:
-                    _, _, first, (other, *_) = found[0]
+                if classes and not allow_different:
+                    _, _, first, (other, *_) = classes[0]
                     raise UserError(
-                        f"{_difference(first, other, run, one)}; allow_different=True (--allow-different) shows them "
-                        "apart"
+                        f"{_difference(first, other, run, system)}; allow_different=True (--allow-different) shows "
+                        "them apart"
                     )
-                found.append((key, dict(run.indexes), run, [replace(one, label=label)]))
-    groups = [(Group(key[0], key[1], key[2], key[3], tuple(systems)), run) for key, _, run, systems in found]
+                classes.append((key, dict(run.indexes), run, [replace(system, label=label)]))
+    groups = [(Group(key[0], key[1], key[2], key[3], tuple(systems)), run) for key, _, run, systems in classes]
     names = Counter(group.name for group, _ in groups)
     return [
-        group if names[group.name] == 1 else replace(group, of=f", of {run.folder.resolve().name}")
+        group if names[group.name] == 1 else replace(group, suffix=f", of {run.folder.resolve().name}")
         for group, run in groups
     ]
 
 
-def _difference(run: Run, one: SystemRun, other_run: Run, other: SystemRun) -> str:
-    here, there = one.judgements.parent, other.judgements.parent
-    benchmarks = [f"{one.benchmark} {one.version}" for one in (run, other_run)]
+def _difference(run: Run, system: SystemRun, other_run: Run, other: SystemRun) -> str:
+    folder, other_folder = system.judgements.parent, other.judgements.parent
+    benchmarks = [f"{compared_run.benchmark} {compared_run.version}" for compared_run in (run, other_run)]
     if benchmarks[0] != benchmarks[1]:
-        return f"{here} ran the benchmark {benchmarks[0]!r}, {there} {benchmarks[1]!r}"
-    judges = [one.metrics["judge"], other.metrics["judge"]]
+        return f"{folder} ran the benchmark {benchmarks[0]!r}, {other_folder} {benchmarks[1]!r}"
+    judges = [system.metrics["judge"], other.metrics["judge"]]
     if judges[0] != judges[1]:
-        return f"{here} was judged by {judges[0]!r}, {there} by {judges[1]!r}"
-    if one.metrics.get("closed_pool") != other.metrics.get("closed_pool"):
-        return f"{here} and {there} searched other corpora: one of them is a closed pool"
+        return f"{folder} was judged by {judges[0]!r}, {other_folder} by {judges[1]!r}"
+    if system.metrics.get("closed_pool") != other.metrics.get("closed_pool"):
+        return f"{folder} and {other_folder} searched other corpora: one of them is a closed pool"
     a, b = run.questions, other_run.questions
     if a == b and run.rule != other_run.rule:
         return f"{run.folder} and {other_run.folder} have other rules or references: an answer is right by others"
     if a == b:
         return f"{run.folder} and {other_run.folder} searched other passages"
     if a.keys() == b.keys():
-        return f"{here} and {there} ask other questions under the same ids"
+        return f"{folder} and {other_folder} ask other questions under the same ids"
     only = [len(a.keys() - b.keys()), len(b.keys() - a.keys())]
-    return f"{here} and {there} have other questions: {only[0]} only in the first, {only[1]} only in the second"
+    return (
+        f"{folder} and {other_folder} have other questions: {only[0]} only in the first, {only[1]} only in the second"
+    )

@@ -40,20 +40,26 @@ class Given:
         self._scorer: Scorer = scorer("static")
         self.name = f"{retriever}>{self._scorer.name}"
         self._passages = {
-            asked.question.id: asked.passages if retriever == "given" else tuple(map(Passage, asked.question.gold))
-            for asked in questions
+            question.question.id: question.passages
+            if retriever == "given"
+            else tuple(map(Passage, question.question.gold))
+            for question in questions
         }
         if not any(self._passages.values()):
             raise RagError(f"the questions have no {retriever} passages")
-        unknown = {one.id for listed in self._passages.values() for one in listed if not one.text}
+        unknown = {passage.id for passages in self._passages.values() for passage in passages if not passage.text}
         self._known = find(unknown) if unknown else {}
-        if lost := sorted(unknown - self._known.keys()):
-            raise RagError(f"the corpus lacks {len(lost):,} {retriever} passages of the questions, such as {lost[0]!r}")
+        if missing := sorted(unknown - self._known.keys()):
+            raise RagError(
+                f"the corpus lacks {len(missing):,} {retriever} passages of the questions, such as {missing[0]!r}"
+            )
 
-    def search(self, asked: BenchQuestion, k: int) -> list[Hit]:
+    def search(self, question: BenchQuestion, k: int) -> list[Hit]:
         """Return the first k of the question's passages, best first."""
-        passages = [one if one.text else self._known[one.id] for one in self._passages[asked.question.id]]
-        scores = self._scorer.score(asked.question.text, passages)
+        passages = [
+            passage if passage.text else self._known[passage.id] for passage in self._passages[question.question.id]
+        ]
+        scores = self._scorer.score(question.question.text, passages)
         return best_first(map(Hit, passages, scores))[:k]
 
 
@@ -69,21 +75,21 @@ def search_file(
     Rows: `id`, `hits` (`passage`, `score`), `reason` if the question cannot be searched, and `seconds`.
     """
     with Journal(path, settings, resume=path.exists()) as journal:
-        pending([one.question for one in questions], journal.done)
-        for done, asked in enumerate(questions[len(journal.done) :], len(journal.done) + 1):
-            journal.write(_searched(asked, search))
-            progress(done, len(questions))
+        pending([question.question for question in questions], journal.done)
+        for number, question in enumerate(questions[len(journal.done) :], len(journal.done) + 1):
+            journal.write(_search_row(question, search))
+            progress(number, len(questions))
 
 
-def _searched(asked: BenchQuestion, search: Search) -> dict[str, Any]:
-    started, reason, hits = time.perf_counter(), None, []
+def _search_row(question: BenchQuestion, search: Search) -> dict[str, Any]:
+    start, reason, hits = time.perf_counter(), None, []
     try:
-        hits = list(search(asked))
+        hits = list(search(question))
     except QuestionError as error:
         reason = str(error)
-    seconds = round(time.perf_counter() - started, 4)
+    seconds = round(time.perf_counter() - start, 4)
     rows = [{"passage": passage_row(hit.passage), "score": float(hit.score)} for hit in hits]
-    return {"id": asked.question.id, "hits": rows, **({"reason": reason} if reason else {}), "seconds": seconds}
+    return {"id": question.question.id, "hits": rows, **({"reason": reason} if reason else {}), "seconds": seconds}
 
 
 class HitRows:
@@ -93,15 +99,15 @@ class HitRows:
         self._path = path
         with path.open("rb") as file:
             starts = list(accumulate((len(line) for line in file), initial=0))
-        self._starts = {one.question.id: start for one, start in zip(questions, starts, strict=False)}
+        self._starts = {question.question.id: start for question, start in zip(questions, starts, strict=False)}
 
-    def of(self, asked: BenchQuestion) -> dict[str, Any]:
+    def of(self, question: BenchQuestion) -> dict[str, Any]:
         """Return the row of a question; raises `FormatError` if it is not in its place."""
         with self._path.open("rb") as file:
-            file.seek(self._starts[asked.question.id])
+            file.seek(self._starts[question.question.id])
             row = parse_object(file.readline(), str(self._path))
-        if row.get("id") != asked.question.id:
-            raise FormatError(f"{self._path}: the hits of question {asked.question.id!r} are not in their place")
+        if row.get("id") != question.question.id:
+            raise FormatError(f"{self._path}: the hits of question {question.question.id!r} are not in their place")
         return row
 
 
@@ -116,9 +122,9 @@ class Retrieved:
         self.name, self._path, self._other = name, path, other
         self._here = threading.local()  # the question that a thread asks (`asked`), and its row (`row`)
 
-    def asking(self, asked: BenchQuestion, row: Mapping[str, Any]) -> float:
+    def asking(self, question: BenchQuestion, row: Mapping[str, Any]) -> float:
         """Prepare for the searches of a question; returns the seconds that searching for it took."""
-        self._here.row, self._here.asked = row, asked
+        self._here.row, self._here.asked = row, question
         return float(row["seconds"])
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -126,13 +132,13 @@ class Retrieved:
         return [self._search(query, k) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
-        asked: BenchQuestion = self._here.asked
+        question: BenchQuestion = self._here.asked
         row: dict[str, Any] = self._here.row
-        if query != asked.question.text:
+        if query != question.question.text:
             if self._other is None:
                 raise RagError("this benchmark gives the passages of each question: a system cannot search for others")
-            return self._other(asked).search([query], k)[0]
+            return self._other(question).search([query], k)[0]
         if row.get("reason") is not None:
             raise QuestionError(row["reason"])
-        where = str(self._path)
-        return [Hit(passage_of(field(hit, "passage", dict, where), where), hit["score"]) for hit in row["hits"][:k]]
+        source = str(self._path)
+        return [Hit(passage_of(field(hit, "passage", dict, source), source), hit["score"]) for hit in row["hits"][:k]]

@@ -22,7 +22,7 @@ from rag.base.errors import RagError, UsageError, check_list, check_type
 from rag.base.progress import Progress, no_progress
 from rag.bench.benchmark import Benchmark, read_benchmark
 from rag.bench.corpora import Corpora
-from rag.bench.folder import LOCK, STAGES, BenchRun, RunFolder, fixed_facts
+from rag.bench.folder import LOCK, STAGES, BenchRun, RunFolder, check_facts
 from rag.bench.human import HumanLabels
 from rag.bench.predictions import join_predictions
 from rag.bench.questions import questions_of
@@ -109,11 +109,11 @@ def run_benchmark(
             questions = questions_of(opened, root, gold=corpus is None)
             for path in map(Path, predictions if stage in (None, *STAGES[:2]) else ()):
                 join_predictions(path, questions, (), None)  # tells a broken file before any system has answered
-            fixed = fixed_facts(opened, questions, root, corpora.source_record(), other_corpus=corpus is not None)
+            fixed = check_facts(opened, questions, root, corpora.source_record(), other_corpus=corpus is not None)
             started = RunFolder(folder, given, fixed, questions, stage=stage, resume=resume)
             stages = Stages(started, opened, questions, corpora, opened_judge, people, concurrency, show, engine)
             found = _run(started, stages, corpora, stage, again=stage is not None and not resume)
-            return replace(found, served=stages.served)
+            return replace(found, request_totals=stages.request_totals)
     except OSError as error:
         raise RagError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from error
 
@@ -182,5 +182,5 @@ def _run(run: RunFolder, stages: Stages, corpora: Corpora, only: str | None, *, 
             if not run.is_done(stage, files):
                 make()
                 run.record["indexes"] |= corpora.record()
-                run.done(stage, files)
+                run.mark_done(stage, files)
     return BenchRun(run.path, run.record)

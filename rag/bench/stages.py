@@ -66,7 +66,7 @@ class Stages:
         self._run, self._benchmark, self._all, self._corpora = folder, benchmark, questions, corpora
         self._judge, self._people, self._concurrency, self._progress = judge, people, concurrency, progress
         self._engine = engine
-        self.served: dict[str, RequestTotals] = {}  # what model servers did for a system
+        self.request_totals: dict[str, RequestTotals] = {}  # what model servers did for a system
         self._folder, self._record, self._questions = folder.path, folder.record, folder.questions
         self._specs = {
             label: SystemSpec.parse(one["spec"]) for label, one in self._record["answers"].items() if "spec" in one
@@ -207,8 +207,8 @@ class Stages:
                 journal.write(to_row(answer.to_cited(self._benchmark.id, seconds)))
                 self._progress(f"answering with {label}", done, len(self._questions))
         self._record["systems"][label] = answering.name
-        if (served := pace.totals) is not None:
-            self.served[label] = served
+        if (totals := pace.totals) is not None:
+            self.request_totals[label] = totals
 
     def _elsewhere(self, opening: OpenAnswering, name: str) -> OpenAnswering:
         """What opens the system in a worker, with the same indexes; builds those that are missing."""
@@ -264,7 +264,7 @@ class Stages:
         found = score["metrics"] | measures.item_metrics(items)
         about: dict[str, Any] = {}
         if people is not None:
-            corrected, human = measures.corrected_autoais(items, people)
+            corrected, human = measures.correct_autoais(items, people)
             found["autoais_corrected"] = corrected
             about["human"] = human | {"sha256": sha256_file(Path(settings["human"]))}
         told, used = self._record["answers"][label], measures.tokens(items)

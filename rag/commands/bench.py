@@ -121,8 +121,8 @@ def run(
             print_json(measured)
         else:
             show_run(found, measured)
-    for label, served in found.served.items():
-        note(f"{label}: model server: {served}")
+    for label, totals in found.request_totals.items():
+        note(f"{label}: model server: {totals}")
 
 
 @bench_app.command("report")
@@ -143,7 +143,7 @@ def report(
     if kind != "html":
         typer.echo(report_table(*runs, kind=kind, allow_different=allow_different), nl=False)
         return
-    written = write_report(*runs, out=out, passages=passages, allow_different=allow_different)
+    written = write_report(*runs, output_folder=out, passages=passages, allow_different=allow_different)
     if passages:
         licence = ", ".join(written.licences) or "not stated by the benchmark"
         note(f"warning: the page holds passages of others (licence: {licence}); --no-passages leaves their texts out")
@@ -245,7 +245,9 @@ def judges(
     opened = [open_judge(one, **options) for one in judge or ()]
     again = "run it again with --cache FILE to keep judgements" if cache is None else "the same command continues"
     with step_progress("claims", again) as progress:
-        result = rank_judges(sets, opened, data, cache=cache, limit=limit, seed=seed, timed=timed, progress=progress)
+        result = rank_judges(
+            sets, opened, data, cache=cache, limit=limit, seed=seed, timing_count=timed, progress=progress
+        )
     if out is not None:
         write_atomic(out, [dumps(result, indent=1)])
     if kind == "table":
@@ -272,16 +274,16 @@ def reproduce(
     """
     from autoais.base.io.jsonl import check_outputs, dumps, write_atomic
     from rag.bench.reproductions import list_reproductions, not_reproducible
-    from rag.bench.rerun import reproduce, reproduced_record
+    from rag.bench.rerun import reproduce, results_record
     from rag.commands.display_bench import show_counts, show_reproduced, show_reproductions
 
     if listed:
         show_reproductions(list_reproductions(), not_reproducible())
         return
     check_outputs([Path(name) for name in names or [] if name.endswith(".toml")], [out])
-    results = reproduce(*names or (), data=data, quick=quick, progress=note, done=show_reproduced)
+    results = reproduce(*names or (), data=data, quick=quick, progress=note, on_result=show_reproduced)
     if out is not None:
-        write_atomic(out, [dumps(reproduced_record(results), indent=1)])
+        write_atomic(out, [dumps(results_record(results), indent=1)])
     show_counts(results)
     if not all(result.ok for result in results):
         raise typer.Exit(1)

@@ -280,8 +280,8 @@ def show_reproduced(result: "Reproduced") -> None:
 
     console = new_console()
     console.print(clean(f"{result.reproduction.name}: {result.reproduction.reproduces}"))
-    if result.skipped is not None:
-        console.print(clean(f"skipped {counted(len(result.values), 'value')}: {result.skipped}"))
+    if result.skip_reason is not None:
+        console.print(clean(f"skipped {counted(len(result.values), 'value')}: {result.skip_reason}"))
         return
     for number, step in enumerate(result.reproduction.steps, 1):
         if step.expected:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.base.terminal import clean, how_many, new_console, new_table
 from rag.base.terminal import counted, note
-from rag.bench.collections.statistics import labelled_by
+from rag.bench.collections.statistics import describe_labellers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,7 +89,7 @@ def show_report(record: Mapping[str, Any]) -> None:
     """Print Tables 2 and 3, and the agreement of a judge with people."""
     console = new_console()
     if record["labelled_by"]["simulated"]:
-        console.print(labelled_by(record["labelled_by"]))
+        console.print(describe_labellers(record["labelled_by"]))
     _show_sizes(console, record["table2"])
     _show_labels(console, record["table3"])
     if not record["table3"]:

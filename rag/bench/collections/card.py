@@ -7,7 +7,7 @@ from typing import Any
 from autoais.base.io.jsonl import dumps
 from autoais.base.terminal import clean, how_many, markdown
 from rag.bench.collections.collected import REASONS
-from rag.bench.collections.statistics import TABLE2, TABLE3, labelled_by
+from rag.bench.collections.statistics import TABLE2, TABLE3, describe_labellers
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _LICENCE_ID = re.compile(r"[a-z0-9][a-z0-9.-]*")
@@ -110,7 +110,7 @@ def _labels(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield "None yet: `informative` and `attributable` are null. No person has judged these answers."
         yield ""
         return
-    labellers = labelled_by(manifest["labelled_by"])
+    labellers = describe_labellers(manifest["labelled_by"])
     yield f"**{labellers}**" if manifest["labelled_by"]["simulated"] else labellers
     yield "A missing label is null, and not a no."
     yield ""

@@ -47,9 +47,9 @@ def whole_labels(answer: CitedAnswer) -> dict[str, bool | None]:
     """Return people's labels of an answer; where it has none, they follow from its sentences (HAGRID's rules)."""
     informative, attributable = answer.informative, answer.attributable
     if informative is None:
-        informative = answer_informative(one.informative for one in answer.sentences)
+        informative = answer_informative(sentence.informative for sentence in answer.sentences)
     if attributable is None:
-        attributable = answer_attributable(one.attributable for one in answer.sentences)
+        attributable = answer_attributable(sentence.attributable for sentence in answer.sentences)
     return {"informative": informative, "attributable": attributable}
 
 
@@ -91,7 +91,7 @@ class Statistics:
             self._labels.setdefault(name, []).append((label, question))
 
     @property
-    def labelled(self) -> bool:
+    def has_labels(self) -> bool:
         """Whether there is a label of people."""
         return bool(self._labels or self._support)
 
@@ -115,11 +115,11 @@ class Statistics:
         `informative` and `attributable` are labels of answers, those with `sentence_` of sentences, `support` counts
         the levels of single citations. Labels that nobody gave are left out.
         """
-        found: dict[str, Any] = {}
+        table: dict[str, Any] = {}
         for name in TABLE3:
-            if listed := self._labels.get(name):
-                rate = Rate.of([label for label, _ in listed], [question for _, question in listed])
-                found[name] = {
+            if label_list := self._labels.get(name):
+                rate = Rate.of([label for label, _ in label_list], [question for _, question in label_list])
+                table[name] = {
                     "total": rate.total,
                     "yes": rate.yes,
                     "no": rate.total - rate.yes,
@@ -127,34 +127,34 @@ class Statistics:
                     "interval95": list(rate.interval) if rate.interval else None,
                 }
         if self._support:
-            found["support"] = {level.value: self._support[level] for level in Support}
-        return found
+            table["support"] = {level.value: self._support[level] for level in Support}
+        return table
 
 
 def _labels(answer: CitedAnswer) -> Iterator[object]:
     yield from whole_labels(answer).values()
-    for one in answer.sentences:
-        yield from (one.informative, one.attributable, one.worthy, *one.support.values())
+    for sentence in answer.sentences:
+        yield from (sentence.informative, sentence.attributable, sentence.worthy, *sentence.support.values())
 
 
-def labelled_by(counts: Mapping[str, int]) -> str:
+def describe_labellers(counts: Mapping[str, int]) -> str:
     """Return in words who labelled how many answers (`Statistics.labelled_by`)."""
-    people, simulated = (counted(n, "answer") if (n := counts[name]) else "" for name in LABELLED_BY)
-    if not simulated:
+    people, simulated_answers = (counted(n, "answer") if (n := counts[name]) else "" for name in LABELLED_BY)
+    if not simulated_answers:
         return f"People judged {people}." if people else "No person has judged these answers."
-    drawn = f"Simulation: a program drew the labels of {simulated}, or some of them."
-    return f"{drawn} People alone judged {people}." if people else f"{drawn} No person judged the answers."
+    summary = f"Simulation: a program drew the labels of {simulated_answers}, or some of them."
+    return f"{summary} People alone judged {people}." if people else f"{summary} No person judged the answers."
 
 
-def _over(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _over(part: int, total: int) -> float | None:
+    return part / total if total else None
 
 
 def statistics_of(answers: Iterable[CitedAnswer], parts: dict[str, Part]) -> dict[str, Statistics]:
     """Return the statistics of each part of the answers, in one pass."""
-    found = {name: Statistics() for name in parts}
+    statistics = {name: Statistics() for name in parts}
     for answer in answers:
         for name, holds in parts.items():
             if holds(answer):
-                found[name].add(answer)
-    return found
+                statistics[name].add(answer)
+    return statistics

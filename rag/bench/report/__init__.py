@@ -12,7 +12,7 @@ from autoais.base.io.jsonl import dumps, round_floats, write_atomic
 from rag.bench.report.page import page
 from rag.bench.report.summary import figure_files, summary
 from rag.bench.report.tables import table
-from rag.bench.results import Run, grouped, read_run
+from rag.bench.results import Run, group_systems, read_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,44 +24,45 @@ class Report:
 
 
 def write_report(
-    *runs: str | Path, out: str | Path | None = None, passages: bool = True, allow_different: bool = False
+    *runs: str | Path, output_folder: str | Path | None = None, passages: bool = True, allow_different: bool = False
 ) -> Report:
     """Write the report of run folders.
 
-    `out` (default: `report` in the run folder) receives report.html, report.json and figures/*.svg and *.png. Without
-    `passages` the texts of passages are left out. Runs of other benchmarks, rules, questions, passages or judges raise
-    `UserError`, unless `allow_different`, which gives each its own tables. The same runs give the same bytes.
+    `output_folder` (default: `report` in the run folder) receives report.html, report.json and figures/*.svg and *.png.
+    Without `passages` the texts of passages are left out. Runs of other benchmarks, rules, questions, passages or
+    judges raise `UserError`, unless `allow_different`, which gives each its own tables. The same runs give the same
+    bytes.
     """
-    read = _read(runs)
-    if out is None and len(read) > 1:
+    opened_runs = _read(runs)
+    if output_folder is None and len(opened_runs) > 1:
         raise UserError("name a folder for the report of several runs (--out FOLDER)")
-    folder = read[0].folder / "report" if out is None else Path(out)
-    groups = grouped(read, allow_different=allow_different)
-    found, drawn = summary(read, groups, passages=passages)
-    images = [[(one, one.svg(), one.svg(dark=True)) for one in listed] for listed in drawn]
-    for number, listed in enumerate(images):
-        for figure, light, _ in listed:
+    folder = opened_runs[0].folder / "report" if output_folder is None else Path(output_folder)
+    groups = group_systems(opened_runs, allow_different=allow_different)
+    report, figure_lists = summary(opened_runs, groups, passages=passages)
+    images = [[(figure, figure.svg(), figure.svg(dark=True)) for figure in figure_list] for figure_list in figure_lists]
+    for number, image_list in enumerate(images):
+        for figure, light, _ in image_list:
             svg, png = figure_files(figure, number)
             write_atomic(folder / svg, [light.removesuffix("\n")])
             write_atomic(folder / png, figure.png())
-    write_atomic(folder / "report.json", [dumps(round_floats(found), indent=1)])
-    write_atomic(folder / "report.html", [page(found, groups, images, passages=passages).removesuffix("\n")])
-    return Report(folder / "report.html", tuple(found["licences"]))
+    write_atomic(folder / "report.json", [dumps(round_floats(report), indent=1)])
+    write_atomic(folder / "report.html", [page(report, groups, images, passages=passages).removesuffix("\n")])
+    return Report(folder / "report.html", tuple(report["licences"]))
 
 
 def report_table(*runs: str | Path, kind: str = "md", allow_different: bool = False) -> str:
     """Return the headline metrics of run folders as a table, `md` or `latex`; raises `UserError` for another kind."""
     if kind not in ("md", "latex"):
         raise UserError(f"no table format {kind!r}; there are: md, latex")
-    read = _read(runs)
-    found, _ = summary(read, grouped(read, allow_different=allow_different), passages=False)
-    return table(found, kind)
+    opened_runs = _read(runs)
+    report, _ = summary(opened_runs, group_systems(opened_runs, allow_different=allow_different), passages=False)
+    return table(report, kind)
 
 
 def report_schema() -> dict[str, Any]:
     """Return the JSON Schema of report.json (draft 2020-12)."""
-    found: dict[str, Any] = json.loads(files("rag.bench.report").joinpath("report.schema.json").read_text("utf-8"))
-    return found
+    schema: dict[str, Any] = json.loads(files("rag.bench.report").joinpath("report.schema.json").read_text("utf-8"))
+    return schema
 
 
 def _read(runs: Sequence[str | Path]) -> list[Run]:

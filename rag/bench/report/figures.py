@@ -33,13 +33,13 @@ WAY_COLOURS = {
     "undecided": "#9a9a9a",
 }
 _DASHES, _MARKERS = ("-", "--", "-.", ":"), "osD^vPX*"
-_SHOWN = 12  # longest list of systems that an alternative text spells out
-_MOST_CITATIONS = 6
+_MAX_SYSTEMS_IN_TEXT = 12  # longest list of systems that an alternative text spells out
+_MAX_CITATIONS = 6
 
 
 def figures(group: Group, pareto: Sequence[Mapping[str, Any]]) -> list[Figure]:
     """The figures for which the group has numbers, in the order of the report."""
-    found = [
+    candidates = [
         _ways(group.systems),
         _ranks(group.systems),
         _quality(group.systems),
@@ -50,7 +50,7 @@ def figures(group: Group, pareto: Sequence[Mapping[str, Any]]) -> list[Figure]:
         _latency(group.systems),
         _citations(group.systems),
     ]
-    return [one for one in found if one is not None]
+    return [figure for figure in candidates if figure is not None]
 
 
 def _line(number: int) -> dict[str, Any]:
@@ -82,25 +82,33 @@ def _percent(share: float) -> str:
 
 
 def _sentence(parts: Sequence[str]) -> str:
-    return "; ".join(parts[:_SHOWN]) + (f"; and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else "") + "."
+    return (
+        "; ".join(parts[:_MAX_SYSTEMS_IN_TEXT])
+        + (f"; and {len(parts) - _MAX_SYSTEMS_IN_TEXT} more" if len(parts) > _MAX_SYSTEMS_IN_TEXT else "")
+        + "."
+    )
 
 
 # --- one function a figure -------------------------------------------------------------------------------------
 
 
 def _ways(systems: Sequence[SystemRun]) -> Figure:
-    counts = {one.label: {way: one.metrics["ways"][way]["count"] for way in WAY_NAMES} for one in systems}
+    counts = {
+        system.label: {outcome: system.metrics["ways"][outcome]["count"] for outcome in WAY_NAMES} for system in systems
+    }
 
     def draw(axes: "Axes") -> None:
-        for row, ways in enumerate(counts.values()):
-            total, left = max(1, sum(ways.values())), 0.0
-            for way, count in ways.items():
+        for row, outcome_counts in enumerate(counts.values()):
+            total, left_end = max(1, sum(outcome_counts.values())), 0.0
+            for outcome, count in outcome_counts.items():
                 share = count / total
-                axes.barh(row, share, left=left, color=WAY_COLOURS[way], edgecolor="white", linewidth=0.6, height=0.7)
+                axes.barh(
+                    row, share, left=left_end, color=WAY_COLOURS[outcome], edgecolor="white", linewidth=0.6, height=0.7
+                )
                 if share >= 0.05:
-                    ink = "white" if way in ("right_attributed", "wrong_unattributed", "refused_wrong") else "black"
-                    axes.text(left + share / 2, row, f"{count:,}", ha="center", va="center", color=ink, fontsize=8)
-                left += share
+                    ink = "white" if outcome in ("right_attributed", "wrong_unattributed", "refused_wrong") else "black"
+                    axes.text(left_end + share / 2, row, f"{count:,}", ha="center", va="center", color=ink, fontsize=8)
+                left_end += share
         from matplotlib.patches import Patch
         from matplotlib.ticker import PercentFormatter
 
@@ -110,43 +118,44 @@ def _ways(systems: Sequence[SystemRun]) -> Figure:
         axes.xaxis.set_major_formatter(PercentFormatter(1))
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("share of all questions")
-        handles = [Patch(color=WAY_COLOURS[way], label=name) for way, name in WAY_NAMES.items()]
+        handles = [Patch(color=WAY_COLOURS[outcome], label=name) for outcome, name in WAY_NAMES.items()]
         axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3, fontsize=7.5)
 
-    said = [
-        f"{label}: " + ", ".join(f"{count:,} {WAY_NAMES[way]}" for way, count in ways.items() if count)
-        for label, ways in counts.items()
+    captions = [
+        f"{label}: "
+        + ", ".join(f"{count:,} {WAY_NAMES[outcome]}" for outcome, count in outcome_counts.items() if count)
+        for label, outcome_counts in counts.items()
     ]
     title = "What happened to the questions"
-    return Figure("ways", title, _sentence(said), {"counts": counts}, draw, 1.7 + 0.42 * len(counts))
+    return Figure("ways", title, _sentence(captions), {"counts": counts}, draw, 1.7 + 0.42 * len(counts))
 
 
 def _ranks(systems: Sequence[SystemRun]) -> Figure | None:
     curves: dict[str, dict[str, Any]] = {}
-    for one in systems:
-        depth = max((len(item.ranking) for item in one.items), default=0)
+    for system in systems:
+        depth = max((len(item.ranking) for item in system.items), default=0)
         for name, ranks in (
-            ("gold passage", [item.first_gold for item in one.items if item.gold]),
-            ("answer string", [item.answer_hit for item in one.items if item.references]),
+            ("gold passage", [item.first_gold for item in system.items if item.gold]),
+            ("answer string", [item.answer_hit for item in system.items if item.references]),
         ):
             if ranks and depth and any(ranks):
                 counts, cutoffs = Counter(ranks), _cutoffs(depth)
                 yes = [sum(counts[r] for r in range(1, k + 1)) for k in cutoffs]
                 rates = [Rate(hits, len(ranks)) for hits in yes]
-                curves[f"{one.label}, {name}"] = {
-                    "system": one.label,
+                curves[f"{system.label}, {name}"] = {
+                    "system": system.label,
                     "k": cutoffs,
                     "success": [rate.value for rate in rates],
                     "interval95": [list(rate.interval or (0, 0)) for rate in rates],
                 }
     if not curves:
         return None
-    places = {one.label: number for number, one in enumerate(systems)}
+    line_numbers = {system.label: number for number, system in enumerate(systems)}
 
     def draw(axes: "Axes") -> None:
         for name, curve in curves.items():
             gold = name.endswith("gold passage")
-            look = {"color": _line(places[curve["system"]])["color"], "linestyle": "-" if gold else "--"}
+            look = {"color": _line(line_numbers[curve["system"]])["color"], "linestyle": "-" if gold else "--"}
             axes.plot(curve["k"], curve["success"], label=_name(curve["system"]) + name[len(curve["system"]) :], **look)
             if gold:
                 low, high = zip(*curve["interval95"], strict=True)
@@ -159,7 +168,7 @@ def _ranks(systems: Sequence[SystemRun]) -> Figure | None:
         axes.set_ylabel("success@k")
         axes.legend(fontsize=7.5)
 
-    said = [
+    captions = [
         f"{name}: "
         + ", ".join(
             f"{_percent(value)} at {k}"
@@ -168,7 +177,7 @@ def _ranks(systems: Sequence[SystemRun]) -> Figure | None:
         )
         for name, curve in curves.items()
     ]
-    return Figure("ranks", "Success by rank cut-off", _sentence(said), {"curves": curves}, draw)
+    return Figure("ranks", "Success by rank cut-off", _sentence(captions), {"curves": curves}, draw)
 
 
 def _cutoffs(depth: int) -> list[int]:
@@ -176,38 +185,38 @@ def _cutoffs(depth: int) -> list[int]:
 
 
 def _quality(systems: Sequence[SystemRun]) -> Figure | None:
-    metric = "em" if any(_value(one, "em") is not None for one in systems) else "answer_recall"
+    metric = "em" if any(_value(system, "em") is not None for system in systems) else "answer_recall"
     points = {
-        one.label: {"x": one.metrics["metrics"][metric], "y": one.metrics["metrics"]["autoais"]}
-        for one in systems
-        if _value(one, metric) is not None and _value(one, "autoais") is not None
+        system.label: {"x": system.metrics["metrics"][metric], "y": system.metrics["metrics"]["autoais"]}
+        for system in systems
+        if _value(system, metric) is not None and _value(system, "autoais") is not None
     }
     if not points:
         return None
     name = "exact match" if metric == "em" else "answer recall"
-    places = {one.label: number for number, one in enumerate(systems)}
+    line_numbers = {system.label: number for number, system in enumerate(systems)}
 
     def draw(axes: "Axes") -> None:
         for label, point in points.items():
             x, y = point["x"]["value"], point["y"]["value"]
             bars = {side: _bars(point[side]) for side in ("x", "y")}
             axes.errorbar(
-                x, y, xerr=bars["x"], yerr=bars["y"], label=_name(label), capsize=2, ls="", **_dot(places[label])
+                x, y, xerr=bars["x"], yerr=bars["y"], label=_name(label), capsize=2, ls="", **_dot(line_numbers[label])
             )
         axes.set_xlabel(f"{name} (95 % interval)")
         axes.set_ylabel("AutoAIS (95 % interval)")
         axes.legend(fontsize=7.5)
 
-    said = [
+    captions = [
         f"{label}: AutoAIS {_percent(point['y']['value'])}, {name} {_percent(point['x']['value'])}"
         for label, point in points.items()
     ]
     data = {label: {"autoais": point["y"]["value"], metric: point["x"]["value"]} for label, point in points.items()}
-    return Figure("quality", f"AutoAIS against {name}", _sentence(said), data, draw)
+    return Figure("quality", f"AutoAIS against {name}", _sentence(captions), data, draw)
 
 
-def _value(one: SystemRun, metric: str) -> float | None:
-    value: float | None = one.metrics["metrics"].get(metric, {}).get("value")
+def _value(system: SystemRun, metric: str) -> float | None:
+    value: float | None = system.metrics["metrics"].get(metric, {}).get("value")
     return value
 
 
@@ -219,63 +228,71 @@ def _bars(metric: Mapping[str, Any]) -> list[list[float]] | None:
 
 def _reliability(systems: Sequence[SystemRun]) -> Figure | None:
     """The judge's probability against people's labels of the same sentences."""
-    told = [
+    judged_sentences = [
         (sentence.human, sentence.probability, question)
-        for one in systems
-        for question, item in enumerate(one.items)
+        for system in systems
+        for question, item in enumerate(system.items)
         for sentence in item.sentences
         if sentence.human is not None and sentence.probability is not None
     ]
-    if not told:
+    if not judged_sentences:
         return None
     import numpy as np
 
     from autoais.meta.evaluate import calibration_error, reliability
 
-    truth, probability, questions = map(np.array, zip(*told, strict=True))
+    truth, probability, questions = map(np.array, zip(*judged_sentences, strict=True))
     bins = reliability(truth, probability, questions)
     error = calibration_error(truth, probability)
 
     def draw(axes: "Axes") -> None:
-        x = [one["probability"] for one in bins]
-        y = [one["attributable"] for one in bins]
-        bars = [_bars({"value": one["attributable"], "interval95": one["interval95"]}) for one in bins]
+        x = [calibration_bin["probability"] for calibration_bin in bins]
+        y = [calibration_bin["attributable"] for calibration_bin in bins]
+        bars = [
+            _bars({"value": calibration_bin["attributable"], "interval95": calibration_bin["interval95"]})
+            for calibration_bin in bins
+        ]
         axes.plot([0, 1], [0, 1], color="#8a8a8a", linestyle="--", linewidth=1)
-        for place, bar in zip(zip(x, y, strict=True), bars, strict=True):
-            axes.errorbar(*place, yerr=bar, capsize=2, **_dot(0))
+        for point, bar in zip(zip(x, y, strict=True), bars, strict=True):
+            axes.errorbar(*point, yerr=bar, capsize=2, **_dot(0))
         axes.plot(x, y, **_line(0))
         axes.set_xlim(0, 1)
         axes.set_ylim(0, 1)
         axes.set_xlabel("the judge's probability of attributable")
         axes.set_ylabel("share that people found attributable")
 
-    said = [f"at {one['probability']:.2f} people said yes to {_percent(one['attributable'])}" for one in bins]
-    text = f"{len(told):,} sentences with human labels, calibration error {error:.3f}: {_sentence(said)}"
+    captions = [
+        f"at {calibration_bin['probability']:.2f} people said yes to {_percent(calibration_bin['attributable'])}"
+        for calibration_bin in bins
+    ]
+    text = (
+        f"{len(judged_sentences):,} sentences with human labels, calibration error {error:.3f}: {_sentence(captions)}"
+    )
     return Figure("reliability", "Reliability of the judge", text, {"bins": bins, "calibration_error": error}, draw)
 
 
 def _risk(systems: Sequence[SystemRun]) -> Figure | None:
-    curves = {one.label: found for one in systems if (found := risk_coverage(one.items))}
+    curves = {system.label: risk_curve for system in systems if (risk_curve := risk_coverage(system.items))}
     if not curves:
         return None
-    places = {one.label: number for number, one in enumerate(systems)}
+    line_numbers = {system.label: number for number, system in enumerate(systems)}
 
     def draw(axes: "Axes") -> None:
         for label, curve in curves.items():
-            axes.plot(*zip(*curve, strict=True), label=_name(label), **_line(places[label]))
+            axes.plot(*zip(*curve, strict=True), label=_name(label), **_line(line_numbers[label]))
         axes.set_xlim(0, 1)
         axes.set_ylim(0, 1)
         axes.set_xlabel("coverage: share of questions answered, the most confident first")
         axes.set_ylabel("risk: share of them wrong")
         axes.legend(fontsize=7.5)
 
-    said = []
+    captions = []
     for label, curve in curves.items():
-        known = [(goal, next((risk for coverage, risk in curve if coverage >= goal), None)) for goal in (0.2, 0.5, 1.0)]
-        told = [f"{_percent(risk)} wrong at {goal:.0%} coverage" for goal, risk in known if risk is not None]
-        told = told or [f"{_percent(curve[-1][1])} wrong at {curve[-1][0]:.0%} coverage"]
-        said.append(f"{label}: {', '.join(told)}")
-    return Figure("risk", "Risk against coverage", _sentence(said), {"curves": curves}, draw)
+        risks = [(goal, next((risk for coverage, risk in curve if coverage >= goal), None)) for goal in (0.2, 0.5, 1.0)]
+        parts = [f"{_percent(risk)} wrong at {goal:.0%} coverage" for goal, risk in risks if risk is not None]
+        parts = parts or [f"{_percent(curve[-1][1])} wrong at {curve[-1][0]:.0%} coverage"]
+        captions.append(f"{label}: {', '.join(parts)}")
+    return Figure("risk", "Risk against coverage", _sentence(captions), {"curves": curves}, draw)
 
 
 def risk_coverage(items: Sequence[Item]) -> list[tuple[float, float]]:
@@ -284,101 +301,106 @@ def risk_coverage(items: Sequence[Item]) -> list[tuple[float, float]]:
     Coverage is the share of all questions that are answered; risk is the share of the answers that are wrong. Answers
     that nobody could call right or wrong are left out. At most 200 points; empty without confidences.
     """
-    answered = [
+    answers = [
         (item.confidence, item.right)
         for item in items
         if not (item.abstained or item.missing) and item.confidence is not None and item.right is not None
     ]
-    answered.sort(key=lambda pair: -pair[0])
+    answers.sort(key=lambda pair: -pair[0])
     points, wrong = [], 0
-    for place, (confidence, right) in enumerate(answered, 1):
+    for count, (confidence, right) in enumerate(answers, 1):
         wrong += not right
-        if place == len(answered) or answered[place][0] != confidence:  # equal confidences enter together
-            points.append((round(place / len(items), 6), round(wrong / place, 6)))
+        if count == len(answers) or answers[count][0] != confidence:  # equal confidences enter together
+            points.append((round(count / len(items), 6), round(wrong / count, 6)))
     step = max(1, math.ceil(len(points) / 200))
     return points[::-1][::step][::-1]
 
 
 def _pareto(systems: Sequence[SystemRun], points: Sequence[Mapping[str, Any]], cost: str) -> Figure | None:
-    known = [point for point in points if point[cost] is not None and point["quality"] is not None]
-    if len(known) < 2 or all(point[cost] <= 0 for point in known):
+    complete_points = [point for point in points if point[cost] is not None and point["quality"] is not None]
+    if len(complete_points) < 2 or all(point[cost] <= 0 for point in complete_points):
         return None
-    places = {point["system"]: number for number, point in enumerate(points)}
-    intervals = {one.label: one.metrics["ways"]["right_attributed"]["interval95"] for one in systems}
-    front = sorted((point for point in known if cost in point["best_for"]), key=lambda point: point[cost])
+    line_numbers = {point["system"]: number for number, point in enumerate(points)}
+    intervals = {system.label: system.metrics["ways"]["right_attributed"]["interval95"] for system in systems}
+    front = sorted((point for point in complete_points if cost in point["best_for"]), key=lambda point: point[cost])
 
     def draw(axes: "Axes") -> None:
-        for point in known:
-            dot = _dot(places[point["system"]])
+        for point in complete_points:
+            dot = _dot(line_numbers[point["system"]])
             axes.plot(point[cost], point["quality"], label=_name(point["system"]), ls="", **dot)
             if ends := intervals[point["system"]]:
                 axes.vlines(point[cost], *ends, color=dot["color"], linewidth=1)
-        x, y = ([point[of] for point in front] for of in (cost, "quality"))
+        x, y = ([point[axis] for point in front] for axis in (cost, "quality"))
         axes.step(x, y, where="post", color="#8a8a8a", linewidth=1, zorder=0)
-        _scale(axes, [point[cost] for point in known])
+        _scale(axes, [point[cost] for point in complete_points])
         axes.margins(0.1)
         axes.set_xlabel(f"{cost} per question")
         axes.set_ylabel("right and attributed, 95 % interval")
         axes.legend(fontsize=7.5)
 
-    said = []
-    for point in known:
+    captions = []
+    for point in complete_points:
         ends = intervals[point["system"]]
         quality = _percent(point["quality"]) + (
             " [{:.1f}, {:.1f}]".format(*(100 * end for end in ends)) if ends else ""
         )
-        said.append(f"{point['system']}: {quality} for {point[cost]:.4g} {cost}")
+        captions.append(f"{point['system']}: {quality} for {point[cost]:.4g} {cost}")
     best = ", ".join(point["system"] for point in front)
-    text = f"{_sentence(said)} No other system is better and cheaper than: {best}."
-    return Figure(f"pareto-{cost}", f"Quality against {cost} per question", text, {"points": known}, draw)
+    text = f"{_sentence(captions)} No other system is better and cheaper than: {best}."
+    return Figure(f"pareto-{cost}", f"Quality against {cost} per question", text, {"points": complete_points}, draw)
 
 
 def _latency(systems: Sequence[SystemRun]) -> Figure | None:
-    timed = {
-        one.label: sorted(item.seconds for item in one.items if item.seconds is not None)
-        for one in systems
-        if any(item.seconds is not None for item in one.items)
+    seconds_by_label = {
+        system.label: sorted(item.seconds for item in system.items if item.seconds is not None)
+        for system in systems
+        if any(item.seconds is not None for item in system.items)
     }
-    if not timed:
+    if not seconds_by_label:
         return None
-    places = {one.label: number for number, one in enumerate(systems)}
+    line_numbers = {system.label: number for number, system in enumerate(systems)}
 
     def draw(axes: "Axes") -> None:
-        for label, seconds in timed.items():
-            axes.ecdf(seconds[:: math.ceil(len(seconds) / 300)], label=_name(label), **_line(places[label]))
-        _scale(axes, [end for seconds in timed.values() for end in (seconds[0], seconds[-1])])
+        for label, seconds in seconds_by_label.items():
+            axes.ecdf(seconds[:: math.ceil(len(seconds) / 300)], label=_name(label), **_line(line_numbers[label]))
+        _scale(axes, [end for seconds in seconds_by_label.values() for end in (seconds[0], seconds[-1])])
         axes.set_xlabel("seconds per question")
         axes.set_ylabel("share of questions")
         axes.legend(fontsize=7.5)
 
-    quantiles = {label: {f"p{q}": quantile(seconds, q / 100) for q in (50, 95)} for label, seconds in timed.items()}
-    said = [f"{label}: median {one['p50']:.3g} s, 95 % below {one['p95']:.3g} s" for label, one in quantiles.items()]
-    return Figure("latency", "Seconds per question", _sentence(said), {"quantiles": quantiles}, draw)
+    quantiles = {
+        label: {f"p{q}": quantile(seconds, q / 100) for q in (50, 95)} for label, seconds in seconds_by_label.items()
+    }
+    captions = [
+        f"{label}: median {quantile_row['p50']:.3g} s, 95 % below {quantile_row['p95']:.3g} s"
+        for label, quantile_row in quantiles.items()
+    ]
+    return Figure("latency", "Seconds per question", _sentence(captions), {"quantiles": quantiles}, draw)
 
 
 def _citations(systems: Sequence[SystemRun]) -> Figure | None:
     shares: dict[str, list[float]] = {}
-    for one in systems:
-        answers = [len(item.cites) for item in one.items if item.sentences]
+    for system in systems:
+        answers = [len(item.cites) for item in system.items if item.sentences]
         if answers:
-            counts = Counter(min(count, _MOST_CITATIONS) for count in answers)
-            shares[one.label] = [counts[count] / len(answers) for count in range(_MOST_CITATIONS + 1)]
+            counts = Counter(min(count, _MAX_CITATIONS) for count in answers)
+            shares[system.label] = [counts[count] / len(answers) for count in range(_MAX_CITATIONS + 1)]
     if not shares:
         return None
-    places = {one.label: number for number, one in enumerate(systems)}
+    line_numbers = {system.label: number for number, system in enumerate(systems)}
 
     def draw(axes: "Axes") -> None:
         width = 0.8 / len(shares)
         for number, (label, values) in enumerate(shares.items()):
-            across = [count - 0.4 + (number + 0.5) * width for count in range(len(values))]
-            axes.bar(across, values, width, label=_name(label), color=_line(places[label])["color"])
-        axes.set_xticks(range(_MOST_CITATIONS + 1), [*map(str, range(_MOST_CITATIONS)), f"{_MOST_CITATIONS} or more"])
+            positions = [count - 0.4 + (number + 0.5) * width for count in range(len(values))]
+            axes.bar(positions, values, width, label=_name(label), color=_line(line_numbers[label])["color"])
+        axes.set_xticks(range(_MAX_CITATIONS + 1), [*map(str, range(_MAX_CITATIONS)), f"{_MAX_CITATIONS} or more"])
         axes.set_xlabel("passages cited by an answer")
         axes.set_ylabel("share of answers")
         axes.legend(fontsize=7.5)
 
-    said = [
+    captions = [
         f"{label}: " + ", ".join(f"{_percent(share)} cite {count}" for count, share in enumerate(values) if share)
         for label, values in shares.items()
     ]
-    return Figure("citations", "Passages cited per answer", _sentence(said), {"shares": shares}, draw)
+    return Figure("citations", "Passages cited per answer", _sentence(captions), {"shares": shares}, draw)

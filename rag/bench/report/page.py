@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from rag.base.terminal import counted
-from rag.bench.html import Image, csp_hash, percent_range, rendered, shown_figures
+from rag.bench.html import Image, csp_hash, figure_views, percent_range, render
 from rag.bench.items import Item, ItemPassage
 from rag.bench.predictions import DID_NOT_FIT
 from rag.bench.report.figures import WAY_NAMES
@@ -22,25 +22,25 @@ _HITS = 3  # shown besides the cited passages
 
 
 def page(
-    report: Mapping[str, Any], groups: Sequence[Group], drawn: Sequence[Sequence[Image]], *, passages: bool
+    report: Mapping[str, Any], groups: Sequence[Group], images: Sequence[Sequence[Image]], *, passages: bool
 ) -> str:
-    """Return the HTML of a report; `drawn` has the figures of each group. Raises `RagError` without Jinja2."""
+    """Return the HTML of a report; `images` has the figures of each group. Raises `RagError` without Jinja2."""
     script = _read("page.js")
     labels = ", ".join(system["label"] for group in report["groups"] for system in group["systems"])
-    benchmarks = dict.fromkeys(f"{one['benchmark']} {one['version']}" for one in report["groups"])
+    benchmarks = dict.fromkeys(f"{group['benchmark']} {group['version']}" for group in report["groups"])
     view = {
         "title": f"{', '.join(benchmarks)}: {labels}",
         "warnings": _warnings(report),
-        "ways": [{"key": way, "name": name, "sign": _SIGNS[way]} for way, name in WAY_NAMES.items()],
-        "groups": [_group(one, listed) for one, listed in zip(report["groups"], drawn, strict=True)],
-        "made": list(_made(report)),
+        "ways": [{"key": outcome, "name": name, "sign": _SIGNS[outcome]} for outcome, name in WAY_NAMES.items()],
+        "groups": [_group(group, group_images) for group, group_images in zip(report["groups"], images, strict=True)],
+        "made": list(_history(report)),
     }
-    return rendered(
+    return render(
         _read("page.html.j2"),
         view,
         script=script,
         script_hash=csp_hash(script),
-        data=packed(questions(groups, passages=passages)),
+        data=pack_json(questions(groups, passages=passages)),
     )
 
 
@@ -48,10 +48,10 @@ def _read(name: str) -> str:
     return files("rag.bench.report").joinpath(name).read_text("utf-8")
 
 
-def packed(value: object) -> str:
+def pack_json(value: object) -> str:
     """Return JSON, compressed by zlib and written in base64, which no HTML parser can leave."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    text = re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found.group()):04x}", text)  # UTF-8 has no lone surrogates
+    text = re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match.group()):04x}", text)  # UTF-8 has no lone surrogates
     return base64.b64encode(zlib.compress(text.encode())).decode()
 
 
@@ -63,17 +63,17 @@ def questions(groups: Sequence[Group], *, passages: bool) -> dict[str, Any]:
 
     Fields that are null, false or empty are left out. Citations are [passage, start, end, verdict].
     """
-    places: dict[tuple[str, ItemPassage], int] = {}
-    found = []
+    passage_numbers: dict[tuple[str, ItemPassage], int] = {}
+    group_records = []
     for group in groups:
-        by_id = [{item.id: item for item in one.items} for one in group.systems]
-        listed = [
-            _question(items[0]) | {"answers": [_answer(item, places) for item in items]}
-            for items in ([of[item.id] for of in by_id] for item in group.systems[0].items)
+        by_id = [{item.id: item for item in system.items} for system in group.systems]
+        question_records = [
+            _question(items[0]) | {"answers": [_answer(item, passage_numbers) for item in items]}
+            for items in ([items_of_system[item.id] for items_of_system in by_id] for item in group.systems[0].items)
         ]
-        found.append({"systems": [one.label for one in group.systems], "questions": listed})
-    shown = [_passage(key, one, texts=passages) for key, one in places]
-    return {"passage_texts": passages, "groups": found, "passages": shown}
+        group_records.append({"systems": [system.label for system in group.systems], "questions": question_records})
+    passage_records = [_passage(key, passage, texts=passages) for key, passage in passage_numbers]
+    return {"passage_texts": passages, "groups": group_records, "passages": passage_records}
 
 
 def _some(**fields: object) -> dict[str, Any]:
@@ -96,15 +96,21 @@ def _passage(key: str, passage: ItemPassage, *, texts: bool) -> dict[str, Any]:
     return {"id": key} | _some(title=passage.title, section=passage.section, url=passage.url) | text
 
 
-def _answer(item: Item, places: dict[tuple[str, ItemPassage], int]) -> dict[str, Any]:
+def _answer(item: Item, passage_numbers: dict[tuple[str, ItemPassage], int]) -> dict[str, Any]:
     def place(key: str) -> int:
-        return places.setdefault((key, item.passages.get(key, ItemPassage("", "", "", None))), len(places))
+        return passage_numbers.setdefault(
+            (key, item.passages.get(key, ItemPassage("", "", "", None))), len(passage_numbers)
+        )
 
     sentences = []
-    for one in item.sentences:
-        cites = [[place(cite.passage), cite.start, cite.end, cite.verdict] for cite in one.citations]
-        sentence: dict[str, Any] = {"text": one.text, "verdict": one.verdict, "cites": cites}
-        extra = {"p": one.probability, "human": one.human, "unsupported": one.unsupported or None}
+    for item_sentence in item.sentences:
+        cites = [[place(cite.passage), cite.start, cite.end, cite.verdict] for cite in item_sentence.citations]
+        sentence: dict[str, Any] = {"text": item_sentence.text, "verdict": item_sentence.verdict, "cites": cites}
+        extra = {
+            "p": item_sentence.probability,
+            "human": item_sentence.human,
+            "unsupported": item_sentence.unsupported or None,
+        }
         sentences.append(sentence | {name: value for name, value in extra.items() if value is not None})
     tokens = None if item.tokens_read is None else [item.tokens_read, item.tokens_written or 0]
     numbers = {name: getattr(item, name) for name in ("em", "f1", "nugget_recall", "confidence", "seconds")}
@@ -129,46 +135,55 @@ def _answer(item: Item, places: dict[tuple[str, ItemPassage], int]) -> dict[str,
 
 
 def _warnings(report: Mapping[str, Any]) -> list[str]:
-    found = []
+    warnings = []
     if report["passage_texts"]:
         licences = ", ".join(report["licences"]) or "not stated by the benchmark"
-        found.append(f"This page holds passages of others (licence: {licences}). Check it before you publish the page.")
+        warnings.append(
+            f"This page holds passages of others (licence: {licences}). Check it before you publish the page."
+        )
     if any(group["closed_pool"] for group in report["groups"]):
-        found.append(
+        warnings.append(
             "The corpus is a closed pool: the gold passages were put into it, so retrieval is easier than over all."
         )
     for group in report["groups"]:
-        if lost := group["without_gold"]:
-            count = counted(lost, "answerable question")
-            found.append(f"{count} without a known gold passage in this corpus, counted like the others.")
-        for one in group["systems"]:
-            if one["same_judge"]:
-                count = counted(one["same_judge"], "answer")
-                found.append(
-                    f"The judge is a part of {one['label']} ({count}), so its AutoAIS is partly "
+        if missing_gold := group["without_gold"]:
+            count = counted(missing_gold, "answerable question")
+            warnings.append(f"{count} without a known gold passage in this corpus, counted like the others.")
+        for system in group["systems"]:
+            if system["same_judge"]:
+                count = counted(system["same_judge"], "answer")
+                warnings.append(
+                    f"The judge is a part of {system['label']} ({count}), so its AutoAIS is partly "
                     "circular; judge the run with another judge too."
                 )
     if len(report["groups"]) > 1:
-        found.append(
+        warnings.append(
             "The systems have other benchmarks, rules, questions, passages or judges: each group has its own tables, "
             "and numbers of two groups do not compare."
         )
-    return found
+    return warnings
 
 
-def _group(group: Mapping[str, Any], drawn: Sequence[Image]) -> dict[str, Any]:
-    systems, several = group["systems"], len(group["systems"]) > 1
-    compared = group["comparison"]["metrics"]
-    listed = [*HEADLINE, *dict.fromkeys(name for one in systems for name in one["metrics"] if name not in HEADLINE)]
-    with_value = [name for name in listed if any(metric_of(one, name)["value"] is not None for one in systems)]
+def _group(group: Mapping[str, Any], images: Sequence[Image]) -> dict[str, Any]:
+    systems, has_several = group["systems"], len(group["systems"]) > 1
+    comparisons = group["comparison"]["metrics"]
+    names = [
+        *HEADLINE,
+        *dict.fromkeys(name for system in systems for name in system["metrics"] if name not in HEADLINE),
+    ]
+    with_value = [name for name in names if any(metric_of(system, name)["value"] is not None for system in systems)]
     return {
         "name": group["name"],
         "n": f"{group['n']:,}",
         "systems": [
-            {"label": one["label"], "bar": list(_bar(one["ways"], group["n"])), "ways": list(_cells(one["ways"]))}
-            for one in systems
+            {
+                "label": system["label"],
+                "bar": list(_bar(system["ways"], group["n"])),
+                "ways": list(_cells(system["ways"])),
+            }
+            for system in systems
         ],
-        "rows": [_row(name, systems, compared.get(name, {}) if several else {}) for name in with_value],
+        "rows": [_row(name, systems, comparisons.get(name, {}) if has_several else {}) for name in with_value],
         "meanings": [
             (HEADLINE.get(key, key.rstrip("@")), meaning)
             for key, meaning in MEANINGS.items()
@@ -176,56 +191,60 @@ def _group(group: Mapping[str, Any], drawn: Sequence[Image]) -> dict[str, Any]:
         ],
         "costs": list(_costs(systems)),
         "predictions": list(_predictions(systems)),
-        "smallest": several,
+        "smallest": has_several,
         "absent": list(_absent(systems, with_value)),
         "pairs": [
-            _pair(HEADLINE.get(name, name), pair) for name, metric in compared.items() for pair in metric["pairs"]
+            _pair(HEADLINE.get(name, name), pair) for name, metric in comparisons.items() for pair in metric["pairs"]
         ],
-        "correlation": list(_correlation(group["comparison"]["correlation"])) if several else [],
-        "figures": shown_figures(drawn),
+        "correlation": list(_correlation(group["comparison"]["correlation"])) if has_several else [],
+        "figures": figure_views(images),
     }
 
 
-def _bar(ways: Mapping[str, Any], n: int) -> Iterator[dict[str, Any]]:
-    at = 0
-    for way, name in WAY_NAMES.items():
-        count = ways[way]["count"]
+def _bar(outcomes: Mapping[str, Any], n: int) -> Iterator[dict[str, Any]]:
+    position = 0
+    for outcome, name in WAY_NAMES.items():
+        count = outcomes[outcome]["count"]
         if count:
-            x, width = 100 * at / n, 100 * count / n
+            x, width = 100 * position / n, 100 * count / n
             yield {
-                "way": way, "name": name, "count": f"{count:,}", "x": f"{x:.4g}", "width": f"{width:.4g}",
-                "middle": f"{x + width / 2:.4g}", "wide": width >= 6, "light": way in _LIGHT,
+                "way": outcome, "name": name, "count": f"{count:,}", "x": f"{x:.4g}", "width": f"{width:.4g}",
+                "middle": f"{x + width / 2:.4g}", "wide": width >= 6, "light": outcome in _LIGHT,
             }  # fmt: skip
-        at += count
+        position += count
 
 
-def _cells(ways: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    for way in WAY_NAMES:
-        one = ways[way]
-        yield {"count": f"{one['count']:,}", "share": _percent(one["share"]), "range": percent_range(one["interval95"])}
+def _cells(outcomes: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    for outcome in WAY_NAMES:
+        rate = outcomes[outcome]
+        yield {
+            "count": f"{rate['count']:,}",
+            "share": _percent(rate["share"]),
+            "range": percent_range(rate["interval95"]),
+        }
 
 
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f} %"
 
 
-def _row(name: str, systems: Sequence[Mapping[str, Any]], compared: Mapping[str, Any]) -> dict[str, Any]:
+def _row(name: str, systems: Sequence[Mapping[str, Any]], comparison: Mapping[str, Any]) -> dict[str, Any]:
     cells = []
-    for one in systems:
-        metric = metric_of(one, name)
+    for system in systems:
+        metric = metric_of(system, name)
         n = metric.get("n")
         cells.append(
             {
                 "value": _percent(metric["value"]),
                 "range": percent_range(metric.get("interval95")),
                 "n": "" if n is None else f"{n:,}",
-                "letters": compared.get("letters", {}).get(one["label"], ""),
+                "letters": comparison.get("letters", {}).get(system["label"], ""),
                 "reason": metric.get("reason") or "",
             }
         )
-    smallest = [pair["smallest_difference"] for pair in compared.get("pairs", ()) if pair["smallest_difference"]]
-    shown = f"{100 * max(smallest):.1f} points" if smallest else ""
-    return {"name": HEADLINE.get(name, name), "headline": name in HEADLINE, "cells": cells, "smallest": shown}
+    smallest = [pair["smallest_difference"] for pair in comparison.get("pairs", ()) if pair["smallest_difference"]]
+    smallest_text = f"{100 * max(smallest):.1f} points" if smallest else ""
+    return {"name": HEADLINE.get(name, name), "headline": name in HEADLINE, "cells": cells, "smallest": smallest_text}
 
 
 _COSTS = {  # the row of a cost -> where it stands in metrics.json, and its format
@@ -240,30 +259,31 @@ _COSTS = {  # the row of a cost -> where it stands in metrics.json, and its form
 
 def _costs(systems: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """The rows of the table of costs that have a value."""
-    for name, (place, shape) in _COSTS.items():
-        found = [_at(one, place) for one in systems]
-        if any(value is not None for value in found):
-            yield {"name": name, "cells": ["" if value is None else format(value, shape) for value in found]}
+    for name, (keys, shape) in _COSTS.items():
+        values = [_at(system, keys) for system in systems]
+        if any(value is not None for value in values):
+            yield {"name": name, "cells": ["" if value is None else format(value, shape) for value in values]}
 
 
-def _at(value: Any, place: Sequence[str]) -> float | None:  # noqa: ANN401  (JSON)
-    for key in place:
+def _at(value: Any, keys: Sequence[str]) -> float | None:  # noqa: ANN401  (JSON)
+    for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, int | float) else None
 
 
 def _predictions(systems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A line for each file of answers: what of it did not fit the benchmark."""
-    for one in systems:
-        if (told := one["predictions"]) is not None:
-            found = [f"{told[name]:,} {what}" for name, what in DID_NOT_FIT.items() if told.get(name)]
-            yield f"{one['label']}: {'; '.join(found) or 'every question has one answer, and every passage is known'}"
+    for system in systems:
+        if (record := system["predictions"]) is not None:
+            problems = [f"{record[name]:,} {problem}" for name, problem in DID_NOT_FIT.items() if record.get(name)]
+            fits = "every question has one answer, and every passage is known"
+            yield f"{system['label']}: {'; '.join(problems) or fits}"
 
 
 def _absent(systems: Sequence[Mapping[str, Any]], with_value: Sequence[str]) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
-    for one in systems:
-        for name, metric in one["metrics"].items():
+    for system in systems:
+        for name, metric in system["metrics"].items():
             if metric["value"] is None and name not in with_value:
                 reasons.setdefault(metric.get("reason") or "no value", []).append(name)
     for reason, names in reasons.items():
@@ -288,13 +308,13 @@ def _p(p: float | None) -> str:
     return "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _correlation(found: Mapping[str, Any]) -> Iterator[str]:
-    for name, one in found.items():
-        if one["kendall_tau_b"] is not None:
-            yield f"{name}: Kendall's tau-b {one['kendall_tau_b']:.2f}, over {one['systems']} systems"
+def _correlation(correlations: Mapping[str, Any]) -> Iterator[str]:
+    for name, correlation in correlations.items():
+        if correlation["kendall_tau_b"] is not None:
+            yield f"{name}: Kendall's tau-b {correlation['kendall_tau_b']:.2f}, over {correlation['systems']} systems"
 
 
-def _made(report: Mapping[str, Any]) -> Iterator[str]:
+def _history(report: Mapping[str, Any]) -> Iterator[str]:
     for run in report["provenance"]["runs"]:
         checksums = ", ".join(f"{name} {value[:12]}" for name, value in run["inputs"].items())
         day = f" ({run['date']})" if run["date"] else ""
@@ -306,9 +326,9 @@ def _made(report: Mapping[str, Any]) -> Iterator[str]:
             yield f"SHA-256 of the benchmark's files: {data}"
         yield f"SHA-256 of the run's files: {checksums}"
         if run["versions"]:
-            yield f"made with: {_listed(run['versions'])}"
-    yield f"this page was written with: {_listed(report['provenance']['versions'])}"
+            yield f"made with: {_join_versions(run['versions'])}"
+    yield f"this page was written with: {_join_versions(report['provenance']['versions'])}"
 
 
-def _listed(versions: Mapping[str, str]) -> str:
+def _join_versions(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in versions.items())

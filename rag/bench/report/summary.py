@@ -12,19 +12,21 @@ from rag.bench.report.figures import figures
 from rag.bench.results import Group, Run
 
 VERSION = 1
-_KEPT = ("system", "ways", "metrics", "latency", "tokens", "money", "human", "same_judge", "notes")
+_COPIED_KEYS = ("system", "ways", "metrics", "latency", "tokens", "money", "human", "same_judge", "notes")
 
 
 def summary(
     runs: Sequence[Run], groups: Sequence[Group], *, passages: bool
 ) -> tuple[dict[str, Any], list[list[Figure]]]:
     """Return `report.json` and the figures of each group; neither holds texts of questions, answers or passages."""
-    records, drawn = [], []
+    records, figure_lists = [], []
     for number, group in enumerate(groups):
-        found = compare_group(group)
-        found["differences"] = [{"id": one["id"], "ways": one["ways"]} for one in found["differences"]]
-        listed = figures(group, found["pareto"])
-        drawn.append(listed)
+        comparison = compare_group(group)
+        comparison["differences"] = [
+            {"id": difference["id"], "ways": difference["ways"]} for difference in comparison["differences"]
+        ]
+        group_figures = figures(group, comparison["pareto"])
+        figure_lists.append(group_figures)
         records.append(
             {
                 "name": group.name,
@@ -35,15 +37,20 @@ def summary(
                 "n": len(group.systems[0].items),
                 "without_gold": without_gold((item.answerable, item.gold) for item in group.systems[0].items),
                 "systems": [
-                    {"label": one.label}
-                    | {key: one.metrics.get(key) for key in _KEPT}
-                    | {"predictions": _counts(one.metrics.get("predictions"))}
-                    for one in group.systems
+                    {"label": system.label}
+                    | {key: system.metrics.get(key) for key in _COPIED_KEYS}
+                    | {"predictions": _counts(system.metrics.get("predictions"))}
+                    for system in group.systems
                 ],
-                "comparison": found,
+                "comparison": comparison,
                 "figures": [
-                    {"title": one.title, "text": one.text, "files": figure_files(one, number), "data": one.data}
-                    for one in listed
+                    {
+                        "title": figure.title,
+                        "text": figure.text,
+                        "files": figure_files(figure, number),
+                        "data": figure.data,
+                    }
+                    for figure in group_figures
                 ],
             }
         )
@@ -53,7 +60,7 @@ def summary(
         "licences": sorted({run.licence for run in runs if run.licence}),
         "groups": records,
         "provenance": {"runs": [_run(run) for run in runs], "versions": versions()},
-    }, drawn
+    }, figure_lists
 
 
 def figure_files(figure: Figure, group: int) -> list[str]:
@@ -62,18 +69,18 @@ def figure_files(figure: Figure, group: int) -> list[str]:
     return [f"figures/{prefix}{figure.name}.{kind}" for kind in ("svg", "png")]
 
 
-def _counts(told: Mapping[str, Any] | None) -> dict[str, int] | None:
+def _counts(record: Mapping[str, Any] | None) -> dict[str, int] | None:
     """How much of a file of answers did not fit the benchmark, without the examples, which are texts."""
-    return None if told is None else {name: told[name]["count"] for name in DID_NOT_FIT if name in told}
+    return None if record is None else {name: record[name]["count"] for name in DID_NOT_FIT if name in record}
 
 
 def _run(run: Run) -> Mapping[str, Any]:
-    told = {key: run.manifest.get(key) for key in ("command", "date")}
+    facts = {key: run.manifest.get(key) for key in ("command", "date")}
     return {
         "folder": run.folder.resolve().name,
         "benchmark": run.benchmark,
         "version": run.version,
-        **{key: value if isinstance(value, str) else None for key, value in told.items()},
+        **{key: value if isinstance(value, str) else None for key, value in facts.items()},
         "right": right if isinstance(right := run.manifest["benchmark"].get("right"), str) else None,
         "data": dict(sorted(_data(run.manifest.get("data")))),
         "versions": _texts(run.manifest.get("versions")),
@@ -81,15 +88,17 @@ def _run(run: Run) -> Mapping[str, Any]:
     }
 
 
-def _data(told: object) -> Iterator[tuple[str, str]]:
+def _data(value: object) -> Iterator[tuple[str, str]]:
     """The checksum of each file of the benchmark that a run.json names, as far as it is known."""
-    if isinstance(told, Mapping):
-        one = _texts(told)
-        if "sha256" in one and (name := one.get("file") or one.get("path")):
-            yield name, one["sha256"]
-        for inner in told.values():
+    if isinstance(value, Mapping):
+        texts = _texts(value)
+        if "sha256" in texts and (name := texts.get("file") or texts.get("path")):
+            yield name, texts["sha256"]
+        for inner in value.values():
             yield from _data(inner)
 
 
-def _texts(told: object) -> dict[str, str]:
-    return {str(key): one for key, one in told.items() if isinstance(one, str)} if isinstance(told, Mapping) else {}
+def _texts(value: object) -> dict[str, str]:
+    return (
+        {str(key): text for key, text in value.items() if isinstance(text, str)} if isinstance(value, Mapping) else {}
+    )

@@ -55,10 +55,10 @@ _TEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitild
 def metric_of(system: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a metric of a system of report.json; `right_attributed` is a way."""
     if name == "right_attributed":
-        way = system["ways"][name]
-        return {"value": way["share"], "interval95": way["interval95"], "n": None}
-    found: Mapping[str, Any] = system["metrics"].get(name, {"value": None})
-    return found
+        rate = system["ways"][name]
+        return {"value": rate["share"], "interval95": rate["interval95"], "n": None}
+    metric: Mapping[str, Any] = system["metrics"].get(name, {"value": None})
+    return metric
 
 
 def table(report: Mapping[str, Any], kind: str) -> str:
@@ -67,19 +67,21 @@ def table(report: Mapping[str, Any], kind: str) -> str:
 
 
 def _rows(group: Mapping[str, Any], escape: Callable[[str], str]) -> tuple[list[str], list[list[str]]]:
-    names = [name for name in HEADLINE if any(metric_of(one, name)["value"] is not None for one in group["systems"])]
-    compared = group["comparison"]["metrics"] if len(group["systems"]) > 1 else {}
+    names = [
+        name for name in HEADLINE if any(metric_of(system, name)["value"] is not None for system in group["systems"])
+    ]
+    comparisons = group["comparison"]["metrics"] if len(group["systems"]) > 1 else {}
     rows = []
-    for one in group["systems"]:
-        cells = [escape(visible(one["label"]))]
+    for system in group["systems"]:
+        cells = [escape(visible(system["label"]))]
         for name in names:
-            metric = metric_of(one, name)
-            letters = compared.get(name, {}).get("letters", {}).get(one["label"], "")
+            metric = metric_of(system, name)
+            letters = comparisons.get(name, {}).get("letters", {}).get(system["label"], "")
             ends = metric.get("interval95")
             interval = f" ({_end(ends[0])} to {_end(ends[1])})" if ends else ""
             value = metric["value"]
-            cells.append("" if value is None else f"{100 * value:.1f}{interval}{_raised(letters, escape)}")
-        seconds = (one["latency"] or {}).get("p50")
+            cells.append("" if value is None else f"{100 * value:.1f}{interval}{_superscript(letters, escape)}")
+        seconds = (system["latency"] or {}).get("p50")
         rows.append([*cells, "" if seconds is None else f"{seconds:.2g}"])
     return ["system", *(HEADLINE[name] for name in names), "median seconds"], rows
 
@@ -92,7 +94,7 @@ def _end(end: float) -> str:
     return f"{min(max(100 * end, 0.1), 99.9) if 0 < end < 1 else 100 * end:.1f}"
 
 
-def _raised(letters: str, escape: Callable[[str], str]) -> str:
+def _superscript(letters: str, escape: Callable[[str], str]) -> str:
     if not letters:
         return ""
     return f"$^{{\\mathrm{{{letters}}}}}$" if escape is _tex else f" <sup>{letters}</sup>"

@@ -8,7 +8,7 @@ from typing import Any
 
 from autoais.base.io.jsonl import dumps, round_floats, write_atomic
 from autoais.metrics.rates import Mean, Rate
-from rag.bench.items import WAYS, Item, ItemCitation, ItemPassage, ItemSentence, write_items
+from rag.bench.items import OUTCOMES, Item, ItemCitation, ItemPassage, ItemSentence, write_items
 
 TOWNS = ("Arlen", "Bexley", "Corvo", "Dunmore", "Elstow", "Farrow", "Gilden", "Hartley", "Ilford", "Jarrow")
 HOSTILE = (
@@ -178,7 +178,7 @@ def _judgements(items: Sequence[Item], judge: str) -> Iterator[dict[str, Any]]:
 
 def _metrics(items: Sequence[Item], system: str, label: str, judge: str, benchmark: str) -> dict[str, Any]:
     ways = {}
-    for way in WAYS:
+    for way in OUTCOMES:
         rate = Rate.of(item.way == way for item in items)
         ways[way] = {"count": rate.yes, "share": rate.value, "interval95": list(rate.interval or ())}
     known = [item for item in items if item.em is not None]

@@ -17,7 +17,7 @@ from autoais.base.errors import UserError
 from rag.bench.items import read_items
 from rag.bench.report import report_schema, report_table, write_report
 from rag.bench.report.figures import risk_coverage
-from rag.bench.report.page import packed
+from rag.bench.report.page import pack_json
 from tests.conftest import Command, one_line_error, present
 from tests.rag.bench.folders import HOSTILE, edit, make_run
 
@@ -34,7 +34,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def written(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("report")
-    assert write_report(run_folder, out=out).licences == ("CC BY-SA 4.0",)
+    assert write_report(run_folder, output_folder=out).licences == ("CC BY-SA 4.0",)
     return out
 
 
@@ -62,7 +62,7 @@ def test_a_reader_learns_what_the_numbers_are_and_what_they_are_of(tmp_path: Pat
     manifest = json.loads((run / "run.json").read_text("utf-8"))
     files = {"questions": {"file": "q.jsonl", "sha256": "a" * 64}, "corpus": {"": {"path": "c.jsonl", "sha256": 7}}}
     edit(run / "run.json", data=files, benchmark=manifest["benchmark"] | {"right": "em"})
-    page = write_report(run, out=tmp_path / "out").page
+    page = write_report(run, output_folder=tmp_path / "out").page
     (told,) = json.loads((tmp_path / "out/report.json").read_text("utf-8"))["provenance"]["runs"]
     assert (told["right"], told["data"], told["versions"]) == ("em", {"q.jsonl": "a" * 64}, {"python": "3.11"})
     node = present(LexborHTMLParser(page.read_text("utf-8")).body)
@@ -99,7 +99,7 @@ def test_the_report_fits_its_schema(written: Path) -> None:
 
 @pytest.mark.slow
 def test_the_same_runs_give_the_same_bytes(run_folder: Path, written: Path, tmp_path: Path) -> None:
-    write_report(run_folder, out=tmp_path)
+    write_report(run_folder, output_folder=tmp_path)
     first = {path.relative_to(written): path.read_bytes() for path in written.rglob("*") if path.is_file()}
     second = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert first == second
@@ -173,7 +173,7 @@ def test_the_script_never_turns_data_into_markup() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_packed_json_cannot_be_left_and_reads_back(text: str) -> None:
-    found = packed({"text": text})
+    found = pack_json({"text": text})
     assert re.fullmatch("[A-Za-z0-9+/]+=*", found)
     assert unpacked(found) == {"text": text}
 
@@ -183,7 +183,7 @@ def test_a_hostile_name_of_system_or_benchmark_stays_text(tmp_path: Path) -> Non
         tmp_path / "<b>$x_1&\u202e\x1b[1m", systems=["reader"], benchmark="</title><script>window.broken = 5;"
     )
     other = make_run(tmp_path / "2", systems=["reader"], benchmark="</title><script>window.broken = 5;")
-    page = LexborHTMLParser(write_report(run, other, out=tmp_path / "out").page.read_text("utf-8"))
+    page = LexborHTMLParser(write_report(run, other, output_folder=tmp_path / "out").page.read_text("utf-8"))
     assert len(page.css("script")) == 2
     heading = present(page.css_first("h1"))
     assert heading.text().startswith("</title><script>window.broken = 5; 1: <b>$x_1&\ufffd\ufffd[1m/reader")
@@ -196,7 +196,7 @@ def test_a_hostile_name_of_system_or_benchmark_stays_text(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("undrawn")
 def test_passages_can_be_left_out(run_folder: Path, tmp_path: Path) -> None:
-    path = write_report(run_folder, out=tmp_path, passages=False).page
+    path = write_report(run_folder, output_folder=tmp_path, passages=False).page
     data = data_of(LexborHTMLParser(path.read_text("utf-8")))
     assert data["passage_texts"] is False
     assert not any("text" in one for one in data["passages"])
@@ -267,9 +267,11 @@ def test_runs_of_two_benchmarks_are_refused_or_apart(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--out"):
         write_report(*runs)
     with pytest.raises(UserError, match="--allow-different"):
-        write_report(*runs, out=tmp_path / "out")
+        write_report(*runs, output_folder=tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    page = LexborHTMLParser(write_report(*runs, out=tmp_path / "out", allow_different=True).page.read_text("utf-8"))
+    page = LexborHTMLParser(
+        write_report(*runs, output_folder=tmp_path / "out", allow_different=True).page.read_text("utf-8")
+    )
     assert len(page.css("option[value='1']")) == 1
     assert [len(one["systems"]) for one in data_of(page)["groups"]] == [1, 1]
     report = json.loads((tmp_path / "out/report.json").read_text("utf-8"))

@@ -97,15 +97,15 @@ def test_missing_data_and_another_version_are_skipped_with_the_reason(tmp_path: 
     assert (done.returncode, "2 skipped" in done.stdout) == (0, True)
     assert "--data" in done.stdout
     (result,) = reproduce(path, data=pages.parent)
-    assert result.skipped == f"{pages} is missing; name the folder of the data (https://example.org/pages)"
+    assert result.skip_reason == f"{pages} is missing; name the folder of the data (https://example.org/pages)"
     pages.write_bytes(b"wrong")
     (result,) = reproduce(path, data=pages.parent)
-    assert "another version" in (result.skipped or "")
+    assert "another version" in (result.skip_reason or "")
     assert {one.status for one in result.values} == {"skipped"}
     assert result.ok
     pages.write_bytes(b"right")
     (result,) = reproduce(path, data=pages.parent)
-    assert result.skipped is None
+    assert result.skip_reason is None
     with pytest.raises(UserError, match="is not a folder"):
         reproduce(path, data=tmp_path / "nowhere")
 
@@ -132,7 +132,7 @@ def test_a_command_cannot_change_the_data_or_the_inputs(tmp_path: Path) -> None:
 
 def test_a_package_that_is_not_installed_is_a_reason_to_skip(tmp_path: Path) -> None:
     (result,) = reproduce(write(tmp_path, more='packages = ["no_such_package"]'))
-    assert result.skipped == "needs the Python package no_such_package, which is not installed"
+    assert result.skip_reason == "needs the Python package no_such_package, which is not installed"
 
 
 def test_a_file_written_by_a_command_is_never_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,6 +304,6 @@ def test_the_quick_ones_come_out_as_expected(name: str, request: pytest.FixtureR
     needs_data = bool(read_reproduction(name).data)
     data: Any = request.getfixturevalue("shared_data") if needs_data else None
     (result,) = reproduce(name, data=data)
-    if result.skipped is not None:
-        pytest.skip(result.skipped)
+    if result.skip_reason is not None:
+        pytest.skip(result.skip_reason)
     assert [one for one in result.values if one.status != "ok"] == []

@@ -9,7 +9,7 @@ import pytest
 
 from autoais.base.errors import UserError
 from autoais.base.io.provenance import sha256_file
-from rag.bench.results import grouped, read_run
+from rag.bench.results import group_systems, read_run
 from tests.rag.bench.folders import edit, make_run
 
 
@@ -91,9 +91,9 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 def test_runs_that_do_not_compare_are_refused_or_kept_apart(tmp_path: Path, other: dict[str, int], said: str) -> None:
     runs = [read_run(make_run(tmp_path / "a")), read_run(make_run(tmp_path / "b", **other))]  # type: ignore[arg-type]
     with pytest.raises(UserError, match=said) as found:
-        grouped(runs)
+        group_systems(runs)
     assert "a/a/" not in str(found.value)
-    groups = grouped(runs, allow_different=True)
+    groups = group_systems(runs, allow_different=True)
     assert [len(group.systems) for group in groups] == [2, 2]
     assert {one.label for group in groups for one in group.systems} == {
         "a/reader", "a/extractive", "b/reader", "b/extractive",
@@ -105,7 +105,7 @@ def test_a_closed_pool_does_not_compare_with_another_corpus(tmp_path: Path) -> N
     for label in ("reader", "extractive"):
         edit(runs[0] / label / "metrics.json", closed_pool=True)
     with pytest.raises(UserError, match="searched other corpora"):
-        grouped(map(read_run, runs))
+        group_systems(map(read_run, runs))
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_another_rule_or_corpus_under_the_same_name_is_told(tmp_path: Path, chan
     edit(runs[0] / "run.json", indexes={"": {"checksum": "sha256:0"}})
     edit(runs[1] / "run.json", **change)
     with pytest.raises(UserError, match=said):
-        grouped(map(read_run, runs))
-    groups = grouped(map(read_run, runs), allow_different=True)
+        group_systems(map(read_run, runs))
+    groups = group_systems(map(read_run, runs), allow_different=True)
     assert [group.name.endswith(f", of {name}") for group, name in zip(groups, "ab", strict=True)] == [True, True]
 
 
@@ -131,7 +131,7 @@ def test_a_run_that_opened_no_index_compares_and_so_does_another_comment(tmp_pat
     edit(runs[0] / "run.json", indexes={"": {"checksum": "sha256:0"}})
     edit(runs[1] / "run.json", benchmark={"name": "towns", "version": "1", "sha256": "1" * 64})
     edit(runs[2] / "run.json", indexes={"": {"checksum": "sha256:0"}, "more": {"checksum": "sha256:1"}})
-    (group,) = grouped(map(read_run, runs))
+    (group,) = group_systems(map(read_run, runs))
     assert len(group.systems) == 6
 
 
@@ -153,10 +153,10 @@ def test_a_file_that_is_not_what_its_stage_wrote_is_refused(tmp_path: Path, name
 
 def test_runs_of_the_same_questions_form_one_group(tmp_path: Path) -> None:
     runs = [make_run(tmp_path / "a", systems=["reader"]), make_run(tmp_path / "b", systems=["llm"])]
-    (group,) = grouped(map(read_run, runs))
+    (group,) = group_systems(map(read_run, runs))
     assert [one.label for one in group.systems] == ["reader", "llm"]
     with pytest.raises(UserError, match="named twice"):
-        grouped([read_run(runs[0]), read_run(runs[0])])
+        group_systems([read_run(runs[0]), read_run(runs[0])])
 
 
 def test_the_generator_is_hostile(tmp_path: Path) -> None:

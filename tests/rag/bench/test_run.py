@@ -265,7 +265,7 @@ def test_a_model_server_that_is_asked_as_much_as_it_bears_gives_the_same_run(
         many = towns("B", systems=["openai:tiny,retriever=bm25", "extractive"])
     assert timeless(tmp_path / "A") == timeless(tmp_path / "B")
     for run in (one, many):
-        (served,) = run.served.values()  # the other system asks no server
+        (served,) = run.request_totals.values()  # the other system asks no server
         assert (served.requests, served.retries) == (3, 0)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from rag.bench.collections.statistics import TABLE2, TABLE3, labelled_by
-from rag.bench.html import Image, percent_range, rendered, shown_figures
+from rag.bench.collections.statistics import TABLE2, TABLE3, describe_labellers
+from rag.bench.html import Image, figure_views, percent_range, render
 
 _AGREEMENT = {
     "macro_f1": "macro-F1",
@@ -31,12 +31,12 @@ def page(report: Mapping[str, Any], images: Sequence[Image]) -> str:
         "support": list(_support(report["table3"])),
         "systems": [{"name": name, "count": f"{count:,}"} for name, count in report["systems"].items()],
         "agreement": _agreement(report["autoais"]),
-        "figures": shown_figures(images),
-        "made": list(_made(report)),
-        "labelled_by": labelled_by(report["labelled_by"]),
+        "figures": figure_views(images),
+        "made": list(_history(report)),
+        "labelled_by": describe_labellers(report["labelled_by"]),
         "simulated": report["labelled_by"]["simulated"],
     }
-    return rendered(template, view)
+    return render(template, view)
 
 
 def _number(value: float | int | None) -> str:
@@ -65,19 +65,23 @@ def _support(parts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"part": part, "total": f"{total:,}", "cells": cells}
 
 
-def _agreement(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if found is None:
+def _agreement(agreement: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if agreement is None:
         return None
     rows = [
-        {"name": name, "value": "–" if found[key] is None else f"{found[key]:.3f}", "range": _ends(found, key)}
+        {
+            "name": name,
+            "value": "–" if agreement[key] is None else f"{agreement[key]:.3f}",
+            "range": _ends(agreement, key),
+        }
         for key, name in _AGREEMENT.items()
     ]
     return {
-        "judge": found["judge"],
-        "n": f"{found['n']:,}",
-        "undecided": f"{found['undecided']:,}",
-        "shares": [_shares("all", found["attributable_by"]["all"])]
-        + [_shares(name, one) for name, one in found["attributable_by"]["systems"].items()],
+        "judge": agreement["judge"],
+        "n": f"{agreement['n']:,}",
+        "undecided": f"{agreement['undecided']:,}",
+        "shares": [_shares("all", agreement["attributable_by"]["all"])]
+        + [_shares(name, sides) for name, sides in agreement["attributable_by"]["systems"].items()],
         "rows": rows,
     }
 
@@ -85,24 +89,24 @@ def _agreement(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
 def _shares(name: str, sides: Mapping[str, Any]) -> dict[str, Any]:
     cells = [
         {
-            "value": "–" if one["value"] is None else f"{100 * one['value']:.1f} %",
-            "range": percent_range(one["interval95"]),
+            "value": "–" if rate["value"] is None else f"{100 * rate['value']:.1f} %",
+            "range": percent_range(rate["interval95"]),
         }
-        for one in (sides["people"], sides["judge"])
+        for rate in (sides["people"], sides["judge"])
     ]
     return {"name": name, "n": f"{sides['people']['n']:,}", "cells": cells}
 
 
-def _ends(found: Mapping[str, Any], key: str) -> str:
-    ends = found["interval95"].get(key)
+def _ends(agreement: Mapping[str, Any], key: str) -> str:
+    ends = agreement["interval95"].get(key)
     return f"[{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
 
 
-def _made(report: Mapping[str, Any]) -> Iterator[str]:
-    made = report["provenance"]
-    yield f"command: {made['command']}"
-    for role, one in made["inputs"].items():
-        yield f"{role}: {one['file']}, SHA-256 {one['sha256']}"
+def _history(report: Mapping[str, Any]) -> Iterator[str]:
+    provenance = report["provenance"]
+    yield f"command: {provenance['command']}"
+    for role, source in provenance["inputs"].items():
+        yield f"{role}: {source['file']}, SHA-256 {source['sha256']}"
     yield f"similarity: {report['similarity']}"
-    yield from (f"{count:,} {what}" for what, count in report["notes"].items())
-    yield "versions: " + ", ".join(f"{name} {value}" for name, value in made["versions"].items())
+    yield from (f"{count:,} {subject}" for subject, count in report["notes"].items())
+    yield "versions: " + ", ".join(f"{name} {value}" for name, value in provenance["versions"].items())
