@@ -165,12 +165,12 @@ class LabelSet:
 
 def list_benchmarks() -> list[Benchmark]:
     """Return the benchmarks that ship with rag, sorted by name."""
-    return [read_benchmark(name) for name in _list_shipped(labels=False)]
+    return [read_benchmark(name) for name in _list_tables(labels=False)]
 
 
 def list_label_sets() -> list[LabelSet]:
     """Return the labelled sets that rag knows, sorted by name."""
-    return [read_label_set(name) for name in _list_shipped(labels=True)]
+    return [read_label_set(name) for name in _list_tables(labels=True)]
 
 
 def read_benchmark(name: str | Path) -> Benchmark:
@@ -205,7 +205,7 @@ def read_label_set(name: str | Path) -> LabelSet:
     )
 
 
-def _list_shipped(*, labels: bool) -> list[str]:
+def _list_tables(*, labels: bool) -> list[str]:
     benchmark_names = names("benchmarks", ".toml")
     return [name for name in benchmark_names if _is_labels(read_toml(name, "benchmarks", "benchmark")[0]) == labels]
 

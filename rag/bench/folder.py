@@ -218,7 +218,7 @@ class RunFolder:
         """Whether these files of a stage are complete."""
         return set(files) <= set(self.record["stages"].get(stage, ()))
 
-    def mark_done(self, stage: str, files: Iterable[str]) -> None:
+    def complete_stage(self, stage: str, files: Iterable[str]) -> None:
         """Enter complete files of a stage in `run.json`."""
         entries = self.record["stages"].setdefault(stage, {})
         for name in files:
@@ -292,7 +292,7 @@ def _answers(settings: Mapping[str, Any], old_sources: Mapping[str, Any] | None 
     specs = [SystemSpec.parse(system) for system in settings["systems"]]
     sources = [{"spec": str(spec)} for spec in specs] + [{"predictions": spec} for spec in settings["predictions"]]
     names = [spec.label for spec in specs] + [
-        safe_name(Path(one).stem).replace("@", "-") for one in settings["predictions"]
+        safe_name(Path(spec).stem).replace("@", "-") for spec in settings["predictions"]
     ]
     old_sources = dict(old_sources or {})
     reserved_names, answers = [*_OWN_FILES, RUN, CACHE, "retrieval", "report", *old_sources], {}

@@ -33,7 +33,7 @@ from rag.retrieval import walk_data_configs
 
 def run_benchmark(
     benchmark: str | Path | Benchmark,
-    out: str | Path,
+    output_folder: str | Path,
     data: str | Path | None = None,
     *,
     systems: Sequence[str] = (),
@@ -52,24 +52,24 @@ def run_benchmark(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> BenchRun:
-    """Run systems over a benchmark and measure them; every result is a file in the folder `out`.
+    """Run systems over a benchmark and measure them; every result is a file in the folder `output_folder`.
 
     `benchmark` is a name (`list_benchmarks`) or your own .toml file, `data` the folder of its files. `systems` are
     names as for `rag.open_system`, with options after commas (`reader,retriever=bm25-rerank,k=16`); `predictions` are
     files of others' answers in any format of `autoais schema`. Without either, the default system runs. `index` is the
-    index of the corpus, built there if it is missing (default: in `out`); `corpus` replaces the benchmark's corpus: a
-    path, or one of its `other_corpora` by name. `metrics` are citation metrics, `human` a file of labelled answers of
-    these systems, `price` (input, output) is per million tokens. `limit` draws a sample by `seed`. `stage` runs one
-    stage alone, again if it is done; later ones are then out of date and removed, and so is a report in `out`. `resume`
-    continues a stopped run, which ends with the same files; what is not given is taken from it. It may name other
-    `systems` or `predictions`: answers that are there stay, and the run is of those named now. `concurrency` is the
-    number of questions asked at once, or `auto`: as many as make a model server faster, and one of a system that asks
-    none. The workers of `engine` answer and judge (`autoais.engines`), with the same results. Raises `RagError` if
-    `out` holds a run and neither is set, or another process is writing it.
+    index of the corpus, built there if it is missing (default: in `output_folder`); `corpus` replaces the benchmark's
+    corpus: a path, or one of its `other_corpora` by name. `metrics` are citation metrics, `human` a file of labelled
+    answers of these systems, `price` (input, output) is per million tokens. `limit` draws a sample by `seed`. `stage`
+    runs one stage alone, again if it is done; later ones are then out of date and removed, and so is a report in
+    `output_folder`. `resume` continues a stopped run, which ends with the same files; what is not given is taken from
+    it. It may name other `systems` or `predictions`: answers that are there stay, and the run is of those named now.
+    `concurrency` is the number of questions asked at once, or `auto`: as many as make a model server faster, and one of
+    a system that asks none. The workers of `engine` answer and judge (`autoais.engines`), with the same results. Raises
+    `RagError` if `output_folder` holds a run and neither is set, or another process is writing it.
     """
-    check_type("out", out, "a folder (str or Path)", str, Path)
-    for what, listed in (("systems", systems), ("predictions", predictions)):
-        check_list(what, listed)
+    check_type("output_folder", output_folder, "a folder (str or Path)", str, Path)
+    for parameter, values in (("systems", systems), ("predictions", predictions)):
+        check_list(parameter, values)
     if stage is not None and stage not in STAGES:
         raise RagError(f"no stage called {stage!r}; there are: {', '.join(STAGES)}")
     Pace(concurrency)  # checks it
@@ -83,54 +83,60 @@ def run_benchmark(
         check_type("limit", limit, "an int", Integral)
         if limit < 1:
             raise RagError(f"limit must be at least 1, not {limit}")
-    opened = benchmark if isinstance(benchmark, Benchmark) else read_benchmark(benchmark)
-    specs = [_spec(one) for one in systems]
-    given = {
-        "systems": [str(one) for one in specs] or None,
-        "predictions": [str(one) for one in predictions] or None,
+    benchmark_settings = benchmark if isinstance(benchmark, Benchmark) else read_benchmark(benchmark)
+    specs = [_spec(system) for system in systems]
+    settings = {
+        "systems": [str(spec) for spec in specs] or None,
+        "predictions": [str(path) for path in predictions] or None,
         "judge": judge.name if isinstance(judge, Judge) else judge,
-        "metrics": None if metrics is None else list(choose_metrics(_listed(metrics))),
+        "metrics": None if metrics is None else list(choose_metrics(_join_names(metrics))),
         "human": None if human is None else str(human),
         "price": None if price is None else list(price),
         "limit": limit,
         "seed": seed,
     }
-    opened_judge, people = _checked(judge, human, predictions, stage)
-    folder = Path(out)
+    opened_judge, people = _open_judge_and_labels(judge, human, predictions, stage)
+    folder = Path(output_folder)
     busy = RagError(f"{folder}: another process is writing it; wait for it, or name another folder")
-    made = not folder.exists()
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with file_lock(folder / LOCK, busy), _swept(folder, made=made):
+        with file_lock(folder / LOCK, busy), _remove_if_empty(folder, is_new=is_new):
             root = None if data is None else Path(data)
-            searched = None if corpus is None else opened.other_corpus(corpus, root)
+            other_corpus = None if corpus is None else benchmark_settings.other_corpus(corpus, root)
             show = progress or no_progress
-            corpora = Corpora(opened, root, folder / "index" if index is None else Path(index), searched, show)
-            questions = questions_of(opened, root, gold=corpus is None)
+            corpora = Corpora(
+                benchmark_settings, root, folder / "index" if index is None else Path(index), other_corpus, show
+            )
+            questions = questions_of(benchmark_settings, root, gold=corpus is None)
             for path in map(Path, predictions if stage in (None, *STAGES[:2]) else ()):
                 join_predictions(path, questions, (), None)  # tells a broken file before any system has answered
-            fixed = check_facts(opened, questions, root, corpora.source_record(), other_corpus=corpus is not None)
-            started = RunFolder(folder, given, fixed, questions, stage=stage, resume=resume)
-            stages = Stages(started, opened, questions, corpora, opened_judge, people, concurrency, show, engine)
-            found = _run(started, stages, corpora, stage, again=stage is not None and not resume)
-            return replace(found, request_totals=stages.request_totals)
+            facts = check_facts(
+                benchmark_settings, questions, root, corpora.source_record(), other_corpus=corpus is not None
+            )
+            run_folder = RunFolder(folder, settings, facts, questions, stage=stage, resume=resume)
+            stages = Stages(
+                run_folder, benchmark_settings, questions, corpora, opened_judge, people, concurrency, show, engine
+            )
+            run = _run(run_folder, stages, corpora, stage, start_again=stage is not None and not resume)
+            return replace(run, request_totals=stages.request_totals)
     except OSError as error:
         raise RagError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from error
 
 
 @contextmanager
-def _swept(folder: Path, *, made: bool) -> Iterator[None]:
+def _remove_if_empty(folder: Path, *, is_new: bool) -> Iterator[None]:
     """Remove a folder that this run made if nothing but its lock was written; the lock is held meanwhile."""
     try:
         yield
     finally:
         with suppress(OSError):
-            if made and [one.name for one in folder.iterdir()] == [LOCK]:
+            if is_new and [path.name for path in folder.iterdir()] == [LOCK]:
                 (folder / LOCK).unlink()
                 folder.rmdir()
 
 
-def _checked(
+def _open_judge_and_labels(
     judge: str | Judge | None, human: str | Path | None, predictions: Sequence[str | Path], stage: str | None
 ) -> tuple[Judge | None, HumanLabels | None]:
     """Open what a later stage needs, so that a wrong name is told before anything is searched or removed."""
@@ -153,22 +159,29 @@ def _spec(text: str) -> SystemSpec:
     return spec
 
 
-def _listed(names: str | Sequence[str]) -> str:
+def _join_names(names: str | Sequence[str]) -> str:
     return names if isinstance(names, str) else ",".join(names) or "none"
 
 
-def _run(run: RunFolder, stages: Stages, corpora: Corpora, only: str | None, *, again: bool) -> BenchRun:
-    """Run the stages that are left, or one alone; `again` drops what it and later ones have written."""
+def _run(run: RunFolder, stages: Stages, corpora: Corpora, only: str | None, *, start_again: bool) -> BenchRun:
+    """Run the stages that are left, or one alone; `start_again` drops what it and later ones have written."""
     run.check()
     if run.has_other_systems:
         run.record["reruns"].append(command())
         run.remove_report()
-    if only is not None and again:
-        dropped = STAGES[STAGES.index(only) :]
-        listed = [name for stage in dropped for name in run.record["stages"].get(stage, ())]  # also those set aside
-        if run.forget(dropped):
+    if only is not None and start_again:
+        dropped_stages = STAGES[STAGES.index(only) :]
+        dropped_files = [
+            name for stage in dropped_stages for name in run.record["stages"].get(stage, ())
+        ]  # also those set aside
+        if run.forget(dropped_stages):
             run.record["reruns"].append(command())
-        run.remove([*listed, *(name for stage in dropped for _, files, _ in stages.work(stage) for name in files)])
+        run.remove(
+            [
+                *dropped_files,
+                *(name for stage in dropped_stages for _, files, _ in stages.work(stage) for name in files),
+            ]
+        )
         run.remove_report()
     run.write()
     for stage in [only] if only else STAGES:
@@ -182,5 +195,5 @@ def _run(run: RunFolder, stages: Stages, corpora: Corpora, only: str | None, *, 
             if not run.is_done(stage, files):
                 make()
                 run.record["indexes"] |= corpora.record()
-                run.mark_done(stage, files)
+                run.complete_stage(stage, files)
     return BenchRun(run.path, run.record)

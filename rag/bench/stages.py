@@ -69,35 +69,39 @@ class Stages:
         self.request_totals: dict[str, RequestTotals] = {}  # what model servers did for a system
         self._folder, self._record, self._questions = folder.path, folder.record, folder.questions
         self._specs = {
-            label: SystemSpec.parse(one["spec"]) for label, one in self._record["answers"].items() if "spec" in one
+            label: SystemSpec.parse(source["spec"])
+            for label, source in self._record["answers"].items()
+            if "spec" in source
         }
 
     def work(self, stage: str) -> Iterator[Task]:
         """The pieces of work of a stage, done or not."""
-        work = {"retrieve": self._retrieve, "answer": self._answer, "judge": self._judged, "measure": self._measure}
+        work = {"retrieve": self._retrieve, "answer": self._answer, "judge": self._judge_all, "measure": self._measure}
         return work[stage]()
 
     # --- retrieve -----------------------------------------------------------------------------------------------
 
     def _retrieve(self) -> Iterator[Task]:
-        searched: dict[tuple[str, int], str] = {}
+        files_by_search: dict[tuple[str, int], str] = {}
         # A run that goes on with other systems keeps the names of the files that it has.
-        there = {(str(one["recipe"]), int(one["k"])): str(name) for name, one in self._record["retrieval"].items()}
-        taken = [Path(file).stem for file in there.values()]
+        old_files = {
+            (str(search["recipe"]), int(search["k"])): str(name) for name, search in self._record["retrieval"].items()
+        }
+        used_names = [Path(file).stem for file in old_files.values()]
         for spec in self._specs.values():
             key = self._search_of(spec)
-            if key is not None and key not in searched:
-                if key in there:
-                    searched[key] = there[key]
+            if key is not None and key not in files_by_search:
+                if key in old_files:
+                    files_by_search[key] = old_files[key]
                     continue
                 retriever, k = key
                 (name,) = number_duplicates(
-                    [safe_name(f"{Path(retriever).stem if retriever.endswith('.toml') else retriever}@{k}")], taken
+                    [safe_name(f"{Path(retriever).stem if retriever.endswith('.toml') else retriever}@{k}")], used_names
                 )
-                taken.append(name)
-                searched[key] = f"retrieval/{name}.jsonl"
+                used_names.append(name)
+                files_by_search[key] = f"retrieval/{name}.jsonl"
         # First those that add data to an index, as a retriever may fall back on another by the data that is there.
-        for (retriever, k), file in sorted(searched.items(), key=lambda one: not _adds_data(one[0][0])):
+        for (retriever, k), file in sorted(files_by_search.items(), key=lambda entry: not _adds_data(entry[0][0])):
             yield file, [file], partial(self._search, retriever, k, file)
 
     def _search_of(self, spec: SystemSpec) -> tuple[str, int] | None:
@@ -105,31 +109,31 @@ class Stages:
         if not spec.kind.searches_question:
             return None
         k = spec.k or self._benchmark.k or spec.kind.k
-        given = self._benchmark.task == "given" and spec.retriever != "gold"
-        return ("given" if given else spec.retriever or spec.kind.retriever), k
+        has_passages = self._benchmark.task == "given" and spec.retriever != "gold"
+        return ("given" if has_passages else spec.retriever or spec.kind.retriever), k
 
     def _hits_of(self, spec: SystemSpec) -> str:
         """The file with the hits of a system."""
         key = self._search_of(spec)
         assert key is not None
-        for name, one in self._record["retrieval"].items():
-            if (one["recipe"], one["k"]) == key:
+        for name, search in self._record["retrieval"].items():
+            if (search["recipe"], search["k"]) == key:
                 return str(name)
         raise RagError(f"{self._folder} lacks the hits of {spec}: run the stage retrieve")
 
     def _search(self, retriever: str, k: int, file: str) -> None:
         if retriever in OF_THE_QUESTION:
-            given = Given(retriever, self._corpora.find, self._questions)
-            name = given.name
+            passages = Given(retriever, self._corpora.find, self._questions)
+            name = passages.name
 
-            def search(asked: BenchQuestion) -> Any:  # noqa: ANN401
-                return given.search(asked, k)
+            def search(question: BenchQuestion) -> Any:  # noqa: ANN401
+                return passages.search(question, k)
 
         else:
             retrievers: dict[str, Retriever] = {}
 
-            def search(asked: BenchQuestion) -> Any:  # noqa: ANN401
-                return self._retriever(retriever, asked, retrievers).search([asked.question.text], k)[0]
+            def search(question: BenchQuestion) -> Any:  # noqa: ANN401
+                return self._retriever(retriever, question, retrievers).search([question.question.text], k)[0]
 
             name = self._retriever(retriever, self._questions[0], retrievers).name
         settings = {
@@ -139,45 +143,51 @@ class Stages:
             "corpus": self._record["data"]["corpus"],
             "versions": versions(),
         }
-        lost = self._corpora.lacking((one.collection, key) for one in self._questions for key in one.question.gold)
-        about = {"gold_not_in_corpus": {"count": len(lost), "examples": lost[:_EXAMPLES]}} if lost else {}
-        self._record["retrieval"][file] = {"recipe": retriever, "k": k, "name": name, **about}
+        missing_gold = self._corpora.lacking(
+            (question.collection, key) for question in self._questions for key in question.question.gold
+        )
+        facts = (
+            {"gold_not_in_corpus": {"count": len(missing_gold), "examples": missing_gold[:_EXAMPLES]}}
+            if missing_gold
+            else {}
+        )
+        self._record["retrieval"][file] = {"recipe": retriever, "k": k, "name": name, **facts}
         search_file(
             self._folder / file,
             self._questions,
             search,
             settings,
-            lambda done, total: self._progress(f"searching {Path(file).stem}", done, total),
+            lambda number, total: self._progress(f"searching {Path(file).stem}", number, total),
         )
 
-    def _retriever(self, retriever: str, asked: BenchQuestion, opened: dict[str, Retriever]) -> Retriever:
-        corpus = self._corpora.name_of(asked.collection)
-        if corpus not in opened:
-            opened[corpus] = self._corpora.retriever(corpus, retriever)
-        return opened[corpus]
+    def _retriever(self, retriever: str, question: BenchQuestion, retrievers: dict[str, Retriever]) -> Retriever:
+        corpus = self._corpora.name_of(question.collection)
+        if corpus not in retrievers:
+            retrievers[corpus] = self._corpora.retriever(corpus, retriever)
+        return retrievers[corpus]
 
     # --- answer -------------------------------------------------------------------------------------------------
 
     def _answer(self) -> Iterator[Task]:
-        for label, one in self._record["answers"].items():
+        for label, source in self._record["answers"].items():
             file = f"{label}/{ANSWERS}"
-            if "predictions" in one:
+            if "predictions" in source:
                 yield label, [file], partial(self._read_predictions, label, file)
             else:
                 yield label, [file], partial(self._answer_all, label, file)
 
     def _read_predictions(self, label: str, file: str) -> None:
         path = Path(self._record["answers"][label]["predictions"])
-        chosen = {one.question.id for one in self._questions}
-        others = [one.question.text for one in self._all if one.question.id not in chosen]
+        ids = {question.question.id for question in self._questions}
+        other_texts = [question.question.text for question in self._all if question.question.id not in ids]
         corpus = self._corpora if self._benchmark.corpora else GivenPassages(self._questions)
-        joined = join_predictions(path, self._questions, others, corpus)
-        write_atomic(self._folder / file, write_answers(joined.answers))
-        self._record["systems"][label] = joined.system
+        predictions = join_predictions(path, self._questions, other_texts, corpus)
+        write_atomic(self._folder / file, write_answers(predictions.answers))
+        self._record["systems"][label] = predictions.system
         self._record["answers"][label] |= {
             "sha256": sha256_file(path),
-            "joined": joined.record,
-            "notes": joined.notes.record(),
+            "joined": predictions.record,
+            "notes": predictions.notes.record(),
         }
 
     def _answer_all(self, label: str, file: str) -> None:
@@ -196,30 +206,32 @@ class Stages:
         }
         path, pace = self._folder / file, Pace(self._concurrency)
         with Journal(path, settings, resume=path.exists()) as journal:
-            pending([one.question for one in self._questions], journal.done)
+            pending([question.question for question in self._questions], journal.done)
             before = len(journal.done)
-            left = ((asked, None if rows is None else rows.of(asked)) for asked in self._questions[before:])
+            remaining = (
+                (question, None if rows is None else rows.of(question)) for question in self._questions[before:]
+            )
             if self._engine is None:
-                answers = map_in_order(answering, left, pace)
+                answers = map_in_order(answering, remaining, pace)
             else:
-                answers = self._engine.map(self._elsewhere(opening, answering.name), left)
-            for done, (answer, seconds) in enumerate(answers, before + 1):
+                answers = self._engine.map(self._elsewhere(opening, answering.name), remaining)
+            for number, (answer, seconds) in enumerate(answers, before + 1):
                 journal.write(to_row(answer.to_cited(self._benchmark.id, seconds)))
-                self._progress(f"answering with {label}", done, len(self._questions))
+                self._progress(f"answering with {label}", number, len(self._questions))
         self._record["systems"][label] = answering.name
         if (totals := pace.totals) is not None:
             self.request_totals[label] = totals
 
     def _elsewhere(self, opening: OpenAnswering, name: str) -> OpenAnswering:
         """What opens the system in a worker, with the same indexes; builds those that are missing."""
-        searched = {self._corpora.name_of(asked.collection) for asked in self._questions}
-        names = sorted(searched) if self._benchmark.corpora else []
-        checksums = {one: self._corpora.open(one).manifest["checksum"] for one in names}
+        corpus_names = {self._corpora.name_of(question.collection) for question in self._questions}
+        names = sorted(corpus_names) if self._benchmark.corpora else []
+        checksums = {corpus: self._corpora.open(corpus).manifest["checksum"] for corpus in names}
         return replace(opening, corpus_paths=self._corpora.corpus_paths, checksums=checksums, expected=name)
 
     # --- judge --------------------------------------------------------------------------------------------------
 
-    def _judged(self) -> Iterator[Task]:
+    def _judge_all(self) -> Iterator[Task]:
         for label in self._record["systems"]:
             yield label, [f"{label}/{JUDGEMENTS}", f"{label}/{SCORE}"], partial(self._judge_one, label)
 
@@ -227,22 +239,22 @@ class Stages:
         name = self._run.settings["judge"]
         judge = self._judge or open_judge(name)
         self._judge = judge
-        over = judge if self._engine is None else EngineJudge(judge, name, {}, self._engine)
+        engine_judge = judge if self._engine is None else EngineJudge(judge, name, {}, self._engine)
         notes = Notes()
-        given = self._record["answers"][label].get("joined", {}).get("answers", len(self._questions))
+        answer_count = self._record["answers"][label].get("joined", {}).get("answers", len(self._questions))
 
         def answers() -> Iterator[CitedAnswer]:
-            for done, one in enumerate(read_answers(self._folder / label / ANSWERS), 1):
-                yield one
-                self._progress(f"judging {label}", done, given)
+            for number, answer in enumerate(read_answers(self._folder / label / ANSWERS), 1):
+                yield answer
+                self._progress(f"judging {label}", number, answer_count)
 
         with JudgementCache(self._folder / CACHE) as cache:
-            cached = CachedJudge(over, cache, getattr(over, "at_once", _AT_ONCE))
+            cached = CachedJudge(engine_judge, cache, getattr(engine_judge, "at_once", _AT_ONCE))
             run = ScoreRun(cached, Measures(self._run.settings["metrics"]))
-            rows = run.records(with_notes(answers(), notes), [one.question for one in self._questions])
+            rows = run.records(with_notes(answers(), notes), [question.question for question in self._questions])
             write_atomic(self._folder / label / JUDGEMENTS, (dumps(round_floats(row)) for row in rows))
-        about = {key: value for key, value in judge_record(judge).items() if key != "usage"}  # of this call only
-        score = round_floats(run.report()) | {"notes": notes.record(), "judged_by": about}
+        judge_facts = {key: value for key, value in judge_record(judge).items() if key != "usage"}  # of this call only
+        score = round_floats(run.report()) | {"notes": notes.record(), "judged_by": judge_facts}
         write_atomic(self._folder / label / SCORE, [dumps(score, indent=2)])
 
     # --- measure ------------------------------------------------------------------------------------------------
@@ -261,13 +273,13 @@ class Stages:
             items = people.on(items)
         write_items(folder / ITEMS, items)
         score = read_json(folder / SCORE)
-        found = score["metrics"] | measures.item_metrics(items)
-        about: dict[str, Any] = {}
+        metrics = score["metrics"] | measures.item_metrics(items)
+        facts: dict[str, Any] = {}
         if people is not None:
-            corrected, human = measures.correct_autoais(items, people)
-            found["autoais_corrected"] = corrected
-            about["human"] = human | {"sha256": sha256_file(Path(settings["human"]))}
-        told, used = self._record["answers"][label], measures.tokens(items)
+            corrected_rate, human = measures.correct_autoais(items, people)
+            metrics["autoais_corrected"] = corrected_rate
+            facts["human"] = human | {"sha256": sha256_file(Path(settings["human"]))}
+        source, token_usage = self._record["answers"][label], measures.tokens(items)
         price = settings["price"]
         result = {
             "system": self._record["systems"][label],
@@ -281,13 +293,13 @@ class Stages:
             "same_judge": score.get("same_judge", 0),
             "right": self._benchmark.right,
             "ways": measures.ways(items),
-            "metrics": found,
-            **about,
+            "metrics": metrics,
+            **facts,
             "latency": measures.latency(items),
-            "tokens": used,
-            "money": measures.money(used, None if price is None else (price[0], price[1])),
-            "predictions": told.get("joined"),
-            "notes": score["notes"] | told.get("notes", {}),
+            "tokens": token_usage,
+            "money": measures.money(token_usage, None if price is None else (price[0], price[1])),
+            "predictions": source.get("joined"),
+            "notes": score["notes"] | source.get("notes", {}),
             "provenance": {
                 "command": self._record["command"],
                 "reruns": self._record["reruns"],
@@ -302,10 +314,10 @@ class Stages:
     def _items(self, folder: Path) -> Iterator[Item]:
         answers = {answer.id: answer for answer in read_answers(folder / ANSWERS)}
         rows = (row for _, row in read_objects(folder / JUDGEMENTS))
-        judged = {key: list(one) for key, one in groupby(rows, itemgetter("id"))}
+        rows_by_id = {key: list(group) for key, group in groupby(rows, itemgetter("id"))}
         short = any(answer.short_answer is not None for answer in answers.values()) or not answers
-        for asked in self._questions:
-            identifier = asked.question.id
+        for question in self._questions:
+            identifier = question.question.id
             yield make_item(
-                asked, answers.get(identifier), judged[identifier], self._benchmark.right, short_answers=short
+                question, answers.get(identifier), rows_by_id[identifier], self._benchmark.right, short_answers=short
             )

@@ -10,60 +10,62 @@ from typing import Any
 from rag.base.errors import RagError, check_type
 from rag.base.resources import Kind, folder, names
 
-_LARGEST = 1 << 20  # bytes of a file
-_LONGEST = 400  # characters of a line
+_MAX_BYTES = 1 << 20  # bytes of a file
+_MAX_CHARACTERS = 400  # characters of a line
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _KINDS = {str: "a string", int: "an integer", bool: "true or false", dict: "a table", list: "a list"}
 
 
 def read_toml(
-    name: str | Path, kind: Kind, what: str, fits: Callable[["Table"], bool] = lambda table: True
+    name: str | Path, kind: Kind, kind_name: str, fits: Callable[["Table"], bool] = lambda table: True
 ) -> tuple["Table", Path, str]:
     """Return the table of a file that ships, by name, or of one's own, by path (`.toml`); its folder; its SHA-256.
 
-    `what` names the thing in errors. Raises `RagError` for an unknown name, with the known ones that fit, and for a
-    file that is no TOML.
+    `kind_name` names the thing in errors. Raises `RagError` for an unknown name, with the known ones that fit, and for
+    a file that is no TOML.
     """
-    check_type(what, name, "a name or a .toml file", str, Path)
-    known = names(kind, ".toml")
-    if str(name) in known:
+    check_type(kind_name, name, "a name or a .toml file", str, Path)
+    table_names = names(kind, ".toml")
+    if str(name) in table_names:
         home = Path(str(folder(kind)))
-        path, where = home / f"{name}.toml", str(name)
+        path, source = home / f"{name}.toml", str(name)
     elif str(name).endswith(".toml"):
         path = Path(name)
-        home, where = path.parent, str(name)
+        home, source = path.parent, str(name)
     else:
-        known = [one for one in known if fits(read_toml(one, kind, what)[0])]
-        raise RagError(f"no {what} called {str(name)!r}; there are: {', '.join(known)}, or a file that ends in .toml")
+        table_names = [table_name for table_name in table_names if fits(read_toml(table_name, kind, kind_name)[0])]
+        raise RagError(
+            f"no {kind_name} called {str(name)!r}; there are: {', '.join(table_names)}, or a file that ends in .toml"
+        )
     try:
         with path.open("rb") as file:
-            text = file.read(_LARGEST + 1)
-        if len(text) > _LARGEST:
-            raise RagError(f"{where}: not a {what}: it is longer than {_LARGEST:,} bytes")
+            text = file.read(_MAX_BYTES + 1)
+        if len(text) > _MAX_BYTES:
+            raise RagError(f"{source}: not a {kind_name}: it is longer than {_MAX_BYTES:,} bytes")
         table = tomllib.loads(text.decode("utf-8-sig"))  # editors of Windows write a byte order mark
     except OSError as error:
-        raise RagError(f"{where}: cannot be read: {error.strerror}") from error
+        raise RagError(f"{source}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise RagError(f"{where}: not UTF-8 at byte {error.start}; save the file as UTF-8") from error
+        raise RagError(f"{source}: not UTF-8 at byte {error.start}; save the file as UTF-8") from error
     except (ValueError, RecursionError) as error:
-        raise RagError(f"{where}: not a {what}: {str(error).splitlines()[0]}") from error
-    return Table(table, where, what), home, sha256(text).hexdigest()
+        raise RagError(f"{source}: not a {kind_name}: {str(error).splitlines()[0]}") from error
+    return Table(table, source, kind_name), home, sha256(text).hexdigest()
 
 
 class Table:
     """A table of a TOML; a value of another type is a `RagError` that names it."""
 
-    def __init__(self, row: Mapping[str, Any], where: str, what: str) -> None:
-        self.row, self.where, self.what = row, where, what
+    def __init__(self, row: Mapping[str, Any], source: str, kind_name: str) -> None:
+        self.row, self.where, self.what = row, source, kind_name
 
-    def only(self, *known: str) -> None:
+    def only(self, *keys: str) -> None:
         """Raise `RagError` for an unknown key, so that a typo is not ignored."""
-        if unknown := sorted(set(self.row) - set(known)):
-            raise RagError(f"{self.where}: unknown setting {_shown(unknown[0])}; there are: {', '.join(sorted(known))}")
+        if unknown := sorted(set(self.row) - set(keys)):
+            raise RagError(f"{self.where}: unknown setting {_quote(unknown[0])}; there are: {', '.join(sorted(keys))}")
 
-    def error(self, name: str, wanted: str, found: object) -> RagError:
+    def error(self, name: str, expectation: str, value: object) -> RagError:
         """Return the error of a value: what it should be, and what it is."""
-        return RagError(f"{self.where}: {_shown(name)} should be {wanted}, found {_shown(found)}")
+        return RagError(f"{self.where}: {_quote(name)} should be {expectation}, found {_quote(value)}")
 
     def _get(self, name: str, kind: type) -> Any:  # noqa: ANN401  (of type `kind`)
         if name not in self.row:
@@ -79,41 +81,41 @@ class Table:
 
     def tables(self, name: str) -> list["Table"]:
         """The tables of a list, [[name]]; there is at least one."""
-        listed = self._get(name, list)
-        if not listed or not all(isinstance(one, dict) for one in listed):
-            raise self.error(name, f"one or more tables [[{name}]]", listed)
-        return [Table(one, f"{self.where}: [[{name}]] {number}", self.what) for number, one in enumerate(listed, 1)]
+        tables = self._get(name, list)
+        if not tables or not all(isinstance(table, dict) for table in tables):
+            raise self.error(name, f"one or more tables [[{name}]]", tables)
+        return [Table(table, f"{self.where}: [[{name}]] {number}", self.what) for number, table in enumerate(tables, 1)]
 
     def lines(self, name: str) -> tuple[str, ...]:
         """A list of strings; there is at least one, and none is empty."""
-        listed = self._get(name, list)
-        if not listed or not all(isinstance(one, str) and one.strip() for one in listed):
-            raise self.error(name, "a list of names", listed)
-        return tuple(listed)
+        lines = self._get(name, list)
+        if not lines or not all(isinstance(line, str) and line.strip() for line in lines):
+            raise self.error(name, "a list of names", lines)
+        return tuple(lines)
 
     def flag(self, name: str) -> bool:
         """True or false."""
         return bool(self._get(name, bool))
 
-    def number(self, name: str, most: int) -> int:
-        """A whole number from 1 to `most`."""
+    def number(self, name: str, max_value: int) -> int:
+        """A whole number from 1 to `max_value`."""
         value: int = self._get(name, int)
-        if not 1 <= value <= most:
-            raise self.error(name, f"from 1 to {most:,}", value)
+        if not 1 <= value <= max_value:
+            raise self.error(name, f"from 1 to {max_value:,}", value)
         return value
 
     def line(self, name: str) -> str:
         """One line of printable characters."""
         value: str = self._get(name, str)
-        if not value.strip() or not value.isprintable() or len(value) > _LONGEST:
-            raise self.error(name, f"one line of 1 to {_LONGEST} printable characters", value)
+        if not value.strip() or not value.isprintable() or len(value) > _MAX_CHARACTERS:
+            raise self.error(name, f"one line of 1 to {_MAX_CHARACTERS} printable characters", value)
         return value
 
-    def one_of(self, name: str, known: tuple[str, ...], default: str | None = None) -> str:
+    def one_of(self, name: str, choices: tuple[str, ...], default: str | None = None) -> str:
         """One of the known values; `default` stands in for a missing one."""
         value = self.line(name) if name in self.row or default is None else default
-        if value not in known:
-            raise self.error(name, f"one of {', '.join(known)}", value)
+        if value not in choices:
+            raise self.error(name, f"one of {', '.join(choices)}", value)
         return value
 
     def checksum(self) -> str:
@@ -131,7 +133,7 @@ class Table:
         return value
 
 
-def _shown(value: object) -> str:
+def _quote(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -145,7 +147,7 @@ def is_below(path: str) -> bool:
 
 def inside(root: Path, path: str, *, links: bool = True) -> Path:
     """Return the path below `root`; raises `RagError` if it leaves it, which links may do only if `links` is set."""
-    found = root / path
-    if not is_below(path) or not (links or found.resolve().is_relative_to(root.resolve())):
+    target = root / path
+    if not is_below(path) or not (links or target.resolve().is_relative_to(root.resolve())):
         raise RagError(f"{path!r} leaves {root}; only files below it can be named")
-    return found
+    return target

@@ -502,7 +502,7 @@ class _Build:
                     number += 1
                     numbers[key] = f"{question.question.id}/{number}"
             if fault is not None:
-                yield answer, variant.label, _filtered_row(answer, variant, *fault)
+                yield answer, variant.label, _omission_row(answer, variant, *fault)
             else:
                 yield self._finish_answer(answer, variant, number), variant.label, None
 
@@ -530,7 +530,7 @@ def _open_system(variant: _Variant, max_quotes: int, retriever: _GivenQuotes, *,
     return system
 
 
-def _filtered_row(answer: CitedAnswer, variant: _Variant, reason: str, detail: str) -> dict[str, Any]:
+def _omission_row(answer: CitedAnswer, variant: _Variant, reason: str, detail: str) -> dict[str, Any]:
     return {
         "query_id": answer.id,
         "question": answer.question,
