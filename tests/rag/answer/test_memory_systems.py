@@ -27,7 +27,7 @@ from rag.index.build import build
 from rag.index.index import Index
 from rag.index.open import open_index
 from rag.testing import ScriptedModel, check_system
-from tests.chat_server import running
+from tests.chat_server import run_chat_server
 from tests.conftest import Command, one_line_error, write_corpus
 
 PAGES = [
@@ -305,7 +305,7 @@ def test_a_generator_is_revised_sentence_by_sentence_as_it_writes() -> None:
 
 
 def test_revision_is_an_option_of_a_language_model(shelf: Path, tmp_path: Path, rag: Command) -> None:
-    with running() as server:
+    with run_chat_server() as server:
         base = server.script({"say": WRITTEN.replace("[1]", "")})
         environment = {"OPENAI_BASE_URL": base, "OPENAI_API_KEY": ""}
         asking = ["ask", "Where was Curie born?", "--system", "openai:tiny", "--index", shelf]

@@ -28,7 +28,7 @@ from rag.bench.results import read_run
 from rag.commands.display_bench import show_run
 from rag.index.open import open_index
 from rag.index.parts import read_data_configs
-from tests.chat_server import running
+from tests.chat_server import run_chat_server
 from tests.conftest import Command, one_line_error, write_corpus
 from tests.rag.bench.timeless import timeless
 
@@ -259,7 +259,7 @@ def test_a_model_server_that_is_asked_as_much_as_it_bears_gives_the_same_run(
     towns: Towns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("httpx")
-    with running() as server:
+    with run_chat_server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": "Warsaw is the capital of Poland [1]."}))
         one = towns("A", systems=["openai:tiny,retriever=bm25", "extractive"], concurrency=1)
         many = towns("B", systems=["openai:tiny,retriever=bm25", "extractive"])
