@@ -9,12 +9,12 @@ from typing import Any
 from autoais.metrics.mcnemar import mcnemar_corrected, mcnemar_exact
 
 OUTPUTS = 200  # outputs that the paper rated of each model
-MOST_MISSING = 20  # rows of a model; the release lacks at most 8, and more would take long to complete in every way
+MAX_MISSING = 20  # rows of a model; the release lacks at most 8, and more would take long to complete in every way
 STATUSES = ("match", "rows missing", "differs")
 RATES = ("flagged", "interpretable", "ais")  # the columns Flag, Int and AIS
 AGREEMENT = ("f1_to_majority", "pairwise_agreement", "krippendorff_alpha")  # the columns F1, PA and alpha
 _NOT_ALL = "the reason is not known; the release has majority labels and counts of agreement, not the single ratings"
-_ASKED = "attributable_of_asked"
+_ATTRIBUTABLE_OF_ASKED = "attributable_of_asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +103,19 @@ WITHOUT_DATA = {
 @dataclass(frozen=True, slots=True)
 class _Counts:
     rows: int
-    flagged: int
+    n_flagged: int
     interpretable: int
     attributable: int
 
     def with_missing(self, missing: int) -> Iterator["_Counts"]:
         """Yield the counts with at most that many rows added, in every possible way."""
-        for flagged in range(missing + 1):
-            for vague in range(missing + 1 - flagged):
-                for clear in range(missing + 1 - flagged - vague):
-                    for attributable in range(missing + 1 - flagged - vague - clear):
+        for n_more_flagged in range(missing + 1):
+            for vague in range(missing + 1 - n_more_flagged):
+                for clear in range(missing + 1 - n_more_flagged - vague):
+                    for attributable in range(missing + 1 - n_more_flagged - vague - clear):
                         yield _Counts(
-                            self.rows + flagged + vague + clear + attributable,
-                            self.flagged + flagged,
+                            self.rows + n_more_flagged + vague + clear + attributable,
+                            self.n_flagged + n_more_flagged,
                             self.interpretable + clear + attributable,
                             self.attributable + attributable,
                         )
@@ -123,15 +123,15 @@ class _Counts:
     def percent(self) -> tuple[str, str, str]:
         """Flag, Int and AIS as the paper prints them."""
         pairs = (
-            (self.flagged, self.rows),
-            (self.interpretable, self.rows - self.flagged),
+            (self.n_flagged, self.rows),
+            (self.interpretable, self.rows - self.n_flagged),
             (self.attributable, self.interpretable),
         )
-        found = (f"{100 * yes / n:.1f}" if n else "-" for yes, n in pairs)
-        return next(found), next(found), next(found)
+        percents = (f"{100 * yes / n:.1f}" if n else "-" for yes, n in pairs)
+        return next(percents), next(percents), next(percents)
 
 
-def beside_paper(one: Mapping[str, Any]) -> dict[str, Any] | None:
+def beside_paper(file_report: Mapping[str, Any]) -> dict[str, Any] | None:
     """Put the report of one file (`ais_report.report`) beside the paper's tables; None for other annotations.
 
     A file belongs to a table if it has at least 180 rows of each of its models. Each of `cells` has the value `printed`
@@ -139,57 +139,64 @@ def beside_paper(one: Mapping[str, Any]) -> dict[str, Any] | None:
     some of the 200 rows that the paper rated, and some completion to at most 200 rows gives the printed value; else
     "differs". `together` says for each model with missing rows whether one completion gives all its cells.
     """
-    rows = {model["model"]: model for model in one["models"]}
-    large = {name for name, model in rows.items() if model["flagged"]["total"] >= OUTPUTS - MOST_MISSING}
+    rows = {model["model"]: model for model in file_report["models"]}
+    large = {name for name, model in rows.items() if model["flagged"]["total"] >= OUTPUTS - MAX_MISSING}
     table = next((table for table in TABLES if table.rates.keys() <= large), None)
     if table is None:
         return None
     cells, models = [], []
-    for name, printed in table.rates.items():
+    for name, values in table.rates.items():
         counts = _counts(rows[name])
         missing = max(OUTPUTS - counts.rows, 0)
-        possible = [counts.percent()] if not missing else [more.percent() for more in counts.with_missing(missing)]
-        wanted = [(place, value) for place, value in enumerate(printed) if value is not None]
-        for place, value in wanted:
-            released = counts.percent()[place]
-            reachable = any(one[place] == value for one in possible)
-            status = "match" if released == value else "rows missing" if missing and reachable else "differs"
+        possible = (
+            [counts.percent()] if not missing else [completion.percent() for completion in counts.with_missing(missing)]
+        )
+        printed_values = [(index, value) for index, value in enumerate(values) if value is not None]
+        for index, value in printed_values:
+            released_value = counts.percent()[index]
+            reachable = any(percents[index] == value for percents in possible)
+            status = "match" if released_value == value else "rows missing" if missing and reachable else "differs"
             cells.append(
-                {"model": name, "rate": RATES[place], "printed": value, "released": released, "status": status}
+                {"model": name, "rate": RATES[index], "printed": value, "released": released_value, "status": status}
             )
         if missing:
-            together = any(all(one[place] == value for place, value in wanted) for one in possible)
-            models.append({"model": name, "missing": missing, "together": together})
+            in_one_completion = any(
+                all(percents[index] == value for index, value in printed_values) for percents in possible
+            )
+            models.append({"model": name, "missing": missing, "together": in_one_completion})
     return {
         "table": table.number,
         "data": table.data,
         "cells": cells,
         "matching": sum(cell["status"] == "match" for cell in cells),
         "incomplete": models,
-        "agreement": _agreement(one["agreement"], table),
+        "agreement": _agreement(file_report["agreement"], table),
     }
 
 
 def _counts(model: Mapping[str, Any]) -> _Counts:
-    rows, unflagged = model["flagged"]["total"], model["interpretable"]["total"]
+    rows, n_unflagged = model["flagged"]["total"], model["interpretable"]["total"]
     yes = round((model["ais"]["value"] or 0) * model["ais"]["n"])
-    return _Counts(rows, rows - unflagged, model["ais"]["total"], yes)
+    return _Counts(rows, rows - n_unflagged, model["ais"]["total"], yes)
 
 
 def _agreement(agreement: Mapping[str, Any], table: PaperTable) -> dict[str, Any]:
     """The row of Table 7; values are compared at its two decimals. `asked` has AIS as rated by those who were asked."""
 
-    def cell(part: str, name: str, printed: str) -> dict[str, str]:
+    def cell(part: str, name: str, printed_value: str) -> dict[str, str]:
         value = agreement[part][name]
-        released = "-" if value is None else f"{value:.2f}"
-        status = "match" if released == printed else "differs"
-        return {"part": part, "figure": name, "printed": printed, "released": released, "status": status}
+        released_value = "-" if value is None else f"{value:.2f}"
+        status = "match" if released_value == printed_value else "differs"
+        return {"part": part, "figure": name, "printed": printed_value, "released": released_value, "status": status}
 
-    places = product(("interpretable", "attributable"), AGREEMENT)
+    rows_of_table = product(("interpretable", "attributable"), AGREEMENT)
     return {
         "table": 7,
-        "cells": [cell(*place, printed) for place, printed in zip(places, table.agreement, strict=True)],
-        "asked": [cell(_ASKED, *one) for one in zip(AGREEMENT, table.agreement[len(AGREEMENT) :], strict=True)],
+        "cells": [cell(*row, printed_value) for row, printed_value in zip(rows_of_table, table.agreement, strict=True)],
+        "asked": [
+            cell(_ATTRIBUTABLE_OF_ASKED, *values)
+            for values in zip(AGREEMENT, table.agreement[len(AGREEMENT) :], strict=True)
+        ],
         "why": _NOT_ALL,
     }
 
@@ -203,42 +210,46 @@ def other_tables(files: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     against the original design, in both forms, from the counts that the paper prints. `without_data` says why the
     release gives no values for the other tables.
     """
-    statuses = Counter(cell["status"] for one in files if one["paper"] for cell in one["paper"]["cells"])
+    statuses = Counter(
+        cell["status"] for file_report in files if file_report["paper"] for cell in file_report["paper"]["cells"]
+    )
     if not statuses:
         return None
-    found = []
-    for variant, (both, original, changed, neither, printed) in _TABLE_15.items():
-        exact, corrected = mcnemar_exact(original, changed), mcnemar_corrected(original, changed)
-        found.append(
+    tests = []
+    for variant, (n_both, original, n_variant, n_neither, printed_p) in _TABLE_15.items():
+        exact_test, corrected_test = mcnemar_exact(original, n_variant), mcnemar_corrected(original, n_variant)
+        tests.append(
             {
                 "variant": variant,
-                "both": both,
+                "both": n_both,
                 "only_original": original,
-                "only_variant": changed,
-                "neither": neither,
-                "printed": printed,
-                "exact": exact.p,
-                "corrected": corrected.p,
+                "only_variant": n_variant,
+                "neither": n_neither,
+                "printed": printed_p,
+                "exact": exact_test.p,
+                "corrected": corrected_test.p,
             }
         )
     cells = {status: statuses[status] for status in STATUSES}
-    papers = [one["paper"] for one in files if one["paper"]]
-    apart = {one["model"] for paper in papers for one in paper["incomplete"] if not one["together"]}
+    papers = [file_report["paper"] for file_report in files if file_report["paper"]]
+    split_models = {model["model"] for paper in papers for model in paper["incomplete"] if not model["together"]}
     not_together = sum(
-        cell["status"] == "rows missing" and cell["model"] in apart for paper in papers for cell in paper["cells"]
+        cell["status"] == "rows missing" and cell["model"] in split_models
+        for paper in papers
+        for cell in paper["cells"]
     )
-    agreement, asked = (
+    agreement, asked_statuses = (
         [cell["status"] for paper in papers for cell in paper["agreement"][name]] for name in ("cells", "asked")
     )
     return {
         "cells": cells,
-        "table_15": found,
+        "table_15": tests,
         "not_together": not_together,
         "table_7": {
             "match": agreement.count("match"),
             "cells": len(agreement),
-            "asked_match": asked.count("match"),
-            "asked": len(asked),
+            "asked_match": asked_statuses.count("match"),
+            "asked": len(asked_statuses),
         },
-        "without_data": {str(number): why for number, why in WITHOUT_DATA.items()},
+        "without_data": {str(number): reason for number, reason in WITHOUT_DATA.items()},
     }

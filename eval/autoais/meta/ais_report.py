@@ -24,7 +24,7 @@ class ReleasedRow:
     """
 
     model: str
-    flagged: bool
+    is_flagged: bool
     interpretable: bool
     attributable: bool
     interpretable_agree: int | None
@@ -38,37 +38,39 @@ def read_release(path: Path) -> list[ReleasedRow]:
     0 if `INT` is 0, since an uninterpretable output cannot be attributed.
     """
     ratings = []
-    for where, row in records(path, COLUMNS):
+    for location, row in records(path, COLUMNS):
         if isinstance(row, FormatError):
             raise row
         if missing := [column for column in COLUMNS if column not in row]:
-            raise FormatError(f"{where}: columns {', '.join(missing)} are missing (found: {field_names(row)})")
-        ratings.append(_rating({column: str(row[column]).strip() for column in COLUMNS}, where))
+            raise FormatError(f"{location}: columns {', '.join(missing)} are missing (found: {field_names(row)})")
+        ratings.append(_rating({column: str(row[column]).strip() for column in COLUMNS}, location))
     if not ratings:
         raise FormatError(f"{path}: holds no rows")
     return ratings
 
 
-def _rating(row: dict[str, str], where: str) -> ReleasedRow:
+def _rating(row: dict[str, str], location: str) -> ReleasedRow:
     flags = {}
     for column in ("Flagged", "INT", "INT & AIS"):
         if row[column] not in ("0", "1"):
-            raise FormatError(f"{where}: column {column!r} should be 0 or 1, found {row[column]!r}")
+            raise FormatError(f"{location}: column {column!r} should be 0 or 1, found {row[column]!r}")
         flags[column] = row[column] == "1"
     if flags["INT & AIS"] and not flags["INT"]:
-        raise FormatError(f"{where}: column 'INT & AIS' is 1 where 'INT' is 0; an uninterpretable output cannot be AIS")
-    agreed = {}
+        raise FormatError(
+            f"{location}: column 'INT & AIS' is 1 where 'INT' is 0; an uninterpretable output cannot be AIS"
+        )
+    agree_counts = {}
     for column in ("# agree (INT)", "# agree (AIS)"):
         try:
-            agreed[column] = int(row[column])
+            agree_counts[column] = int(row[column])
         except ValueError as error:
-            raise FormatError(f"{where}: column {column!r} should be a number, found {row[column]!r}") from error
+            raise FormatError(f"{location}: column {column!r} should be a number, found {row[column]!r}") from error
     return ReleasedRow(
         row["model-name"],
         flags["Flagged"],
         flags["INT"],
         flags["INT & AIS"],
-        *(count if count >= 0 else None for count in agreed.values()),
+        *(count if count >= 0 else None for count in agree_counts.values()),
     )
 
 
@@ -84,31 +86,32 @@ def report(ratings: Sequence[ReleasedRow]) -> dict[str, Any]:
     who were: as many as found the output interpretable.
     """
     models = dict.fromkeys(rating.model for rating in ratings)
-    unflagged = [rating for rating in ratings if not rating.flagged]
-    asked = [rating for rating in unflagged if rating.interpretable]
-    found = {
+    clear_rows = [rating for rating in ratings if not rating.is_flagged]
+    rows_of_asked = [rating for rating in clear_rows if rating.interpretable]
+    result = {
         "models": [_model(name, [rating for rating in ratings if rating.model == name]) for name in models],
         "agreement": {
-            "interpretable": _agreement((r.interpretable, r.interpretable_agree, RATERS) for r in unflagged),
-            "attributable": _agreement((r.attributable, r.attributable_agree, RATERS) for r in asked),
+            "interpretable": _agreement((r.interpretable, r.interpretable_agree, RATERS) for r in clear_rows),
+            "attributable": _agreement((r.attributable, r.attributable_agree, RATERS) for r in rows_of_asked),
             "attributable_of_asked": _agreement(
-                (one.attributable, one.attributable_agree, _usable(one.interpretable_agree)) for one in asked
+                (rating.attributable, rating.attributable_agree, _usable(rating.interpretable_agree))
+                for rating in rows_of_asked
             ),
         },
-        "most_agree": max(max(one.interpretable_agree or 0, one.attributable_agree or 0) for one in ratings),
+        "most_agree": max(max(rating.interpretable_agree or 0, rating.attributable_agree or 0) for rating in ratings),
     }
-    return found | {"paper": ais_paper.beside_paper(found)}
+    return result | {"paper": ais_paper.beside_paper(result)}
 
 
 def _model(name: str, ratings: Sequence[ReleasedRow]) -> dict[str, Any]:
-    unflagged = [rating for rating in ratings if not rating.flagged]
-    interpretable = [rating for rating in unflagged if rating.interpretable]
+    clear_rows = [rating for rating in ratings if not rating.is_flagged]
+    interpretable = [rating for rating in clear_rows if rating.interpretable]
     return {
         "model": name,
-        "flagged": Rate.of(rating.flagged for rating in ratings).record(),
-        "interpretable": Rate.of(rating.interpretable for rating in unflagged).record(),
+        "flagged": Rate.of(rating.is_flagged for rating in ratings).record(),
+        "interpretable": Rate.of(rating.interpretable for rating in clear_rows).record(),
         "ais": Rate.of(rating.attributable for rating in interpretable).record(),
-        "ais_of_unflagged": Rate.of(rating.attributable for rating in unflagged).record(),
+        "ais_of_unflagged": Rate.of(rating.attributable for rating in clear_rows).record(),
     }
 
 
@@ -122,15 +125,15 @@ def _agreement(labels: Iterable[tuple[bool, int | None, int | None]]) -> dict[st
 
     Impossible numbers are left out. Two of four are a tie.
     """
-    listed = list(labels)
+    items_of_labels = list(labels)
     items = [
         (agree, raters - agree) if label else (raters - agree, agree)
-        for label, agree, raters in listed
+        for label, agree, raters in items_of_labels
         if agree is not None and raters is not None and raters <= 2 * agree <= 2 * raters
     ]
     return {
         "items": len(items),
-        "left_out": len(listed) - len(items),
+        "left_out": len(items_of_labels) - len(items),
         "krippendorff_alpha": krippendorff_alpha(items).value,
         "pairwise_agreement": pairwise_agreement(items).value,
         "f1_to_majority": f1_to_majority(items).value,

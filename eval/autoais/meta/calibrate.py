@@ -15,7 +15,7 @@ from autoais.base.errors import FormatError, UserError, check_type, json_kind, u
 from autoais.base.io.jsonl import field, parse_object
 from autoais.base.labels import Labelled
 from autoais.base.types import Attribution, Judge, Judgement, Verdict, nothing_to_judge
-from autoais.meta.evaluate import ESTIMATES, Bools, Floats, Numbers, calibration_error, group_keys, judged
+from autoais.meta.evaluate import ESTIMATES, Bools, Floats, Numbers, calibration_error, group_keys, judge_labels
 from autoais.meta.logistic import fit_logistic
 from autoais.metrics.classification import balanced_accuracy, macro_f1, one_class
 from autoais.metrics.intervals import average as average_interval
@@ -54,15 +54,15 @@ class Calibration:
         """8 hex digits of a hash of the judge's name and all numbers."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
 
-    def scaled(self, probability: Floats) -> Floats:
+    def scale(self, probability: Floats) -> Floats:
         """The calibrated probabilities, 0 to 1."""
         with np.errstate(over="ignore"):  # overflow gives the limits 0 or 1
             return np.asarray((1 + np.tanh((self.slope * _logit(probability) + self.intercept) / 2)) / 2)
 
 
 def _logit(probability: Floats) -> Floats:
-    inside = _MARGIN + (1 - 2 * _MARGIN) * probability
-    return np.asarray(np.log(inside / (1 - inside)))
+    clipped_probability = _MARGIN + (1 - 2 * _MARGIN) * probability
+    return np.asarray(np.log(clipped_probability / (1 - clipped_probability)))
 
 
 class CalibratedJudge(Judge):
@@ -93,10 +93,10 @@ class CalibratedJudge(Judge):
             verdict = Verdict.ATTRIBUTABLE
         elif verdict is Verdict.ATTRIBUTABLE:
             verdict = Verdict.NOT_ATTRIBUTABLE
-        return replace(judgement, verdict=verdict, probability=float(self._calibration.scaled(np.array(probability))))
+        return replace(judgement, verdict=verdict, probability=float(self._calibration.scale(np.array(probability))))
 
 
-def calibrated(judge: Judge, path: Path) -> Judge:
+def open_calibrated(judge: Judge, path: Path) -> Judge:
     """The judge with the calibration in the file, which `autoais calibrate` wrote for it.
 
     Raises `UserError` if the file is for another judge, and `FormatError` if it is not a calibration.
@@ -140,29 +140,29 @@ def _number(record: dict[str, Any], name: str, path: Path) -> float:
 class Claims:
     """Labelled claims that the judge decided with a probability, as columns; `dataset` is an index into `names`.
 
-    `question` and `fold` are equal for all claims of one question, whatever their data set. `left_out` counts the other
-    claims by reason.
+    `question` and `fold` are equal for all claims of one question, whatever their data set. `describe_left_out` counts
+    the other claims by reason.
     """
 
     names: tuple[str, ...]
     dataset: Numbers
     truth: Bools
-    said: Bools
+    prediction: Bools
     probability: Floats
     question: Numbers
     fold: Numbers
     left_out: dict[str, int]
 
-    def where(self, chosen: Bools | Numbers) -> "Claims":
+    def select(self, selection: Bools | Numbers) -> "Claims":
         """The selected claims (a mask or indices)."""
         return Claims(
             self.names,
-            self.dataset[chosen],
-            self.truth[chosen],
-            self.said[chosen],
-            self.probability[chosen],
-            self.question[chosen],
-            self.fold[chosen],
+            self.dataset[selection],
+            self.truth[selection],
+            self.prediction[selection],
+            self.probability[selection],
+            self.question[selection],
+            self.fold[selection],
             self.left_out,
         )
 
@@ -173,54 +173,54 @@ def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
     Claims decided without the judge (nothing said or cited) are left out, since no calibration changes them, and so are
     claims that are undecided or have no probability.
     """
-    places: dict[str, int] = {}
-    dataset, truth, said, probability = array("q"), array("b"), array("b"), array("d")
+    rank_of_set: dict[str, int] = {}
+    dataset, truth, verdicts, probability = array("q"), array("b"), array("b"), array("d")
     claim, evidence = array("q"), array("q")
-    left_out = {"undecided": 0, "by_rule": 0, "without_probability": 0}
-    for label, judgement in judged(labels, judge):
+    counts_left_out = {"undecided": 0, "by_rule": 0, "without_probability": 0}
+    for label, judgement in judge_labels(labels, judge):
         if nothing_to_judge(label.attribution):
-            left_out["by_rule"] += 1
+            counts_left_out["by_rule"] += 1
         elif judgement.verdict is Verdict.UNDECIDED:
-            left_out["undecided"] += 1
+            counts_left_out["undecided"] += 1
         elif judgement.probability is None:
-            left_out["without_probability"] += 1
+            counts_left_out["without_probability"] += 1
         else:
-            dataset.append(places.setdefault(label.dataset, len(places)))
+            dataset.append(rank_of_set.setdefault(label.dataset, len(rank_of_set)))
             truth.append(label.attributable)
-            said.append(judgement.verdict is Verdict.ATTRIBUTABLE)
+            verdicts.append(judgement.verdict is Verdict.ATTRIBUTABLE)
             probability.append(judgement.probability)
             keys = group_keys(label.attribution)
             claim.append(number_of(keys[0]))
             evidence.append(number_of(keys[1]))
     if not truth:
-        if left_out["without_probability"]:
+        if counts_left_out["without_probability"]:
             raise UserError(f"judge {judge.name!r} gives no probabilities; a threshold cannot be fitted")
         raise UserError(f"judge {judge.name!r}: no labels are left to fit")
-    names = sorted(places)
-    rank = np.argsort(np.argsort(list(places)))  # makes the result independent of the order of the files
+    names = sorted(rank_of_set)
+    rank = np.argsort(np.argsort(list(rank_of_set)))  # makes the result independent of the order of the files
     groups = number_components(np.array(claim), np.array(evidence))
     # The least key of a group tells its fold, so that further labels move no other group.
-    least = np.full(groups.max() + 1, np.iinfo(np.int64).max)
-    np.minimum.at(least, groups, np.array(claim))
+    group_keys_of_claims = np.full(groups.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(group_keys_of_claims, groups, np.array(claim))
     claims = Claims(
         tuple(names),
         rank[np.array(dataset)],
         np.array(truth, np.bool_),
-        np.array(said, np.bool_),
+        np.array(verdicts, np.bool_),
         np.array(probability),
-        least[groups],
-        least[groups] % folds,
-        left_out,
+        group_keys_of_claims[groups],
+        group_keys_of_claims[groups] % folds,
+        counts_left_out,
     )
-    return claims.where(
-        np.lexsort((claims.question, claims.fold, claims.dataset, claims.truth, claims.said, claims.probability))
+    return claims.select(
+        np.lexsort((claims.question, claims.fold, claims.dataset, claims.truth, claims.prediction, claims.probability))
     )
 
 
-def left_out(counts: Mapping[str, int]) -> str:
+def describe_left_out(counts: Mapping[str, int]) -> str:
     """Say how many claims were left out, and why; empty if none was."""
-    why = {"by_rule": "decided without the judge (nothing said or cited)"}
-    return ", ".join(f"{count} {why.get(name, name.replace('_', ' '))}" for name, count in counts.items() if count)
+    reasons = {"by_rule": "decided without the judge (nothing said or cited)"}
+    return ", ".join(f"{count} {reasons.get(name, name.replace('_', ' '))}" for name, count in counts.items() if count)
 
 
 def fit(claims: Claims, judge: str, by: str) -> Calibration:
@@ -231,8 +231,8 @@ def fit(claims: Claims, judge: str, by: str) -> Calibration:
     increase with the labels.
     """
     if claims.truth.all() or not claims.truth.any():
-        left = left_out(claims.left_out)
-        note = f" (left out: {left})" if left else ""
+        exclusions = describe_left_out(claims.left_out)
+        note = f" (left out: {exclusions})" if exclusions else ""
         raise UserError(f"the labels are all the same{note}; a threshold needs claims of both classes")
     different = np.unique(claims.probability)
     thresholds = np.unique(np.round((different[1:] + different[:-1]) / 2, _DIGITS))
@@ -253,8 +253,8 @@ def _mean_over_sets(claims: Claims, thresholds: Floats, by: str) -> Floats:
     """The mean of `by` over the data sets with labels of both classes, at each threshold."""
     curves = []
     for dataset in np.unique(claims.dataset):
-        there = claims.dataset == dataset
-        yes, no = (np.sort(claims.probability[there & side]) for side in (claims.truth, ~claims.truth))
+        in_set = claims.dataset == dataset
+        yes, no = (np.sort(claims.probability[in_set & side]) for side in (claims.truth, ~claims.truth))
         if not len(yes) or not len(no):
             continue
         misses, right_no = (np.searchsorted(side, thresholds) for side in (yes, no))
@@ -316,60 +316,63 @@ def calibrate(labels: Iterable[Labelled], judge: Judge, *, by: str = "macro_f1",
 
 
 def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
-    said, scaled = claims.said.copy(), claims.probability.copy()
+    verdicts, scaled = claims.prediction.copy(), claims.probability.copy()
     folds = len(np.unique(claims.fold))
     for fold in np.unique(claims.fold):
-        out = claims.fold == fold
+        in_fold = claims.fold == fold
         try:
-            fitted = fit(claims.where(~out), judge, by)
+            calibration = fit(claims.select(~in_fold), judge, by)
         except UserError as error:
             raise UserError(
                 f"too few questions for cross-validation: without one of {folds} folds, {error}; label more questions, "
                 "or try another number of folds (claims that share question, text or evidence share a fold)"
             ) from error
-        said[out] = claims.probability[out] >= fitted.threshold
-        scaled[out] = fitted.scaled(claims.probability[out])
+        verdicts[in_fold] = claims.probability[in_fold] >= calibration.threshold
+        scaled[in_fold] = calibration.scale(claims.probability[in_fold])
     sets: dict[str, dict[str, Any]] = {}
     gains = []
-    for place, name in enumerate(claims.names):
-        there = claims.dataset == place
-        default = _figures(claims.truth[there], claims.said[there], claims.probability[there])
-        after = _figures(claims.truth[there], said[there], scaled[there])
-        question = claims.question[there]
-        estimates = [ESTIMATES[by](claims.truth[there], one[there], question) for one in (claims.said, said)]
+    for number, name in enumerate(claims.names):
+        in_set = claims.dataset == number
+        default = _figures(claims.truth[in_set], claims.prediction[in_set], claims.probability[in_set])
+        after = _figures(claims.truth[in_set], verdicts[in_set], scaled[in_set])
+        question = claims.question[in_set]
+        estimates = [
+            ESTIMATES[by](claims.truth[in_set], verdict_column[in_set], question)
+            for verdict_column in (claims.prediction, verdicts)
+        ]
         gain = None if None in estimates else difference(estimates[1], estimates[0])  # type: ignore[arg-type]
-        single = one_class(claims.truth[there])
+        single = one_class(claims.truth[in_set])
         if not single:
             gains.append(gain)
         sets[name] = {
-            "n": int(there.sum()),
+            "n": int(in_set.sum()),
             "questions": len(np.unique(question)),
             "one_class": single,
             "default": default,
             "calibrated": after,
             "gain": _gain(default, after, by),
             "interval95": {
-                key: None if one is None else list(one.interval)
-                for key, one in zip(("default", "calibrated", "gain"), (*estimates, gain), strict=True)
+                key: None if estimate is None else list(estimate.interval)
+                for key, estimate in zip(("default", "calibrated", "gain"), (*estimates, gain), strict=True)
             },
         }
     average: dict[str, Any] = {
         side: {
-            name: _mean([one[side][name] for one in sets.values() if name not in AIMS or not one["one_class"]])
+            name: _mean([record[side][name] for record in sets.values() if name not in AIMS or not record["one_class"]])
             for name in (*AIMS, "calibration_error")
         }
         for side in ("default", "calibrated")
     }
-    known = [gain for gain in gains if gain is not None]
-    ends = {"gain": list(average_interval(known)) if known else None}
-    gained = _gain(average["default"], average["calibrated"], by)
-    return {"sets": sets, "average": average | {"gain": gained, "interval95": ends}}
+    known_gains = [gain for gain in gains if gain is not None]
+    ends = {"gain": list(average_interval(known_gains)) if known_gains else None}
+    mean_gain = _gain(average["default"], average["calibrated"], by)
+    return {"sets": sets, "average": average | {"gain": mean_gain, "interval95": ends}}
 
 
-def _figures(truth: Bools, said: Bools, probability: Floats) -> dict[str, float | None]:
+def _figures(truth: Bools, verdicts: Bools, probability: Floats) -> dict[str, float | None]:
     return {
-        "macro_f1": macro_f1(truth, said),
-        "balanced_accuracy": balanced_accuracy(truth, said),
+        "macro_f1": macro_f1(truth, verdicts),
+        "balanced_accuracy": balanced_accuracy(truth, verdicts),
         "calibration_error": calibration_error(truth, probability),
     }
 
@@ -380,5 +383,5 @@ def _gain(before: dict[str, float | None], after: dict[str, float | None], by: s
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    known_values = [value for value in values if value is not None]
+    return sum(known_values) / len(known_values) if known_values else None

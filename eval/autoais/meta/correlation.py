@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 MIN_SYSTEMS = 3  # with two systems every correlation is 1 or -1
 _RESAMPLES = 1000
-_LEAST_QUESTIONS = 10  # resamples of fewer are too much alike
-_LEAST_DEFINED = 0.95  # of the resamples
+_MIN_QUESTIONS = 10  # resamples of fewer are too much alike
+_MIN_DEFINED_SHARE = 0.95  # of the resamples
 _NO_WIDTH = 1e-9  # rounding errors are smaller
 
 
@@ -29,15 +29,15 @@ def spearman(x: Floats, y: Floats) -> float | None:
 
 
 def _ranks(values: Floats) -> Floats:
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[places], dtype=np.float64)
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[codes], dtype=np.float64)
 
 
 def kendall_tau_b(x: Floats, y: Floats) -> float | None:
     """Kendall's tau-b, -1 to 1: concordant minus discordant pairs, corrected for ties; None if all pairs are tied."""
     a, b = (np.sign(side[:, None] - side[None, :]) for side in (x, y))
-    untied = float((a * a).sum()) * float((b * b).sum())
-    return float(np.clip((a * b).sum() / np.sqrt(untied), -1, 1)) if untied else None
+    norm = float((a * a).sum()) * float((b * b).sum())
+    return float(np.clip((a * b).sum() / np.sqrt(norm), -1, 1)) if norm else None
 
 
 MEASURES: Mapping[str, Callable[[Floats, Floats], float | None]] = {
@@ -61,26 +61,26 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
     per_question = cells
     cells = per_question.sum(axis=0)
     n = cells.sum(axis=1)
-    rated = n > 0
+    has_claims = n > 0
     systems = [
         {
             "system": name,
             "n": int(count),
-            "undecided": left,
+            "undecided": n_undecided,
             "human": (int(row[2]) + int(row[3])) / int(count) if count else None,
             "judge": (int(row[1]) + int(row[3])) / int(count) if count else None,
         }
-        for name, row, count, left in zip(names, cells, n, undecided, strict=True)
+        for name, row, count, n_undecided in zip(names, cells, n, undecided, strict=True)
     ]
-    result: dict[str, Any] = {"n": int(rated.sum()), "systems": systems}
+    result: dict[str, Any] = {"n": int(has_claims.sum()), "systems": systems}
     if result["n"] < MIN_SYSTEMS:
         reason = f"{result['n']} systems have decided claims; at least {MIN_SYSTEMS} are needed"
         return result | {name: {"value": None, "interval95": None, "reason": reason} for name in MEASURES}
     questions = int(per_question.any(axis=(1, 2)).sum())
-    drawn = _resampled(per_question[:, rated])
+    resamples = _resample(per_question[:, has_claims])
     for name, measure in MEASURES.items():
-        value = measure(*_rates(cells[rated]))
-        values = [one for draw in drawn if (one := measure(*_rates(draw))) is not None]
+        value = measure(*_rates(cells[has_claims]))
+        values = [correlation for draw in resamples if (correlation := measure(*_rates(draw))) is not None]
         if value is None:
             result[name] = {
                 "value": None,
@@ -89,9 +89,9 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
             }
             continue
         missing = None
-        if questions < _LEAST_QUESTIONS:
-            missing = f"{questions} questions have decided claims; at least {_LEAST_QUESTIONS} are needed"
-        elif len(values) < _LEAST_DEFINED * _RESAMPLES:
+        if questions < _MIN_QUESTIONS:
+            missing = f"{questions} questions have decided claims; at least {_MIN_QUESTIONS} are needed"
+        elif len(values) < _MIN_DEFINED_SHARE * _RESAMPLES:
             missing = f"the correlation is undefined in {_RESAMPLES - len(values)} of {_RESAMPLES} resamples"
         if missing is None:
             low, high = np.percentile(values, [2.5, 97.5]).tolist()
@@ -104,13 +104,13 @@ def over_systems(names: Sequence[str], cells: NDArray[np.int64], undecided: Sequ
     return result
 
 
-def _resampled(cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _resample(cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Cells (systems x 4) of resampled questions; draws in which a system has no claim are left out."""
     rng = np.random.default_rng(0)
     questions, systems, _ = cells.shape
     flat, even = cells.reshape(questions, -1), np.full(questions, 1 / questions)
     draws = (rng.multinomial(questions, even) @ flat for _ in range(_RESAMPLES))
-    return [one for draw in draws if (one := draw.reshape(systems, 4)).sum(axis=1).all()]
+    return [sample for draw in draws if (sample := draw.reshape(systems, 4)).sum(axis=1).all()]
 
 
 def _rates(cells: NDArray[np.int64]) -> tuple[Floats, Floats]:

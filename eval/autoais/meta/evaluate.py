@@ -49,17 +49,17 @@ def reliability(truth: Bools, probability: Floats, questions: Numbers) -> list[d
 
     `bin` 3 covers [0.3, 0.4); empty bins are left out. `interval95` is that of the share, over questions.
     """
-    places = _bins(probability)
+    bin_numbers = _bins(probability)
     return [
         {
             "bin": b,
-            "n": int(there.sum()),
-            "probability": float(probability[there].mean()),
-            "attributable": float(truth[there].mean()),
-            "interval95": _interval(_share(truth[there], np.ones_like(truth[there]), questions[there])),
+            "n": int(in_bin.sum()),
+            "probability": float(probability[in_bin].mean()),
+            "attributable": float(truth[in_bin].mean()),
+            "interval95": _interval(_share(truth[in_bin], np.ones_like(truth[in_bin]), questions[in_bin])),
         }
         for b in range(_BINS)
-        if (there := places == b).any()
+        if (in_bin := bin_numbers == b).any()
     ]
 
 
@@ -70,7 +70,7 @@ def calibration_error(truth: Bools, probability: Floats) -> float | None:
     return float(np.abs(np.bincount(_bins(probability), probability - truth)).sum() / len(truth))
 
 
-def judged(labels: Iterable[Labelled], judge: Judge) -> Iterator[tuple[Labelled, Judgement]]:
+def judge_labels(labels: Iterable[Labelled], judge: Judge) -> Iterator[tuple[Labelled, Judgement]]:
     """Each label with the judge's judgement, streamed in batches."""
     stream = iter(labels)
     while batch := list(islice(stream, _BATCH)):
@@ -89,7 +89,7 @@ def evaluate(labels: Iterable[Labelled], judge: Judge, *, worst: int = 5) -> dic
     `worst` disagreements of each set.
     """
     sets, estimates = {}, []
-    for name, tally in _tallied(judged(labels, judge), worst).items():
+    for name, tally in _tally_sets(judge_labels(labels, judge), worst).items():
         rows = tally.rows()
         estimates.append(estimates_of(rows))
         sets[name] = one_set(rows, estimates[-1]) | {"worst": tally.worst}
@@ -97,11 +97,11 @@ def evaluate(labels: Iterable[Labelled], judge: Judge, *, worst: int = 5) -> dic
 
 
 def rows_by_set(pairs: Iterable[tuple[Labelled, Judgement]]) -> dict[str, "Rows"]:
-    """Return the columns of each data set of judged labels (`judged`), sorted by name."""
-    return {name: tally.rows() for name, tally in _tallied(pairs, 0).items()}
+    """Return the columns of each data set of judged labels (`judge_labels`), sorted by name."""
+    return {name: tally.rows() for name, tally in _tally_sets(pairs, 0).items()}
 
 
-def _tallied(pairs: Iterable[tuple[Labelled, Judgement]], worst: int) -> dict[str, "_Tally"]:
+def _tally_sets(pairs: Iterable[tuple[Labelled, Judgement]], worst: int) -> dict[str, "_Tally"]:
     tallies: dict[str, _Tally] = {}
     for label, judgement in pairs:
         if label.dataset not in tallies:
@@ -118,10 +118,10 @@ FIGURES = (
 
 def without_texts(result: dict[str, Any]) -> dict[str, Any]:
     """The result without texts of the data: worst disagreements keep only ids, labels, verdicts and probabilities."""
-    kept = ("id", "attributable", "verdict", "probability")
+    keys = ("id", "attributable", "verdict", "probability")
     sets = {
-        name: one | {"worst": [{key: item[key] for key in kept} for item in one["worst"]]}
-        for name, one in result["sets"].items()
+        name: record | {"worst": [{key: item[key] for key in keys} for item in record["worst"]]}
+        for name, record in result["sets"].items()
     }
     return result | {"sets": sets}
 
@@ -136,8 +136,8 @@ class Rows:
     """
 
     truth: Bools
-    said: Bools
-    decided: Bools
+    prediction: Bools
+    is_decided: Bools
     probability: Floats
     verdict: NDArray[np.int8]
     label: NDArray[np.int8]
@@ -176,7 +176,7 @@ class _Tally:
             self._disagreement(label, judgement.verdict, probability)
 
     def _disagreement(self, label: Labelled, verdict: Verdict, probability: float | None) -> None:
-        one = {
+        disagreement = {
             "id": label.id,
             "question": _excerpt(label.attribution.question),
             "claim": label.attribution.claim,
@@ -185,15 +185,15 @@ class _Tally:
             "verdict": verdict.value,
             "probability": probability,
         }
-        self.worst = heapq.nsmallest(self._most, [*self.worst, one], key=_agreement)
+        self.worst = heapq.nsmallest(self._most, [*self.worst, disagreement], key=_agreement)
 
     def rows(self) -> Rows:
         """The columns. If the judge gave no probability, those of claims decided without it are dropped too."""
         names = sorted(self._systems)
-        place = {self._systems[name]: rank for rank, name in enumerate(names)} | {-1: -1}
+        rank_of_number = {self._systems[name]: rank for rank, name in enumerate(names)} | {-1: -1}
         columns = (self._truth, self._verdict, self._label, self._level)
         truth, verdict, label, level = (np.array(column, np.int8) for column in columns)
-        system = np.array([place[number] for number in self._system], np.int32)
+        system = np.array([rank_of_number[number] for number in self._system], np.int32)
         probability = np.array(self._probability) if self._has_probabilities else np.full(len(truth), np.nan)
         question = number_components(np.array(self._claim, np.int64), np.array(self._evidence, np.int64))
         order = np.lexsort((question, system, level, label, verdict, truth, probability))
@@ -225,59 +225,75 @@ def _excerpt(text: str) -> str:
     return text if len(text) <= _EXCERPT else text[:_EXCERPT] + "..."
 
 
-def _agreement(one: dict[str, Any]) -> tuple[float, str]:
+def _agreement(disagreement: dict[str, Any]) -> tuple[float, str]:
     """Sort key, lowest first: closeness of the probability to the label (0 without a probability), then id."""
-    return (0.0 if one["probability"] is None else 1 - abs(one["probability"] - one["attributable"])), one["id"]
+    return (
+        0.0
+        if disagreement["probability"] is None
+        else 1 - abs(disagreement["probability"] - disagreement["attributable"])
+    ), disagreement["id"]
 
 
 def _figures(rows: Rows) -> dict[str, float | None]:
-    known = rows.decided & ~np.isnan(rows.probability)
-    truth, said, probability = rows.truth[rows.decided], rows.said[rows.decided], rows.probability[known]
-    some = bool(len(truth))
+    has_probability = rows.is_decided & ~np.isnan(rows.probability)
+    truth, verdicts, probability = (
+        rows.truth[rows.is_decided],
+        rows.prediction[rows.is_decided],
+        rows.probability[has_probability],
+    )
+    has_claims = bool(len(truth))
     return {
-        "macro_f1": macro_f1(truth, said) if some else None,
-        "macro_f1_floor": macro_f1(rows.truth, rows.said),
-        "balanced_accuracy": balanced_accuracy(truth, said) if some else None,
-        "false_positive_rate": false_positive_rate(truth, said) if some else None,
-        "false_negative_rate": false_negative_rate(truth, said) if some else None,
-        "roc_auc": roc_auc(rows.truth[known], probability),
-        "cohen_kappa": cohen_kappa(truth, said) if some else None,
-        "calibration_error": calibration_error(rows.truth[known], probability),
+        "macro_f1": macro_f1(truth, verdicts) if has_claims else None,
+        "macro_f1_floor": macro_f1(rows.truth, rows.prediction),
+        "balanced_accuracy": balanced_accuracy(truth, verdicts) if has_claims else None,
+        "false_positive_rate": false_positive_rate(truth, verdicts) if has_claims else None,
+        "false_negative_rate": false_negative_rate(truth, verdicts) if has_claims else None,
+        "roc_auc": roc_auc(rows.truth[has_probability], probability),
+        "cohen_kappa": cohen_kappa(truth, verdicts) if has_claims else None,
+        "calibration_error": calibration_error(rows.truth[has_probability], probability),
     }
 
 
 def estimates_of(rows: Rows) -> dict[str, Estimate | None]:
     """Return the figures as estimates over questions, for their intervals."""
-    known = rows.decided & ~np.isnan(rows.probability)
-    truth, said, question = rows.truth[rows.decided], rows.said[rows.decided], rows.question[rows.decided]
-    with_probability = rows.truth[known], rows.probability[known], rows.question[known]
+    has_probability = rows.is_decided & ~np.isnan(rows.probability)
+    truth, verdicts, question = (
+        rows.truth[rows.is_decided],
+        rows.prediction[rows.is_decided],
+        rows.question[rows.is_decided],
+    )
+    with_probability = rows.truth[has_probability], rows.probability[has_probability], rows.question[has_probability]
     return {
-        "macro_f1": _macro_f1(truth, said, question),
-        "macro_f1_floor": _macro_f1(rows.truth, rows.said, rows.question),
-        "balanced_accuracy": _balanced_accuracy(truth, said, question),
-        "false_positive_rate": _share(~truth & said, ~truth, question),
-        "false_negative_rate": _share(truth & ~said, truth, question),
+        "macro_f1": _macro_f1(truth, verdicts, question),
+        "macro_f1_floor": _macro_f1(rows.truth, rows.prediction, rows.question),
+        "balanced_accuracy": _balanced_accuracy(truth, verdicts, question),
+        "false_positive_rate": _share(~truth & verdicts, ~truth, question),
+        "false_negative_rate": _share(truth & ~verdicts, truth, question),
         "roc_auc": _roc_auc(*with_probability),
-        "cohen_kappa": _cohen_kappa(truth, said, question),
+        "cohen_kappa": _cohen_kappa(truth, verdicts, question),
         "calibration_error": _calibration_error(*with_probability),
     }
 
 
-def _share(yes: Bools | Numbers, of: Bools | Numbers, questions: Numbers) -> Estimate | None:
-    """The sum of `yes` over the sum of `of`."""
-    return ratio(*by_question(questions, yes.astype(np.float64), of.astype(np.float64)))
+def _share(yes: Bools | Numbers, total: Bools | Numbers, questions: Numbers) -> Estimate | None:
+    """The sum of `yes` over the sum of `total`."""
+    return ratio(*by_question(questions, yes.astype(np.float64), total.astype(np.float64)))
 
 
-def _macro_f1(truth: Bools, said: Bools, questions: Numbers) -> Estimate | None:
-    sides = ((truth, said), (~truth, ~said))
+def _macro_f1(truth: Bools, verdicts: Bools, questions: Numbers) -> Estimate | None:
+    sides = ((truth, verdicts), (~truth, ~verdicts))
     f1s = [_share(2 * (a & b), a.astype(np.int64) + b, questions) for a, b in sides]
-    known = [one for one in f1s if one is not None]
-    share = 1 / max(1, len(known))
-    return combine(share * sum(one.value for one in known), *((share, one) for one in known)) if known else None
+    known_f1s = [estimate for estimate in f1s if estimate is not None]
+    share = 1 / max(1, len(known_f1s))
+    return (
+        combine(share * sum(estimate.value for estimate in known_f1s), *((share, estimate) for estimate in known_f1s))
+        if known_f1s
+        else None
+    )
 
 
-def _balanced_accuracy(truth: Bools, said: Bools, questions: Numbers) -> Estimate | None:
-    yes, no = _share(truth & said, truth, questions), _share(~truth & ~said, ~truth, questions)
+def _balanced_accuracy(truth: Bools, verdicts: Bools, questions: Numbers) -> Estimate | None:
+    yes, no = _share(truth & verdicts, truth, questions), _share(~truth & ~verdicts, ~truth, questions)
     if yes is None or no is None:
         return None
     return combine((yes.value + no.value) / 2, (0.5, yes), (0.5, no))
@@ -292,25 +308,35 @@ def _roc_auc(truth: Bools, probability: Floats, questions: Numbers) -> Estimate 
     auc = roc_auc(truth, probability)
     if auc is None:
         return None
-    places = np.unique(probability, return_inverse=True)[1]
-    yes, no = count_by_probability(truth, places)
-    below = ((np.cumsum(no) - no / 2) / no.sum())[places]  # share of the noes below each claim
-    above = (1 - (np.cumsum(yes) - yes / 2) / yes.sum())[places]
-    parts = np.where(truth, (below - auc) / yes.sum(), (above - auc) / no.sum())
-    (summed,) = by_question(questions, parts)
-    sizes = [one.size for one in (_share(truth, truth, questions), _share(~truth, ~truth, questions)) if one]
-    return Estimate(auc, summed, len(summed), min(sizes))
+    codes = np.unique(probability, return_inverse=True)[1]
+    yes, no = count_by_probability(truth, codes)
+    share_below = ((np.cumsum(no) - no / 2) / no.sum())[codes]  # share of the noes below each claim
+    share_above = (1 - (np.cumsum(yes) - yes / 2) / yes.sum())[codes]
+    parts = np.where(truth, (share_below - auc) / yes.sum(), (share_above - auc) / no.sum())
+    (sums_by_question,) = by_question(questions, parts)
+    sizes = [
+        estimate.size for estimate in (_share(truth, truth, questions), _share(~truth, ~truth, questions)) if estimate
+    ]
+    return Estimate(auc, sums_by_question, len(sums_by_question), min(sizes))
 
 
-def _cohen_kappa(truth: Bools, said: Bools, questions: Numbers) -> Estimate | None:
-    kappa = cohen_kappa(truth, said) if len(truth) else None
-    one = np.ones_like(truth)
-    same, yes, called = (_share(column, one, questions) for column in (truth == said, truth, said))
-    if kappa is None or same is None or yes is None or called is None:
+def _cohen_kappa(truth: Bools, verdicts: Bools, questions: Numbers) -> Estimate | None:
+    kappa = cohen_kappa(truth, verdicts) if len(truth) else None
+    ones_column = np.ones_like(truth)
+    same_verdict, yes, judge_yes = (
+        _share(column, ones_column, questions) for column in (truth == verdicts, truth, verdicts)
+    )
+    if kappa is None or same_verdict is None or yes is None or judge_yes is None:
         return None
-    left = 1 - (yes.value * called.value + (1 - yes.value) * (1 - called.value))  # not expected by chance
-    slope = -(1 - same.value) / left**2
-    terms = ((1 / left, same), (slope * (2 * called.value - 1), yes), (slope * (2 * yes.value - 1), called))
+    disagreement_by_chance = 1 - (
+        yes.value * judge_yes.value + (1 - yes.value) * (1 - judge_yes.value)
+    )  # not expected by chance
+    slope = -(1 - same_verdict.value) / disagreement_by_chance**2
+    terms = (
+        (1 / disagreement_by_chance, same_verdict),
+        (slope * (2 * judge_yes.value - 1), yes),
+        (slope * (2 * yes.value - 1), judge_yes),
+    )
     return combine(kappa, *terms, low=-1.0, high=1.0)
 
 
@@ -318,10 +344,10 @@ def _calibration_error(truth: Bools, probability: Floats, questions: Numbers) ->
     error = calibration_error(truth, probability)
     if error is None:
         return None
-    places = _bins(probability)
-    gaps = np.bincount(places, probability - truth, minlength=_BINS)
-    parts, ones = by_question(questions, np.sign(gaps)[places] * (probability - truth), np.ones(len(truth)))
-    return Estimate(error, (parts - error * ones) / len(truth), len(ones), len(truth) ** 2 / float((ones**2).sum()))
+    bin_numbers = _bins(probability)
+    gaps = np.bincount(bin_numbers, probability - truth, minlength=_BINS)
+    parts, sizes = by_question(questions, np.sign(gaps)[bin_numbers] * (probability - truth), np.ones(len(truth)))
+    return Estimate(error, (parts - error * sizes) / len(truth), len(sizes), len(truth) ** 2 / float((sizes**2).sum()))
 
 
 def _interval(estimate: Estimate | None) -> list[float] | None:
@@ -331,28 +357,30 @@ def _interval(estimate: Estimate | None) -> list[float] | None:
 def one_set(rows: Rows, estimates: dict[str, Estimate | None]) -> dict[str, Any]:
     """Return what `evaluate` reports of one data set, but for its worst disagreements."""
     figures = _figures(rows)
-    known = rows.decided & ~np.isnan(rows.probability)
-    truth, probability = rows.truth[known], rows.probability[known]
-    n = int(rows.decided.sum())
+    has_probability = rows.is_decided & ~np.isnan(rows.probability)
+    truth, probability = rows.truth[has_probability], rows.probability[has_probability]
+    n = int(rows.is_decided.sum())
     result: dict[str, Any] = {
         "n": n,
-        "questions": len(np.unique(rows.question[rows.decided])),
+        "questions": len(np.unique(rows.question[rows.is_decided])),
         "undecided": len(rows.truth) - n,
-        "with_probability": int(known.sum()),
-        "attributable": float(rows.truth[rows.decided].mean()) if n else None,
-        "one_class": bool(n) and one_class(rows.truth[rows.decided]),
+        "with_probability": int(has_probability.sum()),
+        "attributable": float(rows.truth[rows.is_decided].mean()) if n else None,
+        "one_class": bool(n) and one_class(rows.truth[rows.is_decided]),
         **figures,
         "interval95": {name: None if figures[name] is None else _interval(estimates[name]) for name in FIGURES},
-        "reliability": reliability(truth, probability, rows.question[known]) or None,
+        "reliability": reliability(truth, probability, rows.question[has_probability]) or None,
         "roc": roc_curve(truth, probability),
         "systems": _systems(rows),
         "three_way": _three_way(rows),
         "levels": _levels(rows),
     }
-    return result | {"reasons": {name: _why(name, rows, known) for name, value in result.items() if value is None}}
+    return result | {
+        "reasons": {name: _why(name, rows, has_probability) for name, value in result.items() if value is None}
+    }
 
 
-def _why(name: str, rows: Rows, known: Bools) -> str:
+def _why(name: str, rows: Rows, has_probability: Bools) -> str:
     """The reason why a figure is null."""
     if name == "systems":
         return f"{len(rows.systems)} systems are named; at least {correlation.MIN_SYSTEMS} are needed"
@@ -364,9 +392,9 @@ def _why(name: str, rows: Rows, known: Bools) -> str:
         if (rows.label < 0).all():
             return TWO_WAY
         return "the judge never returns extrapolatory or contradictory, only not attributable"
-    if not rows.decided.any():
+    if not rows.is_decided.any():
         return "nothing was decided"
-    if name in ("roc_auc", "roc", "calibration_error", "reliability") and not known.any():
+    if name in ("roc_auc", "roc", "calibration_error", "reliability") and not has_probability.any():
         return "the judge gave no probabilities"
     return "all labels are the same" if name != "cohen_kappa" else "labels and verdicts are all the same"
 
@@ -374,33 +402,39 @@ def _why(name: str, rows: Rows, known: Bools) -> str:
 def _systems(rows: Rows) -> dict[str, Any] | None:
     if len(rows.systems) < correlation.MIN_SYSTEMS:
         return None
-    named = rows.system >= 0
-    decided = named & rows.decided
-    asked, question = np.unique(rows.question[decided], return_inverse=True)
-    cells = np.zeros((len(asked), len(rows.systems), 4), np.int64)
-    np.add.at(cells, (question, rows.system[decided], 2 * rows.truth[decided] + rows.said[decided]), 1)
-    left = np.bincount(rows.system[named & ~rows.decided], minlength=len(rows.systems))
-    return correlation.over_systems(rows.systems, cells, [int(count) for count in left])
+    has_system = rows.system >= 0
+    has_verdict = has_system & rows.is_decided
+    question_ids, question = np.unique(rows.question[has_verdict], return_inverse=True)
+    cells = np.zeros((len(question_ids), len(rows.systems), 4), np.int64)
+    np.add.at(
+        cells, (question, rows.system[has_verdict], 2 * rows.truth[has_verdict] + rows.prediction[has_verdict]), 1
+    )
+    undecided_counts = np.bincount(rows.system[has_system & ~rows.is_decided], minlength=len(rows.systems))
+    return correlation.over_systems(rows.systems, cells, [int(count) for count in undecided_counts])
 
 
 def _three_way(rows: Rows) -> dict[str, Any] | None:
     """AttrScore's figures (Yue et al. 2023) over the claims with a three-way label."""
-    there = rows.label >= 0
-    if not there.any():
+    has_label = rows.label >= 0
+    if not has_label.any():
         return None
-    said = [_VERDICTS[code] for code in rows.verdict[there]]
-    if Verdict.NOT_ATTRIBUTABLE in said and not set(attrscore.CLASSES[1:]) & set(said):
+    verdicts = [_VERDICTS[code] for code in rows.verdict[has_label]]
+    if Verdict.NOT_ATTRIBUTABLE in verdicts and not set(attrscore.CLASSES[1:]) & set(verdicts):
         return None
-    return attrscore.evaluate([attrscore.CLASSES[code] for code in rows.label[there]], said, rows.question[there])
+    return attrscore.evaluate(
+        [attrscore.CLASSES[code] for code in rows.label[has_label]], verdicts, rows.question[has_label]
+    )
 
 
 def _levels(rows: Rows) -> dict[str, Any] | None:
     """The levels of support of the judge beside those of people, over the claims that have one."""
-    there = rows.level >= 0
-    said = [_VERDICTS[code].support for code in rows.verdict[there]]
-    if Support.PARTIAL not in said:
+    has_level = rows.level >= 0
+    levels = [_VERDICTS[code].support for code in rows.verdict[has_level]]
+    if Support.PARTIAL not in levels:
         return None
-    return attrscore.evaluate_levels([_LEVELS[code] for code in rows.level[there]], said, rows.question[there])
+    return attrscore.evaluate_levels(
+        [_LEVELS[code] for code in rows.level[has_level]], levels, rows.question[has_level]
+    )
 
 
 def average_of(sets: Sequence[dict[str, Any]], estimates: Sequence[dict[str, Estimate | None]]) -> dict[str, Any]:
@@ -412,19 +446,19 @@ def average_of(sets: Sequence[dict[str, Any]], estimates: Sequence[dict[str, Est
     ends: dict[str, list[float] | None] = {}
     counts: dict[str, int] = {}
     for name in FIGURES:
-        there = [
+        set_numbers = [
             number
-            for number, one in enumerate(sets)
-            if one[name] is not None and not (name in _NEED_BOTH and one["one_class"])
+            for number, record in enumerate(sets)
+            if record[name] is not None and not (name in _NEED_BOTH and record["one_class"])
         ]
-        average[name] = sum(sets[number][name] for number in there) / len(there) if there else None
-        counts[name] = len(there)
-        found = [one for number in there if (one := estimates[number][name]) is not None]
-        ends[name] = list(intervals.average(found)) if found else None
-    why = {
+        average[name] = sum(sets[number][name] for number in set_numbers) / len(set_numbers) if set_numbers else None
+        counts[name] = len(set_numbers)
+        known_estimates = [estimate for number in set_numbers if (estimate := estimates[number][name]) is not None]
+        ends[name] = list(intervals.average(known_estimates)) if known_estimates else None
+    default_reasons = {
         name: "no data set has labels of both classes"
         for name in _NEED_BOTH
-        if any(one[name] is not None for one in sets)
+        if any(record[name] is not None for record in sets)
     }
-    reasons = {name: why.get(name, "no data set has it") for name in FIGURES if average[name] is None}
+    reasons = {name: default_reasons.get(name, "no data set has it") for name in FIGURES if average[name] is None}
     return average | {"interval95": ends, "sets": counts, "reasons": reasons}

@@ -356,7 +356,7 @@ def _difference(ours: "Rows", theirs: "Rows") -> "dict[str, Estimate | None]":
 
     from autoais.meta.evaluate import estimates_of
 
-    both = [estimates_of(replace(rows, decided=np.ones_like(rows.decided))) for rows in (ours, theirs)]
+    both = [estimates_of(replace(rows, is_decided=np.ones_like(rows.is_decided))) for rows in (ours, theirs)]
     complete = not (np.isnan(ours.probability).any() or np.isnan(theirs.probability).any())
     found: dict[str, Estimate | None] = {}
     for name in DIFFERENCES:
@@ -376,7 +376,7 @@ def _parts(rows: "Rows") -> "intervals.Floats":
 
     yes = rows.truth.sum()
     weight = np.where(rows.truth, 0.5 / max(yes, 1), 0.5 / max(len(rows.truth) - yes, 1))
-    (parts,) = intervals.by_question(rows.question, np.where(rows.truth == rows.said, weight, 0.0))
+    (parts,) = intervals.by_question(rows.question, np.where(rows.truth == rows.prediction, weight, 0.0))
     return parts[:, None]
 
 

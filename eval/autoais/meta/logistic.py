@@ -22,9 +22,9 @@ def fit_logistic(features: Floats, targets: Floats, weights: Floats, ridge: Floa
 
     numbers = start
     for _ in range(_STEPS):
-        predicted = (1 + np.tanh(features @ numbers / 2)) / 2
-        gradient = features.T @ (weights * (predicted - targets)) + ridge * (numbers - start)
-        curvature = (features.T * (weights * predicted * (1 - predicted))) @ features + np.diag(ridge + 1e-12)
+        probabilities = (1 + np.tanh(features @ numbers / 2)) / 2
+        gradient = features.T @ (weights * (probabilities - targets)) + ridge * (numbers - start)
+        curvature = (features.T * (weights * probabilities * (1 - probabilities))) @ features + np.diag(ridge + 1e-12)
         step = np.linalg.solve(curvature, gradient)
         size, before = 1.0, loss(numbers)
         while loss(numbers - size * step) > before and size > 1e-10:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoais.base.terminal import clean, how_many
 from autoais.meta.agreement import UNANIMOUS
-from autoais.meta.calibrate import left_out
+from autoais.meta.calibrate import describe_left_out
 from autoais.meta.evaluate import NO_LEVELS, TWO_WAY
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _show_disagreement(console: "Console", name: str, item: dict[str, Any]) -> N
 
 def show_calibration(console: "Console", result: dict[str, Any]) -> None:
     """Print the calibration, and each data set's cross-validated figures without and with it."""
-    left = left_out(result["left_out"])
+    left = describe_left_out(result["left_out"])
     _line(console, f"judge {result['judge']}, {result['n']} labels{f', left out: {left}' if left else ''}")
     _line(
         console,

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from autoais.meta.agreement import (
-    SAME,
+    ALL_EQUAL,
     SINGLE,
     UNANIMOUS,
     Coefficient,
@@ -105,10 +105,10 @@ def test_what_is_undefined_has_a_reason() -> None:
     for one in COEFFICIENTS:
         assert one([]) == one([(1, 0), (0, 1)]) == Coefficient(None, 0, None, SINGLE)
     for one in (krippendorff_alpha, fleiss_kappa):
-        assert one([(5, 0), (2, 0)]) == Coefficient(None, 2, None, SAME)
+        assert one([(5, 0), (2, 0)]) == Coefficient(None, 2, None, ALL_EQUAL)
     assert f1_to_majority([(1, 1)]).reason == "no item has a majority"
     assert cohen_kappa([]).reason == cohen_kappa([[(0, 1)]]).reason == SINGLE
-    assert cohen_kappa([[(0, 1), (1, 1)]]).reason == SAME
+    assert cohen_kappa([[(0, 1), (1, 1)]]).reason == ALL_EQUAL
     with pytest.raises(ValueError, match="negative"):
         pairwise_agreement([(-1, 3)])
 

@@ -578,7 +578,7 @@ def test_ratings_with_the_released_counts_give_the_golden_tables(shared_data: Pa
     counted = {"interpretable": 0, "attributable": 0}
     for number, row in enumerate(read_csv(shared_data / f"ais/ann_{name}.csv")):
         item = str(number)
-        if row.flagged:
+        if row.is_flagged:
             ratings += [Rating(item, who, FLAG, "missing", system=row.model) for who in NAMES[:5]]
             continue
         labels = {"interpretable": (row.interpretable, row.interpretable_agree)}

@@ -25,9 +25,9 @@ from autoais.meta.calibrate import (
     CalibratedJudge,
     Calibration,
     calibrate,
-    calibrated,
     collect,
     fit,
+    open_calibrated,
     read_calibration,
 )
 from autoais.meta.evaluate import evaluate
@@ -158,7 +158,7 @@ def test_each_fold_is_judged_by_a_fit_to_the_others() -> None:
     claims = collect(labels, judge, 5)
     said = np.zeros(len(claims.truth), np.bool_)
     for fold in range(5):
-        fitted = fit(claims.where(claims.fold != fold), judge.name, "macro_f1")
+        fitted = fit(claims.select(claims.fold != fold), judge.name, "macro_f1")
         said[claims.fold == fold] = claims.probability[claims.fold == fold] >= fitted.threshold
     result = calibrate(labels, judge)["cross_validation"]
     assert (result["folds"], result["sets"]["Told"]["n"]) == (5, 60)
@@ -321,7 +321,7 @@ def test_a_calibrated_judge_moves_the_cut_and_keeps_the_rest() -> None:
 
 @given(st.floats(1e-6, 1e300), st.floats(-1e300, 1e300), st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted))
 def test_calibrated_probabilities_stay_in_range_and_in_order(slope: float, shift: float, pair: list[float]) -> None:
-    low, high = Calibration("j", 0.5, slope, shift).scaled(np.array(pair))
+    low, high = Calibration("j", 0.5, slope, shift).scale(np.array(pair))
     assert 0 <= low <= high <= 1
 
 
@@ -337,7 +337,7 @@ def test_a_calibration_is_kept_read_and_used(tmp_path: Path, autoais: Command) -
     kept = json.loads(out.read_text())
     assert kept["judge"] == LexicalJudge().name
     assert kept["provenance"]["inputs"]["labels1"]["file"] == "l.jsonl"
-    judge = calibrated(LexicalJudge(), out)
+    judge = open_calibrated(LexicalJudge(), out)
     assert judge.name == kept["name"] in done.stdout
     report = json.loads(autoais("evaluate-judge", labels, "--judge", "lexical", "--calibration", out, "--json").stdout)
     assert report["judge"] == kept["name"]
@@ -364,7 +364,7 @@ GOOD = {"autoais_calibration": 1, "judge": "told@1", "threshold": 0.3, "slope": 
 def test_a_file_says_what_it_said(tmp_path: Path) -> None:
     path = write(tmp_path / "c.json", GOOD)
     assert read_calibration(path) == FIT
-    assert calibrated(Told({}), path).name == f"told@1+{FIT.digest}"
+    assert open_calibrated(Told({}), path).name == f"told@1+{FIT.digest}"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from autoais.meta.evaluate import (
     calibration_error,
     estimates_of,
     evaluate,
-    judged,
+    judge_labels,
     reliability,
     rows_by_set,
     without_texts,
@@ -609,12 +609,12 @@ def test_the_variance_of_each_figure_is_that_of_the_jackknife_over_questions() -
         replace(one, attribution=replace(one.attribution, question=str(question)))
         for one, question in zip(labels, asked, strict=True)
     ]
-    rows = rows_by_set(judged(named, judge))["Told"]
+    rows = rows_by_set(judge_labels(named, judge))["Told"]
     figures: dict[str, Callable[[Any], float | None]] = {
-        "macro_f1": lambda there: macro_f1(rows.truth[there], rows.said[there]),
-        "balanced_accuracy": lambda there: balanced_accuracy(rows.truth[there], rows.said[there]),
+        "macro_f1": lambda there: macro_f1(rows.truth[there], rows.prediction[there]),
+        "balanced_accuracy": lambda there: balanced_accuracy(rows.truth[there], rows.prediction[there]),
         "roc_auc": lambda there: roc_auc(rows.truth[there], rows.probability[there]),
-        "cohen_kappa": lambda there: cohen_kappa(rows.truth[there], rows.said[there]),
+        "cohen_kappa": lambda there: cohen_kappa(rows.truth[there], rows.prediction[there]),
         "calibration_error": lambda there: calibration_error(rows.truth[there], rows.probability[there]),
     }
     estimates, questions = estimates_of(rows), np.unique(rows.question)

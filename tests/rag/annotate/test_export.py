@@ -170,7 +170,7 @@ def test_whole_answers_are_exported_as_the_csv_of_ais(make_study: MakeStudy, tmp
         (False, False, None),
         (True, True, 2),
     ]
-    assert {one.flagged for one in rows} == {False}
+    assert {one.is_flagged for one in rows} == {False}
 
 
 def test_a_study_without_presses_is_exported(make_study: MakeStudy, tmp_path: Path) -> None:

@@ -145,18 +145,18 @@ def _parts(collection: Collection | None) -> dict[str, tuple[Callable[[CitedAnsw
 
 def _agreement(answers: Iterator[CitedAnswer], judge: Judge, show: Progress) -> dict[str, Any] | None:
     """How a judge agrees with people's labels, and the share that each calls attributable; None without labels."""
-    from autoais.meta.evaluate import Rows, estimates_of, judged, one_set, rows_by_set
+    from autoais.meta.evaluate import Rows, estimates_of, judge_labels, one_set, rows_by_set
 
     labels = [replace(label, dataset="all") for answer in answers for label in formats.labels_of(answer)]
     if not labels:
         return None
     show(f"judging with {judge.name}", 0, len(labels))
-    rows: Rows = rows_by_set(judged(labels, judge))["all"]
+    rows: Rows = rows_by_set(judge_labels(labels, judge))["all"]
 
     def shares(number: int | None) -> dict[str, Any]:
-        mask = rows.decided if number is None else rows.decided & (rows.system == number)
+        mask = rows.is_decided if number is None else rows.is_decided & (rows.system == number)
         questions = [int(question) for question in rows.question[mask]]
-        sides = {"people": rows.truth[mask], "judge": rows.said[mask]}
+        sides = {"people": rows.truth[mask], "judge": rows.prediction[mask]}
         return {side: Rate.of([bool(yes) for yes in values], questions).record() for side, values in sides.items()}
 
     judge_facts = {key: value for key, value in judge_record(judge).items() if key != "usage"}
