@@ -11,7 +11,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from autoais import formats
-from autoais.base.answers import CitedAnswer, HasCited, as_cited
+from autoais.base.answers import CitedAnswer, HasCited, as_cited_answer
 from autoais.base.errors import UsageError, UserError, as_path, check_list, check_type, tuple_of
 from autoais.base.io.jsonl import check_distinct, check_outputs, dumps, round_floats, write_atomic
 from autoais.base.io.provenance import judge_record, provenance
@@ -293,7 +293,7 @@ def _check_answers(answers: Iterable[object]) -> Iterator[CitedAnswer]:
     check_list("answers", answers, "a file or a list of answers")
     number_of_id: dict[str, int] = {}
     for number, item in enumerate(answers, 1):
-        answer = as_cited(item, number)
+        answer = as_cited_answer(item, number)
         if answer.id in number_of_id:
             raise UsageError(
                 f"answers {number_of_id[answer.id]} and {number} have the same id {answer.id!r}; give every question "
@@ -475,7 +475,7 @@ def convert(
     """
     from autoais.formats.convert import count_losses, count_textless
 
-    notes, losses, target_format = formats.Notes(), Counter[str](), formats.to_write(to)
+    notes, losses, target_format = formats.Notes(), Counter[str](), formats.get_writable(to)
     path, output = as_path("source", source), as_path("target", target)
     corpora, benchmark = _files("corpus", corpus), _benchmark(questions)
     answers = formats.read(path, format, corpus=corpora, questions=benchmark, notes=notes, skip_bad=skip_bad)

@@ -84,7 +84,7 @@ def check_format(name: str, example: Path) -> None:
     survive our own format. What is written is read back with the same sentences and citations, and written the same
     again. A record without a required field is refused with the file, the line and the field.
     """
-    answer_format = formats.by_name(name)
+    answer_format = formats.get_format(name)
     assert answer_format.name == name, f"the format calls itself {answer_format.name!r}"
     assert formats.detect(example) == name, f"{example} is taken for {formats.detect(example)}"
     faults = [str(fault) for fault in formats.validate(example, name) if not fault.warning]
@@ -109,7 +109,7 @@ def _check_writer(answers: Sequence[CitedAnswer], name: str, folder: Path) -> No
     second_answers = _again(answers, name, folder)
     content = (folder / "written").read_bytes()
     for before, after in zip(answers, second_answers, strict=True):
-        if "sentences" in formats.by_name(name).supports:
+        if "sentences" in formats.get_format(name).supports:
             texts = [[(s.text, len(s.cites)) for s in answer.sentences] for answer in (before, after)]
             assert texts[0] == texts[1], f"answer {before.id!r} comes back with other sentences or citations"
     _again(second_answers, name, folder)
@@ -118,7 +118,7 @@ def _check_writer(answers: Sequence[CitedAnswer], name: str, folder: Path) -> No
 
 def _check_refusals(name: str, example: Path, folder: Path) -> None:
     """Leave out each required field of each record in turn; the record becomes a line of JSON."""
-    schema, path = formats.by_name(name).schema, folder / "broken.jsonl"
+    schema, path = formats.get_format(name).schema, folder / "broken.jsonl"
     for _, row in islice(records(example), 100):
         assert not isinstance(row, FormatError), str(row)
         for missing in schema["required"]:

@@ -15,7 +15,7 @@ from autoais.base.answers import read_answers, write_answers
 from autoais.base.io.jsonl import dumps, parse_object, round_floats, write_atomic
 from autoais.base.io.locks import lock_if_free
 from autoais.base.io.provenance import sha256_file
-from autoais.formats.human_ratings.consensus import consensus, cut, find_flagged_items, label_answers
+from autoais.formats.human_ratings.consensus import apply_cut, consensus, find_flagged_items, label_answers
 from autoais.formats.human_ratings.convert import convert_ratings
 from autoais.formats.human_ratings.ratings import Rating, write_ratings
 from rag.annotate.guidelines import guideline_versions, record_guidelines
@@ -209,7 +209,7 @@ def _labels(study: StudyRecord, connection: "sa.Connection", exclude: Collection
     values_by_item: dict[str, dict[str, str | None]] = {}
     verdicts = list(ratings(study, connection, exclude))
     items_with_flags = find_flagged_items(verdicts)
-    for outcome in consensus(cut(verdicts)):
+    for outcome in consensus(apply_cut(verdicts)):
         if outcome.adjudicated or outcome.item not in items_with_flags:
             values_by_item.setdefault(outcome.item, {})[outcome.question] = outcome.value
     labels = {}

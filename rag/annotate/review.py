@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from autoais.formats.human_ratings.consensus import apply_flags, consensus, cut
+from autoais.formats.human_ratings.consensus import apply_cut, apply_flags, consensus
 from autoais.formats.human_ratings.ratings import FLAG, Rating
 from rag.annotate import queries
 from rag.annotate.expected import item_is_right
@@ -120,9 +120,9 @@ class _Tally:
 
     def _add_audits(self, verdicts: Sequence[Rating]) -> None:
         """Count each person's audited items. As in `autoais agreement`, an item is right if all its verdicts are."""
-        checks = [rating for rating in cut(verdicts) if rating.phase == "audit"]
+        checks = [rating for rating in apply_cut(verdicts) if rating.phase == "audit"]
         right: dict[str, bool] = {}
-        for rating in cut(_study_verdicts(verdicts)):
+        for rating in apply_cut(_study_verdicts(verdicts)):
             for check in checks:
                 if check.question == rating.question:
                     right[rating.annotator] = right.get(rating.annotator, True) and rating.value == check.value
@@ -174,7 +174,7 @@ def _find_ties(study: StudyRecord, item: str, verdicts: Sequence[Rating]) -> Ite
     A question that the consensus on an earlier one skips has no tie. Values from 1 to 5 count as yes or no, as in the
     consensus.
     """
-    consensus_values = {outcome.question: outcome.value for outcome in consensus(cut(verdicts))}
+    consensus_values = {outcome.question: outcome.value for outcome in consensus(apply_cut(verdicts))}
     for question in study.scheme.questions_of(study.item(item).unit):
         name = question.name
         is_asked = all(consensus_values.get(earlier) in values for earlier, values in question.asked_if.items())

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autoais.base.text.claims import applicable
+from autoais.base.text.claims import is_applicable
 from autoais.base.types import Judge
 from rag.answer.attribution.attributor import Attributor
 from rag.answer.attribution.titles import Titles
@@ -55,7 +55,7 @@ class ModelAsRetriever(System):
         sentences = []
         for sentence in answer.sentences:
             claim = sentence.text
-            claims = applicable(claim, answer.short_answer)
+            claims = is_applicable(claim, answer.short_answer)
             support = self._attributor.support(claim, passages, answer.question.text) if claims else None
             sentences.append(replace(sentence, citations=(support.citation("cited"),) if support else ()))
         if hits and not any(sentence.citations for sentence in sentences):

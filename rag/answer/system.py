@@ -174,7 +174,7 @@ def map_in_order(work: Callable[[In], Out], items: Iterable[In], concurrency: in
     pace = concurrency if isinstance(concurrency, Pace) else Pace(concurrency)
 
     def work_at_pace(item: In) -> Out:
-        with pace.here():
+        with pace.apply():
             return work(item)
 
     waiting: deque[Future[Out]] = deque()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from autoais.base.terminal import clean, how_many, new_console, new_table, p_value, say
+from autoais.base.terminal import clean, format_count, new_console, new_table, p_value, say
 from rag.base.terminal import counted, note
 from rag.bench.benchmark import Benchmark, LabelSet
 from rag.bench.predictions import DID_NOT_FIT
@@ -168,13 +168,13 @@ def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator
         for what, remark in DID_NOT_FIT.items():
             if (found := joined.get(what)) and found["count"]:
                 example = f", such as {found['examples'][0]!r:.80}" if found["examples"] else ""
-                yield f"{one['label']}: {how_many(found['count'], remark)}{example}"
+                yield f"{one['label']}: {format_count(found['count'], remark)}{example}"
         if joined.get("not_asked"):
             yield f"{one['label']}: {counted(joined['not_asked'], 'answer')} to questions outside the sample, left out"
         for name, kept in one["notes"].items():
             # Runs measured by an earlier version have counts by sentence.
             told = kept if isinstance(kept, dict) else {"count": kept, "text": name}
-            yield f"{one['label']}: {how_many(told['count'], told['text'])}"
+            yield f"{one['label']}: {format_count(told['count'], told['text'])}"
 
 
 _NAMED = 3  # pairs that a line names
@@ -189,7 +189,7 @@ def show_changes(found: Mapping[str, Any]) -> None:
     for label in found["only_new"]:
         say(f"{label}: in the new run only")
     for label, system in found["systems"].items():
-        told = [how_many(len(system[part]), what) for part, what in _CHANGES.items() if system[part]]
+        told = [format_count(len(system[part]), what) for part, what in _CHANGES.items() if system[part]]
         say(f"{label}: {', '.join(told) + ' differ' if told else 'the same hits, answers, verdicts and metrics'}")
         for one in system["metrics"]:
             old, new = (f"{one[side]:.3f}" if isinstance(one[side], float) else one[side] for side in ("old", "new"))
@@ -197,7 +197,7 @@ def show_changes(found: Mapping[str, Any]) -> None:
         for one in system["ways"][:_NAMED]:
             say(f"  question {one['id']}: {one['old'].replace('_', ' ')} -> {one['new'].replace('_', ' ')}")
         if (more := len(system["ways"]) - _NAMED) > 0:
-            say(f"  and {how_many(more, 'questions')} more that went another way (--json)")
+            say(f"  and {format_count(more, 'questions')} more that went another way (--json)")
     if not found["systems"]:
         say("no system is in both runs")
 

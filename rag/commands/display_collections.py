@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from autoais.base.terminal import clean, how_many, new_console, new_table
+from autoais.base.terminal import clean, format_count, new_console, new_table
 from rag.base.terminal import counted, note
 from rag.bench.collections.statistics import describe_labellers
 
@@ -71,10 +71,10 @@ def _remarks(manifest: Mapping[str, Any]) -> list[str]:
         ("passages_without_text", "relevant passages are without a text in the corpus"),
     ):
         if (found := quotes.get(key)) and found["count"]:
-            lines.append(f"{how_many(found['count'], what)}, such as {found['examples'][0]!r:.60}")
+            lines.append(f"{format_count(found['count'], what)}, such as {found['examples'][0]!r:.60}")
     if quotes.get("left_out"):
-        lines.append(how_many(quotes["left_out"], "questions without a quote are left out (filtered.jsonl)"))
-    lines += [how_many(count, what) for what, count in manifest.get("notes", {}).items()]
+        lines.append(format_count(quotes["left_out"], "questions without a quote are left out (filtered.jsonl)"))
+    lines += [format_count(count, what) for what, count in manifest.get("notes", {}).items()]
     lines += [f"study: {line}" for line in manifest.get("packed", {}).get("study", {}).get("notes", ())]
     if manifest.get("cost") is not None:
         lines.append(f"cost: {manifest['cost']:.4f}")

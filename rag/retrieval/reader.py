@@ -13,7 +13,7 @@ from autoais.base.io.paths import user_path
 from autoais.base.io.provenance import sha256_files
 from autoais.base.models.onnx import cores, open_session, open_tokenizer
 from autoais.base.models.pairs import CLAIM, CLAIM_ONLY, EVIDENCE, EVIDENCE_SHARED, assign_types, readable
-from autoais.base.text.excerpt import find_words_in, find_words_outside, pieces
+from autoais.base.text.excerpt import find_words_in, find_words_outside, split_sentences
 from autoais.base.text.words import content_stems
 from rag.base.errors import RagError
 from rag.base.types import Passage
@@ -101,7 +101,7 @@ def _cut(text: str, offsets: Sequence[tuple[int, int]], room: int) -> list[tuple
     """Ranges of at most `room` word pieces, split between sentences; one empty range for an empty text."""
     if len(offsets) <= room:
         return [(0, len(offsets))]
-    begins = {start for start, _ in pieces(text)}
+    begins = {start for start, _ in split_sentences(text)}
     opening = [i for i, (start, _) in enumerate(offsets) if start in begins]
     cuts, start = [], 0
     while len(offsets) - start > room:

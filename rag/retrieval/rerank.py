@@ -102,14 +102,14 @@ class _CrossEncoder:
             from sentence_transformers import CrossEncoder
         except ImportError:
             raise missing_extra(f"the reranker {model!r}", "dense") from None
-        from autoais.base.models.transformers import check_classes, quiet
+        from autoais.base.models.transformers import check_classes, quiet_logging
         from rag.retrieval.encoders.sentence import named
 
         folder = user_path(model)
         if folder.is_dir():
             check_classes(folder)
         try:
-            with quiet(local=folder.is_dir()):
+            with quiet_logging(local=folder.is_dir()):
                 name = str(folder) if folder.is_dir() else model
                 self._model: Any = CrossEncoder(name, trust_remote_code=False)
         except Exception as error:

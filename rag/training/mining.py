@@ -118,11 +118,11 @@ def similarity(base: Path) -> Similar:
     """Return a function for the cosine of question and passages by a sentence encoder (mean pooling, 128 tokens)."""
     from transformers import AutoTokenizer
 
-    from autoais.base.models.transformers import quiet
+    from autoais.base.models.transformers import quiet_logging
     from autoais.training.model import sentence_encoder
 
     encoder = sentence_encoder(base)  # without dropout, as in inference
-    with quiet(local=True):
+    with quiet_logging(local=True):
         tokenizer = AutoTokenizer.from_pretrained(str(base))
 
     def vectors(texts: Sequence[str]) -> torch.Tensor:

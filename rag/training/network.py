@@ -98,11 +98,11 @@ class Teacher(_Heads):
     def __init__(self, base: Path, tokenizer: Path) -> None:
         from transformers import AutoConfig, AutoModel
 
-        from autoais.base.models.transformers import quiet
+        from autoais.base.models.transformers import quiet_logging
 
         ids = match_ids(base, tokenizer)
         try:
-            with quiet(local=True):
+            with quiet_logging(local=True):
                 kind = AutoConfig.from_pretrained(str(base)).model_type
                 if kind not in ("bert", "mpnet"):
                     raise RagError(f"{base}: a {kind}; a teacher is a bert or an mpnet")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from autoais.base.io.jsonl import dumps, write_atomic
 from autoais.base.io.provenance import provenance, sha256_file
-from autoais.base.text.excerpt import pieces
+from autoais.base.text.excerpt import split_sentences
 from autoais.base.text.folding import questions_key
 from autoais.formats.questions import read_questions
 from autoais.training.loop import Tensors, train
@@ -223,7 +223,7 @@ def _sentences(passages: Iterable[Passage], tokenizer: "Tokenizer", rng: random.
     """Yield a sentence of each passage with the rest of it (inverse cloze task, Lee et al. 2019, Section 5.2)."""
     lefts, rights = [], []
     for passage in passages:
-        spans = list(pieces(passage.text))
+        spans = list(split_sentences(passage.text))
         if len(spans) < 2:
             continue
         start, end = rng.choice(spans)

@@ -18,7 +18,7 @@ from typing import Any
 
 from autoais.base.io.files import records
 from autoais.base.io.provenance import processor, provenance
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.models.pairs import MAX_CLAIM
 from autoais.base.text.excerpt import texts_of
 from autoais.base.text.quotes import is_quoted
@@ -188,7 +188,7 @@ def passages(judge: MiniLMJudge, pages: list[Page]) -> dict[str, Any]:
     return {"pairs": len(pairs), "words": words, "pairs_per_second_and_core": len(pairs) / min(times)}
 
 
-def minimal_pair_accuracy(judge: MiniLMJudge, pairs: list[Labelled]) -> dict[str, Any]:
+def minimal_pair_accuracy(judge: MiniLMJudge, pairs: list[LabelledClaim]) -> dict[str, Any]:
     """Shares of pairs with the right verdict: `stay` for the claim, `turn` for it with one fact changed, `both`.
 
     Facts are numbers, dates, names and negations. The pairs come from even-numbered passages; the calibration was
@@ -203,9 +203,9 @@ def minimal_pair_accuracy(judge: MiniLMJudge, pairs: list[Labelled]) -> dict[str
 
 def first_sentence(page: Page) -> str:
     """The first sentence of a passage."""
-    from autoais.base.text.excerpt import pieces
+    from autoais.base.text.excerpt import split_sentences
 
-    start, end = next(pieces(page.text))
+    start, end = next(split_sentences(page.text))
     return page.text[start:end]
 
 

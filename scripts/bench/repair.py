@@ -19,7 +19,7 @@ import typer
 from autoais.base.answers import CitedAnswer, read_answers, write_answers
 from autoais.base.io.jsonl import dumps, parse_object, read_objects, round_floats, write_atomic
 from autoais.base.io.provenance import provenance
-from autoais.base.text.claims import applicable
+from autoais.base.text.claims import is_applicable
 from autoais.base.types import Attribution, Judge
 from autoais.judges.lexical import LexicalJudge
 from autoais.judges.minilm import default_judge
@@ -81,7 +81,7 @@ def measure_citations(answers: Sequence[Answer], judges: Mapping[str, Judge]) ->
         passages = {hit.passage.id: hit.passage for hit in answer.hits}
         for sentence in answer.sentences:
             claim = answer.text[sentence.start : sentence.end]
-            if sentence.citations or applicable(claim, answer.short_answer):
+            if sentence.citations or is_applicable(claim, answer.short_answer):
                 claims.append(bool(sentence.citations))
                 of_claim.append(number)
             ids = dict.fromkeys(citation.passage for citation in sentence.citations)

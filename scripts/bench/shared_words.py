@@ -12,7 +12,7 @@ from pathlib import Path
 
 from autoais.base.io.jsonl import dumps, round_floats, write_atomic
 from autoais.base.io.provenance import provenance
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.types import Attribution
 from autoais.judges.lexical import LexicalJudge
 from autoais.meta.evaluate import evaluate, without_texts
@@ -37,7 +37,7 @@ def main() -> None:
                 inputs[Path(name).stem] = find(name, [options.data])
                 examples = from_labels(inputs[Path(name).stem], sets, source.inverted)
                 labels += [
-                    Labelled(
+                    LabelledClaim(
                         example.source.split("/")[0],
                         "",
                         Attribution(example.claim, example.evidence),

@@ -123,9 +123,9 @@ def _score_answers(case: Case) -> None:
     name = formats.detect(case.file)
     if name == formats.SCORES:
         return
-    if formats.by_name(name).labels:
+    if formats.get_format(name).labels:
         list(formats.read_labels(case.file))
-    if not formats.by_name(name).read:
+    if not formats.get_format(name).read:
         return
     answers, copy = list(formats.read(case.file)), case.folder / "copy"
     for answer in answers:

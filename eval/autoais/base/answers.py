@@ -316,7 +316,7 @@ class HasCited(Protocol):
         ...
 
 
-def as_cited(answer: object, number: int = 1) -> CitedAnswer:
+def as_cited_answer(answer: object, number: int = 1) -> CitedAnswer:
     """Return an answer from a `CitedAnswer`, a row of `answers.jsonl` (a dict), or an object with `to_cited`.
 
     `number` names the row in errors. Raises `UsageError` for other types, `FormatError` for a row that does not fit.

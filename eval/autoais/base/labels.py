@@ -11,7 +11,7 @@ _MARKERS_AT_END = re.compile(r"(?:\s*\[\d+(?:\s*[,;]\s*\d+)*\])+(?=[\s.!?,;:\"'â
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledClaim:
     """A claim with its evidence, and whether people found it attributable.
 
     `verdict` is the label if the data has more than two (AttrScore's three), `support` if it has levels of support.

@@ -22,7 +22,7 @@ def markdown(text: str) -> str:
     return result.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def how_many(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """Return `1,200 answers that are read` for a plural `noun`; of one, its first noun and the verbs are singular."""
     if count == 1:
         noun = re.sub(r"(\w)s\b", r"\1", noun, count=1)
@@ -60,37 +60,37 @@ def show_report(result: dict[str, Any], families: Collection[str] = (), *, is_co
     """Print the report of `score`: the `main_metrics`, or all, then the human labels if the file holds some."""
     console = new_console()
     mode = "" if result["mode"] == "default" else f", mode {result['mode']}"
-    answers = f", {how_many(result['answers'], 'answers')}" if "answers" in result else ""
+    answers = f", {format_count(result['answers'], 'answers')}" if "answers" in result else ""
     answer_note = f"{result['answered']:,} {'with sentences' if answers else 'answered'}"
     different = f" ({result['different_questions']:,} different)" if "different_questions" in result else ""
-    question_note = f"{how_many(result['questions'], 'questions')}{different}"
+    question_note = f"{format_count(result['questions'], 'questions')}{different}"
     console.print(f"{question_note}{answers}, {answer_note}, judge {result['judge']}{mode}")
     metrics = result["metrics"] if is_complete else main_metrics(result["metrics"], families)
     _show_metrics(console, metrics)
     if n_more := sum(name not in metrics and metric["value"] is not None for name, metric in result["metrics"].items()):
-        console.print(f"{how_many(n_more, 'more metrics')} with --all")
+        console.print(f"{format_count(n_more, 'more metrics')} with --all")
     if (levels := metrics.get("trec_precision", {}).get("levels")) is not None:
         counts = ", ".join(f"{count} {level}" for level, count in levels.items())
         console.print(f"support of all citations (trec): {counts}")
     if result["not_applicable"]:
         noun = "sentences without a claim to verify (such as questions), not judged"
-        console.print(how_many(result["not_applicable"], noun))
+        console.print(format_count(result["not_applicable"], noun))
     if (quotes := result["quoted"])["rejected"]:
         console.print(
-            f"{quotes['rejected']:,} of {how_many(quotes['sentences'], 'sentences')} with the very words of a cited "
-            "passage judged not attributable: likely errors of the judge",
+            f"{quotes['rejected']:,} of {format_count(quotes['sentences'], 'sentences')} with the very words of a "
+            "cited passage judged not attributable: likely errors of the judge",
             style="yellow",
         )
     if result["unresolved_markers"]:
-        console.print(how_many(result["unresolved_markers"], "markers could not be resolved to a passage"))
+        console.print(format_count(result["unresolved_markers"], "markers could not be resolved to a passage"))
     if "without_citations" in result:
         noun = "answers without citations are left out of the citation metrics"
-        console.print(how_many(result["without_citations"], noun))
+        console.print(format_count(result["without_citations"], noun))
     if "refusals" in result:
         _show_refusals(console, result["refusals"])
     if "same_judge" in result:
         console.print(
-            f"warning: the system of {how_many(result['same_judge'], 'answers')} has this judge as a part, so its "
+            f"warning: the system of {format_count(result['same_judge'], 'answers')} has this judge as a part, so its "
             "score is partly circular; score with a judge that has no part in it too",
             style="yellow",
         )
@@ -106,8 +106,8 @@ def _show_refusals(console: "Console", refusals: dict[str, Any]) -> None:
         low, high = rate_of_answers["interval95"]
         rate = f"is {rate_of_answers['value']:.3f} [{low:.3f}, {high:.3f}], n {rate_of_answers['n']:,}"
     console.print(
-        f"{refusals['without_an_answer']:,} of {how_many(refusals['all'], 'refusals')} right, as the question has no "
-        "answer; every question counts, so each is a no in autoais and the citation metrics; over the answers given "
+        f"{refusals['without_an_answer']:,} of {format_count(refusals['all'], 'refusals')} right, as the question has "
+        "no answer; every question counts, so each is a no in autoais and the citation metrics; over the answers given "
         f"(attributed_answers), autoais {rate}",
         style="yellow",
     )
@@ -151,9 +151,9 @@ def _show_human(human: dict[str, Any], judge: str) -> None:
     data = human["data"]
     console.print("\nHuman labels", style="bold")
     console.print(
-        f"{how_many(data['questions'], 'questions')} with {data['quotes_per_question']:.1f} quotes each; "
-        f"{how_many(data['answers'], 'answers')}, {data['answers_per_question']:.1f} per question; "
-        f"{how_many(data['citations'], 'citations')}, {data['citations_per_answer']:.1f} per answer"
+        f"{format_count(data['questions'], 'questions')} with {data['quotes_per_question']:.1f} quotes each; "
+        f"{format_count(data['answers'], 'answers')}, {data['answers_per_question']:.1f} per question; "
+        f"{format_count(data['citations'], 'citations')}, {data['citations_per_answer']:.1f} per answer"
     )
     if human["labels"]:
         table = new_table("label", "total", "yes", "no", "yes %", "95 % interval")
@@ -204,8 +204,8 @@ def show_comparison(result: dict[str, Any]) -> None:
         table.add_row(side.upper(), value, interval, str(rate["n"]), str(rate["undecided"]), f"{rate['floor']:.3f}")
     difference, tests, counts = result["difference"], result["mcnemar"], result["table"]
     low, high = difference["interval95"]
-    answer_note = "" if result["answers"] == result["questions"] else f", {how_many(result['answers'], 'answers')}"
-    console.print(f"{how_many(result['questions'], 'questions')}{answer_note}, judge {result['judge']}")
+    answer_note = "" if result["answers"] == result["questions"] else f", {format_count(result['answers'], 'answers')}"
+    console.print(f"{format_count(result['questions'], 'questions')}{answer_note}, judge {result['judge']}")
     for warning in result["warnings"]:
         console.print(clean(f"warning: {warning}"), style="yellow")
     console.print(table)
@@ -235,7 +235,7 @@ def show_comparison(result: dict[str, Any]) -> None:
         console.print()
         console.print(table)
         console.print(
-            f"tests are over questions; p (Holm) is corrected for {how_many(len(result['metrics']), 'metrics')}; "
+            f"tests are over questions; p (Holm) is corrected for {format_count(len(result['metrics']), 'metrics')}; "
             "fewer, chosen before you look, need less correction: --metrics autoais,citation_f1"
         )
     for note in result["notes"]:
@@ -246,7 +246,7 @@ def show_evaluation(result: dict[str, Any]) -> None:
     """Print the result of `autoais.metrics.run_files.evaluate_files`: one table per run, then the notes."""
 
     console = new_console()
-    console.print(f"{how_many(result['topics'], 'topics')}, {result['relevant']:,} relevant {result['level']}")
+    console.print(f"{format_count(result['topics'], 'topics')}, {result['relevant']:,} relevant {result['level']}")
     baseline = result["baseline"]
     for run in result["runs"]:
         is_compared = baseline is not None and run["run"] != baseline
@@ -292,14 +292,14 @@ def show_ais(result: dict[str, Any]) -> None:
         console.print(
             f"{subset if name == 'attributable_of_asked' else name}: "
             f"alpha {alpha}, pairwise agreement {pairs}, F1 to majority {f1} "
-            f"({how_many(agreement['items'], 'items')}, {agreement['left_out']} without a usable count)"
+            f"({format_count(agreement['items'], 'items')}, {agreement['left_out']} without a usable count)"
         )
     if result["paper"] is not None:
-        _show_beside_paper(console, result["paper"])
+        _show_paper_cells(console, result["paper"])
     console.print()
 
 
-def _show_beside_paper(console: "Console", paper: dict[str, Any]) -> None:
+def _show_paper_cells(console: "Console", paper: dict[str, Any]) -> None:
     """Print the cells of the paper's table, each with what the release gives, and why some cannot match."""
     missing = {entry["model"]: entry for entry in paper["incomplete"]}
     table = new_table("model", "rows missing", "Flag %", "Int %", "AIS %")
@@ -328,8 +328,8 @@ def _show_beside_paper(console: "Console", paper: dict[str, Any]) -> None:
         if not entry["together"]:
             console.print(f"  {entry['model']}: each value can come out, but not all in one completion of the rows")
     cells, asked_cells = (paper["agreement"][name] for name in ("cells", "asked"))
-    console.print(f"Table 7, F1, pairwise agreement and alpha of Int, then of AIS: {_beside(cells)}")
-    console.print(f"Table 7, AIS by those who found the output interpretable: {_beside(asked_cells)}")
+    console.print(f"Table 7, F1, pairwise agreement and alpha of Int, then of AIS: {_format_cells(cells)}")
+    console.print(f"Table 7, AIS by those who found the output interpretable: {_format_cells(asked_cells)}")
     matches, asked_matches = (sum(cell["status"] == "match" for cell in part) for part in (cells, asked_cells))
     if matches < len(cells):
         console.print(
@@ -338,7 +338,7 @@ def _show_beside_paper(console: "Console", paper: dict[str, Any]) -> None:
         )
 
 
-def _beside(cells: list[dict[str, str]]) -> str:
+def _format_cells(cells: list[dict[str, str]]) -> str:
     return ", ".join(
         cell["printed"] if cell["status"] == "match" else f"{cell['printed']} / {cell['released']}" for cell in cells
     )

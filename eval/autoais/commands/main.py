@@ -12,7 +12,7 @@ import typer
 from autoais.base.errors import UserError
 from autoais.base.interrupts import EXIT_CODE, is_interrupted
 from autoais.base.terminal import (
-    how_many,
+    format_count,
     new_console,
     say,
     show_ais,
@@ -323,7 +323,7 @@ def ais_report(
     result = api.ais_report(files)
     for path, file_report in zip(files, result["files"], strict=True):
         if file_report["most_agree"] < RATERS:
-            how_many_agree = how_many(file_report["most_agree"], "annotators")
+            how_many_agree = format_count(file_report["most_agree"], "annotators")
             _say(
                 f"warning: {path}: at most {how_many_agree} agree on an item; the agreement assumes {RATERS} and is "
                 "wrong if there were fewer: use `autoais agreement` on the ratings"
@@ -509,7 +509,7 @@ def convert(
     )
     _say_notes(conversion.notes)
     for loss, count in conversion.losses.items():
-        _say(f"lost, because {to} has no field for it: {loss} ({how_many(count, 'answers')})")
+        _say(f"lost, because {to} has no field for it: {loss} ({format_count(count, 'answers')})")
 
 
 @app.command()
@@ -571,18 +571,18 @@ def validate(
 
     topics = None if questions is None else list(read_questions(questions))
     faults, n_records = 0, Counter[str]()
-    for fault in formats.once(formats.validate(file, name, topics, n_records)):
+    for fault in formats.merge_warnings(formats.validate(file, name, topics, n_records)):
         faults += not fault.warning
         say(str(fault))
     for record_kind, count in n_records.items():
-        verdict = how_many(faults, "faults") if faults else "no faults"
-        say(f"{file}: {record_kind}, {how_many(count, 'records')}, {verdict}")
+        verdict = format_count(faults, "faults") if faults else "no faults"
+        say(f"{file}: {record_kind}, {format_count(count, 'records')}, {verdict}")
     if apply_fixes:
         target = file.with_name(file.name.removesuffix(".gz") + ".fixed")
         check_outputs([file, questions], [target])
         rows, fixes = formats.fix(file, name)
         write_atomic(target, rows)
-        for message in [*fixes, f"{how_many(len(rows), 'rows')} in {target}"]:
+        for message in [*fixes, f"{format_count(len(rows), 'rows')} in {target}"]:
             say(message)
     raise SystemExit(1 if faults else 0)
 
@@ -594,7 +594,7 @@ def _say(line: str) -> None:
 
 def _say_notes(notes: "Mapping[str, int]") -> None:
     for note, count in notes.items():
-        _say(how_many(count, note))
+        _say(format_count(count, note))
 
 
 def print_json(value: object) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 from autoais.base import answers as own
 from autoais.base.answers import CitedAnswer
 from autoais.base.errors import AIS_REPORT, FormatError, UserError, field_names
-from autoais.base.io.files import header_of, lines, records
+from autoais.base.io.files import find_header, lines, records
 from autoais.base.io.jsonl import dumps
-from autoais.base.io.schema import Schema, faults, misspelt
-from autoais.base.labels import Labelled
+from autoais.base.io.schema import Schema, faults, find_misspellings
+from autoais.base.labels import LabelledClaim
 from autoais.base.registry import Registry
 from autoais.base.types import Attribution, Question, Support
 from autoais.formats import aqa, trec
@@ -31,11 +31,11 @@ def _read_own(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
         yield own.from_row(row, location)
 
 
-def _labels_own(row: dict[str, Any], location: str) -> Iterator[Labelled]:
+def _labels_own(row: dict[str, Any], location: str) -> Iterator[LabelledClaim]:
     return labels_of(own.from_row(row, location))
 
 
-def labels_of(answer: CitedAnswer) -> Iterator[Labelled]:
+def labels_of(answer: CitedAnswer) -> Iterator[LabelledClaim]:
     """Yield the labels of sentences; of single citations where the sentence has none.
 
     A label of the whole answer is that of its sentence, if there is just one.
@@ -48,12 +48,12 @@ def labels_of(answer: CitedAnswer) -> Iterator[Labelled]:
             label = answer.attributable
         if label is not None:
             attribution = Attribution(sentence.text, tuple(texts.values()), answer.question)
-            yield Labelled(dataset or "answers", f"{answer.id}/{number}", attribution, label, system)
+            yield LabelledClaim(dataset or "answers", f"{answer.id}/{number}", attribution, label, system)
             continue
         for index, (passage_id, level) in enumerate(sentence.support.items(), 1):
             attribution = Attribution(sentence.text, (texts[passage_id],), answer.question)
             key, full = f"{answer.id}/{number}/{index}", level is Support.FULL
-            yield Labelled(dataset or "answers", key, attribution, full, system, support=level)
+            yield LabelledClaim(dataset or "answers", key, attribution, full, system, support=level)
 
 
 def _check_own(rows: Iterable[Row]) -> Iterator[Fault]:
@@ -163,7 +163,7 @@ _MAX_SUGGESTIONS = 2  # of the formats that are near
 _MAX_RECORDS = 1000  # records to look at when detecting the format; the first ones may be broken
 
 
-def by_name(name: str) -> Format:
+def get_format(name: str) -> Format:
     """Return the format of that name; raises `UserError` for an unknown name."""
     if name not in FORMATS:
         raise UserError(f"no format called {name!r}; there are: {', '.join(names())}")
@@ -172,8 +172,8 @@ def by_name(name: str) -> Format:
 
 def schema_of(name: str) -> Schema:
     """Return the JSON Schema (draft 2020-12) of one record: a line, a CSV row, or an item of the document."""
-    schema = aqa.SCORES_SCHEMA if name == SCORES else by_name(name).schema
-    description = "Attributed QA's three scores" if name == SCORES else by_name(name).description
+    schema = aqa.SCORES_SCHEMA if name == SCORES else get_format(name).schema
+    description = "Attributed QA's three scores" if name == SCORES else get_format(name).description
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name, "description": description}
     return {**head, **schema}
 
@@ -195,9 +195,9 @@ def _first_record(path: Path) -> Row:
     error: FormatError | None = None
     for location, row in islice(records(path), _MAX_RECORDS):
         if not isinstance(row, FormatError):
-            return header_of(path) or location, row
+            return find_header(path) or location, row
         error = error or row
-    if error is None and (header := header_of(path)):
+    if error is None and (header := find_header(path)):
         error = FormatError(f"{header}: not JSON, and as the header of a CSV it has no rows; {_SCHEMA_HINT}")
     raise error or FormatError(f"{path}: holds no records; {_SCHEMA_HINT}")
 
@@ -224,15 +224,15 @@ def _name_of_record(row: dict[str, Any], location: str) -> str:
                 f"{location}: holds majorities of annotators as the AIS paper released them; {AIS_REPORT}"
             )
         suggestions = "".join(
-            f"{file_format.name} also has {_missing(row, file_format)}; "
-            for file_format in (_near(row) or _alike(row))[:_MAX_SUGGESTIONS]
+            f"{file_format.name} also has {_list_missing(row, file_format)}; "
+            for file_format in (_find_near(row) or _find_similar(row))[:_MAX_SUGGESTIONS]
         )
         fields = f"no known format has the fields {field_names(row)}" if row else "the record has no fields"
         raise FormatError(f"{location}: {fields}; {suggestions}{_SCHEMA_HINT}")
     return max(candidates, key=lambda name: len(_fields_to_detect(name)))
 
 
-def _near(row: dict[str, Any]) -> list[Format]:
+def _find_near(row: dict[str, Any]) -> list[Format]:
     """Return the formats that share at least two fields with a record, one of them required; the nearest first."""
 
     def count_fields(file_format: Format) -> tuple[int, float]:
@@ -244,7 +244,7 @@ def _near(row: dict[str, Any]) -> list[Format]:
     return [file_format for file_format in formats if count_fields(file_format)[0] > 1]
 
 
-def _alike(row: dict[str, Any]) -> list[Format]:
+def _find_similar(row: dict[str, Any]) -> list[Format]:
     """Return the formats with answers that have a required field of a record; first those that lack the fewest."""
 
     def fits(name: str, file_format: Format) -> bool:
@@ -260,11 +260,11 @@ def _alike(row: dict[str, Any]) -> list[Format]:
     )
 
 
-def _nearest(row: dict[str, Any]) -> Format | None:
-    return next(iter(_near(row)), None)
+def _find_nearest(row: dict[str, Any]) -> Format | None:
+    return next(iter(_find_near(row)), None)
 
 
-def _missing(row: dict[str, Any], file_format: Format) -> str:
+def _list_missing(row: dict[str, Any], file_format: Format) -> str:
     return ", ".join(mark for mark in file_format.required_fields if mark not in row)
 
 
@@ -295,12 +295,12 @@ def read(
     """
     notes = Notes() if notes is None else notes
     name = name or detect(path)
-    if name == SCORES or by_name(name).read is None:
+    if name == SCORES or get_format(name).read is None:
         readable = ", ".join(sorted(key for key, file_format in FORMATS.items() if file_format.read))
         raise UserError(f"{path}: {name} holds no answers; formats that do: {readable}")
     if not corpus:
-        return _read_and_join(path, by_name(name), questions, notes)
-    return join_passages(_Passes(path, by_name(name), questions, notes), corpus, notes, skip_bad=skip_bad)
+        return _read_and_join(path, get_format(name), questions, notes)
+    return join_passages(_AnswerReader(path, get_format(name), questions, notes), corpus, notes, skip_bad=skip_bad)
 
 
 def read_for_ratings(path: Path, notes: Notes | None = None) -> Iterator[CitedAnswer]:
@@ -308,7 +308,7 @@ def read_for_ratings(path: Path, notes: Notes | None = None) -> Iterator[CitedAn
 
     Raises `UserError` if the file names no ids: in another order, the labels would be those of other answers.
     """
-    file_format = by_name(detect(path))
+    file_format = get_format(detect(path))
     for location, row in _check_records(path, file_format) if file_format.read else ():
         if file_format.by_place(row):
             raise UserError(
@@ -318,7 +318,7 @@ def read_for_ratings(path: Path, notes: Notes | None = None) -> Iterator[CitedAn
     return read(path, file_format.name, notes=notes)
 
 
-class _Passes:
+class _AnswerReader:
     """Reads the answers of a file once per call; only the first pass counts notes."""
 
     def __init__(self, path: Path, file_format: Format, questions: Sequence[Question] | None, notes: Notes) -> None:
@@ -332,11 +332,11 @@ class _Passes:
 def _read_and_join(
     path: Path, file_format: Format, questions: Sequence[Question] | None, notes: Notes
 ) -> Iterator[CitedAnswer]:
-    answers = _distinct(path, file_format, notes)
+    answers = _read_distinct(path, file_format, notes)
     return answers if questions is None else join_questions(answers, questions, notes)
 
 
-def _distinct(path: Path, file_format: Format, notes: Notes) -> Iterator[CitedAnswer]:
+def _read_distinct(path: Path, file_format: Format, notes: Notes) -> Iterator[CitedAnswer]:
     location = str(path)
 
     def rows() -> Iterator[Row]:
@@ -361,7 +361,7 @@ def _distinct(path: Path, file_format: Format, notes: Notes) -> Iterator[CitedAn
         yield remove_citations(answer) if is_marked else answer
 
 
-def to_write(name: str) -> Format:
+def get_writable(name: str) -> Format:
     """Return the format of that name; raises `UserError` if it cannot be written."""
     if name not in FORMATS or FORMATS[name].write is None:
         writable = ", ".join(sorted(key for key, other in FORMATS.items() if other.write))
@@ -371,12 +371,12 @@ def to_write(name: str) -> Format:
 
 def write(answers: Iterable[CitedAnswer], name: str, notes: Notes | None = None) -> Iterator[str]:
     """Return the lines of a file in that format, for `jsonl.write_atomic`; `notes` counts what is left out."""
-    lines_of = to_write(name).write
+    lines_of = get_writable(name).write
     assert lines_of is not None
     return lines_of(answers, Notes() if notes is None else notes)
 
 
-def read_labels(path: Path) -> Iterator[Labelled]:
+def read_labels(path: Path) -> Iterator[LabelledClaim]:
     """Stream the human labels of a file; the fields of each record decide its format."""
     for location, row in records(path):
         if isinstance(row, FormatError):
@@ -409,13 +409,13 @@ def validate(
     try:
         if name is None:
             name = detect(path)
-            doubts = list(_doubts(path, name))
+            doubts = list(_find_doubts(path, name))
             yield from doubts
     except FormatError as error:
         guess = _guess(path)
         if guess is None:
             errors = (error, *_list_errors(path))
-            unique_faults = dict.fromkeys(_fault(format_error, path) for format_error in errors)
+            unique_faults = dict.fromkeys(_make_fault(format_error, path) for format_error in errors)
             yield from sorted(unique_faults, key=lambda fault: int(fault.location.removeprefix(str(path))[1:] or 0))
             return
         name, fault = guess
@@ -424,14 +424,14 @@ def validate(
         counts[name] += 1
         yield from _scores_faults(path)
         return
-    file_format = by_name(name)
+    file_format = get_format(name)
     if topics is not None and name not in trec.REFERENCES:
         raise UserError(f"{path}: topics (--questions) are for {' and '.join(trec.REFERENCES)}, this is {name}")
     official = None if topics is None else {topic.id: topic.text for topic in topics}
     waiting: list[Fault] = []
     answer_rows: list[trec.TopicRow] = []  # for `topics` only
     check_ids = file_format.ids()
-    unknown = _Unknown()
+    unknown = _MisspeltFields()
 
     answering = file_format is not ANSWERS or bool(doubts)  # or a row has a field of answers
 
@@ -443,19 +443,19 @@ def validate(
                 empty = False
                 counts[file_format.name] += 1
                 if isinstance(row, FormatError):
-                    waiting.append(_fault(row, path))
+                    waiting.append(_make_fault(row, path))
                     continue
                 answering = answering or not _OF_ANSWERS.isdisjoint(row)
                 row_faults = [Fault(location, message) for message in faults(row, file_format.schema)]
                 waiting.extend(row_faults)
                 waiting.extend(check_ids(location, row))
-                unknown.count(location, misspelt(row, file_format.schema))
+                unknown.count(location, find_misspellings(row, file_format.schema))
                 if official is not None:
                     answer_rows.append(trec.topic_row(location, row))
                 if not row_faults or not any(faults(row, file_format.schema, limits=False)):
                     yield location, row
         except FormatError as error:  # the rest of the file cannot be read
-            waiting.append(_fault(error, path))
+            waiting.append(_make_fault(error, path))
         else:
             if empty:
                 waiting.append(Fault(str(path), "holds no records"))
@@ -476,7 +476,7 @@ def validate(
 _VALUES = re.compile(r"field '[^']*'|(?<!\w)'[^']*'|\d+")
 
 
-def once(faults: Iterable[Fault]) -> Iterator[Fault]:
+def merge_warnings(faults: Iterable[Fault]) -> Iterator[Fault]:
     """Yield the faults, and of the warnings that differ in values alone only the first, after all others, with a count.
 
     Values are numbers, and what stands in quotation marks but is no name of a field.
@@ -495,7 +495,7 @@ def once(faults: Iterable[Fault]) -> Iterator[Fault]:
         yield replace(fault, message=fault.message + suffix)
 
 
-class _Unknown:
+class _MisspeltFields:
     """Counts fields that a format does not know but has nearly the name of one, for a warning each."""
 
     def __init__(self) -> None:
@@ -521,20 +521,20 @@ def _guess(path: Path) -> tuple[str, Fault] | None:
         location, row = _first_record(path)
     except FormatError:
         return None
-    file_format = _nearest(row)
+    file_format = _find_nearest(row)
     if file_format is None:
         return None
-    note = f"checked as {file_format.name}, the nearest, which also has {_missing(row, file_format)}"
+    note = f"checked as {file_format.name}, the nearest, which also has {_list_missing(row, file_format)}"
     return file_format.name, Fault(location, f"no known format has just these fields; {note}")
 
 
-def _doubts(path: Path, name: str) -> Iterator[Fault]:
+def _find_doubts(path: Path, name: str) -> Iterator[Fault]:
     """Yield a warning if the first record fits the detected format, but has more fields of another."""
     if name == SCORES:
         return
     location, row = _first_record(path)
-    file_format = _nearest(row)
-    if file_format is not None and (missing := _missing(row, file_format)):
+    file_format = _find_nearest(row)
+    if file_format is not None and (missing := _list_missing(row, file_format)):
         note = f"checked as {name}, yet most fields are those of {file_format.name}, which also has {missing}"
         yield Fault(location, f"{note}; choose another format (--format)", warning=True)
 
@@ -548,7 +548,7 @@ def _list_errors(path: Path) -> list[FormatError]:
     return errors
 
 
-def _fault(error: FormatError, path: Path) -> Fault:
+def _make_fault(error: FormatError, path: Path) -> Fault:
     line, message = _LINE.findall(str(error).removeprefix(str(path)))[0]
     return Fault(f"{path}{line}", message)
 
@@ -557,7 +557,7 @@ def _scores_faults(path: Path) -> Iterator[Fault]:
     try:
         scores = aqa.read_scores(path)
     except FormatError as error:
-        yield _fault(error, path)
+        yield _make_fault(error, path)
         return
     yield from (Fault(str(path), message) for message in faults(scores, aqa.SCORES_SCHEMA))
 
@@ -572,7 +572,7 @@ def fix(path: Path, name: str | None = None) -> tuple[list[str], list[str]]:
         raise UserError(f"{path}: only {' and '.join(trec.REFERENCES)} can be fixed, this is {name}")
     lines: list[str] = []
     all_changes: list[str] = []
-    for location, row in _check_records(path, by_name(name)):
+    for location, row in _check_records(path, get_format(name)):
         row_fixed, row_changes = trec.fix(row, trec.REFERENCES[name])
         lines.append(dumps(row_fixed))
         all_changes.extend(f"{location}: {change}" for change in row_changes)
@@ -580,6 +580,20 @@ def fix(path: Path, name: str | None = None) -> tuple[list[str], list[str]]:
 
 
 __all__ = [
-    "FORMATS", "Fault", "Format", "Notes", "by_name", "detect", "fix", "labels_of", "once", "read", "read_for_ratings",
-    "read_labels", "schema_of", "to_write", "validate", "write",
+    "FORMATS",
+    "Fault",
+    "Format",
+    "Notes",
+    "detect",
+    "fix",
+    "get_format",
+    "get_writable",
+    "labels_of",
+    "merge_warnings",
+    "read",
+    "read_for_ratings",
+    "read_labels",
+    "schema_of",
+    "validate",
+    "write",
 ]  # fmt: skip

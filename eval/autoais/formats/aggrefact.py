@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from autoais.base.answers import CitedAnswer
-from autoais.base.io.files import place_of
+from autoais.base.io.files import record_key
 from autoais.base.io.schema import STRING, TEXT_OR_NULL, record
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.types import Attribution
 from autoais.formats.aqa import csv_table
 from autoais.formats.base import Fault, Format, Notes, Row
@@ -15,8 +15,8 @@ from autoais.formats.claims import claim_answer, read_labels
 _COLUMNS = ("dataset", "doc", "claim", "label", "contamination_identifier")
 
 
-def _label(row: dict[str, Any], key: str) -> Labelled:
-    return Labelled(row["dataset"], key, Attribution(row["claim"], (row["doc"],)), str(row["label"]) == "1")
+def _label(row: dict[str, Any], key: str) -> LabelledClaim:
+    return LabelledClaim(row["dataset"], key, Attribution(row["claim"], (row["doc"],)), str(row["label"]) == "1")
 
 
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
@@ -59,7 +59,7 @@ AGGREFACT = Format(
     read=_read,
     write=_write,
     by_place=lambda row: True,
-    labels=lambda row, location: iter([_label(row, place_of(location))]),
+    labels=lambda row, location: iter([_label(row, record_key(location))]),
     check=_check,
     supports=frozenset(
         {

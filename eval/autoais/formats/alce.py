@@ -7,10 +7,10 @@ from typing import Any
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, list_of, record
-from autoais.base.markers.sentences import Marked, parse_sentence, parse_sentences
+from autoais.base.markers.sentences import MarkedSentence, parse_sentence, parse_sentences
 from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import Fault, Format, Notes, Row, passage_ids
-from autoais.formats.marked import in_document, restore_answer
+from autoais.formats.markers import in_document, restore_answer
 
 _REFERENCES = ("answer", "answers", "annotations", "qa_pairs", "claims")
 _ITEM = re.compile(r"(?:[^,\[]|\[[^\[\]]*\]|\[)+")  # a comma in a marker separates no items
@@ -50,7 +50,7 @@ def _answer(row: dict[str, Any], key: str) -> CitedAnswer:
     )
 
 
-def _items(output: str, n: int) -> list[Marked]:
+def _items(output: str, n: int) -> list[MarkedSentence]:
     """Parse a list of items between commas, as QAMPARI's outputs are."""
     parsed = (parse_sentence(item.strip(), n) for item in _ITEM.findall(output.rstrip().rstrip(".").rstrip(",")))
     return [item for item in parsed if item.text.strip() or item.unresolved]

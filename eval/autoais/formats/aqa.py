@@ -11,10 +11,10 @@ from autoais.base.answers import CitedAnswer
 from autoais.base.errors import FormatError
 from autoais.base.io.files import lines, records
 from autoais.base.io.schema import STRING, record
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.text import wikipedia
 from autoais.base.types import Attribution, Citation, CitedSentence, Passage
-from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, sound
+from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, get_valid
 
 PREDICTIONS_COLUMNS = ("question", "answer", "attribution")
 AIS_COLUMNS = ("question", "answer", "passage", "autoais")
@@ -207,12 +207,12 @@ def _ratings_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
         yield _with_id(answer, f"{row['system_name']}: {row['question']}", {"system": row["system_name"]} | scores)
 
 
-def _ratings_labels(row: dict[str, Any], location: str) -> Iterator[Labelled]:
+def _ratings_labels(row: dict[str, Any], location: str) -> Iterator[LabelledClaim]:
     attributable = _YES_NO.get(row["human_rating"])
     if attributable is not None:
         attribution = Attribution(row["answer"], (_parse_passage(row["passage"]).evidence,), row["question"])
         key = f"{row['system_name']}: {row['question']}"
-        yield Labelled("AttributedQA", key, attribution, attributable, row["system_name"])
+        yield LabelledClaim("AttributedQA", key, attribution, attributable, row["system_name"])
 
 
 def _ratings_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
@@ -240,7 +240,7 @@ def _ratings_ids() -> CheckIds:
     locations: dict[tuple[str, str], str] = {}
 
     def check(location: str, row: dict[str, Any]) -> Iterator[Fault]:
-        system, question = sound(row, "system_name"), sound(row, "question")
+        system, question = get_valid(row, "system_name"), get_valid(row, "question")
         if system is not None and question is not None:
             if (system, question) in locations:
                 yield Fault(location, f"system {system!r} answers the question of {locations[system, question]} again")

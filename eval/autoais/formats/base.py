@@ -9,7 +9,7 @@ from autoais.base.answers import CitedAnswer
 from autoais.base.errors import FormatError
 from autoais.base.io.notes import Notes as Notes
 from autoais.base.io.schema import IDENTIFIER, Schema, faults
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 
 Row = tuple[str, dict[str, Any]]
 """A record that fits its format's schema, and `file:line`."""
@@ -27,7 +27,7 @@ class Fault:
         return f"{self.location}: {'warning: ' if self.warning else ''}{self.message}"
 
 
-def set_name(path: str | Path) -> str:
+def dataset_name(path: str | Path) -> str:
     """Return the name of a data set that its file does not name: that of the file, up to the first dot."""
     return Path(path).name.partition(".")[0]
 
@@ -48,7 +48,7 @@ def no_faults(rows: Iterable[Row]) -> Iterator[Fault]:
     return iter(())
 
 
-def refusals(*reads: Callable[[dict[str, Any], str], object]) -> Callable[[Iterable[Row]], Iterator[Fault]]:
+def check_by_reading(*reads: Callable[[dict[str, Any], str], object]) -> Callable[[Iterable[Row]], Iterator[Fault]]:
     """Return a check that finds each `FormatError` of these functions, which read a record at a place."""
 
     def check(rows: Iterable[Row]) -> Iterator[Fault]:
@@ -80,7 +80,7 @@ class Format:
     required_fields: tuple[str, ...]
     read: Callable[[Iterable[Row], Notes], Iterator[CitedAnswer]] | None = None
     write: Callable[[Iterable[CitedAnswer], Notes], Iterator[str]] | None = None
-    labels: Callable[[dict[str, Any], str], Iterator[Labelled]] | None = None
+    labels: Callable[[dict[str, Any], str], Iterator[LabelledClaim]] | None = None
     check: Callable[[Iterable[Row]], Iterator[Fault]] = no_faults
     ids: Callable[[], CheckIds] = no_ids
     supports: frozenset[str] = field(default_factory=frozenset)
@@ -88,7 +88,7 @@ class Format:
     by_place: Callable[[dict[str, Any]], bool] = lambda row: False
 
 
-def sound(row: Mapping[str, Any], name: str, schema: Schema = IDENTIFIER) -> str | None:
+def get_valid(row: Mapping[str, Any], name: str, schema: Schema = IDENTIFIER) -> str | None:
     """Return a field as a string; None if it is missing or does not fit the schema."""
     value = row.get(name)
     return None if any(faults(value, schema)) else str(value)
@@ -118,7 +118,7 @@ def unique_key(key: Callable[[dict[str, Any]], str | None], message: str) -> Cal
 
 def unique_id(name: str) -> Callable[[], CheckIds]:
     """Return a check that the id field `name` is unique."""
-    return unique_key(lambda row: sound(row, name), f"field {name!r}: {{key}} occurs twice (first at {{first}})")
+    return unique_key(lambda row: get_valid(row, name), f"field {name!r}: {{key}} occurs twice (first at {{first}})")
 
 
 def passage_ids(ids: Sequence[str | None], make_id: Callable[[int], str]) -> Iterator[str]:

@@ -7,12 +7,12 @@ from typing import Any
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.errors import FormatError
-from autoais.base.io.files import place_of
+from autoais.base.io.files import record_key
 from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, record
-from autoais.base.labels import Labelled, clean_claim, clean_reference
+from autoais.base.labels import LabelledClaim, clean_claim, clean_reference
 from autoais.base.types import Attribution, Citation, CitedSentence, Passage, Support, Verdict
-from autoais.formats.base import Fault, Format, Notes, Row, set_name, unique_id
+from autoais.formats.base import Fault, Format, Notes, Row, dataset_name, unique_id
 
 _VERDICTS = {
     "attributable": Verdict.ATTRIBUTABLE,
@@ -24,7 +24,7 @@ _KEEPS = frozenset(
 )
 
 
-def claim_answer(label: Labelled, extra: dict[str, Any]) -> CitedAnswer:
+def claim_answer(label: LabelledClaim, extra: dict[str, Any]) -> CitedAnswer:
     """Return the claim as an answer of one sentence that cites all its evidence; passage ids are numbers from 1."""
     passages = {str(n): Passage(str(n), text=text) for n, text in enumerate(label.attribution.evidence, 1)}
     claim = CitedSentence(label.attribution.claim, tuple(map(Citation, passages)), attributable=label.attributable)
@@ -57,10 +57,10 @@ def _evidence(answer: CitedAnswer, sentence: CitedSentence) -> list[str]:
 # --- AttributionBench ----------------------------------------------------------------------------------------------
 
 
-def _bench_label(row: dict[str, Any], location: str) -> Labelled:
+def _bench_label(row: dict[str, Any], location: str) -> LabelledClaim:
     evidence = tuple(map(clean_reference, row["references"] or ()))
     attribution = Attribution(clean_claim(row["claim"]), evidence, row.get("question") or "")
-    return Labelled(row["src_dataset"], str(row["id"]), attribution, row["attribution_label"] == "attributable")
+    return LabelledClaim(row["src_dataset"], str(row["id"]), attribution, row["attribution_label"] == "attributable")
 
 
 def _bench_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
@@ -124,15 +124,15 @@ def _text(row: dict[str, Any], name: str) -> str:
     return "" if text.strip().lower() == "nan" else text
 
 
-def _attrscore_label(row: dict[str, Any], location: str) -> Labelled:
+def _attrscore_label(row: dict[str, Any], location: str) -> LabelledClaim:
     query, answer = _text(row, "query"), _text(row, "answer")
     # "A claim can be either a plain sentence or a question followed by its answer" (AttrScore's prompt): the sentence
     # may be in either field.
     claim, question = (answer, query) if answer.strip() else (query, "")
     verdict = _VERDICTS[row["label"].strip().lower()]
     attribution = Attribution(clean_claim(claim), (_text(row, "reference"),), question)
-    key = str(row["id"]) if "id" in row else place_of(location)
-    return Labelled("AttrScore", key, attribution, verdict is Verdict.ATTRIBUTABLE, verdict=verdict)
+    key = str(row["id"]) if "id" in row else record_key(location)
+    return LabelledClaim("AttrScore", key, attribution, verdict is Verdict.ATTRIBUTABLE, verdict=verdict)
 
 
 def _attrscore_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
@@ -185,7 +185,7 @@ ATTRSCORE = Format(
 _IN_CSV = ("0", "1", "true", "false", "TRUE", "FALSE", "True", "False")
 
 
-def _own_label(row: dict[str, Any], location: str) -> Labelled:
+def _own_label(row: dict[str, Any], location: str) -> LabelledClaim:
     evidence = row.get("evidence") or ()
     texts = (evidence,) if isinstance(evidence, str) else tuple(evidence)
     attribution = Attribution(row["claim"], texts, row.get("question") or "")
@@ -193,9 +193,9 @@ def _own_label(row: dict[str, Any], location: str) -> Labelled:
     label = str(row["label"]).casefold() in ("1", "true")
     if support is not None and (support is Support.FULL) != label:
         raise FormatError(f"{location}: field 'support' is {support.value!r}, but field 'label' is {row['label']}")
-    return Labelled(
-        row.get("dataset") or set_name(location.rpartition(":")[0]),
-        str(row["id"]) if "id" in row else place_of(location),
+    return LabelledClaim(
+        row.get("dataset") or dataset_name(location.rpartition(":")[0]),
+        str(row["id"]) if "id" in row else record_key(location),
         attribution,
         label,
         row.get("system") or "",

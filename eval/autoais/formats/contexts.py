@@ -14,10 +14,10 @@ from typing import Any
 
 from autoais.base.answers import WHOLE_CONTEXT, CitedAnswer
 from autoais.base.errors import FormatError
-from autoais.base.markers.sentences import Marked, parse_sentences
+from autoais.base.markers.sentences import MarkedSentence, parse_sentences
 from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.base import Notes, passage_ids
-from autoais.formats.marked import restore_answer
+from autoais.formats.markers import restore_answer
 
 ALL_CITED = "whole_context", "answers without citations, judged against all their contexts"
 NONE_CITED = "without_markers", "answers without markers in a file with markers, counted as citing nothing"
@@ -50,7 +50,7 @@ def context_answer(
     Without a marker it is judged against all its contexts; `formats.read` knows if others in the file have markers.
     """
     order = tuple(passages)
-    parsed, all_cited = _read(output or "", len(order))
+    parsed, all_cited = _parse_answer(output or "", len(order))
     origin = WHOLE_CONTEXT if all_cited else None
     citations = tuple(Citation(key, origin=origin) for key in order)  # shared by sentences: there may be many of both
     return CitedAnswer(
@@ -81,7 +81,7 @@ def remove_citations(answer: CitedAnswer) -> CitedAnswer:
     return replace(answer, sentences=tuple(replace(sentence, citations=()) for sentence in answer.sentences))
 
 
-def _read(output: str, n: int) -> tuple[list[Marked], bool]:
+def _parse_answer(output: str, n: int) -> tuple[list[MarkedSentence], bool]:
     """Return the sentences, and whether they are judged against all contexts, because there is no marker."""
     parsed = parse_sentences(output, n)
     return parsed, n > 0 and bool(parsed) and not any(sentence.cites or sentence.unresolved for sentence in parsed)
@@ -92,7 +92,7 @@ def context_output(answer: CitedAnswer, notes: Notes) -> str:
     order = tuple(answer.passages)
     cites = [sentence.cites for sentence in answer.sentences]
     if answer.output is not None:
-        parsed, all_cited = _read(answer.output, len(order))
+        parsed, all_cited = _parse_answer(answer.output, len(order))
         if [order if all_cited else tuple(order[n - 1] for n in sentence.cites) for sentence in parsed] == cites:
             return answer.output
     if order and answer.sentences and not any(cites):
@@ -100,7 +100,7 @@ def context_output(answer: CitedAnswer, notes: Notes) -> str:
     return restore_answer(answer, notes)
 
 
-def texts(answer: CitedAnswer) -> list[str]:
+def passage_texts(answer: CitedAnswer) -> list[str]:
     """Return the texts of the passages, in order; titles stand before their texts."""
     return [passage.evidence for passage in answer.passages.values()]
 

@@ -11,7 +11,7 @@ from autoais.base.types import Question
 from autoais.formats.base import Format, Notes
 from autoais.formats.corpora import find_passages
 from autoais.formats.human_ratings.ratings import TIES
-from autoais.formats.marked import restore_answer
+from autoais.formats.markers import restore_answer
 
 FEATURES: dict[str, Callable[[CitedAnswer], bool]] = {
     "ids": lambda a: a.id != a.question,
@@ -65,7 +65,7 @@ def count_losses(answers: Iterable[CitedAnswer], target: Format, losses: Counter
         yield answer
 
 
-class Outside:
+class DropCounter:
     """Counts the answers to questions outside the benchmark in `notes`, and names the first."""
 
     def __init__(self, notes: Notes) -> None:
@@ -93,7 +93,7 @@ def join_questions(
     for question in questions:
         by_text.setdefault(question.text, []).append(question)
         by_id[question.id] = question
-    drops = Outside(notes)
+    drops = DropCounter(notes)
     for answer in answers:
         if answer.question:
             matches = by_text.get(answer.question, [])

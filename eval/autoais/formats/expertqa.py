@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from autoais.base.answers import CitedAnswer
-from autoais.base.io.files import place_of
+from autoais.base.io.files import record_key
 from autoais.base.io.schema import STRING, STRINGS_OR_NULL, TEXT_OR_NULL, record
-from autoais.base.labels import Labelled, clean_claim, clean_reference
+from autoais.base.labels import LabelledClaim, clean_claim, clean_reference
 from autoais.base.types import Attribution, Citation, CitedSentence, Passage
 from autoais.formats.base import Format, Notes, Row
 
@@ -55,15 +55,15 @@ def _complete(support: str | None) -> bool | None:
     return support == "Complete" if support else None
 
 
-def _labels(row: dict[str, Any], location: str) -> Iterator[Labelled]:
+def _labels(row: dict[str, Any], location: str) -> Iterator[LabelledClaim]:
     """Yield one label per claim that an expert judged worth a citation, as in ExpertQA's own evaluation."""
     for system, raw in row["answers"].items():
-        answer = _answer(f"{place_of(location)}/{system}", row["question"], system, raw)
+        answer = _answer(f"{record_key(location)}/{system}", row["question"], system, raw)
         for number, sentence in enumerate(answer.sentences):
             if sentence.attributable is not None and sentence.worthy is not False:
                 evidence = tuple(answer.passages[key].evidence for key in sentence.cites)
                 attribution = Attribution(sentence.text, evidence, answer.question)
-                yield Labelled("ExpertQA", f"{answer.id}/{number}", attribution, sentence.attributable, system)
+                yield LabelledClaim("ExpertQA", f"{answer.id}/{number}", attribution, sentence.attributable, system)
 
 
 EXPERTQA = Format(

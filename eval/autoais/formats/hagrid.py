@@ -11,12 +11,12 @@ from autoais.base.errors import FormatError, UserError
 from autoais.base.io.files import lines
 from autoais.base.io.jsonl import dumps, parse_object
 from autoais.base.io.schema import IDENTIFIER, LABEL, STRING, faults, list_of, record
-from autoais.base.labels import Labelled, answer_attributable, answer_informative, clean_reference
-from autoais.base.markers.sentences import Marked, parse_sentence, parse_sentences
+from autoais.base.labels import LabelledClaim, answer_attributable, answer_informative, clean_reference
+from autoais.base.markers.sentences import MarkedSentence, parse_sentence, parse_sentences
 from autoais.base.types import Attribution, Citation, CitedSentence, Passage, Unresolved
-from autoais.formats.base import Fault, Format, Notes, Row, passage_ids, set_name, sound, unique_key
+from autoais.formats.base import Fault, Format, Notes, Row, dataset_name, get_valid, passage_ids, unique_key
 from autoais.formats.human_ratings.ratings import SIMULATED_LABELS
-from autoais.formats.marked import restore_answer, restore_sentence
+from autoais.formats.markers import restore_answer, restore_sentence
 
 _LABELS = ("informative", "attributable")
 
@@ -100,7 +100,7 @@ def _answers(row: dict[str, Any]) -> Iterator[CitedAnswer]:
         )
 
 
-def _parse_groups(answer: dict[str, Any], n: int) -> list[Marked]:
+def _parse_groups(answer: dict[str, Any], n: int) -> list[MarkedSentence]:
     """Return the sentences as the file groups them (a group may hold several, with one citation), else as parsed."""
     if answer.get("sentences"):
         return [parse_sentence(item["text"], n) for item in answer["sentences"]]
@@ -121,18 +121,18 @@ def _label(value: object) -> bool | None:
     return None if value is None else bool(value)
 
 
-def _labels(row: dict[str, Any], location: str) -> Iterator[Labelled]:
+def _labels(row: dict[str, Any], location: str) -> Iterator[LabelledClaim]:
     """Yield one label per sentence with a human label of attributability; not all answers were chosen for it.
 
     The data set is the one that the record names, else it has the name of the file.
     """
     for answer in _answers(row):
-        dataset = str(answer.extra.get("dataset") or set_name(location.rpartition(":")[0]))
+        dataset = str(answer.extra.get("dataset") or dataset_name(location.rpartition(":")[0]))
         for number, sentence in enumerate(answer.sentences):
             if sentence.attributable is not None:
                 evidence = tuple(answer.passages[key].evidence for key in sentence.cites)
                 attribution = Attribution(sentence.text, evidence, answer.question)
-                yield Labelled(dataset, f"{answer.id}/{number}", attribution, sentence.attributable)
+                yield LabelledClaim(dataset, f"{answer.id}/{number}", attribution, sentence.attributable)
 
 
 def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
@@ -251,7 +251,7 @@ def _check(rows: Iterable[Row]) -> Iterator[Fault]:
 
 
 def _key(row: dict[str, Any]) -> str | None:
-    return sound(row, "query_id" if "query_id" in row else "query")
+    return get_valid(row, "query_id" if "query_id" in row else "query")
 
 
 def _row_faults(location: str, row: dict[str, Any]) -> Iterator[Fault]:

@@ -5,13 +5,13 @@ from itertools import groupby
 from typing import Any
 
 from autoais.base.answers import CitedAnswer
-from autoais.base.io.files import place_of
+from autoais.base.io.files import record_key
 from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import BOOLEAN, STRING, TEXT_OR_NULL, Schema, faults, list_of, record
-from autoais.base.labels import Labelled, clean_claim
+from autoais.base.labels import LabelledClaim, clean_claim
 from autoais.base.types import Attribution, Citation, CitedSentence, Passage, Support
 from autoais.formats.base import Fault, Format, Notes, Row, unique_id
-from autoais.formats.marked import restore_answer
+from autoais.formats.markers import restore_answer
 
 _JUDGEMENT_LEVELS = {"complete_support": Support.FULL, "partial_support": Support.PARTIAL, "no_support": Support.NONE}
 _ANNOTATION_LEVELS = {
@@ -44,7 +44,7 @@ def _judgements_read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]
         statements: dict[str, list[Citation]] = {}
         first = ""
         for location, row in group:
-            first = first or place_of(location)
+            first = first or record_key(location)
             url = row["source_url"]
             passages.setdefault(url, _source(row))
             level = _JUDGEMENT_LEVELS[row["source_supports_statement"]]
@@ -66,12 +66,12 @@ def _statement(
     return CitedSentence(clean_claim(text), tuple(citations), output=text, attributable=attributable, worthy=worthy)
 
 
-def _judgements_labels(row: dict[str, Any], location: str) -> Iterator[Labelled]:
+def _judgements_labels(row: dict[str, Any], location: str) -> Iterator[LabelledClaim]:
     """Yield the label of a row; only complete support is attributable, since AIS requires full support."""
     attribution = Attribution(clean_claim(row["statement"]), (_source(row).evidence,), row["query"])
     level = _JUDGEMENT_LEVELS[row["source_supports_statement"]]
-    key = f"line {place_of(location)}"
-    yield Labelled("Verifiability", key, attribution, level is Support.FULL, support=level)
+    key = f"line {record_key(location)}"
+    yield LabelledClaim("Verifiability", key, attribution, level is Support.FULL, support=level)
 
 
 def _judgements_write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
@@ -269,10 +269,10 @@ def _annotation(sentence: CitedSentence, numbers: dict[str, str]) -> dict[str, A
 
 def _annotations_check(rows: Iterable[Row]) -> Iterator[Fault]:
     for location, row in rows:
-        yield from (Fault(location, message) for message in _inconsistent(row))
+        yield from (Fault(location, message) for message in _find_contradictions(row))
 
 
-def _inconsistent(row: dict[str, Any]) -> Iterator[str]:
+def _find_contradictions(row: dict[str, Any]) -> Iterator[str]:
     for number, citation in enumerate(row["citations"]):
         if row["response"][int(citation["start_index"]) : int(citation["end_index"])] != citation["text"]:
             yield f"field 'citations[{number}]': the response has no {citation['text']!r} at its offsets"

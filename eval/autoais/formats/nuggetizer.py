@@ -16,7 +16,7 @@ from autoais.base.errors import FormatError, UserError
 from autoais.base.io.files import records
 from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, faults, list_of, record
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.types import Attribution, Judge, Question, Support
 from autoais.formats.base import Format, unique_key
 from autoais.formats.trec import words
@@ -105,7 +105,7 @@ def assignment_lines(answers: Iterable[CitedAnswer], banks: Iterable[NuggetBank]
         )
 
 
-def _labels(row: dict[str, Any], location: str) -> Iterator[Labelled]:
+def _labels(row: dict[str, Any], location: str) -> Iterator[LabelledClaim]:
     texts = (row.get(name) for name in ("answer_text", "candidate_text"))
     text = next((candidate for candidate in texts if candidate is not None), None)
     if text is None or not any("assignment" in nugget for nugget in row["nuggets"]):
@@ -115,7 +115,7 @@ def _labels(row: dict[str, Any], location: str) -> Iterator[Labelled]:
         if "assignment" in nugget:
             level = _LEVELS[nugget["assignment"]]
             key = "/".join(filter(None, (str(row["qid"]), system, row.get("docid"), str(number))))
-            yield Labelled("nuggets", key, Attribution(nugget["text"], (text,) if text.strip() else (), question),
+            yield LabelledClaim("nuggets", key, Attribution(nugget["text"], (text,) if text.strip() else (), question),
                            level is Support.FULL, system, support=level)  # fmt: skip
 
 

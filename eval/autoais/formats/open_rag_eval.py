@@ -12,7 +12,7 @@ from autoais.base.markers.sentences import parse_sentences
 from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
 from autoais.formats.aqa import csv_table
 from autoais.formats.base import Fault, Format, Notes, Row
-from autoais.formats.marked import restore_answer
+from autoais.formats.markers import restore_answer
 
 _COLUMNS = ("query_id", "query", "query_run", "passage_id", "passage", "generated_answer")
 _NUMBER = re.compile(r"\[?(\d{1,4})\]?")  # a passage's id is the marker that cites it

@@ -10,7 +10,7 @@ from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import IDENTIFIER, INTEGER, STRING, TEXT_OR_NULL, list_of, record
 from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
-from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, sound, unique_key
+from autoais.formats.base import CheckIds, Fault, Format, Notes, Row, get_valid, unique_key
 
 REFERENCES = {"trec-rag-24": 20, "trec-rag-25": 100}
 WORDS = 400
@@ -33,13 +33,13 @@ def _about(row: dict[str, Any]) -> dict[str, Any]:
 
 def _topic(row: dict[str, Any]) -> str | None:
     metadata = _about(row)
-    return sound(metadata, "topic_id" if metadata is row else "narrative_id")
+    return get_valid(metadata, "topic_id" if metadata is row else "narrative_id")
 
 
 def _text(row: dict[str, Any]) -> str:
     """Return the text of the topic; empty if a 2025 row omits it."""
     metadata = _about(row)
-    return sound(metadata, "topic" if metadata is row else "narrative", STRING) or ""
+    return get_valid(metadata, "topic" if metadata is row else "narrative", STRING) or ""
 
 
 def _resolve(row: dict[str, Any], citation: object) -> str | None:
@@ -164,7 +164,7 @@ def _ids() -> CheckIds:
     def check(location: str, row: dict[str, Any]) -> Iterator[Fault]:
         nonlocal first
         yield from topic_twice(location, row)
-        run = sound(_about(row), "run_id", STRING)
+        run = get_valid(_about(row), "run_id", STRING)
         first = run if first is None else first
         if run is not None and run != first:
             yield Fault(location, f"field 'run_id' is {run!r}, in the first row it is {first!r}; a file holds one run")

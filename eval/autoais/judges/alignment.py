@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from autoais.base.text.excerpt import pieces
+from autoais.base.text.excerpt import split_sentences
 from autoais.base.text.words import STOP_WORDS, content_stems, idf, stem, word_spans
 from autoais.judges.numbers import TENS, UNDER_TWENTY
 
@@ -65,7 +65,7 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
     if not total:
         return Alignment()
     key_set = set(keys)
-    sentences = [_words(text[start:end]) for text in evidence for start, end in pieces(text)]
+    sentences = [_words(text[start:end]) for text in evidence for start, end in split_sentences(text)]
     overlaps = [sum({w.key: w.weight for w in sentence if w.key in key_set}.values()) for sentence in sentences]
     best = Alignment()
     for index in sorted(range(len(sentences)), key=lambda i: (-overlaps[i], i))[:_CLOSEST]:
@@ -140,7 +140,7 @@ def _words(text: str) -> list[_Word]:
     words: list[_Word] = []
     before = ""
     spans = word_spans(text)
-    sentences = [start for start, _ in pieces(text)][::-1]
+    sentences = [start for start, _ in split_sentences(text)][::-1]
     for index, (start, end, word) in enumerate(spans):
         opens = bool(sentences) and sentences[-1] <= start
         while sentences and sentences[-1] <= start:

@@ -15,7 +15,7 @@ from autoais.base.models.transformers import (
     local_revision,
     model_files,
     plain_text,
-    quiet,
+    quiet_logging,
 )
 from autoais.base.types import Attribution, Judge, Judgement, Verdict
 from autoais.judges.partial import check_partial_from, partial_suffix, with_partial
@@ -326,7 +326,7 @@ def _load(model: str, family: str | None) -> _Loaded:
         from safetensors import SafetensorError
     except ImportError as error:
         raise UserError(f'judge hf:{model} needs {error.name}: pip install "attributed-rag[models]"') from error
-    with quiet(user_path(model).is_dir()):
+    with quiet_logging(user_path(model).is_dir()):
         hub_name, folder, commit = model_files(model)
         try:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)

@@ -10,7 +10,7 @@ from autoais import formats
 from autoais.base.answers import CitedAnswer
 from autoais.base.errors import FormatError, UserError
 from autoais.base.io.provenance import sha256_file
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.types import (
     CONTRADICT,
     NO_TEXT,
@@ -165,7 +165,7 @@ def is_ratings(path: Path) -> bool:
 
 def _of_labels(path: Path) -> _Labels:
     """The labels of answers and of single claims, which may have a more exact verdict (AttrScore's three)."""
-    answer_format = formats.by_name(formats.detect(path))
+    answer_format = formats.get_format(formats.detect(path))
     labels = _Labels()
     if answer_format.labels is not None:
         _merge(labels.pairs, ((label.attribution, _of_label(label)) for label in formats.read_labels(path)))
@@ -247,7 +247,7 @@ def _claims(answer: CitedAnswer) -> Iterator[tuple[int, CitedClaim]]:
     return ((number, claim) for number, claim in enumerate(claims_to_judge(answer)) if claim is not None)
 
 
-def _of_label(label: Labelled) -> Verdict:
+def _of_label(label: LabelledClaim) -> Verdict:
     if label.verdict is not None:
         return label.verdict
     return _verdict(label.attributable) if label.support is None else _LEVELS[label.support]

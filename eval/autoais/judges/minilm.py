@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from autoais.base.errors import UserError, first_line
 from autoais.base.io.provenance import sha256_files
 from autoais.base.models.onnx import cores, open_session
-from autoais.base.models.pairs import CLAIM_ONLY, MAX_CLAIM, Encoded, PairEncoder
-from autoais.base.text.excerpt import EvidenceTexts, pieces, texts_of
+from autoais.base.models.pairs import CLAIM_ONLY, MAX_CLAIM, EncodedPair, PairEncoder
+from autoais.base.text.excerpt import EvidenceTexts, split_sentences, texts_of
 from autoais.base.text.language import is_english
 from autoais.base.text.quotes import find_quote
 from autoais.base.text.words import STOP_WORDS, content_stems, idf, stem, word_spans, words
@@ -57,7 +57,7 @@ class Reading:
     nearest: "NDArray[np.float32]"
 
 
-def features(reading: Reading, encoded: Encoded, claim: str, alignment: Alignment) -> tuple[float, ...]:
+def features(reading: Reading, encoded: EncodedPair, claim: str, alignment: Alignment) -> tuple[float, ...]:
     """The features of one pair, in the order of `FEATURES`.
 
     The logit of the pair; the cosine of both sides; the IDF-weighted mean cosine of the claim's content words to their
@@ -257,7 +257,7 @@ class MiniLMJudge(Judge):
         """The spans to judge: the whole claim, or its sentences if it has more than `MAX_CLAIM` word pieces."""
         if self.encoder.length(claim) <= MAX_CLAIM:
             return [(0, len(claim))]
-        fitting = (part for start, end in pieces(claim) for part in self._halve(claim, start, end))
+        fitting = (part for start, end in split_sentences(claim) for part in self._halve(claim, start, end))
         return [(start, end) for start, end in fitting if words(claim[start:end])]
 
     def _halve(self, claim: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -290,7 +290,7 @@ class MiniLMJudge(Judge):
         """The probability by these features; a number that the evidence lacks is a certain clash."""
         return self.calibration.probability((*values[:-1], 1.0) if missing_numbers else values)
 
-    def _read(self, claim: str, evidence: EvidenceTexts) -> tuple[tuple[float, ...], Encoded, Alignment]:
+    def _read(self, claim: str, evidence: EvidenceTexts) -> tuple[tuple[float, ...], EncodedPair, Alignment]:
         """The features, and the encoded pair and the alignment that they come from."""
         encoded = self.encoder.encode(claim, evidence)
         pair, cosine, nearest = self._run(tuple(encoded.ids), tuple(encoded.types))
@@ -329,7 +329,7 @@ def _weight_in(weights: Mapping[str, float], stems: frozenset[str]) -> float:
     return math.fsum(weight for word, weight in weights.items() if word in stems)
 
 
-def _missing(claim: str, encoded: Encoded, clashes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _missing(claim: str, encoded: EncodedPair, clashes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans of words that the evidence lacks or that clash with it; adjacent ones are merged."""
     types = encoded.types[1 : 1 + len(encoded.claim_offsets)]
     low = [o for o, kind in zip(encoded.claim_offsets, types, strict=True) if kind == CLAIM_ONLY]

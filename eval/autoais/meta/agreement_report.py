@@ -11,9 +11,9 @@ from autoais.base.errors import UserError
 from autoais.formats.human_ratings.consensus import (
     BEFORE,
     Consensus,
+    apply_cut,
     apply_flags,
     consensus,
-    cut,
     find_flagged_items,
     is_flagged,
     most_frequent,
@@ -68,7 +68,7 @@ def report(
     ratings = [one for batch in batches.values() for one in batch]
     study = [one for one in ratings if one.phase == "study"]
     counted = [one for one in ratings if one.phase in ("study", "adjudication")]
-    if asked is not None and (unknown := next((one.rated for one in counted if one.rated not in asked), None)):
+    if asked is not None and (unknown := next((one.answer_id for one in counted if one.answer_id not in asked), None)):
         raise UserError(f"answer {unknown!r:.80} has ratings, but is not among the answers; do they belong together?")
     systems = sorted({one.system for one in study})
     found: dict[str, Any] = {
@@ -126,7 +126,7 @@ def _questions(ratings: Sequence[Rating], number: _Number, likert: int) -> dict[
             one.item
             for one in groups[name]
             if (name == "attributable" and one.item in unclear)
-            or (name in ("supported", "support") and (one.rated, one.sentence) in unworthy)
+            or (name in ("supported", "support") and (one.answer_id, one.sentence) in unworthy)
         }
         asked = [one for one in groups[name] if one.item not in out]
         if asked:
@@ -143,7 +143,7 @@ def _known_first(questions: Iterable[str]) -> list[str]:
 
 
 def _question(raw: Sequence[Rating], number: _Number, likert: int, flagged: Collection[str]) -> dict[str, Any]:
-    rated = list(cut(raw, likert))
+    rated = list(apply_cut(raw, likert))
     decided = [one for one in consensus(rated) if one.item not in flagged]
     study = [one for one in rated if one.phase == "study"]
     items = _by_item(study)
@@ -166,7 +166,7 @@ def _question(raw: Sequence[Rating], number: _Number, likert: int, flagged: Coll
         value: Rate.of([None if one.value is None else one.value == value for one in decided], numbers).record()
         for value in _in_order(values.keys() | {one.value for one in decided if one.value is not None}, raw[0].question)
     }
-    of_items = [number(group[0].rated) for group in items.values()]
+    of_items = [number(group[0].answer_id) for group in items.values()]
     counts = _counts(items.values(), list(values))
     found["agreement"] = {
         "krippendorff_alpha": krippendorff_alpha(counts, of_items).record(),
@@ -256,7 +256,7 @@ def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int, *, 
     """
     items = _by_item(ratings)
     flagged = find_flagged_items(ratings)
-    decided = {(one.item, one.question): one.value for one in consensus(cut(ratings, likert))}
+    decided = {(one.item, one.question): one.value for one in consensus(apply_cut(ratings, likert))}
     is_asked = any(one.question == "interpretable" for one in ratings)
     left = [item for item in items if item not in flagged]
     clear = {item: _yes(decided.get((item, "interpretable"), "yes")) for item in left}
@@ -277,7 +277,7 @@ def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int, *, 
     kinds = {_kind(one) for one in ratings}
 
     def rate(outcomes: Mapping[str, bool | None]) -> dict[str, Any]:
-        return Rate.of(outcomes.values(), [number(items[item][0].rated) for item in outcomes]).record()
+        return Rate.of(outcomes.values(), [number(items[item][0].answer_id) for item in outcomes]).record()
 
     return {
         "model": name,
@@ -336,7 +336,7 @@ def _spread(values: Sequence[float]) -> dict[str, Any]:
 def _people(ratings: Sequence[Rating], gold: Expected, likert: int) -> list[dict[str, Any]]:
     """What each annotator did, and how often he or she is right: beside the others, on gold items and in audits."""
     study = [one for one in ratings if one.phase == "study"]
-    kept = [one for one in cut(apply_flags(study), likert) if one.question != FLAG]
+    kept = [one for one in apply_cut(apply_flags(study), likert) if one.question != FLAG]
     others: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for one in kept:
         others[one.item, one.question][one.value] += 1
@@ -388,7 +388,7 @@ def _gold(ratings: Iterable[Rating], gold: Expected, likert: int) -> list[tuple[
 
 def _as_cut(rating: Rating, likert: int, value: str | None = None) -> str:
     given = rating if value is None else Rating(rating.item, rating.annotator, rating.question, value)
-    return next(cut([given], likert)).value
+    return next(apply_cut([given], likert)).value
 
 
 def _rate(outcomes: Iterable[_Outcome]) -> dict[str, Any]:
@@ -403,7 +403,7 @@ def _audited(ratings: Iterable[Rating], likert: int) -> dict[tuple[str, str], bo
     Values from 1 to 5 are the same on the same side of the cut, as in gold items.
     """
     given: dict[tuple[str, str], list[Rating]] = defaultdict(list)
-    listed = list(cut(ratings, likert))
+    listed = list(apply_cut(ratings, likert))
     for one in listed:
         if one.phase == "study":
             given[one.item, one.question].append(one)
@@ -441,7 +441,7 @@ def _batch(ratings: Sequence[Rating], likert: int) -> dict[str, Any]:
 
 
 def _place(one: Rating | Consensus) -> _Place:
-    return one.rated if isinstance(one, Rating) else one.answer, one.sentence, one.citation
+    return one.answer_id if isinstance(one, Rating) else one.answer, one.sentence, one.citation
 
 
 def _beside_experts(crowd: Sequence[Rating], experts: Sequence[Rating], number: _Number, likert: int) -> dict[str, Any]:
@@ -449,14 +449,14 @@ def _beside_experts(crowd: Sequence[Rating], experts: Sequence[Rating], number: 
 
     Attributability is compared only where neither side's consensus on interpretability is another than yes.
     """
-    said = {(_place(one), one.question): one.value for one in consensus(cut(crowd, likert))}
-    right = {(_place(one), one.question): one.value for one in consensus(cut(experts, likert))}
+    said = {(_place(one), one.question): one.value for one in consensus(apply_cut(crowd, likert))}
+    right = {(_place(one), one.question): one.value for one in consensus(apply_cut(experts, likert))}
     unclear = {
         place for side in (said, right) for (place, name), value in side.items()
         if name == "interpretable" and value != "yes"
     }  # fmt: skip
     single = defaultdict(list)
-    for one in cut(apply_flags(crowd), likert):
+    for one in apply_cut(apply_flags(crowd), likert):
         if one.phase == "study":
             single[_place(one), one.question].append(one.value)
     found = {}
@@ -566,7 +566,7 @@ def _beside_variant(
 def _verdicts(ratings: Sequence[Rating], likert: int) -> dict[str, dict[_Place, str | None]]:
     """The consensus by question and place; what is not interpretable is not attributable."""
     found: dict[str, dict[_Place, str | None]] = {}
-    for one in consensus(cut(ratings, likert)):
+    for one in consensus(apply_cut(ratings, likert)):
         found.setdefault(one.question, {})[_place(one)] = one.value
     for place, value in found.get("interpretable", {}).items():
         if value != "yes":

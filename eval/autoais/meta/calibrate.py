@@ -13,7 +13,7 @@ import numpy as np
 
 from autoais.base.errors import FormatError, UserError, check_type, json_kind, unreadable
 from autoais.base.io.jsonl import field, parse_object
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.types import Attribution, Judge, Judgement, Verdict, nothing_to_judge
 from autoais.meta.evaluate import ESTIMATES, Bools, Floats, Numbers, calibration_error, group_keys, judge_labels
 from autoais.meta.logistic import fit_logistic
@@ -167,7 +167,7 @@ class Claims:
         )
 
 
-def collect(labels: Iterable[Labelled], judge: Judge, folds: int) -> Claims:
+def collect(labels: Iterable[LabelledClaim], judge: Judge, folds: int) -> Claims:
     """Judge the labels; raises `UserError` if no claim is left to fit.
 
     Claims decided without the judge (nothing said or cited) are left out, since no calibration changes them, and so are
@@ -287,7 +287,7 @@ def _platt(claims: Claims) -> Floats:
     return fit_logistic(features, targets, weights, np.zeros(2), np.array([1.0, 0.0]))
 
 
-def calibrate(labels: Iterable[Labelled], judge: Judge, *, by: str = "macro_f1", folds: int = 5) -> dict[str, Any]:
+def calibrate(labels: Iterable[LabelledClaim], judge: Judge, *, by: str = "macro_f1", folds: int = 5) -> dict[str, Any]:
     """Fit to all labels and cross-validate; returns the record that `read_calibration` reads.
 
     `cross_validation` has, for each data set and on average, macro-F1, balanced accuracy and calibration error of the

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.types import Attribution, Judge, Judgement, Support, Verdict, nothing_to_judge
 from autoais.meta import correlation
 from autoais.metrics import attrscore, intervals
@@ -70,14 +70,14 @@ def calibration_error(truth: Bools, probability: Floats) -> float | None:
     return float(np.abs(np.bincount(_bins(probability), probability - truth)).sum() / len(truth))
 
 
-def judge_labels(labels: Iterable[Labelled], judge: Judge) -> Iterator[tuple[Labelled, Judgement]]:
+def judge_labels(labels: Iterable[LabelledClaim], judge: Judge) -> Iterator[tuple[LabelledClaim, Judgement]]:
     """Each label with the judge's judgement, streamed in batches."""
     stream = iter(labels)
     while batch := list(islice(stream, _BATCH)):
         yield from zip(batch, judge.judge([label.attribution for label in batch]), strict=True)
 
 
-def evaluate(labels: Iterable[Labelled], judge: Judge, *, worst: int = 5) -> dict[str, Any]:
+def evaluate(labels: Iterable[LabelledClaim], judge: Judge, *, worst: int = 5) -> dict[str, Any]:
     """Judge every labelled claim and report figures per data set and on average (the mean over sets), as fractions.
 
     `n` counts the decided claims; undecided ones enter only `macro_f1_floor`, where they count as no. Figures that need
@@ -96,12 +96,12 @@ def evaluate(labels: Iterable[Labelled], judge: Judge, *, worst: int = 5) -> dic
     return {"judge": judge.name, "sets": sets, "average": average_of(list(sets.values()), estimates)}
 
 
-def rows_by_set(pairs: Iterable[tuple[Labelled, Judgement]]) -> dict[str, "Rows"]:
+def rows_by_set(pairs: Iterable[tuple[LabelledClaim, Judgement]]) -> dict[str, "Rows"]:
     """Return the columns of each data set of judged labels (`judge_labels`), sorted by name."""
     return {name: tally.rows() for name, tally in _tally_sets(pairs, 0).items()}
 
 
-def _tally_sets(pairs: Iterable[tuple[Labelled, Judgement]], worst: int) -> dict[str, "_Tally"]:
+def _tally_sets(pairs: Iterable[tuple[LabelledClaim, Judgement]], worst: int) -> dict[str, "_Tally"]:
     tallies: dict[str, _Tally] = {}
     for label, judgement in pairs:
         if label.dataset not in tallies:
@@ -159,7 +159,7 @@ class _Tally:
         self._systems: dict[str, int] = {}
         self._has_probabilities = False
 
-    def add(self, label: Labelled, judgement: Judgement) -> None:
+    def add(self, label: LabelledClaim, judgement: Judgement) -> None:
         without_judge = nothing_to_judge(label.attribution) is not None
         probability = 0.0 if without_judge else judgement.probability
         self._has_probabilities |= not without_judge and probability is not None
@@ -175,7 +175,7 @@ class _Tally:
         if judgement.verdict.ais is not None and judgement.verdict.ais != label.attributable:
             self._disagreement(label, judgement.verdict, probability)
 
-    def _disagreement(self, label: Labelled, verdict: Verdict, probability: float | None) -> None:
+    def _disagreement(self, label: LabelledClaim, verdict: Verdict, probability: float | None) -> None:
         disagreement = {
             "id": label.id,
             "question": _excerpt(label.attribution.question),

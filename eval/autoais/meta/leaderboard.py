@@ -14,9 +14,9 @@ from autoais import formats
 from autoais.base.errors import UserError, check_type
 from autoais.base.io.jsonl import check_distinct, round_floats
 from autoais.base.io.provenance import judge_record, processor, provenance
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.types import Judge, Judgement, nothing_to_judge
-from autoais.formats.base import set_name
+from autoais.formats.base import dataset_name
 from autoais.judges import JUDGES, open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache, pair_hash
 from autoais.metrics import intervals, paired
@@ -143,7 +143,7 @@ def _collections(labels: Sequence[str | Path | LabelledSets]) -> list[LabelledSe
             one = given
         else:
             path = Path(given)
-            name = _COLLECTIONS.get(formats.detect(path), set_name(path))
+            name = _COLLECTIONS.get(formats.detect(path), dataset_name(path))
             one = LabelledSets(name, (path,))
         before = found.get(one.name)
         if before is not None and before.only != one.only:
@@ -155,9 +155,9 @@ def _collections(labels: Sequence[str | Path | LabelledSets]) -> list[LabelledSe
     return list(found.values())
 
 
-def _read(collections: Iterable[LabelledSets]) -> tuple[dict[str, list[Labelled]], dict[str, str]]:
+def _read(collections: Iterable[LabelledSets]) -> tuple[dict[str, list[LabelledClaim]], dict[str, str]]:
     """The labels of each set, and its collection; raises `UserError` for a file without labels, and a repeated one."""
-    claims: dict[str, list[Labelled]] = {}
+    claims: dict[str, list[LabelledClaim]] = {}
     of: dict[str, str] = {}
     for one in collections:
         seen: set[tuple[str, str, str]] = set()
@@ -173,7 +173,7 @@ def _read(collections: Iterable[LabelledSets]) -> tuple[dict[str, list[Labelled]
                         f"{path}: claim {label.id!r} of {label.dataset!r} occurs twice; it would count twice"
                     )
                 seen.add(key)
-                unnamed = label.dataset in (one.name, set_name(path), *_UNNAMED)
+                unnamed = label.dataset in (one.name, dataset_name(path), *_UNNAMED)
                 name = one.name if unnamed else f"{one.name}/{label.dataset}"
                 claims.setdefault(name, []).append(replace(label, dataset=name))
                 of[name] = one.name
@@ -184,12 +184,12 @@ def _read(collections: Iterable[LabelledSets]) -> tuple[dict[str, list[Labelled]
     return claims, of
 
 
-def _drawn(listed: list[Labelled], most: int | None, seed: int) -> list[Labelled]:
+def _drawn(listed: list[LabelledClaim], most: int | None, seed: int) -> list[LabelledClaim]:
     """So many of the labels, in their order, by a hash of seed, id and texts; a larger draw holds a smaller one."""
     if most is None or most >= len(listed):
         return listed
 
-    def place(label: Labelled) -> bytes:
+    def place(label: LabelledClaim) -> bytes:
         return sha256(f"{seed}:{label.id}:{pair_hash(label.attribution)}".encode()).digest()
 
     last = sorted(map(place, listed))[most - 1]
@@ -218,7 +218,7 @@ def _opened(judges: Sequence[str | Judge]) -> tuple[list[Judge], dict[str, str]]
 
 def _judged(
     judge: Judge,
-    claims: Mapping[str, list[Labelled]],
+    claims: Mapping[str, list[LabelledClaim]],
     journal: JudgementCache | None,
     progress: Progress | None,
 ) -> "dict[str, Rows]":
@@ -228,7 +228,7 @@ def _judged(
     asked = judge if journal is None else CachedJudge(judge, journal, getattr(judge, "at_once", _BATCH))
     labels = [label for listed in claims.values() for label in listed]
 
-    def pairs() -> Iterator[tuple[Labelled, Judgement]]:
+    def pairs() -> Iterator[tuple[LabelledClaim, Judgement]]:
         for start in range(0, len(labels), _BATCH):
             batch = labels[start : start + _BATCH]
             yield from zip(batch, asked.judge([label.attribution for label in batch]), strict=True)
@@ -238,7 +238,7 @@ def _judged(
     return rows_by_set(pairs())
 
 
-def _speed(judge: Judge, claims: Mapping[str, list[Labelled]], timed: int, seed: int) -> dict[str, Any] | None:
+def _speed(judge: Judge, claims: Mapping[str, list[LabelledClaim]], timed: int, seed: int) -> dict[str, Any] | None:
     """Claims per second on a sample of all sets, after one to warm up; None if it is not measured."""
     there = [label for listed in claims.values() for label in listed if nothing_to_judge(label.attribution) is None]
     asked = list(dict.fromkeys(label.attribution for label in _drawn(there, timed or None, seed)))

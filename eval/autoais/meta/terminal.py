@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from autoais.base.terminal import clean, how_many
+from autoais.base.terminal import clean, format_count
 from autoais.meta.agreement import UNANIMOUS
 from autoais.meta.calibrate import describe_left_out
 from autoais.meta.evaluate import NO_LEVELS, TWO_WAY
@@ -196,7 +196,9 @@ def show_agreement(console: "Console", result: dict[str, Any]) -> None:
     if "simulated" in result:
         _line(console, f"SIMULATION: ratings of {len(result['simulated'])} simulated annotators")
     ratings, items, people = (result[name] for name in ("ratings", "items", "annotators"))
-    given = f"{how_many(ratings, 'ratings')} of {how_many(items, 'items')} by {how_many(people, 'annotators')}"
+    given = (
+        f"{format_count(ratings, 'ratings')} of {format_count(items, 'items')} by {format_count(people, 'annotators')}"
+    )
     _line(console, f"{given}; intervals are over {result['units']}")
     for name, one in result["questions"].items():
         _show_question(console, name, one)
@@ -226,39 +228,44 @@ def show_agreement(console: "Console", result: dict[str, Any]) -> None:
 
 def _show_question(console: "Console", name: str, one: dict[str, Any]) -> None:
     console.print()
-    sizes = ", ".join(f"{how_many(times, 'items')} with {n}" for n, times in one["ratings_per_item"].items())
+    sizes = ", ".join(f"{format_count(times, 'items')} with {n}" for n, times in one["ratings_per_item"].items())
     _line(
         console,
-        f"{name}: {how_many(one['ratings'], 'ratings')} by {how_many(one['annotators'], 'annotators')} ({sizes})",
+        f"{name}: {format_count(one['ratings'], 'ratings')} by "
+        f"{format_count(one['annotators'], 'annotators')} ({sizes})",
     )
     if "not_interpretable" in one:
-        _line(console, f"  without {how_many(one['not_interpretable'], 'items that are')} not interpretable, or tied")
+        _line(
+            console, f"  without {format_count(one['not_interpretable'], 'items that are')} not interpretable, or tied"
+        )
     if "not_worthy" in one:
-        _line(console, f"  without {how_many(one['not_worthy'], 'items that are')} not worth verifying, or tied")
+        _line(console, f"  without {format_count(one['not_worthy'], 'items that are')} not worth verifying, or tied")
     if "reason" in one:
         _line(console, f"  no figures, because there are {one['reason']}")
         return
     shares = [f"{value} {_percents(rate)}" for value, rate in one["consensus"].items()]
     ties = len(one["ties"])
-    left = how_many(one["items"] - ties, "items")
+    left = format_count(one["items"] - ties, "items")
     if ties:
-        left += f" without a tie ({how_many(ties, 'ties')})"
+        left += f" without a tie ({format_count(ties, 'ties')})"
     if "flagged" in one:
-        left += f", without {how_many(one['flagged'], 'flagged items')}"
+        left += f", without {format_count(one['flagged'], 'flagged items')}"
     _line(console, f"  consensus of {left}: {'; '.join(shares) or 'none'}")
     if ties or one["adjudicated"]:
         shown = ", ".join(one["ties"][:5]) + (", ..." if ties > 5 else "")
         _line(console, f"  ties: {ties}{f' ({shown})' if shown else ''}; adjudicated: {one['adjudicated']}")
     if ties and "yes" in one["consensus"]:
         floor = 100 * one["consensus"]["yes"]["floor"]
-        _line(console, f"  of all {how_many(one['items'], 'items')} at least {floor:.1f}% yes (a tie counted as no)")
+        _line(
+            console, f"  of all {format_count(one['items'], 'items')} at least {floor:.1f}% yes (a tie counted as no)"
+        )
     table = _table("  coefficient", "value", "95 %", "n")
     for key, label in _COEFFICIENTS.items():
         if key in one["agreement"]:
             found = one["agreement"][key]
             if found.get("reason") == UNANIMOUS:
                 continue
-            n = how_many(found["n"], "pairs" if key == "cohen_kappa" else "items")
+            n = format_count(found["n"], "pairs" if key == "cohen_kappa" else "items")
             if found["value"] is None:
                 _row(table, f"  {label}", "-", found["reason"], n)
             else:
@@ -326,7 +333,7 @@ def _show_experts(console: "Console", name: str, one: dict[str, Any]) -> None:
     _line(
         console,
         f"{name}, annotators beside experts: the same on {_percents(same)} "
-        f"of {how_many(same['n'], 'items')} ({same['undecided']} with a tie), "
+        f"of {format_count(same['n'], 'items')} ({same['undecided']} with a tie), "
         f"alpha {_number(one['krippendorff_alpha']['value'])}, "
         f"kappa {_number(one['cohen_kappa']['value'])}, macro-F1 {_number(one['macro_f1'])}",
     )
@@ -344,7 +351,7 @@ def _show_variant(console: "Console", name: str, one: dict[str, Any]) -> None:
         ("neither", "neither")))  # fmt: skip
     _line(
         console,
-        f"{name}, two designs, {one['outcome']} on {how_many(one['n'], 'items')} "
+        f"{name}, two designs, {one['outcome']} on {format_count(one['n'], 'items')} "
         f"({one['undecided']} with a tie): {counts}",
     )
     if one["exact"] is None:

@@ -10,7 +10,7 @@ from autoais.base.answers import CitedAnswer
 from autoais.base.errors import UserError
 from autoais.base.io.notes import Notes
 from autoais.base.markers.alce import open_splitter, strict_items, strict_sentences
-from autoais.base.text.claims import applicable
+from autoais.base.text.claims import is_applicable
 from autoais.base.types import (
     NO_TEXT,
     NOT_APPLICABLE,
@@ -125,7 +125,7 @@ class JudgedAnswer:
         for number, (sentence, claim) in enumerate(zip(sentences, self.claims, strict=True)):
             fields = {"sentence": number, "text": sentence.text, "cites": list(sentence.cites), **answer_field}
             if claim is None:
-                claims_something = applicable(sentence.text, self.answer.short_answer if self.answer else None)
+                claims_something = is_applicable(sentence.text, self.answer.short_answer if self.answer else None)
                 no_claim_reason = NOT_WORTHY if claims_something else "a question or an instruction"
                 yield _row(self.question.id, judge, NOT_APPLICABLE, no_claim_reason) | fields
                 continue
@@ -271,10 +271,10 @@ def in_benchmark(answers: Iterable[CitedAnswer], questions: Sequence[Question], 
 
     Raises `UserError` if there are answers, and none is to such a question.
     """
-    from autoais.formats.convert import Outside
+    from autoais.formats.convert import DropCounter
 
     keys = {(question.id, None) for question in questions} | {(None, _words(question.text)) for question in questions}
-    outsiders, first, has_match = Outside(notes), None, False
+    outsiders, first, has_match = DropCounter(notes), None, False
     for answer in answers:
         if (answer.id, None) in keys or (None, _words(answer.question)) in keys:
             has_match = True
@@ -336,7 +336,7 @@ def claims_to_judge(answer: CitedAnswer) -> list[CitedClaim | None]:
             "" if is_list else answer.question,
             Place(answer.id, number, sentence.cites),
         )
-        if is_list or applicable(sentence.text, answer.short_answer)
+        if is_list or is_applicable(sentence.text, answer.short_answer)
         else None
         for number, sentence in enumerate(answer.sentences)
     ]

@@ -14,7 +14,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from autoais.base.answers import as_cited
+from autoais.base.answers import as_cited_answer
 from autoais.base.errors import FormatError, UsageError, UserError, check_list, missing_extra
 from autoais.base.io.files import lines
 from autoais.base.types import Passage
@@ -254,7 +254,7 @@ def run_of_answers(answers: Iterable[object], tag: str = "run") -> Run:
     The answers are what `autoais.score` takes in a list: `CitedAnswer`, `rag.Answer` or rows of `answers.jsonl`.
     """
     check_list("answers", answers, "a list of answers")
-    cited_answers = (as_cited(answer, number) for number, answer in enumerate(answers, 1))
+    cited_answers = (as_cited_answer(answer, number) for number, answer in enumerate(answers, 1))
     return Run(tag, {answer.id: answer.ranking for answer in cited_answers})
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoais.base.errors import UserError
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.types import nothing_to_judge
 from autoais.judges.minilm import FEATURES, MiniLMJudge
 from autoais.meta.logistic import fit_logistic
@@ -63,7 +63,7 @@ class Claims:
     datasets: tuple[str, ...]
 
     @classmethod
-    def read(cls, judge: MiniLMJudge, labels: Iterable[Labelled]) -> "Claims":
+    def read(cls, judge: MiniLMJudge, labels: Iterable[LabelledClaim]) -> "Claims":
         """The features of the labelled claims by the judge's network; claims decided by rule are skipped."""
         kept = [label for label in labels if nothing_to_judge(label.attribution) is None]
         values = np.array(judge.features([label.attribution for label in kept]), dtype=np.float64)

@@ -124,10 +124,10 @@ def sentence_encoder(base: Path) -> "BertModel":
     """The sentence encoder in a folder saved by transformers, without dropout."""
     from transformers import BertModel
 
-    from autoais.base.models.transformers import quiet
+    from autoais.base.models.transformers import quiet_logging
 
     # Pairs are seen about once, and on a CPU dropout takes longer than the rest of a step.
-    with quiet(local=True):
+    with quiet_logging(local=True):
         encoder: BertModel = BertModel.from_pretrained(
             str(base),
             add_pooling_layer=False,

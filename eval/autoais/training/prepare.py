@@ -10,9 +10,9 @@ from autoais.base.answers import read_answers
 from autoais.base.errors import FormatError, UserError
 from autoais.base.io.files import records
 from autoais.base.io.jsonl import field, read_objects
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.models.pairs import PairEncoder
-from autoais.base.text.excerpt import pieces
+from autoais.base.text.excerpt import split_sentences
 from autoais.base.text.folding import questions_key
 from autoais.base.types import Attribution
 from autoais.formats import detect, read_labels
@@ -49,7 +49,7 @@ def read_pages(path: Path, share: float, rng: random.Random) -> Iterator[tuple[P
             del far[: 20 * _FAR]
 
 
-def minimal_pairs(path: Path, wanted: int, half: int, reword: bool = True) -> Iterator[Labelled]:
+def minimal_pairs(path: Path, wanted: int, half: int, reword: bool = True) -> Iterator[LabelledClaim]:
     """Minimal pairs: a supported claim that rewords the first sentence of a passage, then one with a fact changed.
 
     Yields up to `wanted` pairs, from passages with odd (`half` 1) or even (0) numbers, so that one half can calibrate
@@ -69,7 +69,7 @@ def minimal_pairs(path: Path, wanted: int, half: int, reword: bool = True) -> It
     facts = {name: BREAKING[name] for name in _FACTS}
     found = 0
     for page in pages:
-        start, end = next(pieces(page.text), (0, 0))
+        start, end = next(split_sentences(page.text), (0, 0))
         claim = page.text[start:end]
         if reword:
             reworded = apply(KEEPING, claim, rng)
@@ -79,8 +79,8 @@ def minimal_pairs(path: Path, wanted: int, half: int, reword: bool = True) -> It
         changed = apply(facts, claim, rng, [page.text, rng.choice(pages).text])
         if found < wanted and changed and changed[1].text not in page.text:
             found += 1
-            yield Labelled("minimal pairs", f"{found}", Attribution(claim, (page.evidence,)), True)
-            yield Labelled("minimal pairs", f"{found}", Attribution(changed[1].text, (page.evidence,)), False)
+            yield LabelledClaim("minimal pairs", f"{found}", Attribution(claim, (page.evidence,)), True)
+            yield LabelledClaim("minimal pairs", f"{found}", Attribution(changed[1].text, (page.evidence,)), False)
 
 
 def held_out(paths: Iterable[Path]) -> set[str]:

@@ -21,7 +21,7 @@ from autoais.base.errors import UserError
 from autoais.base.io.jsonl import dumps, write_atomic
 from autoais.base.io.locks import file_lock
 from autoais.base.io.provenance import provenance, sha256_file
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.types import Attribution
 from autoais.training.schedule import Schedule
 from autoais.training.simulate import Example
@@ -374,18 +374,18 @@ def _human(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> It
 
 def _in_fold(
     recipe: TrainingRecipe, data: Sequence[Path], fold: tuple[str, ...], most: int | None
-) -> Iterator[Labelled]:
+) -> Iterator[LabelledClaim]:
     return (_labelled(example) for _, _, example in _human(recipe, data, most) if example.source.startswith(fold))
 
 
-def _spare(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[Labelled]:
+def _spare(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[LabelledClaim]:
     from autoais.training.prepare import kept_for_calibration
 
     human = _human(recipe, data, most)
     return (_labelled(example) for source, place, example in human if kept_for_calibration(place, source.spare))
 
 
-def _minimal(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[Labelled]:
+def _minimal(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[LabelledClaim]:
     """Minimal pairs from the odd-numbered passages of the corpora, a further data set for the calibration."""
     from autoais.training.prepare import minimal_pairs
 
@@ -395,8 +395,8 @@ def _minimal(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> 
                 yield from minimal_pairs(find(name, data), _MINIMAL_PAIRS if most is None else most, half=1)
 
 
-def _labelled(example: Example) -> Labelled:
-    return Labelled(example.source, "", Attribution(example.claim, example.evidence), bool(example.label))
+def _labelled(example: Example) -> LabelledClaim:
+    return LabelledClaim(example.source, "", Attribution(example.claim, example.evidence), bool(example.label))
 
 
 def _record(recipe: TrainingRecipe, parts: Sequence[Prepared], out: Path) -> dict[str, Any]:

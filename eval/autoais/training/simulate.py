@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from autoais.base.text.excerpt import pieces
+from autoais.base.text.excerpt import split_sentences
 from autoais.base.text.words import content_stems
 from autoais.base.types import Attribution
 from autoais.judges.templates import attributed_qa, declarative
@@ -47,7 +47,7 @@ _PRONOUN = re.compile(r"^(?:He|She|It|The (?:film|album|song|band|city|company|b
 
 
 def _sentences(page: Page) -> list[str]:
-    return [page.text[s:e] for s, e in pieces(page.text)]
+    return [page.text[s:e] for s, e in split_sentences(page.text)]
 
 
 def _usable(sentence: str) -> bool:

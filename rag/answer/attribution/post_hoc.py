@@ -7,12 +7,12 @@ from typing import Any
 
 from autoais import formats
 from autoais.base import answers as own
-from autoais.base.answers import CitedAnswer, as_cited
+from autoais.base.answers import CitedAnswer, as_cited_answer
 from autoais.base.errors import FormatError
 from autoais.base.io.files import records
 from autoais.base.io.schema import faults
 from autoais.base.markers.grammar import parse
-from autoais.base.text.claims import applicable
+from autoais.base.text.claims import is_applicable
 from autoais.base.types import Judge
 from rag.answer.attribution.attributor import Attributor
 from rag.answer.system import System
@@ -45,7 +45,7 @@ class PostHoc:
         """
         question = answer.question.text
         claims = [sentence.text for sentence in answer.sentences]
-        is_claim = [applicable(claim, answer.short_answer) for claim in claims]
+        is_claim = [is_applicable(claim, answer.short_answer) for claim in claims]
         statements = [claim for claim, flag in zip(claims, is_claim, strict=True) if flag]
         hits = self._search_statements(
             question, [*statements, *filter(None, [answer.short_answer])] if statements else []
@@ -122,7 +122,7 @@ def answer_of_pair(pair: Sequence[str], number: int) -> Answer:
 
 
 def answer_without_citations(answer: object, number: int = 1) -> Answer:
-    """Convert an answer of another system (`autoais.base.answers.as_cited`) to an `Answer` without hits and citations.
+    """Convert an answer of another system (`autoais.base.answers.as_cited_answer`) to an `Answer` without hits.
 
     A row of `answers.jsonl` may have `answer` without `sentences`: it is split. `number` identifies it in errors.
     """
@@ -130,7 +130,7 @@ def answer_without_citations(answer: object, number: int = 1) -> Answer:
         for fault in faults(dict(answer), own.SCHEMA):
             raise FormatError(f"answer {number}: {fault}")
         answer = _split_sentences(answer)
-    return _remove_citations(as_cited(answer, number))
+    return _remove_citations(as_cited_answer(answer, number))
 
 
 def _remove_citations(answer: CitedAnswer) -> Answer:

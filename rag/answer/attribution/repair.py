@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from autoais.base.text.claims import applicable
+from autoais.base.text.claims import is_applicable
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.types import Judge
 from rag.answer.attribution.attributor import Attributor
@@ -90,7 +90,7 @@ class RepairedGenerator:
         claim, question = sentence.text, answer.question.text
         if any(citation.origin == "copied" for citation in sentence.citations):
             return sentence
-        if not sentence.citations and not applicable(claim, answer.short_answer):
+        if not sentence.citations and not is_applicable(claim, answer.short_answer):
             return sentence
         supporting = self._supporting_citations(claim, question, sentence.citations, passages, counts)
         if supporting:

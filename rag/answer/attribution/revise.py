@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from autoais.base.markers.grammar import parse
-from autoais.base.text.claims import applicable
+from autoais.base.text.claims import is_applicable
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.text.words import words
 from rag.answer.attribution.attributor import Attributor
@@ -83,7 +83,7 @@ class Reviser:
         changes: list[dict[str, Any]] = []
         for number, sentence in enumerate(answer.sentences):
             before = sentence.text
-            if sentence.citations or not applicable(before, answer.short_answer):
+            if sentence.citations or not is_applicable(before, answer.short_answer):
                 remaining.append((number, before, sentence.citations))
                 continue
             if before not in memo:

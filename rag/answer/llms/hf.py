@@ -12,7 +12,7 @@ from autoais.base.models.transformers import (
     local_revision,
     model_files,
     plain_text,
-    quiet,
+    quiet_logging,
 )
 from rag.answer.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
 from rag.base.errors import RagError, missing_extra
@@ -233,7 +233,7 @@ def _load(model: str) -> tuple[Any, Any, str]:
         from safetensors import SafetensorError
     except ImportError:
         raise missing_extra(f"hf:{model}", "models") from None
-    with quiet(user_path(model).is_dir()):
+    with quiet_logging(user_path(model).is_dir()):
         hub_name, folder, commit = model_files(model)
         try:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)

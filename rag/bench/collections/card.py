@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from autoais.base.io.jsonl import dumps
-from autoais.base.terminal import clean, how_many, markdown
+from autoais.base.terminal import clean, format_count, markdown
 from rag.bench.collections.collected import REASONS
 from rag.bench.collections.statistics import TABLE2, TABLE3, describe_labellers
 
@@ -148,7 +148,7 @@ def _history(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield f"- {role.capitalize()}: {_code(data_file['file'])}, SHA-256 `{data_file['sha256']}`"
     quotes = manifest.get("quotes")
     if quotes:
-        counts = f"{how_many(quotes['questions'], 'questions')} read, {quotes['left_out']:,} left out"
+        counts = f"{format_count(quotes['questions'], 'questions')} read, {quotes['left_out']:,} left out"
         yield f"- Quotes: {_QUOTES[quotes['kind']]}; {counts}"
     if limit := manifest.get("settings", {}).get("limit"):
         yield f"- Sample: at most {limit:,} of the questions, drawn with seed {manifest['settings']['seed']}"
@@ -205,14 +205,14 @@ def _limits(manifest: Mapping[str, Any]) -> Iterator[str]:
     if quotes.get("kind") == "gold":
         yield "Every quote is relevant by people's judgement, so answering is easier than from retrieved passages."
     if quotes.get("incomplete"):
-        question_count = how_many(quotes["incomplete"], "questions are")
+        question_count = format_count(quotes["incomplete"], "questions are")
         yield f"{question_count} without relevant passages whose text is not in the corpus."
     if manifest.get("filtered"):
         yield "Answers that break the citation format are left out, which makes the systems look better than they are."
     if any(system["kept"] and system["quoting"] for system in manifest.get("systems", {}).values()):
         yield "Systems that quote verbatim are attributable by construction; judge whether they are informative."
     if (cut := manifest.get("cut", 0)) > 0:
-        answer_count = how_many(cut, "answers were")
+        answer_count = format_count(cut, "answers were")
         yield f"{answer_count} written from fewer quotes than listed: the others did not fit the model's context."
 
 

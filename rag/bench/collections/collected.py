@@ -11,7 +11,7 @@ from autoais.base.markers.sentences import parse_sentence as parse_sentence
 from autoais.base.text.words import words
 from autoais.base.types import CitedSentence
 from autoais.formats.base import Notes
-from autoais.formats.marked import restore_sentence
+from autoais.formats.markers import restore_sentence
 from rag.answer.llms import printable_reply, without_thoughts
 from rag.base.types import Answer, Passage
 

@@ -34,7 +34,7 @@ class SentenceEncoder:
             from sentence_transformers import SentenceTransformer
         except ImportError:
             raise missing_extra(f"the encoder st:{model}", "dense") from None
-        from autoais.base.models.transformers import check_classes, quiet
+        from autoais.base.models.transformers import check_classes, quiet_logging
 
         local = self.folder.is_dir()
         if local and not (self.folder / "config.json").is_file() and not (self.folder / "modules.json").is_file():
@@ -42,7 +42,7 @@ class SentenceEncoder:
         if local:
             check_classes(self.folder)
         try:
-            with quiet(local=local):
+            with quiet_logging(local=local):
                 self._model: Any = SentenceTransformer(str(self.folder) if local else model, trust_remote_code=False)
         except Exception as error:
             raise RagError(f"st:{model}: cannot be opened as a SentenceTransformer ({first_line(error)})") from error

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autoais import formats
 from autoais.base.errors import FormatError
-from autoais.base.labels import Labelled, answer_attributable, answer_informative, clean_claim, clean_reference
+from autoais.base.labels import LabelledClaim, answer_attributable, answer_informative, clean_claim, clean_reference
 from autoais.base.types import Attribution, Support, Verdict
 from autoais.formats import read_labels
 from autoais.judges.lexical import LexicalJudge
@@ -43,8 +43,8 @@ def test_each_format_gives_the_claim_its_question_and_its_clean_evidence(tmp_pat
     asked = "What is the capital of Poland?"
     # the answer whose sentences nobody labelled is passed over
     assert hagrid == [
-        Labelled("sample", "7/1/0", Attribution("It is Warsaw.", (POLAND,), asked), True),
-        Labelled("sample", "7/1/1", Attribution("The Vistula flows north.", (RIVER,), asked), False),
+        LabelledClaim("sample", "7/1/0", Attribution("It is Warsaw.", (POLAND,), asked), True),
+        LabelledClaim("sample", "7/1/1", Attribution("The Vistula flows north.", (RIVER,), asked), False),
     ]
     (bench,) = read_labels(sample(tmp_path, "attributionbench"))
     assert bench.attribution == Attribution("Warsaw is the capital.", (f"https://example.org\n\n{POLAND}",), "capital?")
@@ -56,7 +56,7 @@ def test_each_format_gives_the_claim_its_question_and_its_clean_evidence(tmp_pat
     assert (full.attributable, none.attributable) == (True, False)
     assert full.attribution.evidence == (f"Warsaw. {POLAND}",)
     (rating,) = read_labels(sample(tmp_path, "aqa-ratings"))
-    assert rating == Labelled(
+    assert rating == LabelledClaim(
         "AttributedQA", "Post-4: who", Attribution("Ann", ("T, S. Ann did.",), "who"), True, "Post-4"
     )
 

@@ -1131,7 +1131,7 @@ def test_an_id_twice_and_unknown_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"b\.jsonl:1: the record has no fields; `autoais schema` lists the formats$"):
         formats.detect(lines(tmp_path / "b.jsonl", {}))
     with pytest.raises(UserError, match="no format called 'nope'; there are: aggrefact, alce"):
-        formats.by_name("nope")
+        formats.get_format("nope")
     with pytest.raises(UserError, match="nothing can be converted to 'aqa-corpus'; formats to write: aggrefact, alce"):
         formats.write([], "aqa-corpus")
     with pytest.raises(UserError, match="aqa-corpus holds no answers; formats that do: aggrefact, alce"):
@@ -1203,11 +1203,11 @@ def test_ids_systems_and_boundaries_that_are_lost_are_told(name: str, lost: set[
     )
     answer = CitedAnswer("q1/1", "Where?", sentences, {"a": Passage("a", text="T.")}, extra={"system": "reader"})
     counted = Counter[str]()
-    assert list(formats.write(count_losses([answer], formats.by_name(name), counted), name))
+    assert list(formats.write(count_losses([answer], formats.get_format(name), counted), name))
     assert counted.keys() & {"ids", "systems", "sentences", "boundaries of sentences"} == lost
     numbered = replace(answer, id="1", extra={}, sentences=sentences[1:])
     counted.clear()
-    list(formats.write(count_losses([numbered], formats.by_name(name), counted), name))
+    list(formats.write(count_losses([numbered], formats.get_format(name), counted), name))
     assert not counted.keys() & {"ids", "systems", "sentences", "boundaries of sentences"}
 
 
@@ -1344,7 +1344,7 @@ def test_markers_stand_before_the_final_stop_and_never_in_brackets(text: str, re
 def test_the_table_of_required_fields_is_that_of_the_built_in_formats() -> None:
     path = Path(formats.__file__).with_name("required-fields.toml")
     table = tomllib.loads(path.read_text("utf-8"))
-    assert table == {name: list(formats.by_name(name).required_fields) for name in table}
+    assert table == {name: list(formats.get_format(name).required_fields) for name in table}
 
 
 def test_a_format_is_detected_without_the_code_of_the_others(tmp_path: Path) -> None:

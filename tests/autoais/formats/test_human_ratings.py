@@ -13,12 +13,12 @@ from autoais.base.io.notes import Notes
 from autoais.base.types import Citation, CitedSentence, Passage, Support
 from autoais.formats.human_ratings.consensus import (
     Consensus,
+    apply_cut,
     apply_flags,
     consensus,
-    cut,
+    drop_annotators,
     is_flagged,
     label_answers,
-    without,
 )
 from autoais.formats.human_ratings.ratings import FLAG, Rating, write_ratings
 from autoais.formats.human_ratings.read import read_ratings
@@ -162,8 +162,8 @@ def test_an_item_is_flagged_by_more_people_than_rate_it() -> None:
 
 def test_likert_values_are_cut() -> None:
     ratings = rate("i", "attributable", "3 4 5 yes") + rate("i", "quality", "4")
-    assert [one.value for one in cut(ratings)] == ["no", "yes", "yes", "yes", "4"]
-    assert [one.value for one in cut(ratings, 5)] == ["no", "no", "yes", "yes", "4"]
+    assert [one.value for one in apply_cut(ratings)] == ["no", "yes", "yes", "yes", "4"]
+    assert [one.value for one in apply_cut(ratings, 5)] == ["no", "no", "yes", "yes", "4"]
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------
@@ -262,9 +262,9 @@ def test_a_rated_answer_that_cites_nothing_is_not_attributable() -> None:
 
 def test_who_is_left_out_counts_for_nothing() -> None:
     ratings = [*rate("i", "attributable", "yes no no"), Rating("i", "b", FLAG, "expert")]
-    assert without(ratings, ["b", "c"]) == ratings[:1]
+    assert drop_annotators(ratings, ["b", "c"]) == ratings[:1]
     with pytest.raises(UserError, match="no annotator 'eve'; there are: a, b, c"):
-        without(ratings, ["a", "eve"])
+        drop_annotators(ratings, ["a", "eve"])
 
 
 def test_a_whole_answer_has_labels_of_its_own() -> None:

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 from autoais.base.errors import FormatError, UserError
 from autoais.base.io.jsonl import dumps, write_atomic
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.types import Attribution, Judgement, Verdict
 from autoais.formats.human_ratings.ratings import Rating, write_ratings
 from autoais.judges.lexical import LexicalJudge
@@ -39,7 +39,7 @@ from tests.conftest import Command, one_line_error
 FIT = Calibration("told@1", 0.3, 2.0, -1.0)
 
 
-def noisy(n: int, *, slope: float, intercept: float, cut: float = 0.5) -> tuple[list[Labelled], Told]:
+def noisy(n: int, *, slope: float, intercept: float, cut: float = 0.5) -> tuple[list[LabelledClaim], Told]:
     """Claims of which the share logistic(slope * logit(p) + intercept) is attributable; the judge cuts at `cut`."""
     drawn = random.Random(7)
     items = []
@@ -231,7 +231,7 @@ def test_what_a_calibration_cannot_change_is_left_out_and_counted() -> None:
     labels, judge = noisy(100, slope=1, intercept=0)
     more, second = told((True, Judgement(Verdict.UNDECIDED)), (True, Judgement(YES)), dataset="More")
     judge.claims |= second.claims
-    uncited = Labelled("More", "9", Attribution("uncited"), False)
+    uncited = LabelledClaim("More", "9", Attribution("uncited"), False)
     result = calibrate([*labels, *more, uncited], judge)
     assert result["n"] == 100
     assert result["left_out"] == {"undecided": 1, "by_rule": 1, "without_probability": 1}
@@ -257,7 +257,7 @@ def test_labels_that_do_not_do_are_refused(items: list[tuple[bool, Judgement]], 
 
 def test_labels_of_one_kind_say_what_was_left_out() -> None:
     labels, judge = told((True, Judgement(YES, 0.8)))
-    uncited = Labelled("More", "9", Attribution("uncited"), False)
+    uncited = LabelledClaim("More", "9", Attribution("uncited"), False)
     with pytest.raises(
         UserError,
         match=r"labels are all the same \(left out: 1 decided without the judge \(nothing said or cited\)\); a",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from autoais.base.errors import FormatError, UserError
 from autoais.base.io.jsonl import dumps
-from autoais.base.labels import Labelled
+from autoais.base.labels import LabelledClaim
 from autoais.base.types import Attribution, Judgement, Support, Verdict
 from autoais.formats import read_labels
 from autoais.judges.lexical import LexicalJudge
@@ -56,10 +56,10 @@ class Told(OneByOne):
         return self.claims[one.claim]
 
 
-def told(*items: tuple[bool, Judgement], dataset: str = "Told", system: str = "") -> tuple[list[Labelled], Told]:
+def told(*items: tuple[bool, Judgement], dataset: str = "Told", system: str = "") -> tuple[list[LabelledClaim], Told]:
     """Labels of claims "0", "1" ... and a judge that says of them what stands beside."""
     labels = [
-        Labelled(dataset, str(i), Attribution(f"{dataset} {i}", (f"text {i}",)), truth, system)
+        LabelledClaim(dataset, str(i), Attribution(f"{dataset} {i}", (f"text {i}",)), truth, system)
         for i, (truth, _) in enumerate(items)
     ]
     return labels, Told({label.attribution.claim: one for label, (_, one) in zip(labels, items, strict=True)})
@@ -128,7 +128,7 @@ def test_known_values() -> None:
 
 def test_a_judge_without_probabilities_has_no_curve_and_the_reason_stands_there() -> None:
     labels, judge = told((True, Judgement(YES)), (False, Judgement(NO)), (False, Judgement(YES)))
-    uncited = Labelled("Told", "9", Attribution("uncited"), False)
+    uncited = LabelledClaim("Told", "9", Attribution("uncited"), False)
     one = evaluate([*labels, uncited], judge)["sets"]["Told"]
     assert (one["n"], one["with_probability"]) == (4, 0)
     for name in ("roc_auc", "calibration_error", "reliability", "roc"):
@@ -150,7 +150,7 @@ def test_both_kinds_of_error_have_a_rate() -> None:
 
 def test_only_verdicts_with_a_probability_enter_what_needs_one() -> None:
     labels, judge = told((True, Judgement(YES, 0.8)), (False, Judgement(NO, 0.3)), (True, Judgement(NO)))
-    uncited = Labelled("Told", "9", Attribution("uncited"), True)
+    uncited = LabelledClaim("Told", "9", Attribution("uncited"), True)
     one = evaluate([*labels, uncited], judge)["sets"]["Told"]
     # of 4, one has none; the uncited one is a no by rule, at 0
     assert (one["n"], one["with_probability"]) == (4, 3)
@@ -198,9 +198,9 @@ def test_order_and_batches_change_nothing() -> None:
     assert dumps(evaluate(labels, judge)) == before
 
 
-def systems(*rates: tuple[int, int]) -> tuple[list[Labelled], Told]:
+def systems(*rates: tuple[int, int]) -> tuple[list[LabelledClaim], Told]:
     """Ten claims a system, of which people find the first number attributable and the judge the second."""
-    labels: list[Labelled] = []
+    labels: list[LabelledClaim] = []
     says: dict[str, Judgement] = {}
     for number, (people, judge) in enumerate(rates):
         one, its = told(
@@ -286,7 +286,7 @@ def test_correlations_are_scipys(pairs: list[tuple[int, int]]) -> None:
         assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y).statistic)
 
 
-def three_way(*pairs: tuple[Verdict, Verdict]) -> tuple[list[Labelled], Told]:
+def three_way(*pairs: tuple[Verdict, Verdict]) -> tuple[list[LabelledClaim], Told]:
     labels, judge = told(*((label is YES, Judgement(said)) for label, said in pairs))
     return [replace(one, verdict=label) for one, (label, _) in zip(labels, pairs, strict=True)], judge
 
@@ -531,7 +531,8 @@ def test_a_judge_that_is_always_right_has_no_interval_of_no_width() -> None:
 def test_without_a_question_claims_that_share_text_or_evidence_are_one_unit() -> None:
     def units(*pairs: tuple[str, str]) -> int:
         labels = [
-            Labelled("D", str(n), Attribution(*pair[:1], tuple(pair[1:])), n % 2 > 0) for n, pair in enumerate(pairs)
+            LabelledClaim("D", str(n), Attribution(*pair[:1], tuple(pair[1:])), n % 2 > 0)
+            for n, pair in enumerate(pairs)
         ]
         judge = Told({claim: Judgement(YES, 0.5) for claim, _ in pairs})
         found: int = evaluate(labels, judge)["sets"]["D"]["questions"]

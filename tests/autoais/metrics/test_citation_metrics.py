@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autoais.base import labels
 from autoais.base.markers.alce import StrictSentence
-from autoais.base.text.claims import applicable
+from autoais.base.text.claims import is_applicable
 from autoais.base.types import Attribution, Judgement, Support, Verdict
 from autoais.metrics import alce, attrscore, hagrid, liu, trec
 from autoais.metrics.alce import StrictScores, strict_claims
@@ -532,9 +532,9 @@ def test_f1_is_that_of_its_recall_and_precision() -> None:
     ],
 )
 def test_only_plain_questions_and_instructions_claim_nothing(sentence: str, claims_something: bool) -> None:
-    assert applicable(sentence) is claims_something
+    assert is_applicable(sentence) is claims_something
 
 
 def test_a_short_answer_is_an_answer_though_it_looks_like_a_question() -> None:
-    assert applicable("Who Framed Roger Rabbit?", "Who Framed Roger Rabbit?")
-    assert not applicable("Who Framed Roger Rabbit?")
+    assert is_applicable("Who Framed Roger Rabbit?", "Who Framed Roger Rabbit?")
+    assert not is_applicable("Who Framed Roger Rabbit?")

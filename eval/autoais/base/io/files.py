@@ -120,7 +120,7 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
     (Castorini's command lines). `columns` are the required columns of a CSV; if some are missing, the header is the
     only fault. Raises `FormatError` for a binary file, and for one of another kind that is well known, such as Parquet.
     """
-    number, first = _opening(path)
+    number, first = _read_first_line(path)
     for magic, kind, way_out in _OTHER_KINDS:
         if first.startswith(magic):
             raise FormatError(f"{path}: {kind}, not JSON or CSV; {way_out}")
@@ -132,25 +132,25 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
         case b"":
             return iter(())
         case b"{":
-            return _document(path) if _opens_document(first) else _json_lines(path)
+            return _document(path) if _is_document(first) else _json_lines(path)
         case b"[":
             return _document(path)
         case _:
             return _json_lines(path) if _is_value(path, first) else _table(path, columns)
 
 
-def place_of(location: str) -> str:
+def record_key(location: str) -> str:
     """Return what tells a record from others of its file: its line, or its name in a JSON document, such as `[2]`."""
     return location.rpartition(":")[2].strip()
 
 
-def header_of(path: Path) -> str | None:
+def find_header(path: Path) -> str | None:
     """Return `file:line` of a CSV header; None if the file holds JSON or is empty."""
-    number, first = _opening(path)
+    number, first = _read_first_line(path)
     return None if first[:1] in (b"", b"{", b"[") else f"{path}:{number}"
 
 
-def _opening(path: Path) -> tuple[int, bytes]:
+def _read_first_line(path: Path) -> tuple[int, bytes]:
     """Return the number of the first line that is not blank, and the line."""
     stream = lines(path)
     number, first = next(((number, line) for number, line in enumerate(stream, 1) if line.strip()), (1, b""))
@@ -167,7 +167,7 @@ def _is_value(path: Path, first: bytes) -> bool:
     return bool(_JSON & {suffix.lower() for suffix in path.suffixes})
 
 
-def _opens_document(first: bytes) -> bool:
+def _is_document(first: bytes) -> bool:
     """Return whether the file is one JSON object: it continues after the first line, or holds a list of records."""
     try:
         value = json.loads(first)
@@ -197,8 +197,8 @@ def allow_long_cells(length: int) -> None:
 def _table(path: Path, columns: Sequence[str]) -> Iterator[Record]:
     allow_long_cells(_MAX_LINE_BYTES)
     # Bytes that are not UTF-8 become lone surrogates, so that the error can name their row.
-    text = (line.decode("utf-8", "surrogateescape") for line in _without_bom(lines(path)))
-    _, opening = _opening(path)
+    text = (line.decode("utf-8", "surrogateescape") for line in _strip_bom(lines(path)))
+    _, opening = _read_first_line(path)
     # Spreadsheets write semicolons where numbers have a decimal comma.
     delimiter = next((character for character in (",", "\t", ";") if character.encode() in opening), ",")
     reader = csv.reader(text, delimiter=delimiter, strict=True)
@@ -240,7 +240,7 @@ def _header_fault(header: Sequence[str], columns: Sequence[str]) -> str | None:
     return f"column {duplicates[0]!r} occurs twice" if duplicates else None
 
 
-def _without_bom(stream: Iterable[bytes]) -> Iterator[bytes]:
+def _strip_bom(stream: Iterable[bytes]) -> Iterator[bytes]:
     for number, line in enumerate(stream):
         yield line if number else line.removeprefix(codecs.BOM_UTF8)
 
@@ -278,7 +278,7 @@ def _document(path: Path) -> Iterator[Record]:
                 yield location, error
     except json.JSONDecodeError as error:
         location = f"{path}:{error.lineno}"
-        breaks_off = "it breaks off: " if _breaks_off(error) else ""
+        breaks_off = "it breaks off: " if _is_truncated(error) else ""
         yield location, FormatError(f"{location}: not JSON: {breaks_off}{cause(error)} at column {error.colno}")
     except RecursionError:  # where the record ends is not known
         location = f"{path}:{number}"
@@ -288,7 +288,7 @@ def _document(path: Path) -> Iterator[Record]:
         )
 
 
-def _breaks_off(error: json.JSONDecodeError) -> bool:
+def _is_truncated(error: json.JSONDecodeError) -> bool:
     """Whether the document ends too early: an open string is told at its beginning."""
     return error.msg.startswith("Unterminated string") or not error.doc[error.pos :].strip()
 
@@ -299,11 +299,11 @@ _Item = tuple[str, int, int]
 
 def _items(text: str) -> Generator[_Item]:
     """Yield each record of a list or object; raises `JSONDecodeError`."""
-    position = _skip(text, 0)
+    position = _skip_space(text, 0)
     is_list = text[position : position + 1] == "["
     position = yield from (_list_items(text, position, "") if is_list else _object_items(text, position))
-    if text[_skip(text, position) :]:
-        raise json.JSONDecodeError("text after the end", text, _skip(text, position))
+    if text[_skip_space(text, position) :]:
+        raise json.JSONDecodeError("text after the end", text, _skip_space(text, position))
 
 
 def _object_items(text: str, position: int, artifact: str = "") -> Generator[_Item, None, int]:
@@ -311,7 +311,7 @@ def _object_items(text: str, position: int, artifact: str = "") -> Generator[_It
 
     `artifact` is the name of the object if it is an artifact, which may also hold a record outside of lists.
     """
-    position = _skip(text, position + 1)
+    position = _skip_space(text, position + 1)
     names: set[str] = set()
     while text[position : position + 1] != "}":
         start = position
@@ -325,26 +325,26 @@ def _object_items(text: str, position: int, artifact: str = "") -> Generator[_It
         if opens == "[" and name in (_IN_ARTIFACT if artifact else _LISTS):
             position = yield from _list_items(text, position, f"{artifact}.{name}" if artifact else name)
         elif opens == "[" and name == _ARTIFACTS and not artifact:
-            position, number = _skip(text, position + 1), 0
+            position, number = _skip_space(text, position + 1), 0
             while text[position : position + 1] != "]":
                 if text[position : position + 1] == "{":
                     position = yield from _object_items(text, position, f"{name}[{number}]")
                 else:
                     _, position = _DECODER.raw_decode(text, position)
-                position, number = _next(text, position, "]"), number + 1
+                position, number = _find_next_item(text, position, "]"), number + 1
             position += 1
         else:
             begin = position
             _, position = _DECODER.raw_decode(text, position)
             if artifact and opens == "{" and name in _IN_ARTIFACT:
                 yield f"{artifact}.{name}", begin, position
-        position = _next(text, position, "}")
+        position = _find_next_item(text, position, "}")
     return position + 1
 
 
-def _next(text: str, position: int, closing: str) -> int:
+def _find_next_item(text: str, position: int, closing: str) -> int:
     """Return the place of the next item, or of the closing bracket."""
-    position = _skip(text, position)
+    position = _skip_space(text, position)
     if text[position : position + 1] == closing:
         return position
     comma, position = position, _expect(text, position, ",")
@@ -354,21 +354,21 @@ def _next(text: str, position: int, closing: str) -> int:
 
 
 def _list_items(text: str, position: int, name: str) -> Generator[_Item, None, int]:
-    position, number = _skip(text, position + 1), 0
+    position, number = _skip_space(text, position + 1), 0
     while text[position : position + 1] != "]":
         _, end = _DECODER.raw_decode(text, position)
         yield f"{name}[{number}]", position, end
-        position, number = _next(text, end, "]"), number + 1
+        position, number = _find_next_item(text, end, "]"), number + 1
     return position + 1
 
 
-def _skip(text: str, position: int) -> int:
+def _skip_space(text: str, position: int) -> int:
     match = _SPACE.match(text, position)
     return match.end() if match else position
 
 
 def _expect(text: str, position: int, character: str) -> int:
-    position = _skip(text, position)
+    position = _skip_space(text, position)
     if text[position : position + 1] != character:
         raise json.JSONDecodeError(f"{character!r} expected", text, position)
-    return _skip(text, position + 1)
+    return _skip_space(text, position + 1)

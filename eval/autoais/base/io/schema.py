@@ -55,7 +55,7 @@ def faults(value: object, schema: Schema, path: str = "", *, limits: bool = True
     uniqueItems. Without `limits` the last two are ignored: a list that is too long can still be read.
     """
     kinds = _kinds(schema)
-    if kinds and not any(_is(value, kind) for kind in kinds):
+    if kinds and not any(_has_type(value, kind) for kind in kinds):
         yield f"{_field(path)} should be {_describe_types(schema)}, found {json_kind(value)}"
         return
     if "enum" in schema and not any(
@@ -89,11 +89,11 @@ def _object_faults(value: dict[str, Any], schema: Schema, path: str, limits: boo
 def _list_faults(value: list[Any], schema: Schema, path: str, limits: bool) -> Iterator[str]:
     inner = schema.get("items", {})
     kinds = _kinds(inner)
-    strange = [item for item in value if kinds and not any(_is(item, kind) for kind in kinds)]
+    strange = [item for item in value if kinds and not any(_has_type(item, kind) for kind in kinds)]
     if strange:
         yield f"{_field(path)} should be {_describe_types(schema)}, found {json_kind(strange[0])} in it"
     for number, item in enumerate(value):
-        if not kinds or any(_is(item, kind) for kind in kinds):
+        if not kinds or any(_has_type(item, kind) for kind in kinds):
             yield from faults(item, inner, f"{path}[{number}]", limits=limits)
     if limits and len(value) > schema.get("maxItems", len(value)):
         yield f"{_field(path)} has {len(value)} items, more than {schema['maxItems']}"
@@ -103,22 +103,22 @@ def _list_faults(value: list[Any], schema: Schema, path: str, limits: bool) -> I
             yield f"{_field(path)} has an item twice: {duplicates[0][:60]}"
 
 
-def misspelt(value: object, schema: Schema, path: str = "") -> Iterator[tuple[str, str]]:
+def find_misspellings(value: object, schema: Schema, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield (field, known field) for each unknown field with nearly the name of a known one that its object lacks.
 
     Other unknown fields are data of their own. Fields are paths such as `sentences[].text`.
     """
     if isinstance(value, list):
         for item in value:
-            yield from misspelt(item, schema.get("items", {}), f"{path}[]")
+            yield from find_misspellings(item, schema.get("items", {}), f"{path}[]")
     elif isinstance(value, dict):
         properties, free = schema.get("properties", {}), schema.get("additionalProperties")
         absent = tuple(name for name in properties if name not in value)
         for name, inner in value.items():
             if name in properties:
-                yield from misspelt(inner, properties[name], _join(path, name))
+                yield from find_misspellings(inner, properties[name], _join(path, name))
             elif isinstance(free, dict):
-                yield from misspelt(inner, free, _join(path, name))
+                yield from find_misspellings(inner, free, _join(path, name))
             elif suggestion := _closest_name(name[:60], absent):
                 yield _join(path, name[:60]), _join(path, suggestion)
 
@@ -133,7 +133,7 @@ def _kinds(schema: Schema) -> list[str]:
     return [kind] if isinstance(kind, str) else list(kind)
 
 
-def _is(value: object, kind: str) -> bool:
+def _has_type(value: object, kind: str) -> bool:
     # In JSON Schema 1.0 is an integer and true is not, unlike in Python.
     if isinstance(value, bool):
         return kind == "boolean"

@@ -80,7 +80,7 @@ def first_line(output: str) -> str:
 def strict_sentences(output: str, splitter: Splitter | None = None) -> tuple[StrictSentence, ...]:
     """Return the sentences of the output's first line; ALCE leaves an answer without any out of its average."""
     split = (splitter or open_splitter()).split
-    return tuple(map(_strict, split(first_line(output))))
+    return tuple(map(_parse_strict, split(first_line(output))))
 
 
 def list_items(output: str) -> list[str]:
@@ -90,7 +90,7 @@ def list_items(output: str) -> list[str]:
 
 def strict_items(question: str, output: str) -> tuple[StrictSentence, ...]:
     """Return the claims of a list (QAMPARI) as ALCE makes them: the question and an item; one of an empty output."""
-    return tuple(_strict(f"{question} {item}") for item in list_items(first_line(output)))
+    return tuple(_parse_strict(f"{question} {item}") for item in list_items(first_line(output)))
 
 
 def select_documents(documents: Sequence[int], document_count: int) -> tuple[int, ...] | None:
@@ -104,7 +104,7 @@ def select_documents(documents: Sequence[int], document_count: int) -> tuple[int
     return tuple(documents[:_MAX_CITATIONS])
 
 
-def _strict(sentence: str) -> StrictSentence:
+def _parse_strict(sentence: str) -> StrictSentence:
     return StrictSentence(remove_citations(sentence).strip(), tuple(map(_index, _CITATION.findall(sentence))))
 
 

@@ -135,14 +135,14 @@ def parse(
     marks: list[_Mark] = []
     text = text.strip()
     for _ in range(_ROUNDS):  # removing a marker may join its surroundings to a new one
-        cuts = _cuts(text, reader)
+        cuts = _find_cuts(text, reader)
         if not cuts:
             break
-        text, marks = _cut(text, cuts, marks)
+        text, marks = _apply_cuts(text, cuts, marks)
     else:
         debris = [_Mark(0, match[0], reasons=["malformed"]) for match in _DEBRIS.finditer(text)]
         cuts = [_Cut(*match.span(), "", [mark]) for match, mark in zip(_DEBRIS.finditer(text), debris, strict=True)]
-        text, marks = _cut(text, cuts, marks)
+        text, marks = _apply_cuts(text, cuts, marks)
     for marker in reader.markers(text):
         if marker.keep:
             marks.append(_Mark(marker.start, marker.text, reasons=marker.reasons, is_quoted=marker.is_quoted))
@@ -249,7 +249,7 @@ class _Cut:
     marks: list[_Mark]
 
 
-def _cut(text: str, cuts: Sequence[_Cut], marks: list[_Mark]) -> tuple[str, list[_Mark]]:
+def _apply_cuts(text: str, cuts: Sequence[_Cut], marks: list[_Mark]) -> tuple[str, list[_Mark]]:
     """Apply the cuts and strip the text; return it with all marks at their new positions."""
     pieces, positions, end, length = [], [], 0, 0
     for cut in cuts:
@@ -277,7 +277,7 @@ def _cut(text: str, cuts: Sequence[_Cut], marks: list[_Mark]) -> tuple[str, list
     return result, marks
 
 
-def _cuts(text: str, reader: MarkerReader) -> list[_Cut]:
+def _find_cuts(text: str, reader: MarkerReader) -> list[_Cut]:
     """Return the cuts of this round, in order: reference lists and markers."""
     flat = plain(text)
     lists = _reference_lines(flat)
@@ -290,11 +290,11 @@ def _cuts(text: str, reader: MarkerReader) -> list[_Cut]:
             markers.append(marker)
     for cluster in _clusters(markers, flat):
         start, end = _widen(flat, cluster[0].start, cluster[-1].end)
-        marks = _marks(cluster, text, reader)
+        marks = _make_marks(cluster, text, reader)
         inline = bool(_BEFORE_REFERENCE.search(flat[max(0, start - 24) : start]))
         for mark in marks:
             mark.inline = inline
-        cuts.append(_Cut(*_seam(flat, start, end), marks))
+        cuts.append(_Cut(*_widen_to_blanks(flat, start, end), marks))
     return sorted(cuts, key=lambda cut: cut.start)
 
 
@@ -330,13 +330,13 @@ def _clusters(markers: Sequence[Marker], text: str) -> list[list[Marker]]:
     return clusters
 
 
-def _marks(cluster: Sequence[Marker], text: str, reader: MarkerReader) -> list[_Mark]:
+def _make_marks(cluster: Sequence[Marker], text: str, reader: MarkerReader) -> list[_Mark]:
     """Return one mark per marker; two single numbers with a dash between them are one range."""
     markers: list[Marker] = []
     for marker in cluster:
         last = markers[-1] if markers else None
         if last and last.number and marker.number and text[last.end : marker.start].strip(_BLANKS) in _RANGE_JOINERS:
-            markers[-1] = reader.through(last, marker, text)
+            markers[-1] = reader.merge(last, marker, text)
         else:
             markers.append(marker)
     marks = []
@@ -362,7 +362,7 @@ def _widen(text: str, start: int, end: int) -> tuple[int, int]:
             return start, end
 
 
-def _seam(text: str, start: int, end: int) -> tuple[int, int, str]:
+def _widen_to_blanks(text: str, start: int, end: int) -> tuple[int, int, str]:
     """Return the span to cut for a cluster at `start:end`, and the text to put there to join the words around it."""
     outer_start, outer_end = start, end
     while outer_start and text[outer_start - 1] in _BLANKS:
@@ -400,7 +400,9 @@ def _assemble(text: str, marks: Sequence[_Mark], names: Sequence[C]) -> Parsed[C
         flags = _flags(text[start:end], start, sentence_marks)
         sentences.append(ParsedSentence(start, end, _collect_cites(sentence_marks, names), flags))
         pieces = (
-            [(start, end, sentence_marks)] if "inline-reference" in flags else _pieces(text, start, end, sentence_marks)
+            [(start, end, sentence_marks)]
+            if "inline-reference" in flags
+            else _split_at_marks(text, start, end, sentence_marks)
         )
         segments += [ParsedSentence(begin, stop, _collect_cites(subset, names)) for begin, stop, subset in pieces]
     reasons = [(mark, reason) for mark in marks for reason in mark.reasons]
@@ -423,7 +425,7 @@ def _assign_marks(
     """Return the marks of each sentence, and the citations without a sentence."""
     marks_by_sentence: list[list[_Mark]] = [[] for _ in spans]
     orphans = []
-    for mark, owner in zip(marks, _owners(text, [mark.position for mark in marks], spans), strict=True):
+    for mark, owner in zip(marks, _find_owners(text, [mark.position for mark in marks], spans), strict=True):
         if owner is not None:
             marks_by_sentence[owner].append(mark)
         elif mark.cites:
@@ -445,7 +447,7 @@ def _flags(sentence: str, start: int, marks: Sequence[_Mark]) -> tuple[str, ...]
     return tuple(sorted(flags))
 
 
-def _pieces(text: str, start: int, end: int, marks: Iterable[_Mark]) -> list[tuple[int, int, list[_Mark]]]:
+def _split_at_marks(text: str, start: int, end: int, marks: Iterable[_Mark]) -> list[tuple[int, int, list[_Mark]]]:
     """Split a sentence at its markers: a piece has the citations after it, the first also those before it."""
     pieces: list[tuple[int, int, list[_Mark]]] = []
     leading: list[_Mark] = []
@@ -470,7 +472,7 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
     return start + len(piece) - len(piece.lstrip(_BLANKS + "\n,;:.!?")), start + len(piece.rstrip())
 
 
-def _owners(text: str, positions: Sequence[int], spans: Sequence[tuple[int, int]]) -> list[int | None]:
+def _find_owners(text: str, positions: Sequence[int], spans: Sequence[tuple[int, int]]) -> list[int | None]:
     """Return the sentence of each position: the one around or before it, or after it at the start of a line."""
     starts = [start for start, _ in spans]
     lines = [match.start() for match in re.finditer("\n", text)]
@@ -500,11 +502,11 @@ def _statement_spans(text: str, citation_positions: Iterable[int]) -> list[tuple
     code = [match.span() for match in _CODE.finditer(text)]
     starts = [start for start, _ in code]
 
-    def outside(gap: tuple[int, int]) -> bool:
+    def is_outside_code(gap: tuple[int, int]) -> bool:
         index = bisect_left(starts, gap[0]) - 1
         return index < 0 or gap[0] >= code[index][1]
 
-    gaps = [gap for gap in _structure(text) if outside(gap)]
+    gaps = [gap for gap in _structure(text) if is_outside_code(gap)]
     edges = [(0, 0), *gaps, (len(text), len(text))]
     for (_, start), (end, _) in pairwise(edges):
         gaps += [(start + offset, start + offset) for offset, _ in sentence_spans(text[start:end])]
@@ -512,7 +514,7 @@ def _statement_spans(text: str, citation_positions: Iterable[int]) -> list[tuple
     gaps += [
         (end, end) for end in (_sentence_end(text, position) for position in citation_positions) if end is not None
     ]
-    edges = [(0, 0), *sorted(filter(outside, gaps)), (len(text), len(text))]
+    edges = [(0, 0), *sorted(filter(is_outside_code, gaps)), (len(text), len(text))]
     spans = []
     for (_, start), (end, _) in pairwise(edges):
         piece = text[start:end]

@@ -10,7 +10,7 @@ _STOPS, _CLOSERS = ".!?…", "\"'”’)"
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class MarkedSentence:
     """A clean sentence, the source numbers it cites (1-based), and its unresolved markers as (marker, reason)."""
 
     text: str
@@ -18,19 +18,19 @@ class Marked:
     unresolved: tuple[tuple[str, str], ...] = ()
 
 
-def parse_sentence(output: str, n: int) -> Marked:
+def parse_sentence(output: str, n: int) -> MarkedSentence:
     """Parse one sentence (or group of sentences) with `n` sources."""
     parsed = parse(output, n)
     cites = dict.fromkeys(cite for sentence in parsed.sentences for cite in sentence.cites)
-    return Marked(parsed.text, tuple(cites), tuple((bad.marker, bad.reason) for bad in parsed.unresolved))
+    return MarkedSentence(parsed.text, tuple(cites), tuple((bad.marker, bad.reason) for bad in parsed.unresolved))
 
 
-def parse_sentences(output: str, n: int) -> list[Marked]:
+def parse_sentences(output: str, n: int) -> list[MarkedSentence]:
     """Parse an answer with `n` sources into sentences."""
     parsed = parse(output, n)
     if not parsed.sentences:
         bad_only = tuple((marker.marker, marker.reason) for marker in parsed.unresolved)
-        return [Marked("", (), bad_only)] if bad_only else []
+        return [MarkedSentence("", (), bad_only)] if bad_only else []
     ends = [sentence.end for sentence in parsed.sentences]
     bad: dict[int, list[tuple[str, str]]] = {}
     for marker in parsed.unresolved:
@@ -38,7 +38,7 @@ def parse_sentences(output: str, n: int) -> list[Marked]:
             (marker.marker, marker.reason)
         )
     return [
-        Marked(parsed.text[sentence.start : sentence.end], sentence.cites, tuple(bad.get(number, ())))
+        MarkedSentence(parsed.text[sentence.start : sentence.end], sentence.cites, tuple(bad.get(number, ())))
         for number, sentence in enumerate(parsed.sentences)
     ]
 

@@ -150,7 +150,7 @@ class MarkerReader:
                 last = position
             yield marker
 
-    def through(self, first: Marker, last: Marker, text: str) -> Marker:
+    def merge(self, first: Marker, last: Marker, text: str) -> Marker:
         """Merge two markers of one number each with a dash between them, `[1]–[3]`, into one range."""
         reading = self._read_content(f"{first.number}-{last.number}") or _Reading(reasons=["malformed"])
         link = last.link or first.link

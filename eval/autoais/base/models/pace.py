@@ -157,7 +157,7 @@ class Pace:
 
     `concurrency` is a number, or `auto`: one request at a time at first, then as many as make the server faster
     (`Limit`), and none before the time that a server named in Retry-After. Threads share a pace; a `ChatClient` keeps
-    to the one of the code that calls it (`here`).
+    to the one of the code that calls it (`apply`).
     """
 
     def __init__(self, concurrency: int | str = AUTO) -> None:
@@ -185,7 +185,7 @@ class Pace:
         return RequestTotals(self._requests, self._again, self._tokens, self._last - self._first, at_once)
 
     @contextmanager
-    def here(self) -> Iterator[None]:
+    def apply(self) -> Iterator[None]:
         """Let the clients that are called inside keep to this pace."""
         before = _current.set(self)
         try:

@@ -31,7 +31,7 @@ MAX_CLAIM = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedPair:
     """Word-piece ids and types, character offsets of the claim's pieces, and spans of the evidence that was read.
 
     Layout: [CLS] claim [SEP] [CLS] evidence [SEP]. Types: 0 claim, 1 content word of the claim that is missing from the
@@ -81,7 +81,7 @@ class PairEncoder:
             types += [mark] * (min(len(side), MAX_CLAIM - 2) + 2)
         return ids, types
 
-    def encode(self, claim: str, evidence: Sequence[str] | EvidenceTexts) -> Encoded:
+    def encode(self, claim: str, evidence: Sequence[str] | EvidenceTexts) -> EncodedPair:
         """The encoded pair. A claim longer than `MAX_CLAIM` pieces is truncated, so callers split it first."""
         evidence_texts = evidence if isinstance(evidence, EvidenceTexts) else EvidenceTexts(evidence)
         spans = excerpt(claim, evidence_texts, self.budget)
@@ -97,7 +97,7 @@ class PairEncoder:
         if len(evidence_encoding.ids) > room:  # scripts with many pieces per word
             spans = shorten(spans, evidence_texts.texts, right_offsets[-1][1] if right_offsets else 0)
         right_types = assign_types(right_offsets, find_words_in(text, stems), EVIDENCE, EVIDENCE_SHARED)
-        return Encoded(
+        return EncodedPair(
             [self._cls, *claim_ids, self._sep, self._cls, *evidence_encoding.ids[:room], self._sep],
             [CLAIM, *claim_types, CLAIM, EVIDENCE, *right_types, EVIDENCE],
             claim_offsets,

@@ -161,7 +161,7 @@ def local_revision(folder: Path) -> str:
 
 
 @contextmanager
-def quiet(local: bool) -> Iterator[None]:
+def quiet_logging(local: bool) -> Iterator[None]:
     """Silence the log while loading, since failures raise one-line errors; downloads keep their progress bar."""
     import transformers.utils.logging
 

@@ -17,7 +17,7 @@ _TELLS = re.compile(
 )
 
 
-def applicable(sentence: str, short_answer: str | None = None) -> bool:
+def is_applicable(sentence: str, short_answer: str | None = None) -> bool:
     """Return whether a sentence claims something: False for questions and for instructions to the reader.
 
     A question begins with a question word or an auxiliary verb and ends in "?". An instruction begins with one of a

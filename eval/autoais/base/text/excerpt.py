@@ -18,7 +18,7 @@ _SENTENCE_END = re.compile(r"""(?<=[.!?…。！？])["'”’)\]]*\s+(?=["'“�
 _ABBREVIATION = re.compile(r"(?:^|[\s(])(?:[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Col|Lt|Sgt|Rev|No|vs|etc|cf|ca|c)\.$")
 
 
-def pieces(text: str) -> Iterator[tuple[int, int]]:
+def split_sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the sentences of a text as character offsets, stripped of white space; long sentences are cut.
 
     A plain rule (full stops before a capital, and line breaks), not `sentence_spans`: it runs over whole web pages for
@@ -29,11 +29,11 @@ def pieces(text: str) -> Iterator[tuple[int, int]]:
     for end, following in cuts:
         if following < len(text) and _ABBREVIATION.search(text[max(start, end - 8) : end]):
             continue
-        yield from _short(text, start, end)
+        yield from _cut_long_sentence(text, start, end)
         start = following
 
 
-def _short(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _cut_long_sentence(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
@@ -48,13 +48,13 @@ def _short(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 @memoize
-def _pieces(text: str) -> tuple[tuple[int, int], ...]:
-    return tuple(pieces(text))
+def _split_sentences(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(split_sentences(text))
 
 
 @memoize
 def _stems_of_pieces(text: str) -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(content_stems(text[start:end])) for start, end in _pieces(text))
+    return tuple(frozenset(content_stems(text[start:end])) for start, end in _split_sentences(text))
 
 
 @memoize
@@ -72,7 +72,9 @@ class EvidenceTexts:
     @cached_property
     def sentences(self) -> list[Span]:
         """The sentences, in order."""
-        return [Span(number, start, end) for number, text in enumerate(self.texts) for start, end in _pieces(text)]
+        return [
+            Span(number, start, end) for number, text in enumerate(self.texts) for start, end in _split_sentences(text)
+        ]
 
     @cached_property
     def length(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from autoais.base.answers import CitedAnswer
 from autoais.formats.base import Notes
-from autoais.formats.human_ratings.consensus import Consensus, consensus, cut, is_flagged
+from autoais.formats.human_ratings.consensus import Consensus, apply_cut, consensus, is_flagged
 from autoais.formats.human_ratings.ratings import RELAXED_CUT, Rating
 from autoais.formats.human_ratings.texts import answer_of
 
@@ -29,7 +29,7 @@ def write(
     with the number of those who said so), and answers rated by another number of people than five.
     """
     items: dict[str, list[Rating]] = {}
-    for rating in cut(ratings, likert):
+    for rating in apply_cut(ratings, likert):
         if rating.sentence is not None or rating.question not in ("interpretable", "attributable", "flag"):
             notes["ratings of sentences, citations or other questions, left out"] += 1
         elif rating.phase in ("study", "adjudication"):

@@ -40,14 +40,14 @@ class Consensus:
     system: str = ""
 
 
-def cut(ratings: Iterable[Rating], threshold: int = RELAXED_CUT) -> Iterator[Rating]:
+def apply_cut(ratings: Iterable[Rating], threshold: int = RELAXED_CUT) -> Iterator[Rating]:
     """Turn Likert values of `attributable` into yes (at least `threshold`) and no; other ratings stay as they are."""
     for rating in ratings:
         is_likert = rating.question == "attributable" and rating.value in LIKERT
         yield replace(rating, value="yes" if int(rating.value) >= threshold else "no") if is_likert else rating
 
 
-def without(ratings: Iterable[Rating], annotators: Collection[str]) -> list[Rating]:
+def drop_annotators(ratings: Iterable[Rating], annotators: Collection[str]) -> list[Rating]:
     """Return the ratings without all that these annotators said; raises `UserError` for one who rated nothing."""
     rating_list = list(ratings)
     check_annotators(annotators, rating_list)
@@ -104,7 +104,7 @@ def consensus(ratings: Iterable[Rating]) -> list[Consensus]:
     """Return the consensus per item and question, in order of first occurrence.
 
     Ratings of the phases study and adjudication count; an adjudication decides alone. Flagged ratings are left out
-    (`apply_flags`). Likert values count as they are; use `cut` before to make them yes and no.
+    (`apply_flags`). Likert values count as they are; use `apply_cut` before to make them yes and no.
     """
     rating_list = [rating for rating in apply_flags(ratings) if rating.phase in ("study", "adjudication")]
     groups: dict[tuple[str, str], list[Rating]] = {}
@@ -122,7 +122,7 @@ def _consensus(group: Sequence[Rating]) -> Consensus:
         most_frequent(Counter(rating.value for rating in adjudications) if adjudications else counts),
         dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))),
         bool(adjudications),
-        first.rated,
+        first.answer_id,
         first.sentence,
         first.citation,
         first.system,
@@ -163,9 +163,9 @@ def label_answers(
     notes = Notes() if notes is None else notes
     labels: dict[str, _Labels] = {}
     rating_list = list(ratings)
-    simulated_answers = {rating.rated for rating in rating_list if rating.annotator.startswith(SIMULATED_PREFIX)}
+    simulated_answers = {rating.answer_id for rating in rating_list if rating.annotator.startswith(SIMULATED_PREFIX)}
     items_with_flag = find_flagged_items(rating_list)
-    for item in consensus(cut(rating_list, likert)):
+    for item in consensus(apply_cut(rating_list, likert)):
         if item.item in items_with_flag and not item.adjudicated:
             notes["ratings of flagged items, without a label"] += sum(item.counts.values())
             continue

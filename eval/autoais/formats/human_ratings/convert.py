@@ -8,8 +8,8 @@ from autoais.base.answers import CitedAnswer
 from autoais.base.errors import UserError
 from autoais.formats.base import Notes
 from autoais.formats.human_ratings import ais_csv, autojudge, label_studio
+from autoais.formats.human_ratings.consensus import drop_annotators as left_out
 from autoais.formats.human_ratings.consensus import label_answers
-from autoais.formats.human_ratings.consensus import without as left_out
 from autoais.formats.human_ratings.ratings import RELAXED_CUT, Rating, write_ratings
 from autoais.formats.human_ratings.read import read_ratings
 
@@ -63,7 +63,7 @@ def convert_ratings(
 def _count_labels(answers: Iterable[CitedAnswer], to: str, notes: Notes) -> Iterator[CitedAnswer]:
     """Yield the answers; count in `notes` their labels, and those that the format has no field for."""
     notes["labels written"] = 0
-    supports = formats.by_name(to).supports
+    supports = formats.get_format(to).supports
     for answer in answers:
         labels_by_feature: dict[str, Sequence[object]] = {
             "labels of answers": [answer.attributable],

@@ -10,7 +10,7 @@ from xml.sax.saxutils import quoteattr
 
 from autoais.base.answers import CitedAnswer
 from autoais.base.errors import FormatError
-from autoais.base.io.files import place_of
+from autoais.base.io.files import record_key
 from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import STRING, faults, list_of, record
 from autoais.formats.base import Notes
@@ -45,7 +45,7 @@ def read(row: Mapping[str, Any], location: str) -> Iterator[Rating]:
     for fault in faults(row, _SCHEMA):
         raise FormatError(f"{location}: {fault}")
     item = {name: row["data"][name] for name in _ITEM_FIELDS if row["data"].get(name) is not None}
-    item.setdefault("item", str(row.get("id", place_of(location))))
+    item.setdefault("item", str(row.get("id", record_key(location))))
     for annotation in row["annotations"]:
         results = [(result, value) for result in annotation["result"] if (value := _value(result)) is not None]
         reasons = [

@@ -92,7 +92,7 @@ class Rating:
         return self.item, self.question, self.annotator, self.phase, self.audited
 
     @property
-    def rated(self) -> str:
+    def answer_id(self) -> str:
         """The id of the answer that it is about."""
         return self.item if self.answer is None else self.answer
 

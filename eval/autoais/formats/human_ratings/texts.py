@@ -10,11 +10,11 @@ from autoais.formats.human_ratings.ratings import Rating
 
 def answer_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> CitedAnswer:
     """Return the rated answer; raises `UserError` if it is not there."""
-    if rating.rated not in answers:
+    if rating.answer_id not in answers:
         raise UserError(
-            f"answer {rating.rated!r:.80} has ratings, but is not among the answers; do they belong together?"
+            f"answer {rating.answer_id!r:.80} has ratings, but is not among the answers; do they belong together?"
         )
-    return answers[rating.rated]
+    return answers[rating.answer_id]
 
 
 def sentences_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> tuple[CitedSentence, ...]:
@@ -32,7 +32,7 @@ def sentences_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> tuple[Ci
 def text_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> str:
     """Return the rated text."""
     sentences = sentences_of(rating, answers)
-    return answers[rating.rated].plain if rating.sentence is None else sentences[0].text
+    return answers[rating.answer_id].plain if rating.sentence is None else sentences[0].text
 
 
 def sources_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> list[str]:
@@ -41,8 +41,8 @@ def sources_of(rating: Rating, answers: Mapping[str, CitedAnswer]) -> list[str]:
     if rating.citation is not None:
         if rating.citation not in keys:
             raise UserError(
-                f"answer {rating.rated!r:.80}: sentence {rating.sentence} does not cite {rating.citation!r:.80}, "
+                f"answer {rating.answer_id!r:.80}: sentence {rating.sentence} does not cite {rating.citation!r:.80}, "
                 "which was rated"
             )
         keys = {rating.citation: None}
-    return [answers[rating.rated].passages[key].evidence for key in keys]
+    return [answers[rating.answer_id].passages[key].evidence for key in keys]

@@ -18,18 +18,18 @@ from typing import Any
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import dumps
 from autoais.base.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, Schema, list_of, record
-from autoais.formats.base import Format, Notes, Row, no_ids, refusals, unique_id
+from autoais.formats.base import Format, Notes, Row, check_by_reading, no_ids, unique_id
 from autoais.formats.contexts import (
     CONTEXT_FEATURES,
     context_answer,
     context_output,
     first_reference,
+    passage_texts,
     passages_of,
     select_extra,
     strings_in,
-    texts,
 )
-from autoais.formats.marked import in_document
+from autoais.formats.markers import in_document
 
 _LIST_OR_CELL: Schema = {"type": ["array", "string", "null"], "items": STRING}
 
@@ -104,7 +104,7 @@ class FieldMapping:
 
     def row(self, answer: CitedAnswer, notes: Notes) -> dict[str, Any]:
         """Return the record of an answer."""
-        values: dict[str, Any] = {"id": answer.id, "question": answer.question, "contexts": texts(answer)}
+        values: dict[str, Any] = {"id": answer.id, "question": answer.question, "contexts": passage_texts(answer)}
         if "reference" in self.fields:
             reference = first_reference(answer, notes)
             values["reference"] = self.no_reference if reference is None else reference
@@ -133,7 +133,7 @@ def read_mapping(name: str) -> Format:
         write=mapping.write if mapping.writable else None,
         by_place=lambda row: key is None,
         ids=no_ids if key is None else unique_id(key),
-        check=refusals(mapping.read_contexts, *(partial(_read_list, name) for name in lists)),
+        check=check_by_reading(mapping.read_contexts, *(partial(_read_list, name) for name in lists)),
         supports=CONTEXT_FEATURES | {feature for feature, field in features.items() if field}
         if mapping.writable
         else frozenset(),

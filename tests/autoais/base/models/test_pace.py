@@ -139,7 +139,7 @@ def test_nothing_is_sent_before_the_time_that_a_server_named() -> None:
 def test_a_pace_is_that_of_the_code_inside_and_sums_up() -> None:
     kept = Pace("3")
     assert (kept.at_once, kept.totals, pace.current()) == (3, None, None)
-    with kept.here():
+    with kept.apply():
         assert pace.current() is kept
     assert pace.current() is None
     assert str(RequestTotals(1, 0, 50, 2.0, 1)) == "1 request, 25 tokens a second, 1 at once"

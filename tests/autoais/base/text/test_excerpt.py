@@ -3,7 +3,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.base.text.excerpt import BUDGET, excerpt, find_words_in, find_words_outside, pieces, text_of
+from autoais.base.text.excerpt import BUDGET, excerpt, find_words_in, find_words_outside, split_sentences, text_of
 from autoais.base.text.words import content_stems
 from autoais.base.types import Span
 
@@ -39,7 +39,7 @@ def test_200_000_lines_that_share_a_word_with_the_claim_take_no_longer() -> None
 
 @given(st.text(max_size=400))
 def test_pieces_hold_all_that_is_not_white_space_in_order(text: str) -> None:
-    places = list(pieces(text))
+    places = list(split_sentences(text))
     assert all(start < end for start, end in places)
     assert "".join("".join(text[s:e] for s, e in places).split()) == "".join(text.split())
     assert places == sorted(places)
@@ -50,7 +50,7 @@ def test_spans_are_in_the_evidence_in_order_and_within_the_budget(claim: str, ev
     read = excerpt(claim, evidence, budget)
     assert list(read) == sorted(read, key=lambda s: (s.evidence, s.start))
     assert all(0 <= s.start < s.end <= len(evidence[s.evidence]) for s in read)
-    if sum(end - start + 1 for text in evidence for start, end in pieces(text)) > budget:
+    if sum(end - start + 1 for text in evidence for start, end in split_sentences(text)) > budget:
         assert sum(s.end - s.start for s in read) <= budget
 
 
