@@ -44,7 +44,7 @@ def triage(
     """
     if not 0.5 < confident <= 1 or not 0 < sample_share <= 1:
         raise UsageError(
-            f"confident should be above 0.5 and at most 1, sample_share above 0 and at most 1,"
+            f"confident should be above 0.5 and at most 1, and the share of the sample above 0 and at most 1,"
             f" found {confident} and {sample_share}"
         )
     complete_items = [item for item in items if not item.flags]

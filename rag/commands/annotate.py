@@ -28,8 +28,8 @@ _POOLS = {
     "training": "in the training round",
     "gold": "gold",
     "flagged": "incomplete, flagged",
-    "judged": "left to the judge",
-    "check": "judged by nobody, as attention checks have their texts",
+    "judged": "judged by the judge only",
+    "check": "not judged, as attention checks use their texts",
 }
 
 
@@ -64,8 +64,10 @@ def init(
     triage: Annotated[
         str | None, typer.Option(metavar="JUDGE", help="Judge that selects items for people, as for `autoais score`.")
     ] = None,
-    confident: Annotated[float, typer.Option(help="Probability from which the judge counts as sure.")] = 0.9,
-    sample: Annotated[float, typer.Option(help="Share of the items with a sure verdict that people also judge.")] = 0.2,
+    confident: Annotated[float, typer.Option(help="Probability from which the judge counts as confident.")] = 0.9,
+    sample: Annotated[
+        float, typer.Option(help="Share of the items with a confident verdict that people also judge.")
+    ] = 0.2,
 ) -> None:
     """Create a study. STUDY/study.toml has further settings."""
 
@@ -77,14 +79,14 @@ def init(
 
     if kind not in KINDS:
         raise UsageError(f"--kind should be one of {', '.join(KINDS)}, found {kind!r}")
-    chosen = {"scheme": scheme, "annotators": annotators, "title": title, "seed": seed, "database": database}
-    made = create_study(
+    values = {"scheme": scheme, "annotators": annotators, "title": title, "seed": seed, "database": database}
+    new_study = create_study(
         study,
         items=items,
         answers=answers,
         training=training or (),
         gold=gold or (),
-        settings=settings_of(chosen),
+        settings=settings_of(values),
         kind=kind,
         flag_incomplete=flag_incomplete,
         attention=attention_checks,
@@ -92,8 +94,8 @@ def init(
         confident=confident,
         sample_share=sample,
     )
-    made.close()
-    for pool, n in sorted(made.pools.items()):
+    new_study.close()
+    for pool, n in sorted(new_study.pools.items()):
         typer.echo(f"{n:,} {'item' if n == 1 else 'items'}: {_POOLS[pool]}")
     if annotators % 2 == 0:
         note(f"note: {annotators} people can tie; an admin decides ties, which have no label until then")
@@ -106,8 +108,8 @@ def schemes() -> None:
     from rag.annotate.schemes import SCHEMES
 
     width = max(map(len, SCHEMES))
-    for one in SCHEMES.values():
-        typer.echo(f"{one.name:{width}}  {one.description}")
+    for annotation_scheme in SCHEMES.values():
+        typer.echo(f"{annotation_scheme.name:{width}}  {annotation_scheme.description}")
 
 
 @annotate_app.command()
@@ -115,35 +117,35 @@ def invite(
     study: StudyArgument,
     people: PeopleArgument,
     admin: Annotated[bool, typer.Option("--admin", help="Allow them to see progress, adjudicate and export.")] = False,
-    days: Annotated[float | None, typer.Option(help="Number of days until the links end (default: never).")] = None,
+    days: Annotated[float | None, typer.Option(help="Number of days until the links expire (default: never).")] = None,
     base_url: BaseOption = None,
 ) -> None:
-    """Print a personal link for each person; their earlier links end."""
+    """Print a personal link for each person; earlier links stop working."""
     from rag.annotate.create import open_study
     from rag.web.security import list_hosts
 
-    opened = open_study(study)
+    annotation_study = open_study(study)
     try:
-        list_hosts(base_url)  # a link that nobody can follow must not end an earlier one
+        list_hosts(base_url)  # a bad address must not revoke the earlier link
         for person in people:
-            token = opened.invite(person, "admin" if admin else None, days=days)
+            token = annotation_study.invite(person, "admin" if admin else None, days=days)
             typer.echo(f"{person}\t{(base_url or f'http://127.0.0.1:{_PORT}').rstrip('/')}/in/{token}")
     finally:
-        opened.close()
+        annotation_study.close()
 
 
 @annotate_app.command()
 def revoke(study: StudyArgument, people: PeopleArgument) -> None:
-    """End the links of people; their ratings stay."""
+    """Revoke the links of people; their ratings stay."""
     from rag.annotate.create import open_study
 
-    opened = open_study(study)
+    annotation_study = open_study(study)
     try:
         for person in people:
-            opened.revoke(person)
+            annotation_study.revoke(person)
             typer.echo(f"{person}: the link is revoked")
     finally:
-        opened.close()
+        annotation_study.close()
 
 
 @annotate_app.command()
@@ -166,17 +168,16 @@ def serve(
     if base_url is None and not is_loopback(host):
         example = other_address(host, port, "study.example.org")
         raise UsageError(f"--host {host} needs --base-url too, the address that people type, such as {example}")
-    opened = open_study(study)
+    annotation_study = open_study(study)
     try:
-        record_guidelines(opened)  # a missing file is told here, not to annotators
-        typer.echo(
-            f"{opened.settings.title}: {counted(opened.pools.get('study', 0), 'item')}, scheme {opened.scheme.name}"
-        )
+        record_guidelines(annotation_study)  # so that a missing file is an error here, and not on the pages
+        items = counted(annotation_study.pools.get("study", 0), "item")
+        typer.echo(f"{annotation_study.settings.title}: {items}, scheme {annotation_study.scheme.name}")
         if base_url is None and port not in (0, _PORT):
             typer.echo(f"Links of `rag annotate invite` need --base-url {address(host, port)}")
-        serve_app(create_app(opened, base_url), host=host, port=port, tell=typer.echo)
+        serve_app(create_app(annotation_study, base_url), host=host, port=port, tell=typer.echo)
     finally:
-        opened.close()
+        annotation_study.close()
 
 
 @annotate_app.command()
@@ -186,46 +187,46 @@ def progress(study: StudyArgument, as_json: JsonOption = False) -> None:
 
     from rag.annotate.create import open_study
 
-    opened = open_study(study)
+    annotation_study = open_study(study)
     try:
-        found = opened.progress()
+        report = annotation_study.progress()
     finally:
-        opened.close()
+        annotation_study.close()
     if as_json:
         from autoais.base.io.jsonl import round_floats
 
-        print_json(round_floats(asdict(found)))
+        print_json(round_floats(asdict(report)))
     else:
-        _show(found)
+        _show(report)
 
 
-def _show(found: "Progress") -> None:
+def _show(report: "Progress") -> None:
     from autoais.base.terminal import new_console, new_table
     from rag.base.terminal import counted
 
     console = new_console()
-    finished = f"{found.finished:,} of {counted(found.total, 'item')} finished"
-    console.print(f"{finished}, {counted(found.ratings, 'verdict')}, {counted(found.ties, 'tie')} of finished items")
-    shares = (f"{counted(items, 'item')} with {counted(n, 'rating')}" for n, items in found.items.items())
+    summary = f"{report.finished:,} of {counted(report.total, 'item')} finished"
+    console.print(f"{summary}, {counted(report.ratings, 'verdict')}, {counted(report.ties, 'tie')} of finished items")
+    shares = (f"{counted(items, 'item')} with {counted(n, 'rating')}" for n, items in report.items.items())
     console.print(", ".join(shares))
-    for question, alpha in found.alpha.items():
+    for question, alpha in report.alpha.items():
         console.print(f"{question}: alpha {_number(alpha)}")
     heads = ("person", "done", "flags", "s/item", "gold right", "audits right", "agreement", "state")
     table = new_table(*heads)
     table.columns[-1].justify = "left"
-    for one in found.people:
-        state = "revoked" if one.revoked else one.blocked or ("" if one.passed else "in training")
-        gold = f"{_number(one.gold_right)} of {one.gold}" if one.gold else "-"
-        audits = f"{_number(one.audit_right)} of {one.audited}" if one.audited else "-"
+    for person in report.people:
+        state = "revoked" if person.revoked else person.blocked or ("" if person.passed else "in training")
+        gold = f"{_number(person.gold_right)} of {person.gold}" if person.gold else "-"
+        audits = f"{_number(person.audit_right)} of {person.audited}" if person.audited else "-"
         numbers = (
-            str(one.done),
-            str(one.flagged),
-            _number(one.median_seconds, 1),
+            str(person.done),
+            str(person.flagged),
+            _number(person.median_seconds, 1),
             gold,
             audits,
-            _number(one.agreement),
+            _number(person.agreement),
         )
-        table.add_row(one.id, *numbers, state)
+        table.add_row(person.id, *numbers, state)
     console.print(table)
 
 
@@ -236,8 +237,8 @@ def _number(value: float | None, digits: int = 2) -> str:
 @annotate_app.command()
 def export(
     study: StudyArgument,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
-    without: Annotated[
+    folder: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
+    exclude: Annotated[
         list[str] | None,
         typer.Option("--without", metavar="NAME", help="Person whose ratings are ignored; repeatable."),
     ] = None,
@@ -245,12 +246,12 @@ def export(
     """Write the ratings, the answers with the consensus, and a manifest."""
     from rag.annotate.create import open_study
 
-    opened = open_study(study)
+    annotation_study = open_study(study)
     try:
-        manifest = opened.export(out, exclude=without or ())
+        manifest = annotation_study.export(folder, exclude=exclude or ())
     finally:
-        opened.close()
+        annotation_study.close()
     for name, file in manifest["files"].items():
-        typer.echo(f"{out / name}: {file['bytes']:,} bytes")
+        typer.echo(f"{folder / name}: {file['bytes']:,} bytes")
     for line in manifest["notes"]:
         note(line)

@@ -109,8 +109,8 @@ def serve(
             raise UsageError(f"--host {host} lets other machines connect: give --key-file FILE, or --allow-anonymous")
     limits = Limits(workers or os.cpu_count() or 1, waiting, seconds)
     serve_indexes(
-        open_named(index),
-        systems=named_systems(system),
+        open_indexes(index),
+        systems=read_systems(system),
         judge=judge,
         limits=limits,
         host=host,
@@ -133,7 +133,7 @@ def _tell(line: str) -> None:
     try:
         typer.echo(line)
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer would fail again at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else the rest of the buffer would fail again at exit
 
 
 def mcp(
@@ -150,43 +150,43 @@ def mcp(
         from rag.serve.mcp import serve_stdio
     except ImportError as error:
         raise missing_extra("rag mcp", "serve") from error
-    serve_stdio(Service(open_named(index), named_systems(system), judge=judge), base_url)
+    serve_stdio(Service(open_indexes(index), read_systems(system), judge=judge), base_url)
 
 
-def open_named(given: Sequence[str] | None) -> dict[str, "Index"]:
+def open_indexes(values: Sequence[str] | None) -> dict[str, "Index"]:
     """Open the indexes of `[NAME=]DIR` options; without any, the handbook. The name defaults to the folder's."""
     from rag.base.errors import UsageError
     from rag.index.open import HANDBOOK, open_index
 
     default = default_of("index")
-    given = given or ([default] if default else [])
-    if not given:
+    values = values or ([default] if default else [])
+    if not values:
         return {HANDBOOK: open_index(None)}
-    opened: dict[str, Index] = {}
-    for one in given:
-        name, folder = _split(one)
+    indexes: dict[str, Index] = {}
+    for value in values:
+        name, folder = _split(value)
         path = Path(folder)
         name = name or path.resolve().name.removesuffix(".index")
-        if name in opened:
-            raise UsageError(f"--index {one}: two indexes are called {name!r}; write NAME=DIR")
-        opened[name] = open_index(path)
-    return opened
+        if name in indexes:
+            raise UsageError(f"--index {value}: two indexes are called {name!r}; write NAME=DIR")
+        indexes[name] = open_index(path)
+    return indexes
 
 
-def named_systems(given: Sequence[str] | None) -> dict[str, str]:
+def read_systems(values: Sequence[str] | None) -> dict[str, str]:
     """Return the systems of `[NAME=]SYSTEM` options by the names that callers use."""
     from rag.base.errors import UsageError
 
-    found: dict[str, str] = {}
-    for one in given or [default_of("system") or DEFAULT_SYSTEM]:
-        name, system = _split(one)
-        if (name or system) in found:
-            raise UsageError(f"--system {one}: two systems are called {name or system!r}; write NAME=SYSTEM")
-        found[name or system] = system
-    return found
+    systems: dict[str, str] = {}
+    for value in values or [default_of("system") or DEFAULT_SYSTEM]:
+        name, system = _split(value)
+        if (name or system) in systems:
+            raise UsageError(f"--system {value}: two systems are called {name or system!r}; write NAME=SYSTEM")
+        systems[name or system] = system
+    return systems
 
 
-def _split(given: str) -> tuple[str, str]:
+def _split(text: str) -> tuple[str, str]:
     """Split `NAME=VALUE`; the name is empty if there is none, as in a path or options with equals signs."""
-    name, equals, value = given.partition("=")
-    return (name, value) if equals and not set("/:,") & set(name) else ("", given)
+    name, equals, value = text.partition("=")
+    return (name, value) if equals and not set("/:,") & set(name) else ("", text)

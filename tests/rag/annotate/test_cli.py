@@ -55,7 +55,7 @@ def test_items_with_attention_checks(rag: Command, tmp_path: Path) -> None:
     folder = tmp_path / "study"
     made = rag("annotate", "init", folder, "--items", tmp_path / "items.jsonl", "--attention-checks", "2")
     assert made.stdout.splitlines()[:3] == [
-        "2 items: judged by nobody, as attention checks have their texts",
+        "2 items: not judged, as attention checks use their texts",
         "2 items: gold",
         "4 items: to judge",
     ]

@@ -16,7 +16,7 @@ from rag.answer.systems import open_system
 from rag.api import add_to_index, open_index
 from rag.base.errors import BusyError, NotFoundError, QuestionError, RagError, TimeLimitError, UsageError
 from rag.base.types import Passage, Turn
-from rag.commands.serve import named_systems
+from rag.commands.serve import read_systems
 from rag.index.index import Index
 from rag.serve import Limits, Reply, Service
 from tests.rag.serve.served import make_index
@@ -71,9 +71,9 @@ def test_options_are_those_of_the_system(service: Service, index: Index) -> None
 
 
 def test_a_system_is_served_with_its_options(index: Index) -> None:
-    (named,) = named_systems(["careful=reader,retriever=bm25,k=2,min_confidence=0.9"]).items()
+    (named,) = read_systems(["careful=reader,retriever=bm25,k=2,min_confidence=0.9"]).items()
     assert named == ("careful", "reader,retriever=bm25,k=2,min_confidence=0.9")
-    assert named_systems(["reader,k=3"]) == {"reader,k=3": "reader,k=3"}
+    assert read_systems(["reader,k=3"]) == {"reader,k=3": "reader,k=3"}
     service = Service({"town": index}, dict([named]))
     whole = open_system("reader", index, Options(0.9), k=2, retriever="bm25")
     assert service.ask(QUESTION).answer == whole.ask(QUESTION)
