@@ -17,12 +17,12 @@ from rag.base.errors import IndexingError, RagError, UsageError, check_list, che
 from rag.base.progress import Count, Progress, no_progress
 from rag.base.types import Answer, Hit, Question
 from rag.index.index import Index
-from rag.index.rebuild import Changes
 from rag.retrieval import Retriever
 
 if TYPE_CHECKING:
     from rag.documents.corpus import Corpus
     from rag.index.build import Estimate
+    from rag.index.rebuild import Changes
     from rag.retrieval.planning import Plan
 
 AnyIndex = Index | str | Path | None
@@ -372,7 +372,7 @@ def update_index(
     restore: bool = False,
     allow_network: bool = False,
     progress: Progress | None = None,
-) -> Changes:
+) -> "Changes":
     """Bring an index up to date: read changed and new files of its sources, and drop the passages of deleted ones.
 
     `sources` are some of the index's own (default: all). Globs replace those that the index remembers for them; so does
@@ -408,7 +408,7 @@ def add_to_index(
     strict: bool = False,
     allow_network: bool = False,
     progress: Progress | None = None,
-) -> Changes:
+) -> "Changes":
     """Add the passages of further sources to an index; the options are those of `build_index`.
 
     Raises `IndexingError` for a source that the index has already or a URL from which nothing can be fetched,
@@ -433,7 +433,7 @@ def add_to_index(
 
 def remove_from_index(
     folder: str | Path, targets: str | Path | Sequence[str | Path], *, progress: Progress | None = None
-) -> Changes:
+) -> "Changes":
     """Remove sources from an index, or files by name, path, URL or glob, which updates then leave out too.
 
     Raises `IndexingError` for a target that matches nothing, and if no passage would remain.
@@ -455,7 +455,7 @@ def remove_from_index(
 
 def verify_index(folder: str | Path) -> list[str]:
     """Read every byte of an index and return what is wrong, one line each; an empty list means that it is whole."""
-    from rag.index.integrity import verify
+    from rag.index.verify import verify
 
     return verify(_folder(folder))
 

@@ -12,8 +12,9 @@ import pytest
 import autoais
 import rag
 from autoais.judges.prompts import prompt_names
-from hatch_build import SHIPPED, shipped
+from hatch_build import HANDBOOK_INDEX, SHIPPED, shipped
 from rag.base import resources
+from rag.index.handbook import index_in_memory, list_pages
 
 ROOT = Path(__file__).parents[1]
 
@@ -63,10 +64,31 @@ def test_the_wheel_holds_both_packages_and_the_data_and_nothing_else(tmp_path: P
     with zipfile.ZipFile(wheel) as archive:
         inside = {name for name in archive.namelist() if ".dist-info/" not in name}
     code = {path.removeprefix("eval/") for path in _tracked("rag", "eval/autoais")}
-    assert inside == code | set(shipped(ROOT).values())
+    index = {name for name in inside if name.startswith(f"{HANDBOOK_INDEX}/")}
+    assert inside - index == code | set(shipped(ROOT).values())
+    assert f"{HANDBOOK_INDEX}/manifest.json" in index
+    assert any(name.endswith("/passages.sqlite") for name in index)
     assert {"rag/py.typed", "autoais/py.typed", "rag/_shipped/handbook/reference/ais.md"} <= inside
     assert "rag/_shipped/benchmarks/handbook/questions.jsonl" in inside
     assert {f"autoais/_shipped/prompts/{name}.txt" for name in prompt_names()} <= inside
+    _assert_index_is_opened(wheel, tmp_path / "installed")
+
+
+def _assert_index_is_opened(wheel: Path, installed: Path) -> None:
+    """Assert that an install of the wheel searches the index in it as the checkout does, and reads no page."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+    code = (
+        "import sys, rag; from rag.index import handbook\n"
+        "handbook.cache_folder = handbook.index_in_memory = handbook.list_pages = None\n"
+        "from rag.index.open import open_index; index = open_index(None)\n"
+        "assert index.name == 'handbook' and index.build is None\n"
+        "print([hit.passage.id for hit in rag.search('citation precision', index)], 'rag.documents' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code]
+    process = subprocess.run(command, cwd=installed, env={}, capture_output=True, text=True, check=False)
+    hits = rag.search("citation precision", index_in_memory(list_pages()))
+    assert process.stdout == f"{[hit.passage.id for hit in hits]} False\n", process.stderr
 
 
 def _tracked(*folders: str) -> list[str]:
@@ -83,6 +105,12 @@ def test_the_hook_and_the_resources_agree() -> None:
     assert {path.split("/")[-1] for path in shipped(ROOT) if path.startswith("prompts/judge/")} == {
         f"{name}.txt" for name in prompt_names()
     }
+
+
+def test_the_wheel_is_built_with_the_packages_that_the_project_depends_on() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    hook = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
+    assert set(hook["dependencies"]) <= set(project["project"]["dependencies"])
 
 
 def test_faiss_cpu_and_faiss_gpu_are_never_installed_together() -> None:

@@ -12,6 +12,7 @@ from autoais.base.types import Citation, CitedSentence, Passage, Question, Unres
 
 __all__ = [
     "AGREED",
+    "DOCUMENTS",
     "Answer",
     "Citation",
     "CitedSentence",
@@ -23,6 +24,9 @@ __all__ = [
     "best_first",
     "ranked",
 ]
+
+DOCUMENTS = "documents"
+"""The format of sources that are files or folders of documents."""
 
 AGREED = 0.9  # least share of the passages' votes for a short answer to be shown by itself; most with less are wrong
 

@@ -329,7 +329,7 @@ def verify(folder: FolderArgument) -> None:
     Exits with code 2 if the index is damaged.
     """
     from rag.base.errors import IndexingError
-    from rag.index.integrity import verify as faults_of
+    from rag.index.verify import verify as faults_of
 
     faults = faults_of(folder)
     if not faults:

@@ -156,7 +156,8 @@ def mcp(
 def open_indexes(values: Sequence[str] | None) -> dict[str, "Index"]:
     """Open the indexes of `[NAME=]DIR` options; without any, the handbook. The name defaults to the folder's."""
     from rag.base.errors import UsageError
-    from rag.index.open import HANDBOOK, open_index
+    from rag.index.handbook import HANDBOOK
+    from rag.index.open import open_index
 
     default = default_of("index")
     values = values or ([default] if default else [])

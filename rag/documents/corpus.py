@@ -7,12 +7,12 @@ from pathlib import Path
 
 from autoais.formats.corpora import check_corpus_format, detect_corpus, read_passages
 from rag.base.errors import FormatError, IndexingError
-from rag.base.types import Passage
+from rag.base.types import DOCUMENTS, Passage
 from rag.documents import SUFFIXES, is_document, load_document, missing_program
 from rag.documents.duplicates import Sketch, Twins, packed, sketch_of
 from rag.documents.folders import documents_below
 from rag.documents.report import EXAMPLES, ReadReport
-from rag.documents.sources import DOCUMENTS, Shard, Source, SourceFile, check_globs, home_of, prefixes
+from rag.documents.sources import Shard, Source, SourceFile, check_globs, home_of, prefixes
 
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the estimate before a build
 _ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".whl")

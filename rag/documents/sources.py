@@ -10,11 +10,9 @@ from pathlib import Path
 from rag.base.errors import RagError, UsageError
 from rag.base.urls import host_of
 
-DOCUMENTS = "documents"
 LARGEST = 64 << 20  # bytes of a document
 _WEB = Path("web")  # stands for the web in the homes of sources
 LUCENE = "a Lucene index"  # not a format of files: an index that was imported
-
 
 MOST_SHARDS = 256
 """Shards of a collection that are searched as one."""

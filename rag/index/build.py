@@ -13,9 +13,8 @@ from typing import Any
 from autoais.base.io.jsonl import dumps, write_atomic
 from autoais.base.io.provenance import command
 from rag.base.errors import FormatError, IndexingError
-from rag.base.types import Passage
+from rag.base.types import DOCUMENTS, Passage
 from rag.documents.corpus import Corpus
-from rag.documents.sources import DOCUMENTS
 from rag.index.files import FileRecord, Root, Stamp, combined, write_files
 from rag.index.folder import LOCK, claimed, in_use, sweep
 from rag.index.index import Index

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rag.base.errors import IndexingError
+from rag.base.types import DOCUMENTS
 from rag.documents.corpus import Corpus, sniff
 from rag.documents.duplicates import Twins, unpacked
-from rag.documents.sources import DOCUMENTS, LUCENE, SourceFile
+from rag.documents.sources import LUCENE, SourceFile
 from rag.index.files import FileRecord, Root
 
 

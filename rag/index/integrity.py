@@ -1,19 +1,12 @@
 """Whether the files of an index are as they were written: sizes and some checksums on opening."""
 
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from autoais.base.errors import first_line
-from autoais.base.io.jsonl import field, parse_object
 from autoais.base.io.provenance import sha256_file
-from rag.base.errors import FormatError, IndexingError
-from rag.index.files import FILES, combined, read_files
-from rag.index.manifest import Fingerprints, read_fingerprints, read_manifest
-from rag.index.passages import COLUMNS, PASSAGES, read_only
-from rag.index.postings import POSTINGS, count_documents
+from rag.base.errors import IndexingError
+from rag.index.manifest import Fingerprints
 
 PART = "part.json"
 PARTS = "parts"
@@ -42,7 +35,7 @@ def _same(one: Path, other: Path) -> bool:
     return other.exists() and one.samefile(other)
 
 
-def sizes(folder: Path, files: Fingerprints) -> Iterator[str]:
+def size_faults(folder: Path, files: Fingerprints) -> Iterator[str]:
     """Yield what is wrong with the sizes of files."""
     for name, recorded in files.items():
         try:
@@ -56,7 +49,7 @@ def sizes(folder: Path, files: Fingerprints) -> Iterator[str]:
 
 def changed(folder: Path, files: Fingerprints) -> Iterator[str]:
     """Yield what is wrong with the sizes of files, and with the checksums of the smallest, up to 16 MiB in all."""
-    wrong = list(sizes(folder, files))
+    wrong = list(size_faults(folder, files))
     yield from wrong
     if wrong:
         return
@@ -65,10 +58,11 @@ def changed(folder: Path, files: Fingerprints) -> Iterator[str]:
         total += recorded["bytes"]
         if total <= _AT_ONCE:
             small[name] = recorded
-    yield from _checksums(folder, small)
+    yield from checksum_faults(folder, small)
 
 
-def _checksums(folder: Path, files: Fingerprints) -> Iterator[str]:
+def checksum_faults(folder: Path, files: Fingerprints) -> Iterator[str]:
+    """Yield what is wrong with the checksums of files, which must be there."""
     for name, recorded in files.items():
         if sha256_file(folder / name) != recorded["sha256"]:
             yield f"{name} has another checksum than when it was written"
@@ -78,79 +72,3 @@ def check_files(folder: Path, files: Fingerprints) -> None:
     """Raise `IndexingError` if a file of a build is `changed`."""
     for fault in changed(folder, files):
         raise IndexingError(f"{folder} is damaged, {fault}: build the index again")
-
-
-def verify(index: Path) -> list[str]:
-    """What is wrong with an index, one line each: every byte is read. Raises `IndexingError` if it cannot be opened."""
-    manifest = read_manifest(index)
-    build = index / manifest["build"]
-    if not build.is_dir():
-        return [f"{build.name} is missing"]
-    faults = list(_files(build, manifest.get("files", {})))
-    faults += _passages(build, manifest)
-    faults += _table(build, manifest)
-    if not any(fault.startswith(f"{POSTINGS}/") for fault in faults):  # Tantivy may panic, which prints many lines
-        faults += _postings(build, manifest)
-    for part in sorted((build / PARTS).glob(f"*/{PART}")):
-        faults += (f"{PARTS}/{part.parent.name}: {fault}" for fault in _part(part, manifest))
-    return faults
-
-
-def _files(folder: Path, files: Fingerprints) -> Iterator[str]:
-    wrong = list(sizes(folder, files))
-    yield from wrong
-    others = {name: files[name] for name in files if not any(fault.startswith(f"{name} ") for fault in wrong)}
-    yield from _checksums(folder, others)
-
-
-def _passages(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
-    try:
-        with closing(read_only(build / PASSAGES)) as connection:
-            for (fault,) in connection.execute("PRAGMA integrity_check(3)"):
-                if fault != "ok":
-                    yield f"{PASSAGES}: {first_line(fault)}"
-            rows, last = connection.execute("SELECT count(*), max(row) FROM passage").fetchone()
-            if rows != manifest["passages"] or last != rows - 1:
-                yield f"{PASSAGES} has {rows:,} rows up to {last}, not {manifest['passages']:,}"
-            texts = [name.strip() for name in COLUMNS.split(",")[:4]]
-            odd = " OR ".join(f"typeof({name}) <> 'text'" for name in texts)
-            (count,) = connection.execute(f"SELECT count(*) FROM passage WHERE {odd}").fetchone()
-            if count:
-                yield f"{PASSAGES} has {count:,} rows with a value that is not text"
-    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-        yield f"{PASSAGES} cannot be read: {first_line(error)}"
-
-
-def _table(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
-    if "roots" not in manifest:
-        return
-    try:
-        records = read_files(build)
-    except IndexingError as error:
-        yield str(error)
-        return
-    total = sum(record.passages for record in records)
-    if total != manifest["passages"]:
-        yield f"{FILES} counts {total:,} passages, not {manifest['passages']:,}"
-    if f"sha256:{combined(records)}" != manifest["checksum"]:
-        yield f"{FILES} and the manifest have other checksums of the passages"
-
-
-def _postings(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
-    try:
-        found = count_documents(build / POSTINGS)
-    except IndexingError as error:
-        yield f"{POSTINGS}: {error}"
-        return
-    if found != manifest["passages"]:
-        yield f"{POSTINGS} has {found:,} documents, not {manifest['passages']:,}"
-
-
-def _part(path: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
-    try:
-        part = parse_object(path.read_bytes(), PART)
-        if field(part, "checksum", str, PART) != manifest["checksum"]:
-            yield "was built from other passages than the index"
-        yield from _files(path.parent, read_fingerprints(part, PART))
-    except (OSError, FormatError) as error:
-        yield f"cannot be read: {error}"

@@ -10,7 +10,7 @@ from rag.base.errors import IndexingError
 from rag.base.types import Passage
 from rag.index.files import FileRecord, read_files, roots_of
 from rag.index.folder import leftovers
-from rag.index.integrity import PART, PARTS, sizes
+from rag.index.integrity import PART, PARTS, size_faults
 from rag.index.manifest import BUILD, MANIFEST, read_manifest
 from rag.index.passages import PASSAGES, PassageStore
 
@@ -50,7 +50,7 @@ def _described(path: Path) -> FoundIndex:
         manifest = read_manifest(path)
         build = path / manifest["build"]
         problem = "" if build.is_dir() else f"{build.name} is missing"
-        problem = next(sizes(build, manifest.get("files", {})), problem)
+        problem = next(size_faults(build, manifest.get("files", {})), problem)
         parts = tuple(sorted(part.parent.name for part in (build / PARTS).glob(f"*/{PART}")))
         sources = tuple(map(str, manifest["sources"]))
         return FoundIndex(path, manifest["passages"], sources, parts, folder_size(build), problem)

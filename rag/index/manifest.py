@@ -8,7 +8,7 @@ from typing import Any
 from autoais.base.io.jsonl import field, parse_object
 from autoais.base.io.provenance import versions
 from rag.base.errors import FormatError, IndexingError, UserError
-from rag.documents.sources import DOCUMENTS
+from rag.base.types import DOCUMENTS
 from rag.index.analysis import ANALYZER
 from rag.index.postings import weights_of
 from rag.index.retriever_config import RetrieverConfig, read_config

@@ -15,7 +15,8 @@ from typing import Any
 from autoais.base.io.paths import folder_size
 from rag.base.errors import FormatError, IndexingError, UsageError
 from rag.base.progress import Progress, no_progress
-from rag.documents.sources import DOCUMENTS, Shard, Source, place
+from rag.base.types import DOCUMENTS
+from rag.documents.sources import Shard, Source, place
 from rag.index.build import Estimate, PassageWriter, building, check_new, manifest_of, write_manifest
 from rag.index.compare import repeats
 from rag.index.files import FileRecord, Root, combined, read_files, roots_of, write_files

@@ -1,30 +1,29 @@
 """Opens indexes: index folders, Lucene indexes built by Anserini, and the handbook that ships with rag."""
 
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rag.base.errors import IndexingError
-from rag.base.resources import folder as shipped_folder
-from rag.documents.sources import DOCUMENTS
+from rag.index import handbook
 from rag.index.index import Index
 from rag.index.integrity import check_files
-from rag.index.manifest import BASE_RETRIEVER, MANIFEST, described, read_manifest
+from rag.index.manifest import MANIFEST, read_manifest
 from rag.index.passages import PASSAGES, PassageStore
-from rag.index.postings import BM25, POSTINGS, BM25Writer
-from rag.index.retriever_config import RetrieverConfig, read_config
+from rag.index.postings import BM25, POSTINGS
+from rag.index.retriever_config import RetrieverConfig
 
-HANDBOOK = "handbook"
-_SMALL_HEAP_BYTES = 15_000_000  # Tantivy's minimum
 _ATTEMPTS = 5
 
 
 def open_index(folder: Path | None) -> Index:
-    """Open an index folder, also one built by Anserini; None indexes the handbook that ships with rag in memory.
+    """Open an index folder, also one built by Anserini; None opens the handbook that ships with rag.
 
     Raises `IndexingError` if the folder does not exist, is half-built, or was written by another version.
     """
     if folder is None:
-        return _handbook()
+        return _open_handbook()
     if not (folder / MANIFEST).exists() and any(folder.glob("segments_*")):
         from rag.index.lucene import open_lucene
 
@@ -53,24 +52,31 @@ def open_build(folder: Path, manifest: dict[str, Any]) -> Index:
     )
 
 
-def _handbook() -> Index:
-    # An index in a folder is opened without the modules that read documents.
-    from rag.documents import read_document
-    from rag.index.build import PassageWriter
+def _open_handbook() -> Index:
+    """Open the index that the wheel holds, or the one in the user's cache folder, which is built if it is not current.
 
-    handbook = shipped_folder("handbook")
-    pages = [
-        (f"{part.name}/{page.name}", page)
-        for part in sorted(handbook.iterdir(), key=lambda part: part.name)
-        if part.is_dir()
-        for page in sorted(part.iterdir(), key=lambda page: page.name)
-        if page.name.endswith(".md")
-    ]
-    located = ((name, passage) for name, page in pages for passage in read_document(page, name))
-    store = PassageStore.create(None)
-    postings = BM25Writer(None, _SMALL_HEAP_BYTES)
-    with PassageWriter(store, postings) as writer:
-        _, checksum = writer.add(located)
-    counts = writer.counts
-    manifest = described(["docs/handbook"], [DOCUMENTS], counts, checksum) | {"skipped": 0}
-    return Index(HANDBOOK, None, manifest, store, BM25(postings.index, store, read_config(BASE_RETRIEVER), **counts))
+    If neither can be used, such as where the cache folder is read-only, the pages are indexed in memory.
+    """
+    shipped = handbook.find_shipped_index()
+    index = _open_current(shipped) if shipped is not None else None
+    if index is not None:
+        return index
+    pages, folder = handbook.list_pages(), handbook.cache_folder()
+    fingerprint = handbook.compute_fingerprint(pages)
+    index = _open_current(folder, fingerprint)
+    if index is None:
+        with suppress(IndexingError, OSError):
+            handbook.build_handbook(folder, pages, fingerprint)
+            index = _open_current(folder, fingerprint)
+    return index or handbook.index_in_memory(pages)
+
+
+def _open_current(folder: Path, fingerprint: str | None = None) -> Index | None:
+    """Open an index of the handbook; None if it is missing, damaged, or has another fingerprint than is asked for."""
+    try:
+        index = open_index(folder)
+    except (IndexingError, OSError):
+        return None
+    if fingerprint not in (None, index.manifest.get(handbook.FINGERPRINT)):
+        return None
+    return replace(index, name=handbook.HANDBOOK, build=None)  # it takes no data of retrievers

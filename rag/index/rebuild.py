@@ -10,9 +10,9 @@ from typing import Any
 
 from rag.base.errors import IndexingError
 from rag.base.progress import Count
-from rag.base.types import Passage
+from rag.base.types import DOCUMENTS, Passage
 from rag.documents.corpus import Corpus
-from rag.documents.sources import DOCUMENTS, SourceFile, place
+from rag.documents.sources import SourceFile, place
 from rag.index.build import duplicate, encodable, manifest_of, new_build, write_manifest
 from rag.index.compare import Plan, Work, compare, repeats, unknown
 from rag.index.files import (

@@ -11,9 +11,10 @@ from autoais.base.io.jsonl import sync
 from autoais.base.io.locks import shared_lock
 from rag.base.errors import IndexingError, UsageError
 from rag.base.progress import Count
+from rag.base.types import DOCUMENTS
 from rag.base.urls import host_of, is_url, key_of, normalized
 from rag.documents.corpus import Corpus
-from rag.documents.sources import DOCUMENTS, Source, check_globs, selected
+from rag.documents.sources import Source, check_globs, selected
 from rag.index.build import check_new
 from rag.index.files import Root
 from rag.index.folder import LOCK, claimed

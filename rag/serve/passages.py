@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from rag.base.errors import IndexingError
-from rag.base.types import Passage
-from rag.documents.sources import DOCUMENTS
+from rag.base.types import DOCUMENTS, Passage
 from rag.index.files import roots_of
 from rag.index.index import Index
 

@@ -10,9 +10,9 @@ import pytest
 
 import rag.documents as documents
 from rag.base.errors import FormatError
+from rag.base.types import DOCUMENTS
 from rag.documents import read_document
 from rag.documents.corpus import Corpus
-from rag.documents.sources import DOCUMENTS
 from rag.documents.time_limit import limited
 
 

@@ -25,10 +25,10 @@ from rag.index import rebuild
 from rag.index.build import build
 from rag.index.files import read_files
 from rag.index.folder import leftovers
-from rag.index.integrity import verify
 from rag.index.manifest import is_shard
 from rag.index.open import open_index
 from rag.index.parts import read_data_configs
+from rag.index.verify import verify
 from rag.retrieval import dense
 from rag.testing import check_retriever
 from tests.conftest import Command, one_line_error, write_corpus

@@ -30,10 +30,10 @@ from rag.index.build import build
 from rag.index.files import read_files
 from rag.index.folder import leftovers
 from rag.index.index import Index
-from rag.index.integrity import verify
 from rag.index.open import open_index
 from rag.index.rebuild import Changes
 from rag.index.update import add, remove, update
+from rag.index.verify import verify
 from rag.retrieval import carry_parts
 from tests.conftest import SHELF, Command, one_line_error, write_corpus
 

@@ -21,10 +21,10 @@ from rag.base.errors import IndexingError, QuestionError, RagError
 from rag.documents.corpus import Corpus
 from rag.index.build import build
 from rag.index.index import Index
-from rag.index.integrity import verify
 from rag.index.open import open_index
 from rag.index.retriever_config import RetrieverConfig, read_config
 from rag.index.update import update
+from rag.index.verify import verify
 from rag.retrieval import carry_parts, dense
 from rag.retrieval import vector_index as engine
 from rag.retrieval.encoders import open_encoder
