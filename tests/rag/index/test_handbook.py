@@ -13,6 +13,7 @@ from autoais.base.io.locks import file_lock
 from rag.base.errors import UserError
 from rag.index import handbook
 from rag.index.folder import LOCK
+from rag.index.index import Index
 from rag.index.open import open_index
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +34,7 @@ def hits() -> list[str]:
     return ids(handbook.index_in_memory(handbook.list_pages()))
 
 
-def ids(index: handbook.Index) -> list[str]:
+def ids(index: Index) -> list[str]:
     return [hit.passage.id for hit in index.bm25.search([QUERY], 10)[0]]
 
 
@@ -104,7 +105,9 @@ def test_while_another_process_builds_the_index_is_in_memory(folder: Path, hits:
 
 
 def test_two_processes_at_once_both_find_the_passages(folder: Path, hits: list[str]) -> None:
-    code = f"from rag.index.open import open_index; print(open_index(None).bm25.search([{QUERY!r}], 1)[0][0].passage.id)"
+    code = (
+        f"from rag.index.open import open_index; print(open_index(None).bm25.search([{QUERY!r}], 1)[0][0].passage.id)"
+    )
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
     processes = [
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
