@@ -96,7 +96,7 @@ class Api:
         return json_response(await cancel_on_disconnect(request, self._service.run(self._search, body, base)))
 
     async def statistics(self, request: Request, body: StatisticsRequest) -> Response:
-        """Say what BM25 weighs the terms of queries by, for a client that searches several indexes as one."""
+        """Return the statistics that BM25 uses for the terms of queries, for a client that searches indexes as one."""
         return json_response(await cancel_on_disconnect(request, self._service.run(self._statistics, body)))
 
     async def ask(self, request: Request, body: AskRequest) -> Response:
@@ -185,7 +185,7 @@ class Api:
     def _search_current_index(
         self, body: SearchRequest | StatisticsRequest, work: Callable[[], Result]
     ) -> tuple[dict[str, Any], Result]:
-        """Do the work, and name what was searched; if the index is replaced meanwhile, do it again with the new one."""
+        """Do the work, and name what was searched. If the index is replaced meanwhile, do it again with the new one."""
         name = self._name(body.index)
         while True:
             retriever = self._service.retriever(body.index, body.retriever).name  # raises if there is no such index
@@ -200,7 +200,7 @@ class Api:
             yield b"" if isinstance(piece, str) else _json(self._row(piece, base, verdicts=body.verdicts))
 
     def _pieces(self, body: AskRequest, base: str) -> Iterator[bytes]:
-        """Yield events; nothing for a piece without text, so that the work can be stopped."""
+        """Yield events; an empty one for a piece without text, so that the work can be stopped."""
         for piece in self._service.stream(*_target(body), **_options(body)):
             if isinstance(piece, Reply):
                 yield event("answer", self._row(piece, base, verdicts=body.verdicts))

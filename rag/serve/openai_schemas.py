@@ -47,7 +47,7 @@ class ChatUsage(BaseModel):
     total_tokens: int
 
 
-class Told(BaseModel):
+class AnswerDetails(BaseModel):
     """What OpenAI's objects have no field for."""
 
     abstained: bool = Field(description="The passages do not answer the question; `reason` says why.")
@@ -68,7 +68,7 @@ class ChatCompletion(BaseModel):
     model: str
     choices: list[Choice]
     usage: ChatUsage
-    attributed_rag: Told
+    attributed_rag: AnswerDetails
 
 
 class ResponseAnnotation(UrlCitation):
@@ -117,7 +117,7 @@ class ResponseObject(BaseModel):
     instructions: str | None
     metadata: dict[str, str]
     usage: ResponseUsage
-    attributed_rag: Told
+    attributed_rag: AnswerDetails
 
 
 class ModelObject(BaseModel):

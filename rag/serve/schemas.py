@@ -32,7 +32,7 @@ class Request(BaseModel):
 
 
 class TermStatistics(Request):
-    """What BM25 weighs the terms of a query by."""
+    """The statistics that BM25 uses for the terms of a query."""
 
     passages: int = Field(ge=0)
     untitled: int = Field(ge=0, description="Passages without headings.")
@@ -40,7 +40,7 @@ class TermStatistics(Request):
     frequencies: dict[str, list[int]] = Field(description="Passages that have each term in the field.")
 
     def statistics(self) -> Statistics:
-        """Return them as the library's."""
+        """Return the statistics as the library has them."""
         counts = {name: tuple(numbers) for name, numbers in self.frequencies.items()}
         return Statistics(self.passages, self.untitled, self.lengths, counts)
 
@@ -73,7 +73,7 @@ class Turn(Request):
     answer: str
 
     def turn(self) -> ConversationTurn:
-        """Return it as the library's."""
+        """Return the turn as the library has it."""
         return ConversationTurn(self.question, self.answer)
 
 
@@ -110,7 +110,7 @@ class Evidence(Request):
 
 
 class JudgeRequest(Request):
-    """A claim and what is cited for it."""
+    """A claim and its evidence."""
 
     claim: str
     evidence: list[str | Evidence] = Field(description="Texts, which together should support the claim.")
@@ -148,7 +148,7 @@ class Hit(BaseModel):
     url: str = Field(description="Opens the passage on a page of this server.")
 
 
-class Found(BaseModel):
+class QueryHits(BaseModel):
     """The hits of a query, best first."""
 
     query: str
@@ -160,13 +160,13 @@ class SearchResponse(BaseModel):
 
     index: str
     checksum: str = Field(description="Changes whenever the index changes.")
-    retriever: str = Field(description="Name that tells all that can change a ranking.")
+    retriever: str = Field(description="Name of the retriever with all settings that can change a ranking.")
     hits: list[Hit] | None = None
-    results: list[Found] | None = None
+    results: list[QueryHits] | None = None
 
 
 class StatisticsResponse(BaseModel):
-    """What BM25 weighs the terms of each query by, in the order of the queries."""
+    """The statistics that BM25 uses for the terms of each query, in the order of the queries."""
 
     index: str
     checksum: str
@@ -229,7 +229,7 @@ class AnswerResponse(BaseModel):
 
     id: str
     question: str = Field(description="As it was searched: a follow-up question as a whole one.")
-    system: str = Field(description="Name that tells all that can change an answer.")
+    system: str = Field(description="Name of the system with all settings that can change an answer.")
     index: str
     answer: str
     short_answer: str | None
@@ -262,7 +262,7 @@ class JudgeResponse(BaseModel):
     reason: str | None
     evidence: list[Span]
     unsupported: list[tuple[int, int]]
-    judge: str = Field(description="Name that tells all that can change a verdict.")
+    judge: str = Field(description="Name of the judge with all settings that can change a verdict.")
 
 
 class IndexInfo(BaseModel):
@@ -274,7 +274,7 @@ class IndexInfo(BaseModel):
 
 
 class IndexesResponse(BaseModel):
-    """What is served; the first index and the first system are the defaults."""
+    """The indexes and systems that are served; the first of each is the default."""
 
     version: str
     indexes: list[IndexInfo]
@@ -290,6 +290,6 @@ class Fault(BaseModel):
 
 
 class ErrorResponse(BaseModel):
-    """What went wrong, in one line."""
+    """An error in one line."""
 
     error: Fault

@@ -273,7 +273,7 @@ class Service:
         return self._bm25(index, retriever).search_within(texts, self._k(k), statistics)
 
     def statistics(self, queries: Sequence[str], index: str | None = None, retriever: str = "bm25") -> list[Statistics]:
-        """Return the statistics by which BM25 weighs the terms of each query."""
+        """Return the statistics that BM25 uses for the terms of each query."""
         return self._bm25(index, retriever).statistics(self._queries(queries))
 
     def _queries(self, queries: Sequence[str]) -> list[str]:

@@ -44,8 +44,8 @@ def middleware(hosts: Sequence[str], refuse: HostRefusal, *, max_body: int) -> l
     makes the response.
     """
     return [
-        Middleware(_Headers),
-        Middleware(_KnownHosts, hosts=hosts, refuse=refuse),
+        Middleware(_AddHeaders),
+        Middleware(_CheckHost, hosts=hosts, refuse=refuse),
         Middleware(RequestBodyLimitMiddleware, max_body_size=max_body),
     ]
 
@@ -66,7 +66,7 @@ def list_hosts(base_url: str | None) -> tuple[str, ...]:
     return (*LOOPBACK, f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname)
 
 
-class _Headers:
+class _AddHeaders:
     """Adds `HEADERS` to responses that do not have them."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -83,7 +83,7 @@ class _Headers:
         await self._app(scope, receive, with_headers)
 
 
-class _KnownHosts:
+class _CheckHost:
     """Starlette's check of the Host header, with an answer that says what to do."""
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str], refuse: HostRefusal) -> None:

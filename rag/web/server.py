@@ -55,7 +55,7 @@ def serve(
         tell(address(host, listening.getsockname()[1]))
         tell("Only this machine can reach it." if is_loopback(host) else f"Other machines can reach it on {host}.")
         config = uvicorn.Config(
-            _Ending(app),
+            _ShutdownResponses(app),
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -84,7 +84,7 @@ def other_address(host: str, port: int, example: str) -> str:
     return address(example if host in ("0.0.0.0", "::") else host, port)
 
 
-class _Ending:
+class _ShutdownResponses:
     """Answers 503 to requests that the end of the server interrupts; else clients would get an error 500."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -31,7 +31,7 @@ from rag.base.errors import RagError, UserError
 from rag.retrieval.client import is_loopback
 from rag.web.pages import Pages, escape_text
 from rag.web.security import HEADERS, RateLimit, csrf_token, is_csrf_token, list_hosts, middleware, signature
-from rag.web.server import _Ending, other_address, serve
+from rag.web.server import _ShutdownResponses, other_address, serve
 
 
 @given(st.text())
@@ -240,7 +240,7 @@ def test_a_request_that_the_end_of_the_server_cuts_off_is_told_so(path: str, is_
     async def receive() -> Message:
         return {"type": "http.request"}
 
-    asyncio.run(_Ending(cut_off)({"type": "http", "path": path}, receive, send))
+    asyncio.run(_ShutdownResponses(cut_off)({"type": "http", "path": path}, receive, send))
     assert sent[0]["status"] == 503
     assert (b"retry-after", b"10") in sent[0]["headers"]
     body = sent[1]["body"].decode()
