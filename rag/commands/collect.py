@@ -90,17 +90,22 @@ def build(
     from rag.commands.display import step_progress
 
     def show_plan(plan: Plan) -> None:
-        asked = f"{counted(plan.questions, 'question')}" + (
+        question_count = f"{counted(plan.questions, 'question')}" + (
             f" ({plan.omission_count:,} left out)" if plan.omission_count else ""
         )
-        done = f", {plan.answers_done:,} are there" if plan.answers_done else ""
-        once = [one for one in system or ("reader",) if "seed" not in SystemSpec.parse(one).kind.options]
-        if answers > 1 and once:
-            note(f"--answers {answers} is for language models; asked once per question: {', '.join(once)}")
-        note(f"{asked}, {counted(plan.answers, 'answer')} to ask for{done}; about {megabytes(plan.disk)} of disk")
+        answer_count = f", {plan.answers_done:,} are there" if plan.answers_done else ""
+        unseeded = [
+            system_name
+            for system_name in system or ("reader",)
+            if "seed" not in SystemSpec.parse(system_name).kind.options
+        ]
+        if answers > 1 and unseeded:
+            note(f"--answers {answers} is for language models; asked once per question: {', '.join(unseeded)}")
+        to_ask, disk = counted(plan.answers, "answer"), megabytes(plan.disk)
+        note(f"{question_count}, {to_ask} to ask for{answer_count}; about {disk} of disk")
 
     with step_progress("answers") as progress:
-        built = build_collection(
+        collection = build_collection(
             out,
             questions,
             systems=system or ("reader",),
@@ -127,7 +132,7 @@ def build(
             progress=progress,
             on_plan=show_plan,
         )
-    _show(built, as_json=as_json)
+    _show(collection, as_json=as_json)
 
 
 @collect_app.command("import")
@@ -147,7 +152,7 @@ def import_(
     """Import answers of any system as a collection, with their labels."""
     from rag.bench.collections.importing import import_collection
 
-    made = import_collection(
+    collection = import_collection(
         file,
         out,
         format=kind,
@@ -159,7 +164,7 @@ def import_(
         text_licence=text_licence,
         language=language,
     )
-    _show(made, as_json=as_json)
+    _show(collection, as_json=as_json)
 
 
 @collect_app.command("pack")
@@ -200,14 +205,14 @@ def report(
     from rag.commands.display_collections import show_report
 
     with step_progress("answers", "the same command starts again") as progress:
-        made = report_collection(
+        report_paths = report_collection(
             source, out, format=kind, corpus=corpus or (), judge=judge, similarity=similarity, progress=progress
         )
     if as_json:
-        print_json(made.record)
+        print_json(report_paths.record)
     else:
-        show_report(made.record)
-    note(str(made.page))
+        show_report(report_paths.record)
+    note(str(report_paths.page))
 
 
 def _show(collection: "Collection", *, as_json: bool) -> None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _SPAN = "bold green"
 _FILE_STEPS = ("fetching", "reading")  # of an index that changes, which count files or pages
-_CORRECTIONS, _LONGEST_LINE = 9, 160  # sentences that are not as a streamed text says, and characters of a line
-_OTHERS = 9  # headings of passages that are not cited
+_MAX_CORRECTIONS, _MAX_LINE_LENGTH = 9, 160  # sentences that are not as a streamed text says, and characters of a line
+_MAX_HEADINGS = 9  # headings of passages that are not cited
 
 
 def show_answer(answer: Answer, console: Console | None = None) -> None:
@@ -40,8 +40,8 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
         _show_reason(answer, console)
     else:
         wrap = not console.is_terminal
-        if about := find_quoted_question(answer):
-            console.print(Text(clean(f'About "{about}":'), style="dim"), soft_wrap=wrap)
+        if question := find_quoted_question(answer):
+            console.print(Text(clean(f'About "{question}":'), style="dim"), soft_wrap=wrap)
         if answer.headline:
             console.print(Text(clean(answer.headline), style="bold"), soft_wrap=wrap)
         text = Text(clean(str(answer)), style="" if answer.short_answer else "bold")
@@ -54,32 +54,34 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
     _show_confidence(answer, console)
 
 
-def show_streamed(pieces: Iterator[str | Answer]) -> Answer:
+def show_stream(pieces: Iterator[str | Answer]) -> Answer:
     """Print a text as it arrives, then unresolved markers and the passages, numbered as in the model's prompt."""
     console = open_console()
-    answer, told = None, []
+    answer, texts = None, []
     for piece in pieces:
         if isinstance(piece, Answer):
             answer = piece
         elif piece:
-            told.append(piece)
+            texts.append(piece)
             console.print(Text(clean(piece), style="bold"), end="", soft_wrap=True)
             console.file.flush()
     if answer is None:
         raise RuntimeError("the stream ended without an answer")
-    if any(piece.strip() for piece in told):
+    if any(piece.strip() for piece in texts):
         console.print()
     if answer.abstained:
         _show_reason(answer, console)
     for line in _repair_notes(answer):
         console.print(clean(line), style="yellow", soft_wrap=True)
     by_id = {hit.passage.id: hit for _, _, hit in answer.numbered()}
-    shown = dict.fromkeys([*answer.trace.get("shown", ()), *by_id])
-    for line in _corrections(answer, {identifier: n for n, identifier in enumerate(shown, 1)}):
+    numbered_ids = dict.fromkeys([*answer.trace.get("shown", ()), *by_id])
+    for line in _corrections(answer, {identifier: n for n, identifier in enumerate(numbered_ids, 1)}):
         console.print(clean(line), style="yellow", soft_wrap=True)
-    cited = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
-    listed = [(n, by_id[identifier]) for n, identifier in enumerate(shown, 1)]
-    _show_passages(console, answer, sorted(listed, key=lambda one: one[1].passage.id not in cited))
+    cited_ids = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
+    numbered_hits = [(n, by_id[identifier]) for n, identifier in enumerate(numbered_ids, 1)]
+    _show_passages(
+        console, answer, sorted(numbered_hits, key=lambda numbered_hit: numbered_hit[1].passage.id not in cited_ids)
+    )
     _show_confidence(answer, console)
     return answer
 
@@ -88,15 +90,15 @@ def _corrections(answer: Answer, numbers: Mapping[str, int]) -> Iterator[str]:
     """What is not as a streamed text says: a line for each sentence that got another citation, or has none."""
     lines = []
     for sentence in answer.sentences:
-        cites = dict.fromkeys(f"[{numbers[one.passage]}]" for one in sentence.citations)
-        if any(one.origin in ("moved", "attached") for one in sentence.citations):
+        cites = dict.fromkeys(f"[{numbers[citation.passage]}]" for citation in sentence.citations)
+        if any(citation.origin in ("moved", "attached") for citation in sentence.citations):
             lines.append(f"the source is {', '.join(cites)}: {sentence.text}")
         elif not cites:
             lines.append(f"without a source: {sentence.text}")
-    for line in lines[:_CORRECTIONS]:
-        yield line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
-    if len(lines) > _CORRECTIONS:
-        yield f"and {len(lines) - _CORRECTIONS} more"
+    for line in lines[:_MAX_CORRECTIONS]:
+        yield line if len(line) <= _MAX_LINE_LENGTH else f"{line[: _MAX_LINE_LENGTH - 1]}…"
+    if len(lines) > _MAX_CORRECTIONS:
+        yield f"and {len(lines) - _MAX_CORRECTIONS} more"
 
 
 def _repair_notes(answer: Answer) -> Iterator[str]:
@@ -105,24 +107,28 @@ def _repair_notes(answer: Answer) -> Iterator[str]:
         yield "cut: the model repeated itself"
     elif answer.trace.get("stopped") and not answer.abstained:
         yield "cut: the model reached its limit of tokens; a larger --context gives it more"
-    for one in answer.unresolved:
-        yield f"{one.marker} points to no passage ({one.reason})"
+    for marker in answer.unresolved:
+        yield f"{marker.marker} points to no passage ({marker.reason})"
     repair = answer.trace.get("repair", {})
     descriptions = {
         "moved": "moved to a supporting passage",
         "attached": "attached to an uncited sentence",
         "removed": "removed",
     }
-    done = [f"{counted(repair[kind], 'citation')} {what}" for kind, what in descriptions.items() if repair.get(kind)]
-    if done:
-        yield f"checked: {', '.join(done)}"
-    if dropped := sum(one["after"] is None for one in answer.trace.get("revised", ())):
-        yield f"left out: {counted(dropped, 'sentence')} that no passage supports"
+    parts = [
+        f"{counted(repair[kind], 'citation')} {description}"
+        for kind, description in descriptions.items()
+        if repair.get(kind)
+    ]
+    if parts:
+        yield f"checked: {', '.join(parts)}"
+    if drop_count := sum(revision["after"] is None for revision in answer.trace.get("revised", ())):
+        yield f"left out: {counted(drop_count, 'sentence')} that no passage supports"
 
 
 def _show_reason(answer: Answer, console: Console) -> None:
-    what = "Failed" if answer.failed else "Not answered"
-    console.print(clean(f"{what}: {answer.reason}."), style="yellow", soft_wrap=True)
+    outcome = "Failed" if answer.failed else "Not answered"
+    console.print(clean(f"{outcome}: {answer.reason}."), style="yellow", soft_wrap=True)
     if answer.confidence is not None:
         console.print("Use --min-confidence 0 to always answer.", style="dim", soft_wrap=True)
 
@@ -133,32 +139,32 @@ def _show_confidence(answer: Answer, console: Console) -> None:
         console.print(f"\nconfidence {answer.confidence:.2f}", style="dim")
 
 
-def _show_passages(console: Console, answer: Answer, listed: Sequence[tuple[int, Hit]]) -> None:
+def _show_passages(console: Console, answer: Answer, numbered_hits: Sequence[tuple[int, Hit]]) -> None:
     spans: dict[str, list[tuple[int, int]]] = {}
     for sentence in answer.sentences:
         for citation in sentence.citations:
             spans.setdefault(citation.passage, []).append(citation.span)
-    others = 0
-    for n, hit in listed:
-        cited = spans.get(hit.passage.id)
-        if cited or (n == 1 and not spans):
-            _show_passage(console, f"[{n}]", hit.passage, cited or [])
+    other_count = 0
+    for n, hit in numbered_hits:
+        cited_spans = spans.get(hit.passage.id)
+        if cited_spans or (n == 1 and not spans):
+            _show_passage(console, f"[{n}]", hit.passage, cited_spans or [])
         else:
-            others += 1
-            if others == 1:
+            other_count += 1
+            if other_count == 1:
                 console.print("\nAlso found:", style="dim")
-            if others <= _OTHERS:
+            if other_count <= _MAX_HEADINGS:
                 console.print(_heading(f"[{n}]", hit.passage), soft_wrap=True)
-    if others > _OTHERS:
-        console.print(f"and {others - _OTHERS} more", style="dim", soft_wrap=True)
+    if other_count > _MAX_HEADINGS:
+        console.print(f"and {other_count - _MAX_HEADINGS} more", style="dim", soft_wrap=True)
 
 
 def show_uncited(answer: Answer) -> None:
     """Print the number of sentences without a source, if any, to standard error."""
     uncited = sum(not sentence.citations for sentence in answer.sentences)
     if uncited:
-        of = f"{uncited} of {counted(len(answer.sentences), 'sentence')}"
-        note(f"{of} without a source{': not supported by any retrieved passage' if answer.hits else ''}")
+        share = f"{uncited} of {counted(len(answer.sentences), 'sentence')}"
+        note(f"{share} without a source{': not supported by any retrieved passage' if answer.hits else ''}")
 
 
 def show_hits(question: Question, hits: Sequence[Hit]) -> None:
@@ -175,15 +181,15 @@ def _score(score: float) -> str:
 
 
 def _show_passage(
-    console: Console, label: str, passage: Passage, spans: Sequence[tuple[int, int]], told: str = ""
+    console: Console, label: str, passage: Passage, spans: Sequence[tuple[int, int]], detail: str = ""
 ) -> None:
     console.print()
-    console.print(_heading(label, passage).append(told, style="dim"), soft_wrap=True)
+    console.print(_heading(label, passage).append(detail, style="dim"), soft_wrap=True)
     text, end = Text(), 0
     # Spans are coloured in a terminal and marked with >> << elsewhere.
-    coloured = console.is_terminal and not console.is_dumb_terminal
-    opening, closing = ("", "") if coloured else (">>", "<<")
-    for start, stop in _merged(passage.text, spans):
+    has_colour = console.is_terminal and not console.is_dumb_terminal
+    opening, closing = ("", "") if has_colour else (">>", "<<")
+    for start, stop in _merge_spans(passage.text, spans):
         text.append(clean(passage.text[end:start]))
         text.append(opening + clean(passage.text[start:stop]) + closing, style=_SPAN)
         end = stop
@@ -191,15 +197,15 @@ def _show_passage(
     console.print(Padding(text, (0, 0, 0, 4)) if console.is_terminal else text, soft_wrap=not console.is_terminal)
 
 
-def _merged(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge_spans(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The spans in order; those that overlap, or have only white space between them, are one."""
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
-        if found and not text[found[-1][1] : start].strip():
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+        if merged and not text[merged[-1][1] : start].strip():
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
         else:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
 def _heading(label: str, passage: Passage) -> Text:
@@ -248,16 +254,18 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3600:.1f} h"
 
 
-def show_indexes(found: Sequence["FoundIndex"]) -> None:
+def show_indexes(indexes: Sequence["FoundIndex"]) -> None:
     """Print the indexes that were found, one line each."""
     console = open_console()
-    for one in found:
-        if one.problem:
-            console.print(clean(f"{one.path}: {one.problem}"), style="yellow", soft_wrap=True)
+    for index in indexes:
+        if index.problem:
+            console.print(clean(f"{index.path}: {index.problem}"), style="yellow", soft_wrap=True)
             continue
-        parts = f", with {', '.join(one.parts)}" if one.parts else ""
-        told = f"{counted(one.passages, 'passage')} of {', '.join(one.sources)}{parts}, {megabytes(one.bytes)}"
-        console.print(clean(f"{one.path}: {told}"), soft_wrap=True)
+        parts = f", with {', '.join(index.parts)}" if index.parts else ""
+        description = (
+            f"{counted(index.passages, 'passage')} of {', '.join(index.sources)}{parts}, {megabytes(index.bytes)}"
+        )
+        console.print(clean(f"{index.path}: {description}"), soft_wrap=True)
 
 
 def show_files(records: Sequence["FileRecord"]) -> None:
@@ -278,7 +286,7 @@ def show_passages(passages: Iterable[Passage]) -> None:
         _show_passage(console, f"{number}.", passage, [])
 
 
-def answered(run: "AnswerRun", out: Path, price: tuple[float, float] | None) -> Iterator[str]:
+def summarize_run(run: "AnswerRun", out: Path, price: tuple[float, float] | None) -> Iterator[str]:
     """The summary lines of a run of `rag answer`."""
     if run.served is not None:
         yield f"model server: {run.served}"
@@ -322,13 +330,13 @@ def converse(conversation: "Conversation", *, stream: bool = False) -> None:
 
 
 def _converse(conversation: "Conversation", question: str, *, stream: bool) -> None:
-    asked = conversation.make_standalone(question)
-    if asked != question:
-        note(f"searched for: {asked}")
+    standalone_question = conversation.make_standalone(question)
+    if standalone_question != question:
+        note(f"searched for: {standalone_question}")
     if stream:
-        conversation.remember(question, show_streamed(conversation.system.stream(asked)))
+        conversation.remember(question, show_stream(conversation.system.stream(standalone_question)))
     else:
-        answer = conversation.system.ask(asked)
+        answer = conversation.system.ask(standalone_question)
         conversation.remember(question, answer)
         show_answer(answer)
         show_uncited(answer)
@@ -347,28 +355,28 @@ def _keep_history(history: Path, new: int) -> None:
 
 
 @contextmanager
-def run_progress(what: str, unit: str, resume_option: str) -> Iterator[Callable[[int, int], None]]:
+def run_progress(label: str, unit: str, resume_option: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar, called with (done, total); a stopped run prints how far it got and how to continue."""
-    reached = (0, 0)
-    with progress_bar(what, None, unit) as advance:
+    position = (0, 0)
+    with progress_bar(label, None, unit) as advance:
 
-        def update(done: int, total: int) -> None:
-            nonlocal reached
-            reached = (done, total)
-            advance(done, "", total)
+        def update(count: int, total: int) -> None:
+            nonlocal position
+            position = (count, total)
+            advance(count, "", total)
 
         try:
             yield update
         except KeyboardInterrupt:
-            note(f"stopped after {reached[0]:,} of {reached[1]:,} {unit}; {resume_option} continues from there")
+            note(f"stopped after {position[0]:,} of {position[1]:,} {unit}; {resume_option} continues from there")
             raise
 
 
 @contextmanager
-def files_progress(what: str) -> Iterator[Callable[[str, int, int], None]]:
+def files_progress(label: str) -> Iterator[Callable[[str, int, int], None]]:
     """A progress bar of files, and then of the passages that are encoded; called with (step, done, total)."""
-    with progress_bar(what, None, "") as advance:
-        yield lambda step, done, total: advance(done, "files" if step in _FILE_STEPS else f"passages, {step}", total)
+    with progress_bar(label, None, "") as advance:
+        yield lambda step, count, total: advance(count, "files" if step in _FILE_STEPS else f"passages, {step}", total)
 
 
 @contextmanager
@@ -383,12 +391,12 @@ def step_bars(
     with ExitStack() as stack:
         advance: Advance | None = None
 
-        def update(what: str, done: int, total: int) -> None:
+        def update(new_step: str, count: int, total: int) -> None:
             nonlocal step, advance
-            if advance is None or what != step:
+            if advance is None or new_step != step:
                 stack.close()
-                step, advance = what, stack.enter_context(progress_bar(what, total, unit(what)))
-            advance(done, "", total)
+                step, advance = new_step, stack.enter_context(progress_bar(new_step, total, unit(new_step)))
+            advance(count, "", total)
 
         def say(line: str) -> None:
             nonlocal advance
@@ -401,21 +409,21 @@ def step_bars(
 
 @contextmanager
 def step_progress(
-    unit: str = "questions", again: str = "--resume continues from there"
+    unit: str = "questions", way_to_resume: str = "--resume continues from there"
 ) -> Iterator[Callable[[str, int, int], None]]:
     """A progress bar for each step of a run; a stopped run prints how to continue."""
     step = "starting"
     with step_bars(lambda _: unit) as (update, say):
 
-        def moved(what: str, done: int, total: int) -> None:
+        def report(new_step: str, count: int, total: int) -> None:
             nonlocal step
-            step = what
-            update(what, done, total)
+            step = new_step
+            update(new_step, count, total)
 
         try:
-            yield moved
+            yield report
         except KeyboardInterrupt:
-            say(f"stopped while {step}; {again}")
+            say(f"stopped while {step}; {way_to_resume}")
             raise
 
 
@@ -425,20 +433,20 @@ def build_progress(
 ) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
     """The bars of a build (`step_bars`); `indexing` is what that step counts, None for bytes."""
     units = {"fetching": "pages", "indexing": indexing, "building shards": ""}
-    with step_bars(lambda step: units.get(step, "passages")) as both:
-        yield both
+    with step_bars(lambda step: units.get(step, "passages")) as report:
+        yield report
 
 
 class Advance(Protocol):
     """Updates a progress bar."""
 
-    def __call__(self, done: int, extra: str, total: int | None = None) -> None:
-        """Set the bar to `done` and show `extra` next to it; `total` replaces the bar's total."""
+    def __call__(self, count: int, extra: str, total: int | None = None) -> None:
+        """Set the bar to `count` and show `extra` next to it; `total` replaces the bar's total."""
         ...
 
 
 @contextmanager
-def progress_bar(what: str, total: int | None, unit: str | None) -> Iterator[Advance]:
+def progress_bar(label: str, total: int | None, unit: str | None) -> Iterator[Advance]:
     """A progress bar with rate and time left on standard error, silent in a pipe; `unit` None counts bytes."""
     from rich.progress import (
         BarColumn,
@@ -451,12 +459,20 @@ def progress_bar(what: str, total: int | None, unit: str | None) -> Iterator[Adv
     )
 
     console = open_console(stderr=True)
-    counted = (DownloadColumn(), TransferSpeedColumn()) if unit is None else (MofNCompleteColumn(), TextColumn(unit))
-    columns = (TextColumn(what), BarColumn(), *counted, TextColumn("{task.fields[extra]}"), TimeRemainingColumn())
+    count_columns = (
+        (DownloadColumn(), TransferSpeedColumn()) if unit is None else (MofNCompleteColumn(), TextColumn(unit))
+    )
+    columns = (
+        TextColumn(label),
+        BarColumn(),
+        *count_columns,
+        TextColumn("{task.fields[extra]}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task(what, total=total, extra="")
+        task = progress.add_task(label, total=total, extra="")
 
-        def advance(done: int, extra: str, total: int | None = None) -> None:
-            progress.update(task, completed=done, extra=extra, total=total)
+        def advance(count: int, extra: str, total: int | None = None) -> None:
+            progress.update(task, completed=count, extra=extra, total=total)
 
         yield advance

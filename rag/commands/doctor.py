@@ -107,7 +107,7 @@ def _gpu() -> str:
     if tool is None:
         return ""
     try:
-        listed = subprocess.run(
+        process = subprocess.run(
             [tool, "--query-gpu=name", "--format=csv,noheader"],
             capture_output=True,
             text=True,
@@ -117,7 +117,7 @@ def _gpu() -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return ", ".join(line.strip() for line in listed.stdout.splitlines() if line.strip())
+    return ", ".join(line.strip() for line in process.stdout.splitlines() if line.strip())
 
 
 def _faiss() -> Check:

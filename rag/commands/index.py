@@ -106,8 +106,8 @@ def build(
         raise UserError("--engine is for the encoders of the data that --retriever NAME adds")
     if not sources and (shard is not None or shards is not None):
         raise UserError("--shard and --shards are for SOURCES; an index that is a shard stays one")
-    for other, given in (("--shard", shard), ("--allow-network", allow_network)):
-        if shards is not None and given:
+    for other, is_given in (("--shard", shard), ("--allow-network", allow_network)):
+        if shards is not None and is_given:
             raise UserError(f"give --shards or {other}, not both")
     if processes is not None and shards is None:
         raise UserError("--processes is for --shards")
@@ -124,7 +124,7 @@ def build(
     with ExitStack() as stack:
         progress, log = stack.enter_context(build_progress())
         if sources and shards is not None:
-            made = build_shards(
+            folder_of_shards = build_shards(
                 sources,
                 to,
                 shards,
@@ -136,7 +136,7 @@ def build(
                 log=log,
                 **options,
             )
-            log(f"{counted(shards, 'shard')} in {to}; search them as one with --retriever {made}")
+            log(f"{counted(shards, 'shard')} in {to}; search them as one with --retriever {folder_of_shards}")
             return
         stack.enter_context(encoding_on(enter_engine(engine, address, workers, stack)))
         if sources:
@@ -275,13 +275,13 @@ def list_(
     from rag.index.listing import find_indexes
 
     default = default_of("index")
-    places = [folder, *([Path(default)] if default else []), Path("indexes")]
-    found = find_indexes(places)
+    folders = [folder, *([Path(default)] if default else []), Path("indexes")]
+    indexes = find_indexes(folders)
     if as_json:
-        print_json([asdict(one) | {"path": str(one.path)} for one in found])
+        print_json([asdict(index) | {"path": str(index.path)} for index in indexes])
     else:
-        show_indexes(found)
-    if not found:
+        show_indexes(indexes)
+    if not indexes:
         note(f"no index in {folder.absolute()}: rag index build SOURCE --to NAME.index builds one")
 
 
@@ -370,7 +370,7 @@ def fetch(
     item = named(name, read_table(table))
     note(f"{item.name}: {item.description}, {megabytes(item.size)} packed")
     with progress_bar("downloading", item.size, None) as advance:
-        home = fetch_index(item, offline=offline, progress=lambda done: advance(done, ""))
+        home = fetch_index(item, offline=offline, progress=lambda count: advance(count, ""))
     typer.echo(home)
 
 
