@@ -215,10 +215,10 @@ def _refuse(call: typer.Context, *names: str) -> None:
 
 def _ask_once(system: "System", question: str, index: str, started: float, *, stream: bool, as_json: bool) -> bool:
     """Answer one question and print the answer; returns False for an abstention."""
-    from rag.commands.display import show_answer, show_streamed, show_uncited
+    from rag.commands.display import show_answer, show_stream, show_uncited
 
     if stream:
-        return not show_streamed(system.stream(question)).abstained
+        return not show_stream(system.stream(question)).abstained
     answer = system.ask(question)
     if as_json:
         from autoais.base.answers import to_row
@@ -376,7 +376,7 @@ def answer(
     from rag.answer.options import Options
     from rag.answer.systems import open_system
     from rag.base.errors import UserError
-    from rag.commands.display import answered, run_progress
+    from rag.commands.display import run_progress, summarize_run
     from rag.index.open import open_index
 
     if engine is not None and concurrency not in ("auto", "1"):
@@ -403,7 +403,7 @@ def answer(
             retry_failed=retry_failed,
             progress=progress,
         )
-    for line in answered(result, out, price):
+    for line in summarize_run(result, out, price):
         note(line)
 
 
