@@ -141,14 +141,14 @@ def test_prompt_and_context_are_for_language_models(shelf: Path, tmp_path: Path)
 
 def test_ask_answers_with_what_a_gguf_model_writes(shelf: Path, tmp_path: Path, rag: Command) -> None:
     pytest.importorskip("xllamacpp", reason="needs the extra gguf")
-    model = write_gguf(tmp_path / "tiny.gguf", context=4096)
+    model = write_gguf(tmp_path / "tiny.gguf", context=2048)
     system = f"gguf:{model}"
-    options = ["--index", shelf, "--retriever", "bm25", "--prompt", "hagrid.v1", "--context", "2048", "--json"]
+    options = ["--index", shelf, "--retriever", "bm25", "--prompt", "hagrid.v1", "--context", "1200", "--json"]
     result = rag("ask", ASKED[0], "--system", system, *options)
     assert result.returncode in (0, 1), result.stderr
     record = json.loads(result.stdout)
     assert record["trace"]["shown"]
-    assert "/2048/" in record["system"]
+    assert "/1200/" in record["system"]
     assert len(record["passages"]) >= 1
     one_line_error(rag("ask", ASKED[0], "--index", shelf, "--system", "gguf:nope.gguf"), "nope.gguf", "cannot be read")
 
