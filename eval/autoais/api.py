@@ -267,7 +267,7 @@ def _wrap_judge(
 ) -> Iterator[Judge]:
     """Yield the judge with its cache and calibration, if there are any; `log` is called with what the cache notes."""
     from autoais.judges.cache import CachedJudge, JudgementCache
-    from autoais.meta.calibrate import open_calibrated
+    from autoais.meta.calibrate import open_calibrated_judge
 
     with ExitStack() as stack:
         if cache is not None:
@@ -275,7 +275,7 @@ def _wrap_judge(
             if journal.note:
                 log(journal.note)
             judge = CachedJudge(judge, journal)
-        yield judge if calibration is None else open_calibrated(judge, as_path("calibration", calibration))
+        yield judge if calibration is None else open_calibrated_judge(judge, as_path("calibration", calibration))
 
 
 def _judge(judge: str | Judge, compat: str | None = None) -> Judge:
@@ -556,7 +556,7 @@ def agreement(
             batches,
             experts=expert_ratings,
             variant=[] if variant is None else _ratings(variant),
-            asked=question_keys,
+            question_keys=question_keys,
             gold=None if gold is None else read_expected(gold),
             likert=likert,
             by_system=by == "system",

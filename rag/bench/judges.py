@@ -46,4 +46,4 @@ def rank_judges(
         return LabelledSets(label_set.collection, paths, label_set.only)
 
     labels = [open_set(source) for source in sets]
-    return ranked(labels, judges, cache=cache, limit=limit, seed=seed, timed=timing_count, progress=progress)
+    return ranked(labels, judges, cache=cache, limit=limit, seed=seed, timing_count=timing_count, progress=progress)

@@ -52,7 +52,7 @@ def krippendorff_alpha(counts: ArrayLike, questions: ArrayLike | None = None, *,
     Without a value if all ratings are the same, as no disagreement is expected (Krippendorff 2011, Computing
     Krippendorff's Alpha-Reliability).
     """
-    ratings, question_numbers = _select_paired(counts, questions)
+    ratings, question_numbers = _select_items(counts, questions)
     values = ratings.shape[1]
     pairs = ratings[:, :, None] * (ratings[:, None, :] - np.eye(values)) / (_raters(ratings) - 1)[:, None, None]
     columns = pairs.reshape(len(ratings), values**2)
@@ -74,7 +74,7 @@ def pairwise_agreement(counts: ArrayLike, questions: ArrayLike | None = None) ->
 
     If every question is a yes or a no, as with two annotators, the interval is that of Clopper and Pearson.
     """
-    ratings, question_numbers = _select_paired(counts, questions)
+    ratings, question_numbers = _select_items(counts, questions)
     shares, weights = _pair_shares(ratings), np.ones(len(ratings))
     columns = np.stack([shares, weights], axis=1)
     coefficient = _coefficient(columns, question_numbers, lambda sums: _divide(sums[:, 0], sums[:, 1]))
@@ -88,7 +88,7 @@ def fleiss_kappa(counts: ArrayLike, questions: ArrayLike | None = None) -> Coeff
     If items have different numbers of ratings, the share of a value is the mean of its shares in the items (Gwet
     2014, Handbook of Inter-Rater Reliability). Without a value if all ratings are the same.
     """
-    ratings, question_numbers = _select_paired(counts, questions)
+    ratings, question_numbers = _select_items(counts, questions)
     shares = ratings / _raters(ratings)[:, None]
     columns = np.concatenate([_pair_shares(ratings)[:, None], np.ones((len(ratings), 1)), shares], axis=1)
 
@@ -107,7 +107,7 @@ def f1_to_majority(counts: ArrayLike, questions: ArrayLike | None = None) -> Coe
     The mean is over the values that occur. Items in which two values are equally frequent are left out. Without a value
     if no item has more than two ratings: each of the two that agree would be compared with itself.
     """
-    ratings, question_numbers = _select_paired(counts, questions)
+    ratings, question_numbers = _select_items(counts, questions)
     values = ratings.shape[1]
     has_majority = (ratings == ratings.max(axis=1, initial=0)[:, None]).sum(axis=1) == 1
     ratings, question_numbers = ratings[has_majority], question_numbers[has_majority]
@@ -153,7 +153,7 @@ def cohen_kappa(raters: Iterable[Sequence[tuple[int, int]]]) -> Coefficient:
     return Coefficient(float(np.average(kappa[has_kappa], weights=n[has_kappa])), int(has_kappa.sum()))
 
 
-def _select_paired(counts: ArrayLike, questions: ArrayLike | None) -> "tuple[Floats, Numbers]":
+def _select_items(counts: ArrayLike, questions: ArrayLike | None) -> "tuple[Floats, Numbers]":
     """Return the items with at least two ratings, and their questions."""
     ratings = np.asarray(counts, dtype=np.float64)
     ratings = ratings.reshape(len(ratings), ratings.shape[1] if ratings.ndim > 1 else 1)

@@ -96,7 +96,7 @@ class CalibratedJudge(Judge):
         return replace(judgement, verdict=verdict, probability=float(self._calibration.scale(np.array(probability))))
 
 
-def open_calibrated(judge: Judge, path: Path) -> Judge:
+def open_calibrated_judge(judge: Judge, path: Path) -> Judge:
     """The judge with the calibration in the file, which `autoais calibrate` wrote for it.
 
     Raises `UserError` if the file is for another judge, and `FormatError` if it is not a calibration.
@@ -151,7 +151,7 @@ class Claims:
     probability: Floats
     question: Numbers
     fold: Numbers
-    left_out: dict[str, int]
+    exclusions: dict[str, int]
 
     def select(self, selection: Bools | Numbers) -> "Claims":
         """The selected claims (a mask or indices)."""
@@ -163,7 +163,7 @@ class Claims:
             self.probability[selection],
             self.question[selection],
             self.fold[selection],
-            self.left_out,
+            self.exclusions,
         )
 
 
@@ -231,7 +231,7 @@ def fit(claims: Claims, judge: str, by: str) -> Calibration:
     increase with the labels.
     """
     if claims.truth.all() or not claims.truth.any():
-        exclusions = describe_left_out(claims.left_out)
+        exclusions = describe_left_out(claims.exclusions)
         note = f" (left out: {exclusions})" if exclusions else ""
         raise UserError(f"the labels are all the same{note}; a threshold needs claims of both classes")
     different = np.unique(claims.probability)
@@ -310,13 +310,13 @@ def calibrate(labels: Iterable[LabelledClaim], judge: Judge, *, by: str = "macro
         "name": f"{judge.name}+{calibration.digest}",
         "by": by,
         "n": len(claims.truth),
-        "left_out": claims.left_out,
+        "left_out": claims.exclusions,
         "cross_validation": {"folds": len(np.unique(claims.fold)), **_cross_validate(claims, judge.name, by)},
     }
 
 
 def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
-    verdicts, scaled = claims.prediction.copy(), claims.probability.copy()
+    verdicts, scaled_probability = claims.prediction.copy(), claims.probability.copy()
     folds = len(np.unique(claims.fold))
     for fold in np.unique(claims.fold):
         in_fold = claims.fold == fold
@@ -328,13 +328,13 @@ def _cross_validate(claims: Claims, judge: str, by: str) -> dict[str, Any]:
                 "or try another number of folds (claims that share question, text or evidence share a fold)"
             ) from error
         verdicts[in_fold] = claims.probability[in_fold] >= calibration.threshold
-        scaled[in_fold] = calibration.scale(claims.probability[in_fold])
+        scaled_probability[in_fold] = calibration.scale(claims.probability[in_fold])
     sets: dict[str, dict[str, Any]] = {}
     gains = []
     for number, name in enumerate(claims.names):
         in_set = claims.dataset == number
         default = _figures(claims.truth[in_set], claims.prediction[in_set], claims.probability[in_set])
-        after = _figures(claims.truth[in_set], verdicts[in_set], scaled[in_set])
+        after = _figures(claims.truth[in_set], verdicts[in_set], scaled_probability[in_set])
         question = claims.question[in_set]
         estimates = [
             ESTIMATES[by](claims.truth[in_set], verdict_column[in_set], question)

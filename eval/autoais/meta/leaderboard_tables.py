@@ -19,13 +19,13 @@ def show_leaderboard(console: "Console", result: Mapping[str, Any]) -> None:
     from rich.text import Text
 
     head, rows, notes = _table(result)
-    for title, listed in ((head, rows), (_SPEED, _speeds(result))):
+    for title, rows_of_table in ((head, rows), (_SPEED, _speeds(result))):
         table = Table(*title, box=None, pad_edge=False)
         for number, column in enumerate(table.columns):
-            left = number in (_TEXTS if title is head else (0,))
-            column.justify = "left" if left else "right"
+            is_left = number in (_TEXTS if title is head else (0,))
+            column.justify = "left" if is_left else "right"
             column.no_wrap = True
-        for row in listed:
+        for row in rows_of_table:
             table.add_row(*(Text(clean(cell)) for cell in row))
         console.print(table)
         console.print()
@@ -36,8 +36,8 @@ def show_leaderboard(console: "Console", result: Mapping[str, Any]) -> None:
 def leaderboard_markdown(result: Mapping[str, Any]) -> str:
     """Return both tables and the notes as Markdown; ends with a line break."""
     head, rows, notes = _table(result)
-    listed = "\n".join(f"- {markdown(note)}" for note in notes)
-    return f"{_markdown(head, rows)}\n\n{_markdown(_SPEED, _speeds(result))}\n\n{listed}\n"
+    bullets = "\n".join(f"- {markdown(note)}" for note in notes)
+    return f"{_markdown(head, rows)}\n\n{_markdown(_SPEED, _speeds(result))}\n\n{bullets}\n"
 
 
 _SPEED = ("judge", "pairs per second", "per second of CPU")
@@ -54,48 +54,50 @@ def _table(result: Mapping[str, Any]) -> tuple[list[str], list[list[str]], list[
     sources: dict[tuple[str, str], int] = {}
     rows = []
     for kind, name in _order(result):
-        sets = [one for one in result["sets"].values() if name in (ALL, one["collection"])]
-        label = _called(name, len(sets)) if kind == "averages" else _called_set(name, result["sets"][name])
+        sets = [record for record in result["sets"].values() if name in (ALL, record["collection"])]
+        label = _name_average(name, len(sets)) if kind == "averages" else _name_set(name, result["sets"][name])
         for judge, record in result["judges"].items():
-            against = record.get("against_baseline", {}).get(kind, {}).get(name, {}).get("balanced_accuracy")
-            rows.append([label, short[judge], *_figures(record[kind][name], len(sets)), _difference(against), ""])
+            difference = record.get("against_baseline", {}).get(kind, {}).get(name, {}).get("balanced_accuracy")
+            rows.append([label, short[judge], *_figures(record[kind][name], len(sets)), _difference(difference), ""])
             label = ""
-        for one in result["published"]:
-            if one["set"] == name:
-                number = sources.setdefault((one["source"], one["url"]), len(sources) + 1)
-                figure = f"{one['value']:.1f} {one['metric']} [{number}], {one['differs']}"
-                rows.append(["", one["judge"], *[""] * 6, figure])
+        for figure_record in result["published"]:
+            if figure_record["set"] == name:
+                number = sources.setdefault((figure_record["source"], figure_record["url"]), len(sources) + 1)
+                figure = (
+                    f"{figure_record['value']:.1f} {figure_record['metric']} [{number}], {figure_record['differs']}"
+                )
+                rows.append(["", figure_record["judge"], *[""] * 6, figure])
     base = short[result["baseline"]]
-    return [one.format(base) for one in HEAD], rows, list(_notes(result, base, sources))
+    return [heading.format(base) for heading in HEAD], rows, list(_notes(result, base, sources))
 
 
 def _short(judges: Sequence[str]) -> dict[str, str]:
     """The first word of each judge's name if that tells them apart, else the whole name."""
     first = [judge.partition("@")[0] for judge in judges]
-    return {judge: one if first.count(one) == 1 else judge for judge, one in zip(judges, first, strict=True)}
+    return {judge: word if first.count(word) == 1 else judge for judge, word in zip(judges, first, strict=True)}
 
 
 def _order(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The sets and averages: each collection's sets, then its average, and at the end the average of all."""
     averages = next(iter(result["judges"].values()))["averages"]
     names = list(result["sets"])
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         yield "sets", name
         collection = result["sets"][name]["collection"]
-        last = all(result["sets"][other]["collection"] != collection for other in names[place + 1 :])
+        last = all(result["sets"][other]["collection"] != collection for other in names[index + 1 :])
         if last and collection in averages:
             yield "averages", collection
     if ALL in averages:
         yield "averages", ALL
 
 
-def _called(name: str, sets: int) -> str:
+def _name_average(name: str, sets: int) -> str:
     return f"mean of all {sets} sets" if name == ALL else f"{name}: mean of {sets} sets"
 
 
-def _called_set(name: str, about: Mapping[str, Any]) -> str:
-    of = f" of {about['drawn_from']:,}" if about["drawn_from"] > about["claims"] else ""
-    return f"{name} (n = {about['claims']:,}{of})"
+def _name_set(name: str, set_record: Mapping[str, Any]) -> str:
+    total_note = f" of {set_record['drawn_from']:,}" if set_record["drawn_from"] > set_record["claims"] else ""
+    return f"{name} (n = {set_record['claims']:,}{total_note})"
 
 
 def _figures(record: Mapping[str, Any], sets: int) -> list[str]:
@@ -104,20 +106,24 @@ def _figures(record: Mapping[str, Any], sets: int) -> list[str]:
     for name in FIGURES:
         value, ends = record[name], record["interval95"][name]
         percent = name in ("balanced_accuracy", "macro_f1")
-        shown = [f"{100 * one:.1f}" if percent else f"{one:.3f}" for one in (value, *(ends or ())) if one is not None]
-        whole = len(shown) == 3 and name != "calibration_error"
-        cell = f"{shown[0]} ({shown[1]} to {shown[2]})" if whole else "".join(shown[:1])
-        few = "sets" in record and value is not None and record["sets"][name] < sets
-        cells.append(f"{cell} of {record['sets'][name]}" if few else cell)
+        numbers = [
+            f"{100 * number:.1f}" if percent else f"{number:.3f}"
+            for number in (value, *(ends or ()))
+            if number is not None
+        ]
+        has_interval = len(numbers) == 3 and name != "calibration_error"
+        cell = f"{numbers[0]} ({numbers[1]} to {numbers[2]})" if has_interval else "".join(numbers[:1])
+        is_partial = "sets" in record and value is not None and record["sets"][name] < sets
+        cells.append(f"{cell} of {record['sets'][name]}" if is_partial else cell)
     return [*cells, f"{record['undecided']:,}" if "undecided" in record else ""]
 
 
-def _difference(found: Mapping[str, Any] | None) -> str:
-    if found is None:
+def _difference(difference: Mapping[str, Any] | None) -> str:
+    if difference is None:
         return ""
-    low, high = found["interval95"]
-    level = "" if found["p_holm"] < LEVEL else ", not told apart"
-    return f"{100 * found['value']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f}){level}"
+    low, high = difference["interval95"]
+    level = "" if difference["p_holm"] < LEVEL else ", not told apart"
+    return f"{100 * difference['value']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f}){level}"
 
 
 def _speeds(result: Mapping[str, Any]) -> list[list[str]]:
@@ -138,16 +144,16 @@ def _notes(result: Mapping[str, Any], base: str, sources: Mapping[tuple[str, str
             f"against {base}: difference in balanced accuracy, undecided as no; `not told apart`: p of a randomisation "
             f"test is at least {LEVEL:g} with Holm's correction, over the sets or over the means"
         )
-    measured = [one["speed"] for one in result["judges"].values() if one["speed"] is not None]
-    if measured:
+    speeds = [record["speed"] for record in result["judges"].values() if record["speed"] is not None]
+    if speeds:
         yield (
-            f"pairs per second: {measured[0]['pairs']:,} of these claims, of {measured[0]['words_per_pair']:.0f} words "
+            f"pairs per second: {speeds[0]['pairs']:,} of these claims, of {speeds[0]['words_per_pair']:.0f} words "
             f"with their evidence, judged once more on {result['processor']}"
         )
     if result["limit"] is not None:
         yield f"at most {result['limit']:,} claims of a set, drawn by seed {result['seed']}"
-    for judge, why in result["skipped"].items():
-        yield f"{judge} is left out: {why}"
+    for judge, reason in result["skipped"].items():
+        yield f"{judge} is left out: {reason}"
     if sources:
         yield "published figures are those of others, each with how its set differs from the one here:"
     for (source, url), number in sources.items():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NO_SUCH_LABELS = (TWO_WAY, NO_LEVELS)  # reasons of figures that nobody misses
-_LONGEST = 300  # characters shown of a claim or its evidence
+_MAX_CHARACTERS = 300  # characters shown of a claim or its evidence
 
 
 def show_judge_evaluation(console: "Console", result: dict[str, Any]) -> None:
@@ -23,31 +23,31 @@ def show_judge_evaluation(console: "Console", result: dict[str, Any]) -> None:
     _line(console, f"judge {result['judge']}")
     console.print(_figures(result))
     _say_one_class(console, result["sets"], "macro-F1")
-    for name, one in result["sets"].items():
-        if one["with_probability"] < one["n"]:
-            _line(console, f"{name}: {one['with_probability']} of {one['n']} verdicts have a probability")
-    if any(one["reliability"] for one in result["sets"].values()):
+    for name, record in result["sets"].items():
+        if record["with_probability"] < record["n"]:
+            _line(console, f"{name}: {record['with_probability']} of {record['n']} verdicts have a probability")
+    if any(record["reliability"] for record in result["sets"].values()):
         console.print()
         _line(console, "reliability: share of claims labelled attributable, by the judge's probability")
         console.print(_reliability(result["sets"], _BLOCKS if not console.options.ascii_only else " " * len(_BLOCKS)))
-    for name, one in result["sets"].items():
-        if one["systems"] is not None:
-            _show_systems(console, name, one["systems"])
-        for key, what in (("three_way", "three-way"), ("levels", "levels of support")):
-            if one[key] is not None:
-                _show_three_way(console, f"{name}: {what}", one[key])
-            elif (why := one["reasons"][key]) not in _NO_SUCH_LABELS:
-                _line(console, f"{name}: {what} not compared: {why}")
-    if any(one["worst"] for one in result["sets"].values()):
+    for name, record in result["sets"].items():
+        if record["systems"] is not None:
+            _show_systems(console, name, record["systems"])
+        for key, heading in (("three_way", "three-way"), ("levels", "levels of support")):
+            if record[key] is not None:
+                _show_three_way(console, f"{name}: {heading}", record[key])
+            elif (reason := record["reasons"][key]) not in _NO_SUCH_LABELS:
+                _line(console, f"{name}: {heading} not compared: {reason}")
+    if any(record["worst"] for record in result["sets"].values()):
         console.print()
         _line(console, "worst disagreements")
-    for name, one in result["sets"].items():
-        for item in one["worst"]:
+    for name, record in result["sets"].items():
+        for item in record["worst"]:
             _show_disagreement(console, name, item)
 
 
 def _say_one_class(console: "Console", sets: dict[str, dict[str, Any]], figure: str) -> None:
-    names = [name for name, one in sets.items() if one["one_class"]]
+    names = [name for name, record in sets.items() if record["one_class"]]
     if names:
         _line(console, f"labels all the same, so {figure} says little and is not in the average: {', '.join(names)}")
 
@@ -55,21 +55,27 @@ def _say_one_class(console: "Console", sets: dict[str, dict[str, Any]], figure: 
 def _figures(result: dict[str, Any]) -> "Table":
     figures = ("macro-F1", "95 %", "ROC-AUC", "95 %", "bal. acc.", "FPR", "FNR", "kappa", "ECE", "F1 floor")
     table = _table("data set", "n", "undecided", *figures)
-    for name, one in [*result["sets"].items(), ("average", result["average"])]:
-        ends = one["interval95"]
-        cells = [str(one.get("n", "")), str(one.get("undecided", ""))]
+    for name, record in [*result["sets"].items(), ("average", result["average"])]:
+        ends = record["interval95"]
+        cells = [str(record.get("n", "")), str(record.get("undecided", ""))]
         for key in ("macro_f1", "roc_auc"):
-            cells += [_number(one[key]), _interval(ends[key])]
-        others = ("balanced_accuracy", "false_positive_rate", "false_negative_rate", "cohen_kappa", "calibration_error")
-        cells += [_number(one[key]) for key in others]
-        _row(table, name, *cells, _number(one["macro_f1_floor"]))
+            cells += [_number(record[key]), _interval(ends[key])]
+        further_figures = (
+            "balanced_accuracy",
+            "false_positive_rate",
+            "false_negative_rate",
+            "cohen_kappa",
+            "calibration_error",
+        )
+        cells += [_number(record[key]) for key in further_figures]
+        _row(table, name, *cells, _number(record["macro_f1_floor"]))
     return table
 
 
 def _reliability(sets: dict[str, dict[str, Any]], blocks: str) -> "Table":
     table = _table("probability", *(f".{b}-{f'.{b + 1}' if b < 9 else '1'}" for b in range(10)))
-    for name, one in sets.items():
-        bins = {item["bin"]: item for item in one["reliability"] or []}
+    for name, record in sets.items():
+        bins = {item["bin"]: item for item in record["reliability"] or []}
         if not bins:
             continue
         shares = [_share(bins[b]["attributable"], blocks) if b in bins else "" for b in range(10)]
@@ -86,21 +92,28 @@ def _show_systems(console: "Console", name: str, systems: dict[str, Any]) -> Non
     console.print()
     _line(console, f"{name}: {systems['n']} systems by their share of attributable claims")
     table = _table("system", "n", "undecided", "human", "judge")
-    for one in systems["systems"]:
-        _row(table, one["system"], str(one["n"]), str(one["undecided"]), _number(one["human"]), _number(one["judge"]))
+    for system in systems["systems"]:
+        _row(
+            table,
+            system["system"],
+            str(system["n"]),
+            str(system["undecided"]),
+            _number(system["human"]),
+            _number(system["judge"]),
+        )
     console.print(table)
-    for key, called in (("kendall_tau_b", "Kendall tau-b"), ("spearman", "Spearman"), ("pearson", "Pearson")):
+    for key, label in (("kendall_tau_b", "Kendall tau-b"), ("spearman", "Spearman"), ("pearson", "Pearson")):
         figure = systems[key]
-        why = figure.get("reason") or figure.get("interval95_reason", "")
-        _line(console, f"{called} {_number(figure['value'])} {_interval(figure['interval95'])}{why}")
+        reason = figure.get("reason") or figure.get("interval95_reason", "")
+        _line(console, f"{label} {_number(figure['value'])} {_interval(figure['interval95'])}{reason}")
 
 
 def _show_three_way(console: "Console", name: str, figures: dict[str, Any]) -> None:
     console.print()
-    without = f", {figures['two_way']} not attributable without a subclass" if "two_way" in figures else ""
+    subclass_note = f", {figures['two_way']} not attributable without a subclass" if "two_way" in figures else ""
     _line(
         console,
-        f"{name}, n {figures['n']}, {figures['undecided']} undecided{without}; "
+        f"{name}, n {figures['n']}, {figures['undecided']} undecided{subclass_note}; "
         f"micro-F1 {_number(figures['overall']['value'])} {_interval(figures['overall']['interval95'])}, "
         f"macro-F1 {_number(figures['macro']['value'])} {_interval(figures['macro']['interval95'])}",
     )
@@ -115,39 +128,49 @@ def _show_disagreement(console: "Console", name: str, item: dict[str, Any]) -> N
     human = "attributable" if item["attributable"] else "not attributable"
     probability = "" if item["probability"] is None else f" ({item['probability']:.3f})"
     _line(console, f"{name} {item['id']}: human label {human}, judge {item['verdict']}{probability}")
-    for what in ("question", "claim", "evidence"):
-        if what != "question" or item[what].strip():
-            _line(console, f"  {what}: {textwrap.shorten(item[what], _LONGEST, placeholder=' ...') or '(none)'}")
+    for part in ("question", "claim", "evidence"):
+        if part != "question" or item[part].strip():
+            _line(console, f"  {part}: {textwrap.shorten(item[part], _MAX_CHARACTERS, placeholder=' ...') or '(none)'}")
 
 
 def show_calibration(console: "Console", result: dict[str, Any]) -> None:
     """Print the calibration, and each data set's cross-validated figures without and with it."""
-    left = describe_left_out(result["left_out"])
-    _line(console, f"judge {result['judge']}, {result['n']} labels{f', left out: {left}' if left else ''}")
+    exclusions = describe_left_out(result["left_out"])
+    _line(console, f"judge {result['judge']}, {result['n']} labels{f', left out: {exclusions}' if exclusions else ''}")
     _line(
         console,
         f"attributable if p >= {result['threshold']:g}; calibrated probability = "
         f"logistic({result['slope']:g} * logit(p) {result['intercept']:+g}); new name {result['name']}",
     )
     cross = result["cross_validation"]
-    by = result["by"]
-    called = {"macro_f1": "macro-F1", "balanced_accuracy": "bal. acc."}[by]
+    aim = result["by"]
+    aim_label = {"macro_f1": "macro-F1", "balanced_accuracy": "bal. acc."}[aim]
     _line(console, f"in {cross['folds']}-fold cross-validation (claims of a question share a fold):")
     table = _table(
-        "data set", "n", "questions", f"{called}: default", "calibrated", "gain", "95 %", "ECE: default", "calibrated"
+        "data set",
+        "n",
+        "questions",
+        f"{aim_label}: default",
+        "calibrated",
+        "gain",
+        "95 %",
+        "ECE: default",
+        "calibrated",
     )
-    for name, one in [*cross["sets"].items(), ("average", cross["average"])]:
-        before, after = one["default"], one["calibrated"]
-        counts = (str(one.get("n", "")), str(one.get("questions", "")))
-        gain = ("-", "") if one["gain"] is None else (f"{one['gain']:+.3f}", _interval(one["interval95"]["gain"]))
+    for name, record in [*cross["sets"].items(), ("average", cross["average"])]:
+        before, after = record["default"], record["calibrated"]
+        counts = (str(record.get("n", "")), str(record.get("questions", "")))
+        gain = (
+            ("-", "") if record["gain"] is None else (f"{record['gain']:+.3f}", _interval(record["interval95"]["gain"]))
+        )
         errors = (_number(before["calibration_error"]), _number(after["calibration_error"]))
-        _row(table, name, *counts, _number(before[by]), _number(after[by]), *gain, *errors)
+        _row(table, name, *counts, _number(before[aim]), _number(after[aim]), *gain, *errors)
     console.print(table)
-    _say_one_class(console, cross["sets"], called)
-    gained, ends = cross["average"]["gain"], cross["average"]["interval95"]["gain"]
-    if gained is not None and ends is not None and ends[0] <= 0:
-        why = "no gain" if gained <= 0 else "the interval of the gain holds 0"
-        _line(console, f"{why}: keep the judge as it is")
+    _say_one_class(console, cross["sets"], aim_label)
+    mean_gain, ends = cross["average"]["gain"], cross["average"]["interval95"]["gain"]
+    if mean_gain is not None and ends is not None and ends[0] <= 0:
+        reason = "no gain" if mean_gain <= 0 else "the interval of the gain holds 0"
+        _line(console, f"{reason}: keep the judge as it is")
 
 
 def _number(value: float | None) -> str:
@@ -158,10 +181,10 @@ def _interval(ends: Iterable[float] | None) -> str:
     return "" if ends is None else "[" + ", ".join(f"{end:.3f}" for end in ends) + "]"
 
 
-def _table(first: str, *others: str) -> "Table":
+def _table(first: str, *headings: str) -> "Table":
     from rich.table import Table
 
-    table = Table(first, *others, box=None, pad_edge=False)
+    table = Table(first, *headings, box=None, pad_edge=False)
     table.columns[0].overflow = "fold"  # a name is never cut
     for column in table.columns[1:]:
         column.justify = "right"
@@ -196,83 +219,86 @@ def show_agreement(console: "Console", result: dict[str, Any]) -> None:
     if "simulated" in result:
         _line(console, f"SIMULATION: ratings of {len(result['simulated'])} simulated annotators")
     ratings, items, people = (result[name] for name in ("ratings", "items", "annotators"))
-    given = (
+    sizes = (
         f"{format_count(ratings, 'ratings')} of {format_count(items, 'items')} by {format_count(people, 'annotators')}"
     )
-    _line(console, f"{given}; intervals are over {result['units']}")
-    for name, one in result["questions"].items():
-        _show_question(console, name, one)
+    _line(console, f"{sizes}; intervals are over {result['units']}")
+    for name, record in result["questions"].items():
+        _show_question(console, name, record)
     for system, questions in result.get("systems", {}).items():
-        for name, one in questions.items():
-            _show_question(console, f"{system or '(no system)'}: {name}", one)
+        for name, record in questions.items():
+            _show_question(console, f"{system or '(no system)'}: {name}", record)
     if result["ais"]:
         _show_rates(console, result["ais"])
     if result["flags"]:
-        _line(console, f"flags: {', '.join(f'{count} {why}' for why, count in result['flags'].items())}")
+        _line(console, f"flags: {', '.join(f'{count} {reason}' for reason, count in result['flags'].items())}")
     _show_times(console, result["time"])
     _show_people(console, result["people"])
     if "gold" in result:
         gold = result["gold"]
-        known = f"{_percent(gold)} right of {gold['n']}" if gold["n"] else "not compared; name their file with --gold"
+        gold_rate = (
+            f"{_percent(gold)} right of {gold['n']}" if gold["n"] else "not compared; name their file with --gold"
+        )
         unknown = f" ({gold['undecided']} without an expected value)" if gold["n"] and gold["undecided"] else ""
-        _line(console, f"ratings of gold items: {known}{unknown}")
+        _line(console, f"ratings of gold items: {gold_rate}{unknown}")
     if result["audits"] is not None:
         _line(console, f"audits: {_audit(result['audits'])}")
     if "batches" in result:
         _show_batches(console, result["batches"])
-    for name, one in result.get("experts", {}).items():
-        _show_experts(console, name, one)
-    for name, one in result.get("variant", {}).items():
-        _show_variant(console, name, one)
+    for name, record in result.get("experts", {}).items():
+        _show_experts(console, name, record)
+    for name, record in result.get("variant", {}).items():
+        _show_variant(console, name, record)
 
 
-def _show_question(console: "Console", name: str, one: dict[str, Any]) -> None:
+def _show_question(console: "Console", name: str, record: dict[str, Any]) -> None:
     console.print()
-    sizes = ", ".join(f"{format_count(times, 'items')} with {n}" for n, times in one["ratings_per_item"].items())
+    sizes = ", ".join(f"{format_count(times, 'items')} with {n}" for n, times in record["ratings_per_item"].items())
     _line(
         console,
-        f"{name}: {format_count(one['ratings'], 'ratings')} by "
-        f"{format_count(one['annotators'], 'annotators')} ({sizes})",
+        f"{name}: {format_count(record['ratings'], 'ratings')} by {format_count(record['annotators'], 'annotators')} ({sizes})",
     )
-    if "not_interpretable" in one:
+    if "not_interpretable" in record:
         _line(
-            console, f"  without {format_count(one['not_interpretable'], 'items that are')} not interpretable, or tied"
+            console,
+            f"  without {format_count(record['not_interpretable'], 'items that are')} not interpretable, or tied",
         )
-    if "not_worthy" in one:
-        _line(console, f"  without {format_count(one['not_worthy'], 'items that are')} not worth verifying, or tied")
-    if "reason" in one:
-        _line(console, f"  no figures, because there are {one['reason']}")
+    if "not_worthy" in record:
+        _line(console, f"  without {format_count(record['not_worthy'], 'items that are')} not worth verifying, or tied")
+    if "reason" in record:
+        _line(console, f"  no figures, because there are {record['reason']}")
         return
-    shares = [f"{value} {_percents(rate)}" for value, rate in one["consensus"].items()]
-    ties = len(one["ties"])
-    left = format_count(one["items"] - ties, "items")
+    shares = [f"{value} {_percents(rate)}" for value, rate in record["consensus"].items()]
+    ties = len(record["ties"])
+    items_note = format_count(record["items"] - ties, "items")
     if ties:
-        left += f" without a tie ({format_count(ties, 'ties')})"
-    if "flagged" in one:
-        left += f", without {format_count(one['flagged'], 'flagged items')}"
-    _line(console, f"  consensus of {left}: {'; '.join(shares) or 'none'}")
-    if ties or one["adjudicated"]:
-        shown = ", ".join(one["ties"][:5]) + (", ..." if ties > 5 else "")
-        _line(console, f"  ties: {ties}{f' ({shown})' if shown else ''}; adjudicated: {one['adjudicated']}")
-    if ties and "yes" in one["consensus"]:
-        floor = 100 * one["consensus"]["yes"]["floor"]
+        items_note += f" without a tie ({format_count(ties, 'ties')})"
+    if "flagged" in record:
+        items_note += f", without {format_count(record['flagged'], 'flagged items')}"
+    _line(console, f"  consensus of {items_note}: {'; '.join(shares) or 'none'}")
+    if ties or record["adjudicated"]:
+        examples = ", ".join(record["ties"][:5]) + (", ..." if ties > 5 else "")
+        _line(console, f"  ties: {ties}{f' ({examples})' if examples else ''}; adjudicated: {record['adjudicated']}")
+    if ties and "yes" in record["consensus"]:
+        floor = 100 * record["consensus"]["yes"]["floor"]
         _line(
-            console, f"  of all {format_count(one['items'], 'items')} at least {floor:.1f}% yes (a tie counted as no)"
+            console,
+            f"  of all {format_count(record['items'], 'items')} at least {floor:.1f}% yes (a tie counted as no)",
         )
     table = _table("  coefficient", "value", "95 %", "n")
     for key, label in _COEFFICIENTS.items():
-        if key in one["agreement"]:
-            found = one["agreement"][key]
-            if found.get("reason") == UNANIMOUS:
+        if key in record["agreement"]:
+            coefficient = record["agreement"][key]
+            if coefficient.get("reason") == UNANIMOUS:
                 continue
-            n = format_count(found["n"], "pairs" if key == "cohen_kappa" else "items")
-            if found["value"] is None:
-                _row(table, f"  {label}", "-", found["reason"], n)
+            n = format_count(coefficient["n"], "pairs" if key == "cohen_kappa" else "items")
+            if coefficient["value"] is None:
+                _row(table, f"  {label}", "-", coefficient["reason"], n)
             else:
-                _row(table, f"  {label}", _number(found["value"]), _interval(found["interval95"]), n)
+                _row(table, f"  {label}", _number(coefficient["value"]), _interval(coefficient["interval95"]), n)
     console.print(table)
-    if "mean" in one:
-        _line(console, f"  mean {_number(one['mean']['mean'])} of 1 to 5, sd {_number(one['mean']['sd'])}")
+    if "mean" in record:
+        _line(console, f"  mean {_number(record['mean']['mean'])} of 1 to 5, sd {_number(record['mean']['sd'])}")
 
 
 def _show_rates(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
@@ -298,8 +324,8 @@ def _show_times(console: "Console", times: dict[str, Any]) -> None:
         return
     console.print()
     table = _table("seconds", "n", "mean", "median", "sd")
-    for name, one in [*times["questions"].items(), ("a task", times["tasks"])]:
-        _row(table, name, str(one["n"]), *(_seconds(one[key]) for key in ("mean", "median", "sd")))
+    for name, spread in [*times["questions"].items(), ("a task", times["tasks"])]:
+        _row(table, name, str(spread["n"]), *(_seconds(spread[key]) for key in ("mean", "median", "sd")))
     console.print(table)
 
 
@@ -308,34 +334,34 @@ def _show_people(console: "Console", people: Sequence[dict[str, Any]]) -> None:
     table = _table(
         "annotator", "items", "ratings", "flags", "as the others", "gold right", "audits right", "seconds (median)"
     )
-    for one in people:
+    for person in people:
         rates = [f"{_percent(rate)} of {rate['n']}" if rate["n"] else "-" for rate in
-                 (one["agrees_with_others"], one["gold"], one["audits"])]  # fmt: skip
-        counts = (str(one[name]) for name in ("items", "ratings", "flags"))
-        _row(table, one["annotator"], *counts, *rates, _seconds(one["time"]["tasks"]["median"]))
+                 (person["agrees_with_others"], person["gold"], person["audits"])]  # fmt: skip
+        counts = (str(person[name]) for name in ("items", "ratings", "flags"))
+        _row(table, person["annotator"], *counts, *rates, _seconds(person["time"]["tasks"]["median"]))
     console.print(table)
 
 
 def _show_batches(console: "Console", batches: Sequence[dict[str, Any]]) -> None:
     console.print()
     table = _table("batch", "tasks", "seconds (mean)", "audited", "share", "quality")
-    for one in batches:
-        audits = one["audits"]
-        checked = ["-"] * 3 if audits is None else [str(audits["audited"]), f"{audits['share']:.2f}",
+    for batch in batches:
+        audits = batch["audits"]
+        cells = ["-"] * 3 if audits is None else [str(audits["audited"]), f"{audits['share']:.2f}",
                                                     f"{audits['quality']['value']:.2f}"]  # fmt: skip
-        _row(table, one["file"], str(one["tasks"]), _seconds(one["seconds"]["mean"]), *checked)
+        _row(table, batch["file"], str(batch["tasks"]), _seconds(batch["seconds"]["mean"]), *cells)
     console.print(table)
 
 
-def _show_experts(console: "Console", name: str, one: dict[str, Any]) -> None:
-    single, same = one["single_ratings"], one["agreement"]
+def _show_experts(console: "Console", name: str, record: dict[str, Any]) -> None:
+    single, agreement = record["single_ratings"], record["agreement"]
     console.print()
     _line(
         console,
-        f"{name}, annotators beside experts: the same on {_percents(same)} "
-        f"of {format_count(same['n'], 'items')} ({same['undecided']} with a tie), "
-        f"alpha {_number(one['krippendorff_alpha']['value'])}, "
-        f"kappa {_number(one['cohen_kappa']['value'])}, macro-F1 {_number(one['macro_f1'])}",
+        f"{name}, annotators beside experts: the same on {_percents(agreement)} "
+        f"of {format_count(agreement['n'], 'items')} ({agreement['undecided']} with a tie), "
+        f"alpha {_number(record['krippendorff_alpha']['value'])}, "
+        f"kappa {_number(record['cohen_kappa']['value'])}, macro-F1 {_number(record['macro_f1'])}",
     )
     _line(
         console,
@@ -344,21 +370,21 @@ def _show_experts(console: "Console", name: str, one: dict[str, Any]) -> None:
     )
 
 
-def _show_variant(console: "Console", name: str, one: dict[str, Any]) -> None:
+def _show_variant(console: "Console", name: str, record: dict[str, Any]) -> None:
     console.print()
-    counts = ", ".join(f"{label} {one[key]}" for key, label in (
+    counts = ", ".join(f"{label} {record[key]}" for key, label in (
         ("both", "both"), ("only_original", "only the original"), ("only_variant", "only the variant"),
         ("neither", "neither")))  # fmt: skip
     _line(
         console,
-        f"{name}, two designs, {one['outcome']} on {format_count(one['n'], 'items')} "
-        f"({one['undecided']} with a tie): {counts}",
+        f"{name}, two designs, {record['outcome']} on {format_count(record['n'], 'items')} "
+        f"({record['undecided']} with a tie): {counts}",
     )
-    if one["exact"] is None:
-        _line(console, f"  p {_number(one['p'])}, {one['test']}: items of one question are not independent")
+    if record["exact"] is None:
+        _line(console, f"  p {_number(record['p'])}, {record['test']}: items of one question are not independent")
         return
-    p = " and ".join(f"{form} {_number(one[form])}" for form in ("exact", "corrected"))
-    _line(console, f"  McNemar's p: {p}; use the {one['test']} form")
+    p = " and ".join(f"{form} {_number(record[form])}" for form in ("exact", "corrected"))
+    _line(console, f"  McNemar's p: {p}; use the {record['test']} form")
 
 
 def _audit(audits: dict[str, Any]) -> str:

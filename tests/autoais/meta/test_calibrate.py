@@ -27,7 +27,7 @@ from autoais.meta.calibrate import (
     calibrate,
     collect,
     fit,
-    open_calibrated,
+    open_calibrated_judge,
     read_calibration,
 )
 from autoais.meta.evaluate import evaluate
@@ -337,7 +337,7 @@ def test_a_calibration_is_kept_read_and_used(tmp_path: Path, autoais: Command) -
     kept = json.loads(out.read_text())
     assert kept["judge"] == LexicalJudge().name
     assert kept["provenance"]["inputs"]["labels1"]["file"] == "l.jsonl"
-    judge = open_calibrated(LexicalJudge(), out)
+    judge = open_calibrated_judge(LexicalJudge(), out)
     assert judge.name == kept["name"] in done.stdout
     report = json.loads(autoais("evaluate-judge", labels, "--judge", "lexical", "--calibration", out, "--json").stdout)
     assert report["judge"] == kept["name"]
@@ -364,7 +364,7 @@ GOOD = {"autoais_calibration": 1, "judge": "told@1", "threshold": 0.3, "slope": 
 def test_a_file_says_what_it_said(tmp_path: Path) -> None:
     path = write(tmp_path / "c.json", GOOD)
     assert read_calibration(path) == FIT
-    assert open_calibrated(Told({}), path).name == f"told@1+{FIT.digest}"
+    assert open_calibrated_judge(Told({}), path).name == f"told@1+{FIT.digest}"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from autoais.base.types import Attribution, Judgement, Verdict
 from autoais.judges import JUDGES
 from autoais.judges.cache import JudgementCache
 from autoais.meta import leaderboard
-from autoais.meta.leaderboard import LabelledSets, installed_judges, published, rank_judges
+from autoais.meta.leaderboard import LabelledSets, list_installed_judges, list_published_figures, rank_judges
 from autoais.meta.leaderboard_tables import leaderboard_markdown
 from tests.commands import ROOT
 from tests.judges import OneByOne
@@ -122,8 +122,8 @@ def test_claims_of_one_group_count_as_one_for_the_interval(tmp_path: Path) -> No
 
 
 def test_what_is_installed_runs_by_default_and_nothing_that_needs_a_model_or_server(labels: Path) -> None:
-    assert {"lexical", "minilm"} <= set(installed_judges())
-    assert not {"hf", "human", "llm"} & set(installed_judges())
+    assert {"lexical", "minilm"} <= set(list_installed_judges())
+    assert not {"hf", "human", "llm"} & set(list_installed_judges())
     JUDGES.register("picky", lambda size: Knows())
     try:
         result = rank_judges([labels], timed=0, limit=2)
@@ -227,7 +227,7 @@ def progress(what, done, total):
     if what.startswith("judging with minilm") and done >= 64:
         os.kill(os.getpid(), signal.SIGKILL)
 
-rank_judges([Path(sys.argv[1])], ["minilm"], cache=sys.argv[2], timed=0, progress=progress)
+rank_judges([Path(sys.argv[1])], ["minilm"], cache=sys.argv[2], timing_count=0, progress=progress)
 """
 
 
@@ -295,15 +295,15 @@ def test_published_figures_stand_beside_ours_and_share_no_column(tmp_path: Path)
     assert cells[:2] == ["", "FactCG-DeBERTa-L (0.4B)"]
     assert cells[2:-1] == [""] * 6
     assert cells[-1].startswith(r"59.1 balanced accuracy \[2\], other rows")
-    assert published(["made/A"]) == []
+    assert list_published_figures(["made/A"]) == []
 
 
 def test_a_published_average_stands_only_beside_all_of_its_sets() -> None:
     table = tomllib.loads((ROOT / "eval/autoais/data/published-judges.toml").read_text("utf-8"))
     sets = [one["set"] for one in table["beside"] if one["set"].startswith("LLM-AggreFact/")]
     assert len(sets) == 11
-    assert "LLM-AggreFact" in {one["set"] for one in published([*sets, "LLM-AggreFact"])}
-    assert "LLM-AggreFact" not in {one["set"] for one in published([*sets[1:], "LLM-AggreFact"])}
+    assert "LLM-AggreFact" in {one["set"] for one in list_published_figures([*sets, "LLM-AggreFact"])}
+    assert "LLM-AggreFact" not in {one["set"] for one in list_published_figures([*sets[1:], "LLM-AggreFact"])}
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12), st.text(min_size=1, max_size=9))
