@@ -256,7 +256,8 @@ def _show_question(console: "Console", name: str, record: dict[str, Any]) -> Non
     sizes = ", ".join(f"{format_count(times, 'items')} with {n}" for n, times in record["ratings_per_item"].items())
     _line(
         console,
-        f"{name}: {format_count(record['ratings'], 'ratings')} by {format_count(record['annotators'], 'annotators')} ({sizes})",
+        f"{name}: {format_count(record['ratings'], 'ratings')} by "
+        f"{format_count(record['annotators'], 'annotators')} ({sizes})",
     )
     if "not_interpretable" in record:
         _line(
