@@ -30,17 +30,17 @@ def list_(
     from rag.bench.benchmark import list_benchmarks, list_label_sets
     from rag.commands.display_bench import benchmark_record, label_set_record, show_benchmarks
 
-    found, labels = list_benchmarks(), list_label_sets()
+    benchmarks, labels = list_benchmarks(), list_label_sets()
     if as_json:
-        print_json([*map(benchmark_record, found), *map(label_set_record, labels)])
+        print_json([*map(benchmark_record, benchmarks), *map(label_set_record, labels)])
     else:
-        show_benchmarks(found, labels)
+        show_benchmarks(benchmarks, labels)
 
 
 @bench_app.command("run")
 def run(
     name: Annotated[str, typer.Argument(help="Benchmark: a name of `rag bench list`, or your own .toml file.")],
-    out: Annotated[Path, typer.Option(help="Folder of the run.")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
     data: Annotated[Path | None, typer.Option(help="Folder with the benchmark's files.")] = None,
     system: Annotated[
         list[str] | None,
@@ -93,11 +93,11 @@ def run(
     from rag.commands.display_bench import show_run
 
     with ExitStack() as stack:
-        held = enter_engine(engine, address, workers, stack)
+        entered_engine = enter_engine(engine, address, workers, stack)
         progress = stack.enter_context(step_progress())
-        found = run_benchmark(
+        bench_run = run_benchmark(
             name,
-            out,
+            folder,
             data,
             systems=system or (),
             predictions=predictions or (),
@@ -112,23 +112,23 @@ def run(
             stage=stage,
             resume=resume,
             concurrency=concurrency,
-            engine=held,
+            engine=entered_engine,
             progress=progress,
         )
     if stage in (None, "measure"):
-        measured = [found.metrics(label) for label in found.labels]
+        system_metrics = [bench_run.metrics(label) for label in bench_run.labels]
         if as_json:
-            print_json(measured)
+            print_json(system_metrics)
         else:
-            show_run(found, measured)
-    for label, totals in found.request_totals.items():
+            show_run(bench_run, system_metrics)
+    for label, totals in bench_run.request_totals.items():
         note(f"{label}: model server: {totals}")
 
 
 @bench_app.command("report")
 def report(
     runs: RunsArgument,
-    out: Annotated[Path | None, typer.Option(help="Folder of the report (default: RUN/report).")] = None,
+    folder: Annotated[Path | None, typer.Option("--out", help="Folder of the report (default: RUN/report).")] = None,
     kind: Annotated[
         str, typer.Option("--format", help="html (with report.json and figures), or print a table: md, latex.")
     ] = "html",
@@ -143,17 +143,19 @@ def report(
     if kind != "html":
         typer.echo(report_table(*runs, kind=kind, allow_different=allow_different), nl=False)
         return
-    written = write_report(*runs, output_folder=out, passages=passages, allow_different=allow_different)
+    report = write_report(*runs, output_folder=folder, passages=passages, allow_different=allow_different)
     if passages:
-        licence = ", ".join(written.licences) or "not stated by the benchmark"
+        licence = ", ".join(report.licences) or "not stated by the benchmark"
         note(f"warning: the page holds passages of others (licence: {licence}); --no-passages leaves their texts out")
-    note(str(written.page))
+    note(str(report.page))
 
 
 @bench_app.command("compare")
 def compare(
     runs: RunsArgument,
-    out: Annotated[Path | None, typer.Option(help="Write the comparison, with all differing answers, as JSON.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--out", help="Write the comparison, with all differing answers, as JSON.")
+    ] = None,
     as_json: JsonOption = False,
     allow_different: DifferentOption = False,
 ) -> None:
@@ -162,10 +164,10 @@ def compare(
     from rag.bench.compare import compare_runs
     from rag.commands.display_bench import show_comparison
 
-    check_outputs([], [out])
+    check_outputs([], [file])
     result = round_floats(compare_runs(*runs, allow_different=allow_different))
-    if out is not None:
-        write_atomic(out, [dumps(result, indent=1)])
+    if file is not None:
+        write_atomic(file, [dumps(result, indent=1)])
     if as_json:
         print_json(result)
         return
@@ -186,12 +188,12 @@ def changes(
     from rag.bench.changes import run_changes
     from rag.commands.display_bench import show_changes
 
-    found = run_changes(old, new)
+    changes = run_changes(old, new)
     if as_json:
-        print_json(found)
+        print_json(changes)
     else:
-        show_changes(found)
-    if not found["same"]:
+        show_changes(changes)
+    if not changes["same"]:
         raise typer.Exit(1)
 
 
@@ -217,13 +219,17 @@ def judges(
         typer.Option(metavar="KEY=VALUE", help="Option of the judges of --judge, such as threshold=0.7; repeatable."),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with the files of the sets.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the leaderboard with its provenance (json).")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--out", help="Write the leaderboard with its provenance (json).")
+    ] = None,
     cache: Annotated[Path | None, typer.Option(help="Cache judgements in this file; a stopped run resumes.")] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Number of claims to draw from each set (default: all).")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    timed: Annotated[int, typer.Option(min=0, help="Number of claims to judge again, to measure speed.")] = 200,
+    timing_count: Annotated[
+        int, typer.Option("--timed", min=0, help="Number of claims to judge again, to measure speed.")
+    ] = 200,
     kind: Annotated[str, typer.Option("--format", help="Print a table, md or json.")] = "table",
 ) -> None:
     """Measure judges against human labels, and print a leaderboard beside published figures."""
@@ -241,15 +247,15 @@ def judges(
     options = parse_options(judge_option or ())
     if options and not judge:
         raise UserError("--judge-option is for the judges that --judge names; name one")
-    check_outputs([Path(one) for one in sets], [out], [cache])
-    opened = [open_judge(one, **options) for one in judge or ()]
-    again = "run it again with --cache FILE to keep judgements" if cache is None else "the same command continues"
-    with step_progress("claims", again) as progress:
+    check_outputs([Path(name) for name in sets], [file], [cache])
+    opened_judges = [open_judge(name, **options) for name in judge or ()]
+    advice = "run it again with --cache FILE to keep judgements" if cache is None else "the same command continues"
+    with step_progress("claims", advice) as progress:
         result = rank_judges(
-            sets, opened, data, cache=cache, limit=limit, seed=seed, timing_count=timed, progress=progress
+            sets, opened_judges, data, cache=cache, limit=limit, seed=seed, timing_count=timing_count, progress=progress
         )
-    if out is not None:
-        write_atomic(out, [dumps(result, indent=1)])
+    if file is not None:
+        write_atomic(file, [dumps(result, indent=1)])
     if kind == "table":
         show_leaderboard(new_console(), result)
     else:
@@ -261,12 +267,12 @@ def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Reproductions, or your own .toml (default: all).")
     ] = None,
-    listed: Annotated[
+    as_list: Annotated[
         bool, typer.Option("--list", help="List them, and the results that cannot be reproduced.")
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Run only those that take seconds.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with the data.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write all values as JSON.")] = None,
+    file: Annotated[Path | None, typer.Option("--out", help="Write all values as JSON.")] = None,
 ) -> None:
     """Reproduce results of papers and of this project, and compare them with the expected values.
 
@@ -275,15 +281,15 @@ def reproduce(
     from autoais.base.io.jsonl import check_outputs, dumps, write_atomic
     from rag.bench.reproductions import list_reproductions, not_reproducible
     from rag.bench.rerun import reproduce, results_record
-    from rag.commands.display_bench import show_counts, show_reproduced, show_reproductions
+    from rag.commands.display_bench import show_counts, show_reproduction, show_reproductions
 
-    if listed:
+    if as_list:
         show_reproductions(list_reproductions(), not_reproducible())
         return
-    check_outputs([Path(name) for name in names or [] if name.endswith(".toml")], [out])
-    results = reproduce(*names or (), data=data, quick=quick, progress=note, on_result=show_reproduced)
-    if out is not None:
-        write_atomic(out, [dumps(results_record(results), indent=1)])
+    check_outputs([Path(name) for name in names or [] if name.endswith(".toml")], [file])
+    results = reproduce(*names or (), data=data, quick=quick, progress=note, on_result=show_reproduction)
+    if file is not None:
+        write_atomic(file, [dumps(results_record(results), indent=1)])
     show_counts(results)
     if not all(result.ok for result in results):
         raise typer.Exit(1)

@@ -34,7 +34,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the manifest as 
 
 @collect_app.command("build")
 def build(
-    out: OutArgument,
+    folder: OutArgument,
     questions: Annotated[Path, typer.Option(help="Questions, in any format of `rag answer`.")],
     system: Annotated[
         list[str] | None,
@@ -90,23 +90,21 @@ def build(
     from rag.commands.display import step_progress
 
     def show_plan(plan: Plan) -> None:
-        question_count = f"{counted(plan.questions, 'question')}" + (
+        question_text = f"{counted(plan.questions, 'question')}" + (
             f" ({plan.omission_count:,} left out)" if plan.omission_count else ""
         )
-        answer_count = f", {plan.answers_done:,} are there" if plan.answers_done else ""
-        unseeded = [
-            system_name
-            for system_name in system or ("reader",)
-            if "seed" not in SystemSpec.parse(system_name).kind.options
-        ]
-        if answers > 1 and unseeded:
-            note(f"--answers {answers} is for language models; asked once per question: {', '.join(unseeded)}")
-        to_ask, disk = counted(plan.answers, "answer"), megabytes(plan.disk)
-        note(f"{question_count}, {to_ask} to ask for{answer_count}; about {disk} of disk")
+        done_text = f", {plan.answers_done:,} are there" if plan.answers_done else ""
+        single_systems = [name for name in system or ("reader",) if "seed" not in SystemSpec.parse(name).kind.options]
+        if answers > 1 and single_systems:
+            note(f"--answers {answers} is for language models; asked once per question: {', '.join(single_systems)}")
+        note(
+            f"{question_text}, {counted(plan.answers, 'answer')} to ask for{done_text}; "
+            f"about {megabytes(plan.disk)} of disk"
+        )
 
     with step_progress("answers") as progress:
         collection = build_collection(
-            out,
+            folder,
             questions,
             systems=system or ("reader",),
             qrels=qrels,
@@ -138,7 +136,7 @@ def build(
 @collect_app.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Answers: HAGRID, ALCE, TREC RAG, Verifiability, ...")],
-    out: OutArgument,
+    folder: OutArgument,
     kind: AnswersFormatOption = None,
     corpus: CorpusOption = None,
     dev: Annotated[float, typer.Option(min=0, max=1, help="Share of the questions in the development part.")] = 0.0,
@@ -154,7 +152,7 @@ def import_(
 
     collection = import_collection(
         file,
-        out,
+        folder,
         format=kind,
         corpus=corpus or (),
         dev=dev,
@@ -169,7 +167,7 @@ def import_(
 
 @collect_app.command("pack")
 def pack(
-    out: OutArgument,
+    folder: OutArgument,
     answers: Annotated[
         Path | None, typer.Option(help="Labelled answers from `rag annotate export`; only labels may differ.")
     ] = None,
@@ -180,15 +178,17 @@ def pack(
     """Add labels to a collection, and rewrite its files, card and checksums."""
     from rag.bench.collections.folder import pack_collection
 
-    _show(pack_collection(out, answers, licence=licence, text_licence=text_licence), as_json=as_json)
-    if (out / "report").is_dir():
-        note(f"{out / 'report'} is out of date: rag collect report {out} writes it again")
+    _show(pack_collection(folder, answers, licence=licence, text_licence=text_licence), as_json=as_json)
+    if (folder / "report").is_dir():
+        note(f"{folder / 'report'} is out of date: rag collect report {folder} writes it again")
 
 
 @collect_app.command("report")
 def report(
     source: Annotated[Path, typer.Argument(metavar="COLLECTION|FILE", help="A collection, or answers in any format.")],
-    out: Annotated[Path | None, typer.Option(help="Folder of the report (default: COLLECTION/report).")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the report (default: COLLECTION/report).")
+    ] = None,
     kind: AnswersFormatOption = None,
     corpus: CorpusOption = None,
     judge: Annotated[
@@ -205,14 +205,14 @@ def report(
     from rag.commands.display_collections import show_report
 
     with step_progress("answers", "the same command starts again") as progress:
-        report_paths = report_collection(
-            source, out, format=kind, corpus=corpus or (), judge=judge, similarity=similarity, progress=progress
+        report = report_collection(
+            source, folder, format=kind, corpus=corpus or (), judge=judge, similarity=similarity, progress=progress
         )
     if as_json:
-        print_json(report_paths.record)
+        print_json(report.record)
     else:
-        show_report(report_paths.record)
-    note(str(report_paths.page))
+        show_report(report.record)
+    note(str(report.page))
 
 
 def _show(collection: "Collection", *, as_json: bool) -> None:

@@ -159,7 +159,7 @@ def _show_passages(console: Console, answer: Answer, numbered_hits: Sequence[tup
         console.print(f"and {other_count - _MAX_HEADINGS} more", style="dim", soft_wrap=True)
 
 
-def show_uncited(answer: Answer) -> None:
+def note_uncited(answer: Answer) -> None:
     """Print the number of sentences without a source, if any, to standard error."""
     uncited = sum(not sentence.citations for sentence in answer.sentences)
     if uncited:
@@ -339,7 +339,7 @@ def _converse(conversation: "Conversation", question: str, *, stream: bool) -> N
         answer = conversation.system.ask(standalone_question)
         conversation.remember(question, answer)
         show_answer(answer)
-        show_uncited(answer)
+        note_uncited(answer)
 
 
 def _keep_history(history: Path, new: int) -> None:

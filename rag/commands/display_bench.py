@@ -63,17 +63,21 @@ def _corpus(benchmark: Benchmark) -> str:
 
 def show_benchmarks(benchmarks: Sequence[Benchmark], label_sets: Sequence[LabelSet]) -> None:
     """Print the benchmarks, and the labelled sets for judges; a terminal's width wraps the lines."""
-    for one in benchmarks:
-        _show_listed(one.name, f"{counted(one.count or 0, 'question')}; corpus: {_corpus(one)}; task: {one.task}", one)
+    for benchmark in benchmarks:
+        _show_entry(
+            benchmark.name,
+            f"{counted(benchmark.count or 0, 'question')}; corpus: {_corpus(benchmark)}; task: {benchmark.task}",
+            benchmark,
+        )
     _show_line("\nLabelled sets to measure judges on: rag bench judges --set NAME\n")
     for labels in label_sets:
-        _show_listed(labels.name, f"{labels.count:,} labels", labels)
+        _show_entry(labels.name, f"{labels.count:,} labels", labels)
 
 
-def _show_listed(name: str, holds: str, one: Benchmark | LabelSet) -> None:
+def _show_entry(name: str, holds: str, entry: Benchmark | LabelSet) -> None:
     _show_line(f"{clean(name)}: {clean(holds)}", style="bold")
-    _show_line(clean(one.description), indent=4)
-    _show_line(clean(f"licence: {one.licence}"), indent=4)
+    _show_line(clean(entry.description), indent=4)
+    _show_line(clean(f"licence: {entry.licence}"), indent=4)
 
 
 def _show_line(text: str, *, indent: int = 0, style: str = "") -> None:
@@ -88,7 +92,7 @@ def _show_line(text: str, *, indent: int = 0, style: str = "") -> None:
         console.print(f"{' ' * indent}{text}", soft_wrap=True)
 
 
-def show_run(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> None:
+def show_run(run: "BenchRun", system_metrics: Sequence[Mapping[str, Any]]) -> None:
     """Print the four ways and the metrics of a run, two columns per system, then what to know about them.
 
     The column after a system is the number of questions, answers, sentences or citations that a rate is over.
@@ -97,30 +101,30 @@ def show_run(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> None:
     record, console = run.record["benchmark"], new_console()
     pool = ", a closed pool" if record["closed_pool"] else ""
     title = f"{record['name']}.v{record['version']}: {counted(run.record['questions']['n'], 'question')}{pool}"
-    console.print(clean(f"{title}, judged by {measured[0]['judge']}"))
+    console.print(clean(f"{title}, judged by {system_metrics[0]['judge']}"))
     console.print()
-    table = new_table("", *(head for one in measured for head in (clean(one["label"]), "n")))
-    for way in measured[0]["ways"]:
-        told = ((one["ways"][way], one["n"]) for one in measured)
-        cells = ((_value(found, "share"), f"{found['count']:,}/{n:,}") for found, n in told)
-        table.add_row(way.replace("_", " "), *_pairs(cells))
+    table = new_table("", *(head for system in system_metrics for head in (clean(system["label"]), "n")))
+    for outcome in system_metrics[0]["ways"]:
+        outcome_shares = ((system["ways"][outcome], system["n"]) for system in system_metrics)
+        cells = ((_value(share, "share"), f"{share['count']:,}/{n:,}") for share, n in outcome_shares)
+        table.add_row(outcome.replace("_", " "), *_pairs(cells))
     table.add_section()
     for name in _ROWS:
-        if any(one["metrics"].get(name, {}).get("value") is not None for one in measured):
-            metrics = (one["metrics"].get(name, {}) for one in measured)
+        if any(system["metrics"].get(name, {}).get("value") is not None for system in system_metrics):
+            metrics = (system["metrics"].get(name, {}) for system in system_metrics)
             table.add_row(name, *_pairs((_value(metric), _over(metric)) for metric in metrics))
-        if name == "autoais_corrected" and any(one.get("human") for one in measured):
-            table.add_row("labelled answers", *_pairs(("", _labelled(one)) for one in measured))
-    if any(one["latency"] for one in measured):
+        if name == "autoais_corrected" and any(system.get("human") for system in system_metrics):
+            table.add_row("labelled answers", *_pairs(("", _count_labels(system)) for system in system_metrics))
+    if any(system["latency"] for system in system_metrics):
         for name in ("p50", "p95"):
-            times = (one["latency"] for one in measured)
+            times = (system["latency"] for system in system_metrics)
             cells = ((_seconds(time[name]), f"{time['n']:,}") if time else ("", "") for time in times)
             table.add_row(f"seconds, {name}", *_pairs(cells))
-    if any(one["money"] for one in measured):
-        money = (one["money"] for one in measured)
-        table.add_row("money", *_pairs((f"{one['total']:.4f}" if one else "", "") for one in money))
+    if any(system["money"] for system in system_metrics):
+        money = (system["money"] for system in system_metrics)
+        table.add_row("money", *_pairs((f"{amount['total']:.4f}" if amount else "", "") for amount in money))
     console.print(table)
-    for line in _remarks(run, measured):
+    for line in _remarks(run, system_metrics):
         note(line)
     note(f"run in {run.folder}")
 
@@ -137,9 +141,9 @@ def _over(metric: Mapping[str, Any]) -> str:
     return "" if metric.get("value") is None or metric.get("n") is None else f"{metric['n']:,}"
 
 
-def _labelled(one: Mapping[str, Any]) -> str:
+def _count_labels(system: Mapping[str, Any]) -> str:
     """The number of answers of a system that people have labelled."""
-    return f"{one['human']['answers']:,}" if one.get("human") else ""
+    return f"{system['human']['answers']:,}" if system.get("human") else ""
 
 
 def _value(metric: Mapping[str, Any], name: str = "value") -> str:
@@ -149,56 +153,72 @@ def _value(metric: Mapping[str, Any], name: str = "value") -> str:
     return f"{metric[name]:.3f}" + (" [{:.3f}, {:.3f}]".format(*ends) if ends else "")
 
 
-def _remarks(run: "BenchRun", measured: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _remarks(run: "BenchRun", system_metrics: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     benchmark = run.record["benchmark"]
-    if lost := benchmark["without_gold"]:
-        count = counted(lost, "answerable question")
+    if missing_gold := benchmark["without_gold"]:
+        count = counted(missing_gold, "answerable question")
         yield f"{count} without a known gold passage in this corpus, counted like the others"
-    lacking = [one["gold_not_in_corpus"] for one in run.record["retrieval"].values() if "gold_not_in_corpus" in one]
-    if lacking:
-        lost = max(lacking, key=itemgetter("count"))
-        are = "is" if lost["count"] == 1 else "are"
-        count, example = counted(lost["count"], "gold passage"), lost["examples"][0]
+    missing_by_retriever = [
+        retrieval["gold_not_in_corpus"]
+        for retrieval in run.record["retrieval"].values()
+        if "gold_not_in_corpus" in retrieval
+    ]
+    if missing_by_retriever:
+        missing_gold = max(missing_by_retriever, key=itemgetter("count"))
+        are = "is" if missing_gold["count"] == 1 else "are"
+        count, example = counted(missing_gold["count"], "gold passage"), missing_gold["examples"][0]
         yield f"{count} {are} not in the corpus, such as {example!r:.80}; retrieval cannot find what is not there"
-    for one in measured:
-        if one["same_judge"]:
-            count = counted(one["same_judge"], "answer")
-            yield f"{one['label']}: {count} by a system that has the judge as a part; its AutoAIS is circular"
-        joined = one["predictions"] or {}
-        for what, remark in DID_NOT_FIT.items():
-            if (found := joined.get(what)) and found["count"]:
-                example = f", such as {found['examples'][0]!r:.80}" if found["examples"] else ""
-                yield f"{one['label']}: {format_count(found['count'], remark)}{example}"
-        if joined.get("not_asked"):
-            yield f"{one['label']}: {counted(joined['not_asked'], 'answer')} to questions outside the sample, left out"
-        for name, kept in one["notes"].items():
+    for system in system_metrics:
+        if system["same_judge"]:
+            count = counted(system["same_judge"], "answer")
+            yield f"{system['label']}: {count} by a system that has the judge as a part; its AutoAIS is circular"
+        join_record = system["predictions"] or {}
+        for key, remark in DID_NOT_FIT.items():
+            if (problem := join_record.get(key)) and problem["count"]:
+                example = f", such as {problem['examples'][0]!r:.80}" if problem["examples"] else ""
+                yield f"{system['label']}: {format_count(problem['count'], remark)}{example}"
+        if join_record.get("not_asked"):
+            answer_count = counted(join_record["not_asked"], "answer")
+            yield f"{system['label']}: {answer_count} to questions outside the sample, left out"
+        for name, system_note in system["notes"].items():
             # Runs measured by an earlier version have counts by sentence.
-            told = kept if isinstance(kept, dict) else {"count": kept, "text": name}
-            yield f"{one['label']}: {format_count(told['count'], told['text'])}"
+            note_record = system_note if isinstance(system_note, dict) else {"count": system_note, "text": name}
+            yield f"{system['label']}: {format_count(note_record['count'], note_record['text'])}"
 
 
-_NAMED = 3  # pairs that a line names
+_MAX_EXAMPLES = 3  # pairs that a line names
 
 
-def show_changes(found: Mapping[str, Any]) -> None:
+def show_changes(changes: Mapping[str, Any]) -> None:
     """Print what `run_changes` returns."""
-    for one in found["inputs"]:
-        say(f"{one['place']}: {one['old']} -> {one['new']}")
-    for label in found["only_old"]:
+    for difference in changes["inputs"]:
+        say(f"{difference['place']}: {difference['old']} -> {difference['new']}")
+    for label in changes["only_old"]:
         say(f"{label}: in the old run only")
-    for label in found["only_new"]:
+    for label in changes["only_new"]:
         say(f"{label}: in the new run only")
-    for label, system in found["systems"].items():
-        told = [format_count(len(system[part]), what) for part, what in _CHANGES.items() if system[part]]
-        say(f"{label}: {', '.join(told) + ' differ' if told else 'the same hits, answers, verdicts and metrics'}")
-        for one in system["metrics"]:
-            old, new = (f"{one[side]:.3f}" if isinstance(one[side], float) else one[side] for side in ("old", "new"))
-            say(f"  {one['place']}: {old} -> {new}")
-        for one in system["ways"][:_NAMED]:
-            say(f"  question {one['id']}: {one['old'].replace('_', ' ')} -> {one['new'].replace('_', ' ')}")
-        if (more := len(system["ways"]) - _NAMED) > 0:
-            say(f"  and {format_count(more, 'questions')} more that went another way (--json)")
-    if not found["systems"]:
+    for label, system in changes["systems"].items():
+        differences = [
+            format_count(len(system[part]), description) for part, description in _CHANGES.items() if system[part]
+        ]
+        say(
+            f"{label}: "
+            f"{', '.join(differences) + ' differ' if differences else 'the same hits, answers, verdicts and metrics'}"
+        )
+        for difference in system["metrics"]:
+            old, new = (
+                f"{difference[side]:.3f}" if isinstance(difference[side], float) else difference[side]
+                for side in ("old", "new")
+            )
+            say(f"  {difference['place']}: {old} -> {new}")
+        for difference in system["ways"][:_MAX_EXAMPLES]:
+            say(
+                f"  question {difference['id']}: "
+                f"{difference['old'].replace('_', ' ')} -> {difference['new'].replace('_', ' ')}"
+            )
+        if (remaining := len(system["ways"]) - _MAX_EXAMPLES) > 0:
+            say(f"  and {format_count(remaining, 'questions')} more that went another way (--json)")
+    if not changes["systems"]:
         say("no system is in both runs")
 
 
@@ -225,8 +245,8 @@ def show_comparison(group: Mapping[str, Any]) -> None:
     for name, metric in group["metrics"].items():
         smallest = [pair["smallest_difference"] for pair in metric["pairs"] if pair["smallest_difference"]]
         cells = [
-            f"{metric['values'][one]:.3f} {metric['letters'][one]}" if one in metric["values"] else ""
-            for one in systems
+            f"{metric['values'][label]:.3f} {metric['letters'][label]}" if label in metric["values"] else ""
+            for label in systems
         ]
         table.add_row(clean(name), *cells, f"{metric['n']:,}", f"{max(smallest):.3f}" if smallest else "")
     console.print(table)
@@ -248,34 +268,34 @@ def show_comparison(group: Mapping[str, Any]) -> None:
             f"[{low:+.3f}, {high:+.3f}], {pair['better']} wins, {pair['worse']} losses, {p}"
         )
     if names := disagreeing(group["metrics"]):
-        more = f", and {len(names) - _NAMED:,} more in the JSON" if len(names) > _NAMED else ""
-        console.print(clean(f"{', '.join(names[:_NAMED])}{more}: {CONTRADICTION}"))
-    for name, one in group["correlation"].items():
-        if one["kendall_tau_b"] is not None:
-            console.print(f"order of the systems by {name}: Kendall's tau-b {one['kendall_tau_b']:.2f}")
+        remainder = f", and {len(names) - _MAX_EXAMPLES:,} more in the JSON" if len(names) > _MAX_EXAMPLES else ""
+        console.print(clean(f"{', '.join(names[:_MAX_EXAMPLES])}{remainder}: {CONTRADICTION}"))
+    for name, correlation in group["correlation"].items():
+        if correlation["kendall_tau_b"] is not None:
+            console.print(f"order of the systems by {name}: Kendall's tau-b {correlation['kendall_tau_b']:.2f}")
 
 
-def show_reproductions(found: Sequence["Reproduction"], others: Sequence[Mapping[str, str]]) -> None:
+def show_reproductions(reproductions: Sequence["Reproduction"], not_reproducible: Sequence[Mapping[str, str]]) -> None:
     """Print a table of the reproductions, and one of what cannot be reproduced, with the reasons."""
     from rich.table import Table
 
     table = Table("name", "values", "takes", "data", "reproduces", box=None, pad_edge=False)
     table.columns[1].justify = "right"
-    for one in found:
-        takes = "seconds" if one.minutes is None else f"{one.minutes} min"
-        count = sum(len(step.expected) for step in one.steps)
-        data = ", ".join(needed.file.file for needed in one.data) or "none"
-        table.add_row(clean(one.name), f"{count:,}", takes, clean(data), clean(one.reproduces))
+    for reproduction in reproductions:
+        takes = "seconds" if reproduction.minutes is None else f"{reproduction.minutes} min"
+        count = sum(len(step.expected) for step in reproduction.steps)
+        data = ", ".join(data_file.file.file for data_file in reproduction.data) or "none"
+        table.add_row(clean(reproduction.name), f"{count:,}", takes, clean(data), clean(reproduction.reproduces))
     console = new_console()
     console.print(table)
     console.print()
     table = Table("not reproducible", "what", "reason", box=None, pad_edge=False)
-    for row in others:
+    for row in not_reproducible:
         table.add_row(*(clean(row[name]) for name in ("name", "reproduces", "reason")))
     console.print(table)
 
 
-def show_reproduced(result: "Reproduced") -> None:
+def show_reproduction(result: "Reproduced") -> None:
     """Print the values of one reproduction, or why it was skipped."""
 
     console = new_console()
@@ -288,13 +308,17 @@ def show_reproduced(result: "Reproduced") -> None:
             console.print(clean(f"$ {step.line}"))
             table = new_table("value", "expected", "found", "difference", "")
             table.columns[-1].justify = "left"
-            for one in (value for value in result.values if value.step == number):
-                found = "" if one.found is None else _short(one.found)
-                difference = "" if one.difference is None else f"{one.difference:+.6g}"
-                status = f"{one.status}: {one.reason}" if one.status == "differs" and one.reason else one.status
-                table.add_row(*map(clean, (one.place, _short(one.expected), found, difference, status)))
+            for step_value in (value for value in result.values if value.step == number):
+                actual = "" if step_value.found is None else _short(step_value.found)
+                difference = "" if step_value.difference is None else f"{step_value.difference:+.6g}"
+                status = (
+                    f"{step_value.status}: {step_value.reason}"
+                    if step_value.status == "differs" and step_value.reason
+                    else step_value.status
+                )
+                table.add_row(*map(clean, (step_value.place, _short(step_value.expected), actual, difference, status)))
             console.print(table)
-    for reason in dict.fromkeys(one.reason for one in result.values if one.status == "failed" and one.reason):
+    for reason in dict.fromkeys(value.reason for value in result.values if value.status == "failed" and value.reason):
         note(f"failed: {reason}")
 
 
@@ -307,5 +331,5 @@ def show_counts(results: Sequence["Reproduced"]) -> None:
     """Print how many values are as expected."""
     from rag.bench.rerun import counts
 
-    said = ", ".join(f"{count:,} {status}" for status, count in counts(results).items() if count)
-    new_console().print(f"{counted(len(results), 'reproduction')}: {said or 'nothing to do'}")
+    status_counts = ", ".join(f"{count:,} {status}" for status, count in counts(results).items() if count)
+    new_console().print(f"{counted(len(results), 'reproduction')}: {status_counts or 'nothing to do'}")

@@ -24,10 +24,10 @@ def show_collection(collection: "Collection") -> None:
     _show_labels(console, manifest["labels"])
     if systems := manifest.get("systems"):
         table = Table("system", "asked", "kept", "left out", "tokens", box=None, pad_edge=False)
-        for label, one in systems.items():
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in one["filtered"].items())
-            tokens = f"{one['tokens']['read']:,} + {one['tokens']['written']:,}" if one["tokens"] else ""
-            table.add_row(clean(label), f"{one['asked']:,}", f"{one['kept']:,}", clean(reasons), tokens)
+        for label, system in systems.items():
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in system["filtered"].items())
+            tokens = f"{system['tokens']['read']:,} + {system['tokens']['written']:,}" if system["tokens"] else ""
+            table.add_row(clean(label), f"{system['asked']:,}", f"{system['kept']:,}", clean(reasons), tokens)
         console.print()
         console.print(table)
     for line in _remarks(manifest):
@@ -41,7 +41,10 @@ def _show_sizes(console: "Console", parts: Mapping[str, Any]) -> None:
         cells = [part[name] for part in parts.values()]
         table.add_row(
             name.replace("_", " "),
-            *("" if one is None else f"{one:,.4g}" if isinstance(one, float) else f"{one:,}" for one in cells),
+            *(
+                "" if value is None else f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+                for value in cells
+            ),
         )
     console.print(table)
 
@@ -51,13 +54,19 @@ def _show_labels(console: "Console", parts: Mapping[str, Any]) -> None:
         return
     table = new_table("part", "label", "total", "yes", "no", "yes %", "95 % interval", words=2)
     for part, labels in parts.items():
-        for name, one in labels.items():
+        for name, label in labels.items():
             if name == "support":
-                counts = ", ".join(f"{count:,} {level}" for level, count in one.items())
-                table.add_row(part, "support", f"{sum(one.values()):,}", counts, "", "", "")
+                counts = ", ".join(f"{count:,} {level}" for level, count in label.items())
+                table.add_row(part, "support", f"{sum(label.values()):,}", counts, "", "", "")
                 continue
-            ends = "[{:.1f}, {:.1f}]".format(*(100 * end for end in one["interval95"])) if one["interval95"] else ""
-            cells = (f"{one['total']:,}", f"{one['yes']:,}", f"{one['no']:,}", f"{100 * one['share']:.1f}", ends)
+            ends = "[{:.1f}, {:.1f}]".format(*(100 * end for end in label["interval95"])) if label["interval95"] else ""
+            cells = (
+                f"{label['total']:,}",
+                f"{label['yes']:,}",
+                f"{label['no']:,}",
+                f"{100 * label['share']:.1f}",
+                ends,
+            )
             table.add_row(part, name.replace("_", " "), *cells)
     console.print()
     console.print(table)
@@ -66,15 +75,15 @@ def _show_labels(console: "Console", parts: Mapping[str, Any]) -> None:
 def _remarks(manifest: Mapping[str, Any]) -> list[str]:
     lines = []
     quotes = manifest.get("quotes", {})
-    for key, what in (
+    for key, description in (
         ("qrels_of_unknown_questions", "questions of the qrels are not in the questions file"),
         ("passages_without_text", "relevant passages are without a text in the corpus"),
     ):
-        if (found := quotes.get(key)) and found["count"]:
-            lines.append(f"{format_count(found['count'], what)}, such as {found['examples'][0]!r:.60}")
+        if (problem := quotes.get(key)) and problem["count"]:
+            lines.append(f"{format_count(problem['count'], description)}, such as {problem['examples'][0]!r:.60}")
     if quotes.get("left_out"):
         lines.append(format_count(quotes["left_out"], "questions without a quote are left out (filtered.jsonl)"))
-    lines += [format_count(count, what) for what, count in manifest.get("notes", {}).items()]
+    lines += [format_count(count, description) for description, count in manifest.get("notes", {}).items()]
     lines += [f"study: {line}" for line in manifest.get("packed", {}).get("study", {}).get("notes", ())]
     if manifest.get("cost") is not None:
         lines.append(f"cost: {manifest['cost']:.4f}")
@@ -94,17 +103,18 @@ def show_report(record: Mapping[str, Any]) -> None:
     _show_labels(console, record["table3"])
     if not record["table3"]:
         note("no labels of people: Table 3, Figure 3 and the comparison with a judge are left out")
-    found = record["autoais"]
-    if found is not None:
+    agreement = record["autoais"]
+    if agreement is not None:
         console.print()
-        console.print(clean(f"{found['judge']} against people, {counted(found['n'], 'label')}"))
-        for side, one in found["attributable_by"]["all"].items():
-            if one["value"] is None:
+        console.print(clean(f"{agreement['judge']} against people, {counted(agreement['n'], 'label')}"))
+        for side, rate in agreement["attributable_by"]["all"].items():
+            if rate["value"] is None:
                 continue
             console.print(
-                f"attributable by {side}: {one['value']:.3f} [{one['interval95'][0]:.3f}, {one['interval95'][1]:.3f}]"
+                f"attributable by {side}: {rate['value']:.3f} "
+                f"[{rate['interval95'][0]:.3f}, {rate['interval95'][1]:.3f}]"
             )
         for name in ("macro_f1", "cohen_kappa", "balanced_accuracy", "roc_auc"):
-            if found[name] is not None:
-                ends = found["interval95"].get(name)
-                console.print(f"{name}: {found[name]:.3f}" + (f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""))
+            if agreement[name] is not None:
+                ends = agreement["interval95"].get(name)
+                console.print(f"{name}: {agreement[name]:.3f}" + (f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""))

@@ -106,8 +106,8 @@ def build(
         raise UserError("--engine is for the encoders of the data that --retriever NAME adds")
     if not sources and (shard is not None or shards is not None):
         raise UserError("--shard and --shards are for SOURCES; an index that is a shard stays one")
-    for other, is_given in (("--shard", shard), ("--allow-network", allow_network)):
-        if shards is not None and is_given:
+    for other, is_set in (("--shard", shard), ("--allow-network", allow_network)):
+        if shards is not None and is_set:
             raise UserError(f"give --shards or {other}, not both")
     if processes is not None and shards is None:
         raise UserError("--processes is for --shards")

@@ -87,7 +87,7 @@ ServerOption = Annotated[
 
 NOTHING_FOUND = 1  # exit code, as in grep
 _OF_HANDBOOK = "Answered from the bundled handbook. Use --index DIR for your own documents."
-UNQUOTED = {"allow_extra_args": True}  # so that `_check_quoted` says what to do
+EXTRA_WORDS = {"allow_extra_args": True}  # so that `_check_quotes` says what to do
 
 
 @app.callback()
@@ -95,7 +95,7 @@ def _root(context: typer.Context, version: VersionOption = False) -> None:
     context.default_map = command_defaults()
 
 
-@app.command(context_settings=UNQUOTED)
+@app.command(context_settings=EXTRA_WORDS)
 def ask(
     call: typer.Context,
     question: Annotated[
@@ -138,7 +138,7 @@ def ask(
     from rag.index.open import open_index
     from rag.retrieval import searches_elsewhere
 
-    _check_quoted(call, "ask")
+    _check_quotes(call, "ask")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread a core costs a tenth of a second
     if stream and as_json:
         raise UserError("--stream and --json exclude each other: --json prints the complete answer")
@@ -146,46 +146,48 @@ def ask(
         _check_format(to, stream=stream, as_json=as_json)
     if question is None and (as_json or to is not None or not sys.stdin.isatty()):
         raise UserError('give a question: rag ask "..." (without one, rag ask needs a terminal)')
-    started = time.perf_counter()
+    start = time.perf_counter()
     turns = [] if history is None else read_history(history)
-    chosen: System
+    opened_system: System
     if server is not None:
         from rag.answer.served import ServedSystem
         from rag.retrieval.client import Client
 
         _refuse(call, "index", "prompt", "context", "temperature", "seed", "revise")
-        named = system if _is_given(call, "system") else None
-        where = server
-        chosen = ServedSystem(Client(server), named, retriever=retriever, k=k, min_confidence=min_confidence)
+        system_name = system if _is_given(call, "system") else None
+        index_name = server
+        opened_system = ServedSystem(
+            Client(server), system_name, retriever=retriever, k=k, min_confidence=min_confidence
+        )
     else:
-        opened = open_index(index)
-        where = opened.name if retriever is None or not searches_elsewhere(retriever) else retriever
+        opened_index = open_index(index)
+        index_name = opened_index.name if retriever is None or not searches_elsewhere(retriever) else retriever
         options = Options(min_confidence, prompt, context, temperature, seed, revise)
-        chosen = open_system(system, opened, options, k=k, retriever=retriever)
-    if stream and not chosen.streams:
+        opened_system = open_system(system, opened_index, options, k=k, retriever=retriever)
+    if stream and not opened_system.streams:
         note(f"{system} does not stream: answers are printed when they are complete")
-    conversation = Conversation(chosen, turns, history_model)
+    conversation = Conversation(opened_system, turns, history_model)
     # A system from memory has no k: it asks no index.
-    of_handbook = server is None and index is None and where != retriever and system_kind(system).k > 0
+    of_handbook = server is None and index is None and index_name != retriever and system_kind(system).k > 0
     if question is None:
         if of_handbook:
             note(_OF_HANDBOOK)
         converse(conversation, stream=stream)
         return
-    asked = conversation.make_standalone(question)
+    standalone = conversation.make_standalone(question)
     if history is not None:
-        note(f"searched for: {asked}")
+        note(f"searched for: {standalone}")
     if to is not None:
-        answered = _export_once(chosen, asked, to, server or opened)
+        has_answer = _export_once(opened_system, standalone, to, server or opened_index)
     else:
-        answered = _ask_once(chosen, asked, where, started, stream=stream, as_json=as_json)
+        has_answer = _ask_once(opened_system, standalone, index_name, start, stream=stream, as_json=as_json)
     if of_handbook and not as_json:  # the JSON names its index
         note(_OF_HANDBOOK)
-    if not answered:
+    if not has_answer:
         raise typer.Exit(NOTHING_FOUND)
 
 
-def _check_quoted(call: typer.Context, command: str) -> None:
+def _check_quotes(call: typer.Context, command: str) -> None:
     """Raise `UserError` for a question of several words without quotes."""
     import shlex
 
@@ -193,8 +195,8 @@ def _check_quoted(call: typer.Context, command: str) -> None:
 
     if call.args:
         words = call.params.get("question") or call.params.get("query") or ""
-        quoted = shlex.quote(" ".join([words, *call.args]))
-        raise UserError(f"found {len(call.args) + 1} words without quotes; write rag {command} {quoted}")
+        command_line = shlex.quote(" ".join([words, *call.args]))
+        raise UserError(f"found {len(call.args) + 1} words without quotes; write rag {command} {command_line}")
 
 
 def _is_given(call: typer.Context, name: str) -> bool:
@@ -213,9 +215,9 @@ def _refuse(call: typer.Context, *names: str) -> None:
             raise UserError(f"--{name} and --server exclude each other: the server decides it{hint}")
 
 
-def _ask_once(system: "System", question: str, index: str, started: float, *, stream: bool, as_json: bool) -> bool:
+def _ask_once(system: "System", question: str, index: str, start: float, *, stream: bool, as_json: bool) -> bool:
     """Answer one question and print the answer; returns False for an abstention."""
-    from rag.commands.display import show_answer, show_stream, show_uncited
+    from rag.commands.display import note_uncited, show_answer, show_stream
 
     if stream:
         return not show_stream(system.stream(question)).abstained
@@ -223,10 +225,10 @@ def _ask_once(system: "System", question: str, index: str, started: float, *, st
     if as_json:
         from autoais.base.answers import to_row
 
-        print_json(to_row(answer.to_cited(index, time.perf_counter() - started)))
+        print_json(to_row(answer.to_cited(index, time.perf_counter() - start)))
     else:
         show_answer(answer)
-        show_uncited(answer)
+        note_uncited(answer)
     return not answer.abstained
 
 
@@ -240,39 +242,39 @@ def _check_format(to: str, *, stream: bool, as_json: bool) -> None:
         raise UserError(f"--to and --{'stream' if stream else 'json'} exclude each other")
 
 
-def _export_once(system: "System", question: str, to: str, place: "Index | str") -> bool:
+def _export_once(system: "System", question: str, to: str, source: "Index | str") -> bool:
     """Answer one question and print the answer in a format; returns False for an abstention.
 
-    Links lead to the web pages of an index, and to the passages of a server whose address (`place`) names the index.
+    Links lead to the web pages of an index, and to the passages of a server whose address (`source`) names the index.
     """
     from datetime import date
 
     from rag.answer.export import export_answer
 
-    container, link = _linked(place)
+    container, link = _open_links(source)
     answer = system.ask(question)
     typer.echo(export_answer(answer, to, link, container=container, accessed=date.today()), nl=False)
     return not answer.abstained
 
 
-def _linked(place: "Index | str") -> tuple[str | None, "Link | None"]:
+def _open_links(source: "Index | str") -> tuple[str | None, "Link | None"]:
     """The name of an index, or of the index of a server, and the links to its passages."""
-    if isinstance(place, str):
+    if isinstance(source, str):
         from rag.retrieval.client import Client
         from rag.serve.links import links_to
 
-        client = Client(place)
+        client = Client(source)
         if client.index is None:
             return None, None
         base, name = client.url.rpartition("/")[0], client.index
         return name, links_to(base, name)
     from rag.serve.passages import page_urls
 
-    urls = page_urls(place)
-    return place.name, lambda passage, _: urls.get(passage.id.rpartition("#")[0])
+    urls = page_urls(source)
+    return source.name, lambda passage, _: urls.get(passage.id.rpartition("#")[0])
 
 
-@app.command(context_settings=UNQUOTED)
+@app.command(context_settings=EXTRA_WORDS)
 def search(
     call: typer.Context,
     query: Annotated[str | None, typer.Argument(help="The query, in quotes.")] = None,
@@ -301,37 +303,39 @@ def search(
     from rag.retrieval import open_retriever
     from rag.retrieval.runs import search_each, search_record, write_run
 
-    _check_quoted(call, "search")
+    _check_quotes(call, "search")
     if (query is None) == (questions is None):
         raise UserError("give either a query or --questions FILE")
     check_outputs([questions], [run_file])
-    chosen: Retriever
+    opened_retriever: Retriever
     if server is not None:
         from rag.retrieval.client import Client
         from rag.retrieval.remote import Remote
 
         _refuse(call, "index")
-        chosen = Remote(Client(server), retriever)
+        opened_retriever = Remote(Client(server), retriever)
     else:
-        chosen = open_retriever(retriever, open_index(index))
+        opened_retriever = open_retriever(retriever, open_index(index))
     topics = [Question("q1", query)] if query is not None else list(read_questions(questions or Path()))
 
-    def refused(topic: Question, error: QuestionError) -> None:
+    def handle_error(topic: Question, error: QuestionError) -> None:
         if query is not None:
             raise error
         note(f"{topic.id}: {error}")  # a query that cannot be searched does not end a run
 
-    found = search_each(chosen, topics, k, refused)
+    results = search_each(opened_retriever, topics, k, handle_error)
     if run_file is not None:
-        started = time.perf_counter()
+        start = time.perf_counter()
         with progress_bar("searching", len(topics), "queries") as advance:
-            write_run(run_file, found, chosen.name, len(topics), lambda done, _: advance(done, ""))
-        seconds = time.perf_counter() - started
+            write_run(
+                run_file, results, opened_retriever.name, len(topics), lambda done_count, _: advance(done_count, "")
+            )
+        seconds = time.perf_counter() - start
         rate = f"{seconds:.1f} s, {len(topics) / seconds:,.1f} queries a second"
         note(f"{len(topics):,} queries in {rate}; run in {run_file}")
         return
     any_hits = False
-    for topic, hits in found:
+    for topic, hits in results:
         any_hits = any_hits or bool(hits)
         if as_json:
             typer.echo(dumps(search_record(topic, hits)))
@@ -346,7 +350,9 @@ def search(
 @app.command()
 def answer(
     questions: Annotated[Path, typer.Argument(help="Questions: jsonl (id, question), Open-NQ jsonl or TREC topics.")],
-    out: Annotated[Path, typer.Option(help="Write one JSON row per question to this file (answers.jsonl).")],
+    answers_file: Annotated[
+        Path, typer.Option("--out", help="Write one JSON row per question to this file (answers.jsonl).")
+    ],
     index: IndexOption = None,
     system: SystemOption = DEFAULT_SYSTEM,
     retriever: RetrieverOption = None,
@@ -383,34 +389,38 @@ def answer(
         raise UserError(
             "--concurrency and --engine exclude each other; each of its --workers asks a question at a time"
         )
-    opened = open_index(index)
+    opened_index = open_index(index)
     options = Options(min_confidence, prompt, context, temperature, seed, revise)
-    chosen = open_system(system, opened, options, k=k, retriever=retriever)
+    opened_system = open_system(system, opened_index, options, k=k, retriever=retriever)
     continues = "--retry-failed" if retry_failed else "--resume"
     with ExitStack() as stack:
-        if (held := enter_engine(engine, address, workers, stack)) is not None:
+        if (entered_engine := enter_engine(engine, address, workers, stack)) is not None:
             folder = None if index is None else index.resolve()
-            checksum = opened.manifest["checksum"]
-            chosen = EngineSystem(OpenSystem(folder, system, options, k, retriever, checksum, chosen.name), held)
+            checksum = opened_index.manifest["checksum"]
+            opened_system = EngineSystem(
+                OpenSystem(folder, system, options, k, retriever, checksum, opened_system.name), entered_engine
+            )
         progress = stack.enter_context(run_progress("answering", "questions", continues))
         result = answer_file(
             questions,
-            out,
-            chosen,
-            opened,
+            answers_file,
+            opened_system,
+            opened_index,
             concurrency=concurrency,
             resume=resume,
             retry_failed=retry_failed,
             progress=progress,
         )
-    for line in summarize_run(result, out, price):
+    for line in summarize_run(result, answers_file, price):
         note(line)
 
 
 @app.command()
 def attribute(
     answers: Annotated[Path, typer.Argument(help="Answers of any system, in any format of `autoais schema`.")],
-    out: Annotated[Path, typer.Option(help="Write the answers with their sources to this file (answers.jsonl).")],
+    target: Annotated[
+        Path, typer.Option("--out", help="Write the answers with their sources to this file (answers.jsonl).")
+    ],
     index: IndexOption = None,
     retriever: Annotated[str, typer.Option("--retriever", help="Retriever, as for `rag search`.")] = "bm25",
     k: Annotated[int, typer.Option("--k", "-k", help="Number of passages per search.")] = 10,
@@ -435,15 +445,15 @@ def attribute(
     from rag.index.open import open_index
     from rag.retrieval import open_retriever
 
-    opened = open_index(index)
-    post_hoc = PostHoc(open_retriever(retriever, opened), open_judge(judge), k)
+    opened_index = open_index(index)
+    post_hoc = PostHoc(open_retriever(retriever, opened_index), open_judge(judge), k)
     reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)
     with run_progress("attributing", "answers", "--resume") as progress:
         result = attribute_file(
-            answers, out, post_hoc, opened, reviser=reviser, format=name, resume=resume, progress=progress
+            answers, target, post_hoc, opened_index, reviser=reviser, format=name, resume=resume, progress=progress
         )
-    cited = f"{counted(result.attached, 'sentence')} with a source, {result.uncited:,} without"
-    note(f"{counted(result.answers, 'answer')} in {out}: {cited}")
+    sentence_counts = f"{counted(result.attached, 'sentence')} with a source, {result.uncited:,} without"
+    note(f"{counted(result.answers, 'answer')} in {target}: {sentence_counts}")
 
 
 @app.command()
@@ -459,7 +469,7 @@ def systems() -> None:
 def train(
     recipe: Annotated[Path, typer.Argument(help="Training recipe (toml), such as eval/recipes/reader.toml.")],
     data: Annotated[list[Path], typer.Option(help="Folder with the recipe's files; repeatable.")],
-    out: Annotated[Path, typer.Option(help="Folder of the model; a stopped run continues from it.")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder of the model; a stopped run continues from it.")],
     index: Annotated[
         Path | None, typer.Option(help="Index with the passages to train on (default: what is prepared in --out).")
     ] = None,
@@ -470,8 +480,8 @@ def train(
     from rag.index.open import open_index
     from rag.training import run as run_recipe
 
-    opened = None if index is None else open_index(index)
-    run_recipe(recipe, opened, data, out, short=short, prepare=prepare, log=note)
+    opened_index = None if index is None else open_index(index)
+    run_recipe(recipe, opened_index, data, folder, short=short, prepare=prepare, log=note)
 
 
 @app.command()
@@ -497,7 +507,7 @@ def plan(
     from rag.api import plan_index
     from rag.commands.display import show_plan
 
-    found = plan_index(
+    estimate = plan_index(
         sources,
         passages=passages,
         retrievers=retriever,
@@ -508,10 +518,15 @@ def plan(
         log=note,
     )
     if as_json:
-        totals = {"seconds": found.seconds, "disk": found.disk, "memory": found.memory, "resident": found.resident}
-        print_json(asdict(found) | totals | ({} if price is None else {"cost": found.seconds / 3600 * price}))
+        totals = {
+            "seconds": estimate.seconds,
+            "disk": estimate.disk,
+            "memory": estimate.memory,
+            "resident": estimate.resident,
+        }
+        print_json(asdict(estimate) | totals | ({} if price is None else {"cost": estimate.seconds / 3600 * price}))
     else:
-        show_plan(found, price)
+        show_plan(estimate, price)
 
 
 @app.command()
@@ -521,11 +536,11 @@ def doctor(as_json: JsonOption = False) -> None:
 
     from rag.commands.doctor import examine, show
 
-    found = examine()
+    checks = examine()
     if as_json:
-        print_json([asdict(check) for check in found])
+        print_json([asdict(check) for check in checks])
     else:
-        show(found)
+        show(checks)
 
 
 def main() -> None:
