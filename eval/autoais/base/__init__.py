@@ -1,1 +1,1 @@
-"""What every room shares: types, errors, files, text, citation markers, models, engines."""
+"""Types, errors, files, text, citation markers, models and engines, shared by all rooms."""

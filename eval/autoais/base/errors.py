@@ -1,4 +1,4 @@
-"""Errors that users can fix. The message is one line: the thing, what was there, the way out.
+"""Errors that users can fix. The message is one line: it names the thing, its value and the way out.
 
 UserError              shown by the commands as one line, exit code 2
 ├── FormatError        a file is not in the expected format: `file:line`, field, what was there
@@ -38,7 +38,7 @@ def check_type(name: str, value: object, expected: str, *types: type) -> None:
 
 
 def check_list(name: str, value: object, expected: str = "a list") -> None:
-    """Raise `UsageError` for one string (or a path) in place of a list, and for what is no iterable."""
+    """Raise `UsageError` for one string (or a path) in place of a list, and for a value that is no iterable."""
     if isinstance(value, str | PurePath):
         raise UsageError(f"{name} should be {expected}, found one string; write [{str(value)[:30]!r}]")
     if isinstance(value, bytes):  # an iterable of numbers
@@ -57,7 +57,7 @@ def tuple_of(kind: type[T], name: str, value: Iterable[object], expected: str) -
 
 
 def as_path(name: str, value: object) -> Path:
-    """Return the path of a file; raises `UsageError` for what is neither a string nor a path."""
+    """Return the path of a file; raises `UsageError` for a value that is neither a string nor a path."""
     if isinstance(value, str | PathLike):
         return Path(value)
     raise UsageError(f"{name} should be the path of a file, found {type(value).__name__}")
@@ -77,7 +77,7 @@ def missing_extra(feature: str, extra: str) -> UserError:
 
 
 def json_kind(value: object) -> str:
-    """Return what a value of a JSON file is, in the words of JSON: `a string`, `an object`, `null`, `true`."""
+    """Return the kind of a JSON value in the words of JSON: `a string`, `an object`, `null`, `true`."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     names = {str: "a string", int: "an integer", float: "a number", list: "a list", tuple: "a list", dict: "an object"}

@@ -1,11 +1,11 @@
-"""What a package exports, imported on first use."""
+"""Names of a package that are imported on first use."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
 def on_first_use(package: str, sources: Mapping[str, str]) -> Callable[[str], object]:
-    """The `__getattr__` of a package; `sources` maps each of its modules to the names that come from there."""
+    """Return the `__getattr__` of a package; `sources` maps each of its modules to the names in it."""
     modules = {name: module for module, names in sources.items() for name in names.split()}
 
     def get(name: str) -> object:

@@ -35,7 +35,7 @@ def start(module: str) -> None:
 
 
 def _leave() -> None:
-    """End at once if daemon threads still work: Python would take down what their native code is using, and crash."""
+    """End at once if daemon threads still work: Python would free what their native code uses, and crash."""
     if threading.active_count() > 1:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
@@ -44,7 +44,7 @@ def _leave() -> None:
 
 
 def is_interrupted() -> bool:
-    """Whether Ctrl-C was pressed, so that errors are those of the interruption."""
+    """Whether Ctrl-C was pressed, which explains any error that follows."""
     return _is_interrupted
 
 

@@ -99,7 +99,7 @@ def show_report(result: dict[str, Any], families: Collection[str] = (), *, is_co
 
 
 def _show_refusals(console: "Console", refusals: dict[str, Any]) -> None:
-    """Say how many refusals are right, and what the rate is without any."""
+    """Print the number of right refusals, and the rate without refusals."""
     rate_of_answers = refusals["attributed_answers"]
     rate = f"has no value, because {rate_of_answers['reason']}" if rate_of_answers["value"] is None else ""
     if not rate:
@@ -300,7 +300,7 @@ def show_ais(result: dict[str, Any]) -> None:
 
 
 def _show_paper_cells(console: "Console", paper: dict[str, Any]) -> None:
-    """Print the cells of the paper's table, each with what the release gives, and why some cannot match."""
+    """Print the cells of the paper's table beside those of the release, and the reason where they cannot match."""
     missing = {entry["model"]: entry for entry in paper["incomplete"]}
     table = new_table("model", "rows missing", "Flag %", "Int %", "AIS %")
     rows: dict[str, dict[str, str]] = {}

@@ -234,7 +234,7 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a pair stands: the id of the answer, the number of the sentence (0-based) and the ids of the passages.
+    """The ids of a pair: its answer, its sentence (0-based) and its passages.
 
     `sentence` is None for the whole answer. Only labels of people depend on it (`Judge.of_place`).
     """
@@ -337,7 +337,7 @@ class Judge(ABC):
         return None if reason is None else Judgement(Verdict.NOT_ATTRIBUTABLE, None, reason)
 
     def judge(self, attributions: Iterable[Attribution]) -> list[Judgement]:
-        """Return one judgement per attribution, in order; raises `UsageError` for what is no list of Attributions."""
+        """Return one judgement per attribution, in order; raises `UsageError` for a value that is no list of Attributions."""
         pairs = tuple_of(Attribution, "attributions", attributions, "a list of Attributions")
         judgements = {pair: judgement for pair in pairs if (judgement := self.by_rule(pair)) is not None}
         open_pairs = list(dict.fromkeys(pair for pair in pairs if pair not in judgements))
@@ -355,7 +355,7 @@ class Judge(ABC):
         return None
 
     def of_place(self, position: Place, attribution: Attribution) -> Judgement | None:
-        """Return what is known of this pair at this place alone; None if it follows from its texts, as for all models.
+        """Return the judgement that people gave this pair by its ids; None if it follows from its texts, as for all models.
 
         Two passages may have the same text, or none, and two answers the same sentence, but people label each.
         """

@@ -49,7 +49,7 @@ def no_faults(rows: Iterable[Row]) -> Iterator[Fault]:
 
 
 def check_by_reading(*reads: Callable[[dict[str, Any], str], object]) -> Callable[[Iterable[Row]], Iterator[Fault]]:
-    """Return a check that finds each `FormatError` of these functions, which read a record at a place."""
+    """Return a check that reports each `FormatError` of these functions of a record and its location."""
 
     def check(rows: Iterable[Row]) -> Iterator[Fault]:
         for location, row in rows:
@@ -97,7 +97,7 @@ def get_valid(row: Mapping[str, Any], name: str, schema: Schema = IDENTIFIER) ->
 def unique_key(key: Callable[[dict[str, Any]], str | None], message: str) -> Callable[[], CheckIds]:
     """Return a check that the `key` of each record is unique; a key of None is not checked.
 
-    `message` is the message, with the placeholders {key} and {first}, the place of the first record with that key.
+    `message` has the placeholders {key} and {first}, the location of the first record with that key.
     """
 
     def start() -> CheckIds:
@@ -122,7 +122,7 @@ def unique_id(name: str) -> Callable[[], CheckIds]:
 
 
 def passage_ids(ids: Sequence[str | None], make_id: Callable[[int], str]) -> Iterator[str]:
-    """Yield the ids of passages: those given, or `make_id` by the number (from 1) if missing, empty or taken.
+    """Yield the ids of passages; `make_id(number)` (from 1) in place of one that is missing, empty or taken.
 
     A made-up id is never one that another passage was given.
     """

@@ -1,4 +1,4 @@
-"""Conversion between formats: joins with questions and corpora, and what the target format loses."""
+"""Conversion between formats: joins with questions and corpora, and the features that are lost."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -135,7 +135,7 @@ def detect_corpus(path: Path) -> str:
 
 
 def _nearest(line: bytes) -> str:
-    """Return the fields of a line of JSON, and what it lacks of the nearest format, or of all."""
+    """Return the fields of a line of JSON, and the fields of the nearest format, or of all, that it lacks."""
     row = _has(line)
     if row is None:
         return ""

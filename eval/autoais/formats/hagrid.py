@@ -148,7 +148,7 @@ def _write(answers: Iterable[CitedAnswer], notes: Notes) -> Iterator[str]:
 
 
 def _says(line: str, row: dict[str, Any]) -> bool:
-    """Whether a line is the record, in whatever style of JSON."""
+    """Whether a line holds the record, in any style of JSON."""
     try:
         return "\n" not in line and parse_object(line.encode(), "") == row
     except (FormatError, UnicodeEncodeError):
@@ -156,7 +156,7 @@ def _says(line: str, row: dict[str, Any]) -> bool:
 
 
 def _restore_row(answers: Sequence[CitedAnswer]) -> dict[str, Any] | None:
-    """The record as it was read, with the labels that the answers have now; None if more than labels has changed."""
+    """Return the record as it was read, with the present labels of its answers; None if more than labels has changed."""
     sources = [answer.extra.get(_ROW) for answer in answers]
     if not all(isinstance(source, dict) and not any(faults(source, HAGRID.schema)) for source in sources):
         return None

@@ -19,7 +19,7 @@ class Engine(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many items are worked on at once."""
+        """The number of items that run at once."""
         ...
 
     def map(self, make: Callable[[], Callable[[In], Out]], items: Iterable[In]) -> Iterator[Out]:
@@ -37,7 +37,7 @@ class Engine(Protocol):
 
 
 class LocalEngine:
-    """This process, one item after the other: the order and the results that other engines are held to."""
+    """The engine of this process: one item after the other. Other engines give the same results in the same order."""
 
     workers = 1
 

@@ -1,6 +1,6 @@
 """The engine `ray`: each worker is an actor of a Ray cluster, with one CPU, or one GPU where the cluster has any.
 
-What a lost worker had been given goes to others, and a new worker is started where there is room. Ray's own restarts
+Items of a lost worker go to other workers, and a new worker is started where there is room. Ray's own restarts
 and retries are off: they tie an item to its actor, which waits for room although other workers are idle.
 """
 
@@ -66,7 +66,7 @@ class RayEngine:
 
     @property
     def ready(self) -> int:
-        """How many workers had opened the model when the last result came; to measure without the start."""
+        """The number of workers that had opened the model at the last result; measurements leave the start out."""
         return 0 if self._open is None else self._open[1].ready
 
     def map(self, make: Callable[[], Callable[[In], Out]], items: Iterable[In]) -> Iterator[Out]:
@@ -144,7 +144,7 @@ def without_dashboard() -> Iterator[None]:
 
 
 def _show_reports(is_on: bool) -> None:
-    """Whether Ray prints what it says of lost workers, which goes to standard output and has no option of its own."""
+    """Switch Ray's messages about lost workers on or off; they go to standard output and have no option."""
     from ray._private import worker
 
     worker._worker_logs_enabled = is_on
@@ -162,7 +162,7 @@ def _check_answers(address: str) -> None:
 
 
 def _computing(packages: Mapping[str, str]) -> dict[str, str]:
-    """The versions of what computes results, without the build (torch's `+cpu`), which may differ."""
+    """Return the versions of the packages that compute results, without the build (torch's `+cpu`), which may differ."""
     return {name: version.partition("+")[0] for name, version in packages.items() if name in _COMPUTE}
 
 
@@ -185,7 +185,7 @@ def _worker_class() -> type:
                 os.chdir(folder)
 
         def open(self) -> str | None:
-            """Make the function; return what keeps this machine from it."""
+            """Make the function; return the reason if this machine cannot."""
             import importlib.metadata
             import pickle
             import platform
@@ -255,7 +255,7 @@ class _Pool:
 
     @property
     def ready(self) -> int:
-        """How many workers have made their function."""
+        """The number of workers that have made their function."""
         return sum(worker.ready for worker in self._workers)
 
     def _start_worker(self) -> _Worker:

@@ -140,7 +140,7 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
 
 
 def record_key(location: str) -> str:
-    """Return what tells a record from others of its file: its line, or its name in a JSON document, such as `[2]`."""
+    """Return the line number of a record, or its name in a JSON document, such as `[2]`."""
     return location.rpartition(":")[2].strip()
 
 
@@ -289,7 +289,7 @@ def _document(path: Path) -> Iterator[Record]:
 
 
 def _is_truncated(error: json.JSONDecodeError) -> bool:
-    """Whether the document ends too early: an open string is told at its beginning."""
+    """Whether the document ends too early; json reports an open string at its beginning."""
     return error.msg.startswith("Unterminated string") or not error.doc[error.pos :].strip()
 
 

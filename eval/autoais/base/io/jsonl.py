@@ -91,7 +91,7 @@ def parse_object(line: bytes, location: str) -> dict[str, Any]:
 
 
 def _describe_error(error: json.JSONDecodeError) -> str:
-    """Return what is wrong and where; on a single line the place is a character, as `where` names the line."""
+    """Return the fault and its position: a character on a single line, else line and column."""
     if error.pos >= len(error.doc.rstrip()):
         return f"it breaks off: {cause(error)}"
     position = f"line {error.lineno}, column {error.colno}" if "\n" in error.doc else f"character {error.pos + 1}"
@@ -99,7 +99,7 @@ def _describe_error(error: json.JSONDecodeError) -> str:
 
 
 def cause(error: json.JSONDecodeError) -> str:
-    """Return what is wrong, without a place."""
+    """Return the fault without its position."""
     return error.msg.removesuffix(" at").removesuffix(" starting")
 
 

@@ -32,7 +32,7 @@ def shared_lock(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def lock_if_free(folder: Path) -> Iterator[bool]:
-    """Whether no process holds a `shared_lock` on a folder; until the end of the block, none can take one."""
+    """Yield whether no process holds a `shared_lock` on a folder; until the end of the block, none can take one."""
     try:
         with _lock_folder(folder, fcntl.LOCK_EX):
             yield True

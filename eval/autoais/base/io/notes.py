@@ -1,4 +1,4 @@
-"""What the user should know of a file that was read or written, counted."""
+"""Counted notes for the user about a file that was read or written."""
 
 from collections import Counter
 from typing import Any

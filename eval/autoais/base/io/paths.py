@@ -1,4 +1,4 @@
-"""Paths and folders: `~` in paths that users give, and what a folder takes."""
+"""Paths with `~`, and the size of a folder."""
 
 import os.path
 from pathlib import Path
@@ -10,7 +10,7 @@ def user_path(path: str | Path) -> Path:
 
 
 def is_file(path: str) -> bool:
-    """Whether a text that may be a path is that of a file; one that is too long for a path is not."""
+    """Whether a text is the path of a file; a text that is too long for a path is not."""
     try:
         return Path(path).is_file()
     except (OSError, ValueError):

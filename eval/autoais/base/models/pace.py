@@ -153,7 +153,7 @@ class Limit:
 
 
 class Pace:
-    """The requests of a run to model servers: how many may run at once, and what became of them.
+    """The requests of a run to model servers: their limit at once, and their outcomes.
 
     `concurrency` is a number, or `auto`: one request at a time at first, then as many as make the server faster
     (`Limit`), and none before the time that a server named in Retry-After. Threads share a pace; a `ChatClient` keeps
@@ -178,7 +178,7 @@ class Pace:
 
     @property
     def totals(self) -> "RequestTotals | None":
-        """What servers have done so far; None if none was asked."""
+        """The totals so far; None if no server was asked."""
         if not self._requests:
             return None
         at_once = self._fixed if self._limit is None else self._limit.settled
@@ -202,7 +202,7 @@ class Pace:
         return ticket
 
     def _try_to_enter(self, *, is_retry: bool) -> Ticket | float:
-        """The request, or the seconds after which there may be room for it."""
+        """Return the request, or the seconds after which there may be room for it."""
         with self._lock:
             now = time.monotonic()
             if self._limit is not None:
@@ -236,13 +236,13 @@ _current: ContextVar[Pace | None] = ContextVar("pace", default=None)
 
 
 def current() -> Pace | None:
-    """The pace of the code that calls, if it has one."""
+    """Return the pace that the calling code has set (`Pace.apply`), or None."""
     return _current.get()
 
 
 @dataclass(frozen=True, slots=True)
 class RequestTotals:
-    """What servers did in a run: requests, those of them that were sent again, tokens written, and seconds.
+    """Totals of a run: requests, those of them that were sent again, tokens written by servers, and seconds.
 
     `at_once` is the number of requests at once, for `auto` the one that it settled at.
     """

@@ -63,7 +63,7 @@ def _stems(text: str) -> frozenset[str]:
 
 
 class EvidenceTexts:
-    """Texts of evidence with their sentences and stems, which are found once for all claims about them."""
+    """Texts of evidence with their sentences and stems, computed once for all claims about them."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
@@ -78,7 +78,7 @@ class EvidenceTexts:
 
     @cached_property
     def length(self) -> int:
-        """The characters of all sentences, with one between each two."""
+        """The number of characters of all sentences, with one between each two."""
         return sum(sentence.end - sentence.start + 1 for sentence in self.sentences)
 
     @cached_property

@@ -63,7 +63,7 @@ def is_english(*texts: str) -> bool:
 
 @memoize
 def _counts(text: str) -> tuple[int, int, int, int, int]:
-    """Letters, Latin ones, words, those of other languages, and English function words."""
+    """Return the numbers of letters, Latin letters, words, foreign words and English function words."""
     letters, tokens = _LETTER.findall(text), words(text)
     latin = sum(1 for letter in letters if _LATIN.match(letter))
     foreign = sum(word in _FOREIGN_WORDS for word in tokens) + len(_ACCENTED_WORD.findall(text))

@@ -1,4 +1,4 @@
-"""What was found in a text, kept while the text may come again: a passage is read once for each claim that cites it."""
+"""A cache of results of functions of one text: a passage comes again with each claim that cites it."""
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
@@ -10,7 +10,7 @@ _MAX_CHARACTERS = 2_000  # characters; whole pages would take too much memory
 
 
 def memoize(function: Callable[[str], _Result]) -> Callable[[str], _Result]:
-    """Return the function with its results of the latest texts kept, unless these are long."""
+    """Return the function with a cache of its results for the latest texts, unless they are long."""
     cached = lru_cache(maxsize=_TEXTS)(function)
 
     @wraps(function)

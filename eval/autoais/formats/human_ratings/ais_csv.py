@@ -66,7 +66,7 @@ def write(
 
 
 def _agree(item: Consensus | None) -> int:
-    """How many annotators gave the value that is written; -1 if nobody was asked."""
+    """Return the number of annotators who gave the written value; -1 if nobody was asked."""
     return _NOT_ASKED if item is None else item.counts.get("no" if item.value is None else item.value, 0)
 
 

@@ -70,7 +70,7 @@ def read(row: Mapping[str, Any], location: str) -> Iterator[Rating]:
 
 
 def _evidence(spans: Iterable[Mapping[str, Any]], citation: Mapping[str, Any], docid: str) -> Iterator[Citation]:
-    """The marked spans of the document; without offsets where they are not those of its text."""
+    """Yield the marked spans of the document, without offsets that do not fit its text."""
     text = (citation.get("document") or {}).get("text") or ""
     for span in spans:
         start, end = int(span["start"]), int(span["end"])

@@ -23,7 +23,7 @@ from autoais.formats.human_ratings.ratings import (
 
 @dataclass(frozen=True, slots=True)
 class Consensus:
-    """What people together say of one item and question: the most frequent value; None if two are equally frequent.
+    """The consensus on one item and question: the most frequent value; None if two are equally frequent.
 
     `counts` holds the number of ratings by value, most frequent first. `adjudicated`: the value is that of the
     adjudication, whatever the counts. `answer`, `sentence` and `citation` are as in `Rating`.
@@ -48,7 +48,7 @@ def apply_cut(ratings: Iterable[Rating], threshold: int = RELAXED_CUT) -> Iterat
 
 
 def drop_annotators(ratings: Iterable[Rating], annotators: Collection[str]) -> list[Rating]:
-    """Return the ratings without all that these annotators said; raises `UserError` for one who rated nothing."""
+    """Return the ratings without those of these annotators; raises `UserError` for one who rated nothing."""
     rating_list = list(ratings)
     check_annotators(annotators, rating_list)
     return [rating for rating in rating_list if rating.annotator not in annotators]
@@ -189,13 +189,13 @@ def label_answers(
 
 
 def with_facts(answer: CitedAnswer, facts: Mapping[str, Any]) -> CitedAnswer:
-    """Return the answer with what is known of its labels (`SIMULATED_LABELS`, `TIES`) in `extra`; not what is empty."""
+    """Return the answer with facts about its labels (`SIMULATED_LABELS`, `TIES`) in `extra`; empty facts are left out."""
     extra = {name: value for name, value in answer.extra.items() if name not in (SIMULATED_LABELS, TIES)}
     return replace(answer, extra=extra | {name: value for name, value in facts.items() if value})
 
 
 def _ties(answer: CitedAnswer, labels: _Labels) -> list[dict[str, Any]]:
-    """The places that have no label of support because people are split."""
+    """Return the sentences and citations that have no label of support because people are split."""
     ties = []
     for (number, passage), values in labels.items():
         item = answer if number is None else answer.sentences[number]

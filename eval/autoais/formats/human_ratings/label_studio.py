@@ -77,7 +77,7 @@ def _value(result: Mapping[str, Any]) -> str | None:
 
 
 def _match_case(question: str, value: str) -> str:
-    """The value as the question has it, such as yes for Yes."""
+    """Return the value in the spelling of the question, such as yes for Yes."""
     return value.lower() if value.lower() in VALUES.get(question, ()) else value
 
 

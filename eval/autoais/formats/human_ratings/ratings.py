@@ -88,7 +88,7 @@ class Rating:
 
     @property
     def key(self) -> tuple[str | None, ...]:
-        """What an annotator has one value for."""
+        """The item, question and annotator that have one value."""
         return self.item, self.question, self.annotator, self.phase, self.audited
 
     @property

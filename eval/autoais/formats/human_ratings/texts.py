@@ -1,4 +1,4 @@
-"""What a rating is about: the text and its sources."""
+"""The text and the sources that a rating is about."""
 
 from collections.abc import Mapping
 
