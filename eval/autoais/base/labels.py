@@ -47,7 +47,7 @@ def answer_attributable(labels: Iterable[bool | None]) -> bool | None:
 
 
 def answer_informative(labels: Iterable[bool | None]) -> bool | None:
-    """Aggregate human labels of sentences: one informative sentence is enough; else None if a label is missing or there are none."""
+    """Aggregate human labels of sentences: one informative sentence is enough; else None without all labels."""
     label_list = list(labels)
     if any(label_list):
         return True

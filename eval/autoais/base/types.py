@@ -337,7 +337,7 @@ class Judge(ABC):
         return None if reason is None else Judgement(Verdict.NOT_ATTRIBUTABLE, None, reason)
 
     def judge(self, attributions: Iterable[Attribution]) -> list[Judgement]:
-        """Return one judgement per attribution, in order; raises `UsageError` for a value that is no list of Attributions."""
+        """Return one judgement per attribution, in order; raises `UsageError` unless they are Attributions."""
         pairs = tuple_of(Attribution, "attributions", attributions, "a list of Attributions")
         judgements = {pair: judgement for pair in pairs if (judgement := self.by_rule(pair)) is not None}
         open_pairs = list(dict.fromkeys(pair for pair in pairs if pair not in judgements))
@@ -355,7 +355,7 @@ class Judge(ABC):
         return None
 
     def of_place(self, position: Place, attribution: Attribution) -> Judgement | None:
-        """Return the judgement that people gave this pair by its ids; None if it follows from its texts, as for all models.
+        """Return the judgement that people gave the pair with these ids; None if the texts decide, as for all models.
 
         Two passages may have the same text, or none, and two answers the same sentence, but people label each.
         """

@@ -156,7 +156,7 @@ def _says(line: str, row: dict[str, Any]) -> bool:
 
 
 def _restore_row(answers: Sequence[CitedAnswer]) -> dict[str, Any] | None:
-    """Return the record as it was read, with the present labels of its answers; None if more than labels has changed."""
+    """Return the record as it was read, with the present labels of its answers; None if more has changed."""
     sources = [answer.extra.get(_ROW) for answer in answers]
     if not all(isinstance(source, dict) and not any(faults(source, HAGRID.schema)) for source in sources):
         return None

@@ -162,7 +162,7 @@ def _check_answers(address: str) -> None:
 
 
 def _computing(packages: Mapping[str, str]) -> dict[str, str]:
-    """Return the versions of the packages that compute results, without the build (torch's `+cpu`), which may differ."""
+    """Return the versions of the packages that compute results, without the build (torch's `+cpu`)."""
     return {name: version.partition("+")[0] for name, version in packages.items() if name in _COMPUTE}
 
 

@@ -448,7 +448,7 @@ def _flags(sentence: str, start: int, marks: Sequence[_Mark]) -> tuple[str, ...]
 
 
 def _split_at_marks(text: str, start: int, end: int, marks: Iterable[_Mark]) -> list[tuple[int, int, list[_Mark]]]:
-    """Split a sentence at its markers: each piece has the citations after it; the first also has the citations before it."""
+    """Split a sentence at its markers: each piece has the citations after it, the first also those before it."""
     pieces: list[tuple[int, int, list[_Mark]]] = []
     leading: list[_Mark] = []
     begin = start

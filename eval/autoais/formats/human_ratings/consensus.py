@@ -189,7 +189,7 @@ def label_answers(
 
 
 def with_facts(answer: CitedAnswer, facts: Mapping[str, Any]) -> CitedAnswer:
-    """Return the answer with facts about its labels (`SIMULATED_LABELS`, `TIES`) in `extra`; empty facts are left out."""
+    """Return the answer with facts about its labels (`SIMULATED_LABELS`, `TIES`) in `extra`, without empty ones."""
     extra = {name: value for name, value in answer.extra.items() if name not in (SIMULATED_LABELS, TIES)}
     return replace(answer, extra=extra | {name: value for name, value in facts.items() if value})
 
