@@ -57,28 +57,28 @@ def read_recipe(path: Path, recipe: type[Any]) -> Any:  # noqa: ANN401  (an inst
 
     Raises `UserError` for a missing or unknown key.
     """
-    from autoais.training.recipe import made
+    from autoais.training.recipe import make_settings
     from autoais.training.schedule import Schedule
 
     row = _table(path)
     if not isinstance(row.get("schedule"), dict):
         raise RagError(f"{path}: [schedule] is missing")
-    row["schedule"] = made(Schedule, row["schedule"], f"{path}: [schedule]")
+    row["schedule"] = make_settings(Schedule, row["schedule"], f"{path}: [schedule]")
     if isinstance(row.get("teacher"), dict):
         from rag.training.recipe import TeacherRecipe
 
         teacher, location = row["teacher"], f"{path}: [teacher]"
         if not isinstance(teacher.get("schedule"), dict):
             raise RagError(f"{path}: [teacher.schedule] is missing")
-        schedule = made(Schedule, teacher["schedule"], f"{path}: [teacher.schedule]")
-        row["teacher"] = made(TeacherRecipe, teacher | {"schedule": schedule}, location)
+        schedule = make_settings(Schedule, teacher["schedule"], f"{path}: [teacher.schedule]")
+        row["teacher"] = make_settings(TeacherRecipe, teacher | {"schedule": schedule}, location)
     if isinstance(row.get("finetune"), dict):
-        row["finetune"] = made(Schedule, row["finetune"], f"{path}: [finetune]")
+        row["finetune"] = make_settings(Schedule, row["finetune"], f"{path}: [finetune]")
     if isinstance(row.get("kept"), dict):
         from rag.training.recipe import KeptRecipe
 
-        row["kept"] = made(KeptRecipe, row["kept"], f"{path}: [kept]")
-    return made(recipe, row, str(path))
+        row["kept"] = make_settings(KeptRecipe, row["kept"], f"{path}: [kept]")
+    return make_settings(recipe, row, str(path))
 
 
 def _table(path: Path) -> dict[str, Any]:

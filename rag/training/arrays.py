@@ -15,7 +15,7 @@ from autoais.base.io.provenance import sha256_file
 from autoais.base.text.folding import questions_key
 from autoais.base.types import Question
 from autoais.formats.questions import read_questions
-from autoais.training.prepare import held_out
+from autoais.training.prepare import read_excluded_questions
 from autoais.training.recipe import base_folder, find
 from rag.api import build_index, default_retrievers
 from rag.base.errors import QuestionError, RagError
@@ -60,7 +60,7 @@ def prepare(
     `short` uses 40 questions per file.
     """
     base = base_folder(recipe.base, recipe.base_sha256)
-    never = held_out(find(name, data) for name in recipe.held_out)
+    never = read_excluded_questions(find(name, data) for name in recipe.held_out)
     inputs = _Inputs(index, base, never, work, short)
     index_record = {key: index.manifest[key] for key in ("checksum", "passages", "recipe")}
     file = _file(work, short=short)

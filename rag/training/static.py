@@ -21,7 +21,7 @@ from autoais.base.text.folding import questions_key
 from autoais.formats.questions import read_questions
 from autoais.training.loop import Tensors, train
 from autoais.training.model import sentence_encoder
-from autoais.training.prepare import held_out
+from autoais.training.prepare import read_excluded_questions
 from autoais.training.recipe import base_folder, find
 from autoais.training.schedule import Schedule
 from rag.base.types import Passage
@@ -140,7 +140,7 @@ def run(
     if short:
         recipe = replace(recipe, passages=_SHORT, times=1, question_times=1, schedule=replace(recipe.schedule, batch=8))
     base = base_folder(recipe.base, recipe.base_sha256)
-    never = held_out(find(name, data) for name in recipe.held_out)
+    never = read_excluded_questions(find(name, data) for name in recipe.held_out)
     files = [find(name, data) for name in recipe.questions]
     tokenizer = _tokenizer(base)
     sample = _draw_passages(index, recipe.passages, recipe.seed)

@@ -35,7 +35,7 @@ from autoais.meta.logistic import fit_logistic
 from autoais.metrics.classification import roc_auc
 from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.short_answers import has_answer
-from autoais.training.prepare import held_out
+from autoais.training.prepare import read_excluded_questions
 from rag.answer.generators.confidence import SIGNALS, Confidence, Estimate
 from rag.answer.generators.passage_reader import PassageReader
 from rag.base.errors import QuestionError
@@ -68,7 +68,7 @@ def in_order(static: Scorer, question: str, passages: Sequence[Passage]) -> list
 
 def simulate_cases(name: str, limit: int, data: Path, index: Index) -> Iterator[tuple[str, list[Hit], bool]]:
     """Each question with ten hits of which one or two contain its answer, then with ten that do not."""
-    held_out_keys = held_out(data / file for file in HELD_OUT_FILES)
+    held_out_keys = read_excluded_questions(data / file for file in HELD_OUT_FILES)
     cosine, static = scorer("cosine"), scorer("static")
     questions = list(read_questions(data / f"topics/topics.dpr.{name}.txt"))
     teacher_questions = list(questions)

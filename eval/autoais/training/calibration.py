@@ -32,25 +32,25 @@ def fit(values: Floats, truth: Bools, groups: Sequence[str]) -> Floats:
     if truth.all() or not truth.any():
         raise UserError("the calibration labels are all the same; both classes are needed")
     names = np.array([f"{group}\0{label}" for group, label in zip(groups, truth, strict=True)])
-    _, places, counts = np.unique(names, return_inverse=True, return_counts=True)
-    weight = 1.0 / counts[places]
+    _, codes, counts = np.unique(names, return_inverse=True, return_counts=True)
+    weight = 1.0 / counts[codes]
     weight /= weight.sum()
     spread = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
     x = np.column_stack([(values - values.mean(axis=0)) / spread, np.ones(len(values))])
     ridge = np.array([_RIDGE] * values.shape[1] + [0.0])
     even = np.array([*(_EVEN[name] for name in FEATURES), 0.0])
-    found = fit_logistic(x, truth.astype(np.float64), weight, ridge, even)
-    return found[:-1] / spread
+    coefficients = fit_logistic(x, truth.astype(np.float64), weight, ridge, even)
+    return coefficients[:-1] / spread
 
 
 def threshold(logits: Floats, truth: Bools, groups: Sequence[str]) -> float:
     """The logit threshold with the highest macro-F1, averaged over the groups; halfway between two claims."""
     names = np.array(groups)
-    inside = [names == group for group in sorted(set(groups))]
-    ordered = np.unique(logits)
-    cuts = (ordered[1:] + ordered[:-1]) / 2 if len(ordered) > 1 else ordered
+    masks = [names == group for group in sorted(set(groups))]
+    sorted_logits = np.unique(logits)
+    cuts = (sorted_logits[1:] + sorted_logits[:-1]) / 2 if len(sorted_logits) > 1 else sorted_logits
     cuts = cuts[:: max(1, len(cuts) // 400)]
-    scores = [float(np.mean([macro_f1(truth[g], logits[g] >= cut) for g in inside])) for cut in cuts]
+    scores = [float(np.mean([macro_f1(truth[g], logits[g] >= cut) for g in masks])) for cut in cuts]
     return float(cuts[int(np.argmax(scores))])
 
 
@@ -65,10 +65,10 @@ class Claims:
     @classmethod
     def read(cls, judge: MiniLMJudge, labels: Iterable[LabelledClaim]) -> "Claims":
         """The features of the labelled claims by the judge's network; claims decided by rule are skipped."""
-        kept = [label for label in labels if nothing_to_judge(label.attribution) is None]
-        values = np.array(judge.features([label.attribution for label in kept]), dtype=np.float64)
-        datasets = tuple(label.dataset.split("/")[0] for label in kept)
-        truth = np.array([label.attributable for label in kept], dtype=bool)
+        labels_to_use = [label for label in labels if nothing_to_judge(label.attribution) is None]
+        values = np.array(judge.features([label.attribution for label in labels_to_use]), dtype=np.float64)
+        datasets = tuple(label.dataset.split("/")[0] for label in labels_to_use)
+        truth = np.array([label.attributable for label in labels_to_use], dtype=bool)
         return cls(values.reshape(-1, len(FEATURES)), truth, datasets)
 
 
@@ -81,39 +81,39 @@ class Fold:
 
 
 def calibrate(
-    folds: Sequence[Fold], others: Sequence[Claims], turn: Claims
+    folds: Sequence[Fold], other_claims: Sequence[Claims], turn: Claims
 ) -> tuple[dict[str, object], dict[str, dict[str, float | None]]]:
     """The content of `calibration.json`, and the figures of each held-out data set.
 
-    Weights are fitted to the claims of all folds and `others`, the threshold to `turn`; `others` and `turn` are read by
-    the shipped network. For the figures, weights and threshold are fitted again for each fold, with its own network
-    and without its claims. (The networks of the other claims had seen the fold's data sets, but that affects only five
-    regularised weights.) The figures of a data set are `n`, and `roc_auc` and `macro_f1` as fractions.
+    Weights are fitted to the claims of all folds and `other_claims`, the threshold to `turn`; `other_claims` and `turn`
+    are read by the shipped network. For the figures, weights and threshold are fitted again for each fold, with its own
+    network and without its claims. (The networks of the other claims had seen the fold's data sets, but that affects
+    only five regularised weights.) The figures of a data set are `n`, and `roc_auc` and `macro_f1` as fractions.
     """
-    left_out: dict[str, dict[str, float | None]] = {}
+    figures_by_set: dict[str, dict[str, float | None]] = {}
     for fold in folds:
-        rest = [other.claims for other in folds if other is not fold]
-        weights, bias = _fitted([*rest, *others], fold.turn)
+        claims_of_others = [other.claims for other in folds if other is not fold]
+        weights, bias = _fit_weights([*claims_of_others, *other_claims], fold.turn)
         logits = fold.claims.values @ weights + bias
         for name in sorted(set(fold.claims.datasets)):
-            inside = np.array(fold.claims.datasets) == name
-            truth = fold.claims.truth[inside]
-            left_out[name] = {
-                "n": int(inside.sum()),
-                "roc_auc": roc_auc(truth, logits[inside]),
-                "macro_f1": macro_f1(truth, logits[inside] >= 0),
+            in_set = np.array(fold.claims.datasets) == name
+            truth = fold.claims.truth[in_set]
+            figures_by_set[name] = {
+                "n": int(in_set.sum()),
+                "roc_auc": roc_auc(truth, logits[in_set]),
+                "macro_f1": macro_f1(truth, logits[in_set] >= 0),
             }
-    weights, bias = _fitted([*(fold.claims for fold in folds), *others], turn)
+    weights, bias = _fit_weights([*(fold.claims for fold in folds), *other_claims], turn)
     calibration: dict[str, object] = {
         "weights": {name: round(float(w), 6) for name, w in zip(FEATURES, weights, strict=True)},
         "bias": round(bias, 6),
     }
-    return calibration, left_out
+    return calibration, figures_by_set
 
 
-def _fitted(claims: Sequence[Claims], turn: Claims) -> tuple[Floats, float]:
+def _fit_weights(claims: Sequence[Claims], turn: Claims) -> tuple[Floats, float]:
     """Weights fitted to the claims, and the bias that puts the threshold at a logit of 0."""
-    values = np.concatenate([one.values for one in claims])
-    truth = np.concatenate([one.truth for one in claims])
-    weights = fit(values, truth, [name for one in claims for name in one.datasets])
+    values = np.concatenate([part.values for part in claims])
+    truth = np.concatenate([part.truth for part in claims])
+    weights = fit(values, truth, [name for part in claims for name in part.datasets])
     return weights, -threshold(turn.values @ weights, turn.truth, turn.datasets)

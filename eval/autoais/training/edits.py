@@ -88,7 +88,7 @@ class Edited:
     """An edited sentence, and the (start, end) characters that are new."""
 
     text: str
-    changed: tuple[tuple[int, int], ...] = field(default=())
+    new_spans: tuple[tuple[int, int], ...] = field(default=())
 
 
 Edit = Callable[[str, random.Random, Sequence[str]], Edited | None]
@@ -108,31 +108,35 @@ def change_number(text: str, rng: random.Random, context: Sequence[str]) -> Edit
     if match is None:
         return None
     old = match.group()
-    others = {m.group() for passage in context for m in _NUMBER.finditer(passage)} - {old}
-    alike = sorted(
-        o for o in others if bool(_YEAR.match(o)) == bool(_YEAR.match(old)) and o not in text and len(o) <= len(old) + 2
+    other_numbers = {m.group() for passage in context for m in _NUMBER.finditer(passage)} - {old}
+    candidates = sorted(
+        o
+        for o in other_numbers
+        if bool(_YEAR.match(o)) == bool(_YEAR.match(old)) and o not in text and len(o) <= len(old) + 2
     )
-    if alike and rng.random() < 0.6:
-        return _replace(text, *match.span(), rng.choice(alike))
+    if candidates and rng.random() < 0.6:
+        return _replace(text, *match.span(), rng.choice(candidates))
     if "." in old:
-        whole, _, part = old.partition(".")
-        new = f"{whole}.{(int(part[0]) + rng.randint(1, 8)) % 10}{part[1:]}"
+        integer_part, _, part = old.partition(".")
+        new = f"{integer_part}.{(int(part[0]) + rng.randint(1, 8)) % 10}{part[1:]}"
     else:
         value = int(old.replace(",", ""))
         if _YEAR.match(old):
-            changed = value + rng.choice([-30, -11, -10, -5, -3, -2, -1, 1, 2, 3, 4, 7, 10, 20])
+            new_value = value + rng.choice([-30, -11, -10, -5, -3, -2, -1, 1, 2, 3, 4, 7, 10, 20])
         else:
-            changed = max(0, value + rng.choice([-1, 1]) * max(1, round(value * rng.choice([0.05, 0.1, 0.3, 0.6, 2]))))
-        if changed == value:
+            new_value = max(
+                0, value + rng.choice([-1, 1]) * max(1, round(value * rng.choice([0.05, 0.1, 0.3, 0.6, 2])))
+            )
+        if new_value == value:
             return None
-        new = f"{changed:,}" if "," in old else str(changed)
+        new = f"{new_value:,}" if "," in old else str(new_value)
     return _replace(text, *match.span(), new)
 
 
 def change_number_word(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
     """Replace a number word (two to twelve) with another."""
-    found = list(re.finditer(rf"\b(?:{'|'.join(_WORDS[2:])})\b", text))
-    match = _pick(rng, found)
+    matches = list(re.finditer(rf"\b(?:{'|'.join(_WORDS[2:])})\b", text))
+    match = _pick(rng, matches)
     if match is None:
         return None
     new = rng.choice([word for word in _WORDS[2:] if word != match.group()])
@@ -158,42 +162,46 @@ def change_name(text: str, rng: random.Random, context: Sequence[str]) -> Edited
     if match is None:
         return None
     old = set(match.group().split())
-    others = sorted({m.group() for passage in context for m in names(passage)})
+    other_names = sorted({m.group() for passage in context for m in names(passage)})
     fit = [
-        n for n in others if not old & set(n.split()) and n not in text and abs(len(n.split()) - len(old)) <= 1
+        n for n in other_names if not old & set(n.split()) and n not in text and abs(len(n.split()) - len(old)) <= 1
     ]  # fmt: skip
     return _replace(text, *match.span(), rng.choice(fit)) if fit else None
 
 
 def swap_names(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
     """Swap two names, unless they are just neighbours in a list."""
-    found = names(text)
-    if len(found) < 2:
+    matches = names(text)
+    if len(matches) < 2:
         return None
-    first, second = sorted(rng.sample(range(len(found)), 2))
-    a, b = found[first], found[second]
-    between = text[a.end() : b.start()]
-    if a.group() == b.group() or re.fullmatch(r"\s*(,|and|or|, and|&|/)\s*", between) or len(between.split()) < 2:
+    first, second = sorted(rng.sample(range(len(matches)), 2))
+    a, b = matches[first], matches[second]
+    middle_text = text[a.end() : b.start()]
+    if (
+        a.group() == b.group()
+        or re.fullmatch(r"\s*(,|and|or|, and|&|/)\s*", middle_text)
+        or len(middle_text.split()) < 2
+    ):
         return None
-    new = text[: a.start()] + b.group() + between + a.group() + text[b.end() :]
+    new = text[: a.start()] + b.group() + middle_text + a.group() + text[b.end() :]
     middle = a.start() + len(b.group())
-    return Edited(new, ((a.start(), middle), (middle + len(between), middle + len(between) + len(a.group()))))
+    return Edited(new, ((a.start(), middle), (middle + len(middle_text), middle + len(middle_text) + len(a.group()))))
 
 
 def negate(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
     """Insert a negation after an auxiliary, or remove one."""
-    there = list(re.finditer(r"\b(?:not|never)\s|n't\b", text))
-    if there:
-        match = rng.choice(there)
+    negations = list(re.finditer(r"\b(?:not|never)\s|n't\b", text))
+    if negations:
+        match = rng.choice(negations)
         start = text.rfind(" ", 0, max(0, match.start() - 1)) + 1
         if match.group() == "n't":
             end = match.start()
             return Edited(text[:end] + text[match.end() :], ((text.rfind(" ", 0, end) + 1, end),))
         return Edited(text[: match.start()] + text[match.end() :], ((start, match.start()),))
-    found = _pick(rng, list(_AUXILIARY.finditer(text)))
-    if found is None:
+    auxiliary = _pick(rng, list(_AUXILIARY.finditer(text)))
+    if auxiliary is None:
         return None
-    return _replace(text, found.end(), found.end(), rng.choice(["not ", "not ", "never "]))
+    return _replace(text, auxiliary.end(), auxiliary.end(), rng.choice(["not ", "not ", "never "]))
 
 
 def change_relation(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
@@ -202,11 +210,11 @@ def change_relation(text: str, rng: random.Random, context: Sequence[str]) -> Ed
 
 
 def _from_table(text: str, rng: random.Random, table: Sequence[Sequence[str]]) -> Edited | None:
-    padded = f" {text} "
+    padded_text = f" {text} "
     options = []
-    for a, way, b in table:
-        for old, new in ((a, b), (b, a)) if way == "=" else ((a, b),):
-            if f" {old}" in padded:
+    for a, direction, b in table:
+        for old, new in ((a, b), (b, a)) if direction == "=" else ((a, b),):
+            if f" {old}" in padded_text:
                 for match in re.finditer(rf"(?<!\w){re.escape(old)}(?!\w)", text):
                     options.append((match.start(), match.end(), new))
     return _replace(text, *rng.choice(options)) if options else None
@@ -225,11 +233,11 @@ def change_word(text: str, rng: random.Random, context: Sequence[str]) -> Edited
     ending = next((e for e in _ENDINGS if old.endswith(e)), None)
     if ending is None:
         return None
-    alike = sorted(
+    candidates = sorted(
         {m.group() for passage in context for m in _CONTENT.finditer(passage) if m.group().endswith(ending)} - {old}
     )
-    alike = [word for word in alike if word[:4] != old[:4] and word not in text]
-    return _replace(text, *match.span(), rng.choice(alike)) if alike else None
+    candidates = [word for word in candidates if word[:4] != old[:4] and word not in text]
+    return _replace(text, *match.span(), rng.choice(candidates)) if candidates else None
 
 
 def add_detail(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
@@ -319,9 +327,11 @@ def _lead(text: str, rng: random.Random, context: Sequence[str]) -> Edited | Non
     match = _LEAD.match(text)
     if match is None:
         return None
-    name, born, what = match.groups()
+    name, born, description = match.groups()
     day = f"on {born}" if re.search(r"\d{1,2}", born.replace(born[-4:], "")) else f"in {born}"
-    return Edited(rng.choice([f"{name} was born {day}.", f"{name} is {what}.", f"{name}, {what}, was born {day}."]))
+    return Edited(
+        rng.choice([f"{name} was born {day}.", f"{name} is {description}.", f"{name}, {description}, was born {day}."])
+    )
 
 
 def _passive(text: str, rng: random.Random, context: Sequence[str]) -> Edited | None:
@@ -335,16 +345,16 @@ def _passive(text: str, rng: random.Random, context: Sequence[str]) -> Edited | 
     match = re.match(rf"([^,;()]{{3,60}}?) (?:is|was|were) ({'|'.join(verbs)}) by ([^,;()]{{3,60}})\.$", text)
     if match is None:
         return None
-    thing = match[1]
-    thing = thing[0].lower() + thing[1:] if thing.startswith(("The ", "A ", "It", "This ")) else thing
-    return Edited(f"{_capital(match[3])} {verbs[match[2]]} {thing}.")
+    subject = match[1]
+    subject = subject[0].lower() + subject[1:] if subject.startswith(("The ", "A ", "It", "This ")) else subject
+    return Edited(f"{_capital(match[3])} {verbs[match[2]]} {subject}.")
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-KEEPING: dict[str, tuple[float, Edit]] = {
+PARAPHRASES: dict[str, tuple[float, Edit]] = {
     "synonym": (3.0, _synonym),
     "drop_parenthesis": (1.5, _drop_parenthesis),
     "drop_opening": (1.0, _drop_opening),
@@ -359,7 +369,7 @@ KEEPING: dict[str, tuple[float, Edit]] = {
     "passive": (4.0, _passive),
 }
 
-# Edits of `KEEPING` that lose a part of the sentence.
+# Edits of `PARAPHRASES` that lose a part of the sentence.
 DROPPING = ("drop_parenthesis", "drop_opening", "drop_relative", "drop_apposition", "drop_second_clause")
 
 
@@ -369,7 +379,7 @@ def apply(
     """The name and result of the first edit in the table that applies, in a weighted random order; else None."""
     order = sorted(table, key=lambda name: -(rng.random() ** (1 / table[name][0])))
     for name in order:
-        edited = table[name][1](text, rng, context)
-        if edited is not None and edited.text != text and len(edited.text) > 12:
-            return name, edited
+        edit = table[name][1](text, rng, context)
+        if edit is not None and edit.text != text and len(edit.text) > 12:
+            return name, edit
     return None

@@ -79,15 +79,15 @@ class _Unpadded(torch.nn.Module):
         self.network = network
 
     def forward(self, ids: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        found: tuple[torch.Tensor, ...] = self.network(ids, torch.ones_like(ids), types)
-        return found
+        outputs: tuple[torch.Tensor, ...] = self.network(ids, torch.ones_like(ids), types)
+        return outputs
 
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
 
-def export(trained: CrossEncoder, out: Path, pairs: Iterable[Pair]) -> None:
-    """Write the network to `out`, with inputs `ids` and `types`, (1, length) int64, and the network's outputs.
+def export(model: CrossEncoder, output: Path, pairs: Iterable[Pair]) -> None:
+    """Write the network to `output`, with inputs `ids` and `types`, (1, length) int64, and the network's outputs.
 
     Matrix products have int8 weights with one scale per column, and activations are quantised dynamically; embeddings
     are int8 with one scale per row. Weights use 7 of the 8 bits, which avoids overflow on processors without VNNI.
@@ -97,7 +97,7 @@ def export(trained: CrossEncoder, out: Path, pairs: Iterable[Pair]) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    network = copy.deepcopy(trained)
+    network = copy.deepcopy(model)
     module = cast("torch.nn.Module", network).eval()
     _split(network, module, pairs)
     embeddings = network.embeddings
@@ -105,25 +105,25 @@ def export(trained: CrossEncoder, out: Path, pairs: Iterable[Pair]) -> None:
     ids, types = torch.tensor([[1, 2, 3, 1, 2, 3]]), torch.tensor([[0, 1, 0, 2, 3, 2]])
     with tempfile.TemporaryDirectory() as folder:
         plain, ready = Path(folder) / "plain.onnx", Path(folder) / "ready.onnx"
-        tokenwise = [*INPUTS, *(name for name, each in network.outputs.items() if each)]
-        written: Any = io.BytesIO()  # a file that torch writes itself is cut off by a full disk without an error
+        tokenwise = [*INPUTS, *(name for name, is_tokenwise in network.outputs.items() if is_tokenwise)]
+        buffer: Any = io.BytesIO()  # a file that torch writes itself is cut off by a full disk without an error
         torch.onnx.export(
             _Unpadded(module),
             (ids, types),
-            written,
+            buffer,
             input_names=list(INPUTS),
             output_names=list(network.outputs),
             dynamic_axes={name: {1: "length"} for name in tokenwise},
             opset_version=17,
             dynamo=False,
         )
-        plain.write_bytes(written.getbuffer())
+        plain.write_bytes(buffer.getbuffer())
         try:
             quant_pre_process(str(plain), str(ready), skip_symbolic_shape=True)
             nodes = onnx.load(str(ready)).graph.node
             quantize_dynamic(
                 str(ready),
-                str(out),
+                str(output),
                 op_types_to_quantize=["MatMul"],
                 nodes_to_quantize=[node.name for node in nodes if _is_layer(node.name)],
                 per_channel=True,
@@ -133,7 +133,9 @@ def export(trained: CrossEncoder, out: Path, pairs: Iterable[Pair]) -> None:
         except OSError:
             raise
         except Exception as error:  # on a full disk onnxruntime leaves files that are cut off
-            raise UserError(f"{out}: cannot be exported: {first_line(error)}; is {folder} on a full disk?") from error
+            raise UserError(
+                f"{output}: cannot be exported: {first_line(error)}; is {folder} on a full disk?"
+            ) from error
 
 
 def _is_layer(name: str) -> bool:
@@ -145,8 +147,8 @@ def _split(network: CrossEncoder, module: torch.nn.Module, pairs: Iterable[Pair]
     largest: dict[torch.nn.Module, torch.Tensor] = {}
 
     def note(layer: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
-        most = inputs[0].detach().abs().flatten(0, -2).amax(dim=0)
-        largest[layer] = torch.maximum(largest.get(layer, most), most)
+        maxima = inputs[0].detach().abs().flatten(0, -2).amax(dim=0)
+        largest[layer] = torch.maximum(largest.get(layer, maxima), maxima)
 
     blocks: list[Any] = list(network.layers())
     layers = [(block.intermediate, "dense") for block in blocks] + [(block.output, "dense") for block in blocks]
@@ -167,19 +169,21 @@ def weights_of(file: Path) -> dict[str, torch.Tensor]:
     from onnx import numpy_helper
 
     graph = onnx.load(str(file)).graph
-    held = {tensor.name: torch.tensor(numpy_helper.to_array(tensor)) for tensor in graph.initializer}
-    state = {name.removeprefix("network.").replace(".bulk.", "."): value for name, value in held.items()}
+    tensors = {tensor.name: torch.tensor(numpy_helper.to_array(tensor)) for tensor in graph.initializer}
+    state = {name.removeprefix("network.").replace(".bulk.", "."): value for name, value in tensors.items()}
     for node in graph.node:  # equal tensors are stored once under one name, so the nodes identify them
         name = node.name.removeprefix("/network/").rpartition("/")[0].removesuffix("/bulk").replace("/", ".")
         if node.op_type == "LayerNormalization":
-            state[f"{name}.weight"], state[f"{name}.bias"] = held[node.input[1]], held[node.input[2]]
-        elif node.op_type == "Add" and (stored := [one for one in node.input if one in held]):
-            state.setdefault(f"{name}.bias", held[stored[0]])
-        if node.op_type not in ("MatMul", "MatMulInteger") or node.input[1] not in held:
+            state[f"{name}.weight"], state[f"{name}.bias"] = tensors[node.input[1]], tensors[node.input[2]]
+        elif node.op_type == "Add" and (
+            stored_names := [input_name for input_name in node.input if input_name in tensors]
+        ):
+            state.setdefault(f"{name}.bias", tensors[stored_names[0]])
+        if node.op_type not in ("MatMul", "MatMulInteger") or node.input[1] not in tensors:
             continue
-        path, weight = node.name.removeprefix("/network/"), held[node.input[1]].float()
+        path, weight = node.name.removeprefix("/network/"), tensors[node.input[1]].float()
         if node.op_type == "MatMulInteger":
-            weight = weight * held[node.input[1].removesuffix("_quantized") + "_scale"]
+            weight = weight * tensors[node.input[1].removesuffix("_quantized") + "_scale"]
         elif path.endswith(("intermediate/dense/MatMul", "output/dense/MatMul")):
             continue  # the large channels, which the bulk weight also contains
         name = path.removesuffix("_quant").removesuffix("/MatMul").removesuffix("/Gemm_MatMul").removesuffix("/bulk")
@@ -198,14 +202,14 @@ def restore(file: Path) -> Network:
     state = weights_of(file)
     try:
         rows = state[f"{_EMBEDDING}.rows"].float() * state[f"{_EMBEDDING}.scale"]
-        places = state["embeddings.position_embeddings.weight"]
+        positions = state["embeddings.position_embeddings.weight"]
         config = BertConfig(
             vocab_size=rows.shape[0],
             hidden_size=rows.shape[1],
             num_hidden_layers=_layers(state, "lower.") + _layers(state, "apart."),
             num_attention_heads=_HEADS,
             intermediate_size=state["joint.0.intermediate.dense.weight"].shape[0],
-            max_position_embeddings=places.shape[0],
+            max_position_embeddings=positions.shape[0],
             attention_probs_dropout_prob=0.0,
             hidden_dropout_prob=0.0,
         )

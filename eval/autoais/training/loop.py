@@ -13,7 +13,7 @@ import torch
 
 from autoais.base.errors import UserError, first_line
 from autoais.training.model import Network
-from autoais.training.prepare import kept_for_calibration
+from autoais.training.prepare import is_for_calibration
 from autoais.training.schedule import Schedule
 
 Tensors = tuple[torch.Tensor, ...]
@@ -58,14 +58,16 @@ class Pairs:
             arrays = dict(np.load(part.arrays, allow_pickle=False))
             arrays["starts"] = np.concatenate([[0], arrays["ends"][:-1]])
             self._files.append(arrays)
-            out = [i for i, name in enumerate(arrays["names"]) if part.without and str(name).startswith(part.without)]
+            excluded_sources = [
+                i for i, name in enumerate(arrays["names"]) if part.without and str(name).startswith(part.without)
+            ]
             rows = np.arange(len(arrays["labels"]))
-            spare = np.array([kept_for_calibration(int(row), part.spare) for row in rows])
-            rows = rows[~np.isin(arrays["sources"], out) & ~spare]
-            blocks = [rows[at : at + BLOCK] for at in range(0, len(rows), BLOCK)]
-            rest = rng.permutation(len(blocks))[: round((part.times - int(part.times)) * len(blocks))]
-            chosen = [*list(range(len(blocks))) * int(part.times), *rest]
-            self._blocks += [(number, blocks[i]) for i in chosen]
+            spare = np.array([is_for_calibration(int(row), part.spare) for row in rows])
+            rows = rows[~np.isin(arrays["sources"], excluded_sources) & ~spare]
+            blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+            extra_blocks = rng.permutation(len(blocks))[: round((part.times - int(part.times)) * len(blocks))]
+            block_numbers = [*list(range(len(blocks))) * int(part.times), *extra_blocks]
+            self._blocks += [(number, blocks[i]) for i in block_numbers]
         if not self._blocks:
             raise UserError("no pairs are left to train on")
         self._longest = np.array([max(self._length(f, row) for row in rows) for f, rows in self._blocks])
@@ -77,46 +79,48 @@ class Pairs:
     def batch(self, numbers: np.ndarray) -> Tensors:
         """Padded ids, mask, types, token labels (-1: unknown) and labels of the pairs in those blocks."""
         width = -(-int(self._longest[numbers].max()) // 8) * 8  # few distinct shapes, since each new one is compiled
-        places = [(file, place) for file, rows in (self._blocks[number] for number in numbers) for place in rows]
-        ids = np.zeros((len(places), width), dtype=np.int64)
+        pair_indices = [
+            (file, pair_index) for file, rows in (self._blocks[number] for number in numbers) for pair_index in rows
+        ]
+        ids = np.zeros((len(pair_indices), width), dtype=np.int64)
         mask, types, tokens = np.zeros_like(ids), np.full_like(ids, 2), np.full_like(ids, -1)
-        labels = np.zeros(len(places), dtype=np.float32)
-        for row, (file, place) in enumerate(places):
+        labels = np.zeros(len(pair_indices), dtype=np.float32)
+        for row, (file, pair_index) in enumerate(pair_indices):
             arrays = self._files[file]
-            start, end = arrays["starts"][place], arrays["ends"][place]
+            start, end = arrays["starts"][pair_index], arrays["ends"][pair_index]
             size = end - start
             ids[row, :size], mask[row, :size] = arrays["ids"][start:end], 1
             types[row, :size], tokens[row, :size] = arrays["types"][start:end], arrays["tokens"][start:end]
-            labels[row] = arrays["labels"][place]
+            labels[row] = arrays["labels"][pair_index]
         return tuple(torch.from_numpy(a) for a in (ids, mask, types, tokens, labels))
 
     def some(self, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """The (ids, types) of about `count` evenly spaced pairs, one at a time."""
         for number in range(0, len(self._blocks), max(1, len(self._blocks) // count)):
-            file, (place, *_) = self._blocks[number]
-            yield pair_of(self._files[file], place)
+            file, (pair_index, *_) = self._blocks[number]
+            yield pair_of(self._files[file], pair_index)
 
     def order(self, batch: int, seed: int) -> list[np.ndarray]:
         """The block numbers of each batch: blocks of similar length, in a seeded random order."""
         return batches_of_like_length(self._longest, max(1, batch // BLOCK), seed)
 
 
-def batches_of_like_length(lengths: np.ndarray, each: int, seed: int) -> list[np.ndarray]:
-    """Batches of `each` item numbers with similar lengths, in a seeded random order."""
+def batches_of_like_length(lengths: np.ndarray, size: int, seed: int) -> list[np.ndarray]:
+    """Batches of `size` item numbers with similar lengths, in a seeded random order."""
     rng = np.random.default_rng(seed)
-    shuffled = rng.permutation(len(lengths))
+    order = rng.permutation(len(lengths))
     batches = []
-    for at in range(0, len(shuffled), each * 64):
-        part = shuffled[at : at + each * 64]
+    for start in range(0, len(order), size * 64):
+        part = order[start : start + size * 64]
         part = part[np.argsort(lengths[part], kind="stable")]
-        batches += [part[i : i + each] for i in range(0, len(part), each)]
+        batches += [part[i : i + size] for i in range(0, len(part), size)]
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def pair_of(arrays: Mapping[str, np.ndarray], place: int) -> tuple[torch.Tensor, torch.Tensor]:
+def pair_of(arrays: Mapping[str, np.ndarray], pair_index: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The (ids, types), each (1, length), of one pair in arrays with concatenated pairs."""
-    inside = slice(arrays["starts"][place], arrays["ends"][place])
-    ids, types = (torch.from_numpy(arrays[name][inside].astype(np.int64)[None]) for name in ("ids", "types"))
+    pair_slice = slice(arrays["starts"][pair_index], arrays["ends"][pair_index])
+    ids, types = (torch.from_numpy(arrays[name][pair_slice].astype(np.int64)[None]) for name in ("ids", "types"))
     return ids, types
 
 
@@ -144,10 +148,10 @@ def loss_of(network: Network, tensors: Tensors, token_weight: float) -> tuple[to
         pair, token = network.logits(ids, mask, types)
     pair, token = pair.float(), token.float()
     loss = torch.nn.functional.binary_cross_entropy_with_logits(pair, labels)
-    known = tokens >= 0
-    if known.any():
+    is_labelled = tokens >= 0
+    if is_labelled.any():
         loss = loss + token_weight * torch.nn.functional.binary_cross_entropy_with_logits(
-            token[known], tokens[known].float()
+            token[is_labelled], tokens[is_labelled].float()
         )
     return loss, float(((pair > 0) == (labels > 0.5)).float().mean())
 
@@ -171,41 +175,41 @@ def train(
     folder.mkdir(parents=True, exist_ok=True)
     device = training_device()
     network.to(device)
-    learnt = [p for p in network.parameters() if p.requires_grad]
-    decayed, others = [p for p in learnt if p.ndim > 1], [p for p in learnt if p.ndim <= 1]
-    groups = [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    matrices, vectors = [p for p in parameters if p.ndim > 1], [p for p in parameters if p.ndim <= 1]
+    groups = [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=schedule.rate, fused=True)
     batches = pairs.order(schedule.batch, seed)[: schedule.most]
     checkpoint = folder / "checkpoint.pt"
-    done = _restore(checkpoint, network, optimizer)
+    n_done = _restore(checkpoint, network, optimizer)
     network.train()
-    began = last_saved = time.monotonic()
-    seen, summed, losses, right = 0, 0, 0.0, 0.0
-    with (folder / "log.jsonl").open("a", encoding="utf-8") as written:
-        for step, numbers in enumerate(batches[done:], done + 1):
+    start_time = last_saved = time.monotonic()
+    n_pairs, n_steps, losses, right = 0, 0, 0.0, 0.0
+    with (folder / "log.jsonl").open("a", encoding="utf-8") as log_file:
+        for step, numbers in enumerate(batches[n_done:], n_done + 1):
             for group in optimizer.param_groups:
                 group["lr"] = schedule.rate_at(step, len(batches))
             tensors = tuple(tensor.to(device) for tensor in pairs.batch(numbers))
             loss, accuracy = loss_of(tensors)
             loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(learnt, 1.0)
+            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-            seen, summed = seen + len(tensors[0]), summed + 1
+            n_pairs, n_steps = n_pairs + len(tensors[0]), n_steps + 1
             losses, right = losses + float(loss.detach()), right + accuracy
             if step % 100 == 0:
                 row = {
                     "step": step,
                     "steps": len(batches),
-                    "loss": round(losses / summed, 4),
-                    "accuracy": round(right / summed, 4),
-                    "pairs_per_second": round(seen / (time.monotonic() - began), 1),
+                    "loss": round(losses / n_steps, 4),
+                    "accuracy": round(right / n_steps, 4),
+                    "pairs_per_second": round(n_pairs / (time.monotonic() - start_time), 1),
                 }
-                written.write(json.dumps(row) + "\n")
-                written.flush()
+                log_file.write(json.dumps(row) + "\n")
+                log_file.flush()
                 if log:
                     log(", ".join(f"{name} {value}" for name, value in row.items()))
-                summed, losses, right = 0, 0.0, 0.0
+                n_steps, losses, right = 0, 0.0, 0.0
             if time.monotonic() - last_saved > every_s:
                 _save(checkpoint, network, optimizer, step)
                 last_saved = time.monotonic()
@@ -230,20 +234,20 @@ def _restore(path: Path, network: torch.nn.Module, optimizer: torch.optim.Optimi
             for weight in group["params"]
             for moment in optimizer.state[weight].values()
         )
-        done = int(state["step"])
+        step = int(state["step"])
     except (EOFError, OSError, RuntimeError, ValueError, LookupError, TypeError, pickle.UnpicklingError) as error:
         raise UserError(
             f"{path}: the checkpoint cannot be read: {first_line(error)}; remove it to start again"
         ) from error
     if not fits:
         raise UserError(f"{path}: the checkpoint is of another network; remove it to start again")
-    return done
+    return step
 
 
 def _save(path: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
-    beside = path.with_suffix(".new")
+    new_path = path.with_suffix(".new")
     try:
-        torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, beside)
-        beside.replace(path)
+        torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, new_path)
+        new_path.replace(path)
     except (OSError, RuntimeError) as error:  # PyTorch's own, on a full disk
         raise UserError(f"{path}: the checkpoint cannot be written: {first_line(error)}") from error

@@ -55,17 +55,17 @@ class Network(torch.nn.Module):
         (pairs, length).
         """
         claim, evidence = _sides(mask, types)
-        hidden = self._lower(ids, claim, evidence)
-        pair, token = self._together(hidden, mask, types)
-        apart = hidden
-        alone = _alone(claim, evidence)
+        states = self._lower(ids, claim, evidence)
+        pair, token = self._together(states, mask, types)
+        separate_states = states
+        own_side_mask = _alone(claim, evidence)
         for layer in self.apart:
-            apart = layer(apart, attention_mask=alone)
-        unit = torch.nn.functional.normalize(apart, dim=-1)
-        far = claim.unsqueeze(2) * evidence.unsqueeze(1) + evidence.unsqueeze(2) * claim.unsqueeze(1)
-        near = (unit @ unit.transpose(1, 2)).masked_fill(far == 0, -1.0).amax(dim=2)
-        cosine = torch.nn.functional.cosine_similarity(_mean(apart, claim), _mean(apart, evidence))
-        return pair, token, cosine, near
+            separate_states = layer(separate_states, attention_mask=own_side_mask)
+        unit = torch.nn.functional.normalize(separate_states, dim=-1)
+        is_other_side = claim.unsqueeze(2) * evidence.unsqueeze(1) + evidence.unsqueeze(2) * claim.unsqueeze(1)
+        nearest = (unit @ unit.transpose(1, 2)).masked_fill(is_other_side == 0, -1.0).amax(dim=2)
+        cosine = torch.nn.functional.cosine_similarity(_mean(separate_states, claim), _mean(separate_states, evidence))
+        return pair, token, cosine, nearest
 
     def layers(self) -> Iterator[torch.nn.Module]:
         """The frozen layers, then the trained ones."""
@@ -76,24 +76,24 @@ class Network(torch.nn.Module):
         return self._together(self._lower(ids, *_sides(mask, types)), mask, types)
 
     def _lower(self, ids: torch.Tensor, claim: torch.Tensor, evidence: torch.Tensor) -> torch.Tensor:
-        places = claim * (claim.cumsum(1) - 1) + evidence * (evidence.cumsum(1) - 1)
-        alone = _alone(claim, evidence)
+        positions = claim * (claim.cumsum(1) - 1) + evidence * (evidence.cumsum(1) - 1)
+        own_side_mask = _alone(claim, evidence)
         with torch.no_grad():
-            hidden: torch.Tensor = self.embeddings(input_ids=ids, position_ids=places)
+            states: torch.Tensor = self.embeddings(input_ids=ids, position_ids=positions)
             for layer in self.lower:
-                hidden = layer(hidden, attention_mask=alone)
-        return hidden
+                states = layer(states, attention_mask=own_side_mask)
+        return states
 
     def _together(
-        self, hidden: torch.Tensor, mask: torch.Tensor, types: torch.Tensor
+        self, states: torch.Tensor, mask: torch.Tensor, types: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        hidden = hidden + self.types(types)
-        everything = _additive(mask[:, None, None, :])
+        states = states + self.types(types)
+        full_mask = _additive(mask[:, None, None, :])
         for layer in self.joint:
-            hidden = layer(hidden, attention_mask=everything)
-        read = torch.cat([hidden[:, 0], _mean(hidden, _sides(mask, types)[0])], dim=1)
-        mixed = torch.nn.functional.gelu(self.mix(read))
-        return self.pair(mixed).squeeze(-1), self.token(hidden).squeeze(-1)
+            states = layer(states, attention_mask=full_mask)
+        pooled_states = torch.cat([states[:, 0], _mean(states, _sides(mask, types)[0])], dim=1)
+        mixture = torch.nn.functional.gelu(self.mix(pooled_states))
+        return self.pair(mixture).squeeze(-1), self.token(states).squeeze(-1)
 
 
 def _sides(mask: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -101,17 +101,17 @@ def _sides(mask: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, torch
 
 
 def _alone(claim: torch.Tensor, evidence: torch.Tensor) -> torch.Tensor:
-    same = claim.unsqueeze(2) * claim.unsqueeze(1) + evidence.unsqueeze(2) * evidence.unsqueeze(1)
-    return _additive(same.unsqueeze(1))
+    is_same_side = claim.unsqueeze(2) * claim.unsqueeze(1) + evidence.unsqueeze(2) * evidence.unsqueeze(1)
+    return _additive(is_same_side.unsqueeze(1))
 
 
-def _additive(seen: torch.Tensor) -> torch.Tensor:
-    return (1.0 - seen.to(torch.float32)) * -1e4
+def _additive(is_visible: torch.Tensor) -> torch.Tensor:
+    return (1.0 - is_visible.to(torch.float32)) * -1e4
 
 
-def _mean(hidden: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
-    weight = chosen.unsqueeze(-1).to(hidden.dtype)
-    return (hidden * weight).sum(1) / weight.sum(1)
+def _mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    weight = mask.unsqueeze(-1).to(states.dtype)
+    return (states * weight).sum(1) / weight.sum(1)
 
 
 def build(base: Path, seed: int) -> Network:

@@ -17,13 +17,13 @@ from autoais.base.text.folding import questions_key
 from autoais.base.types import Attribution
 from autoais.formats import detect, read_labels
 from autoais.metrics.short_answers import has_answer
-from autoais.training.edits import BREAKING, KEEPING, apply, names
+from autoais.training.edits import BREAKING, PARAPHRASES, apply, names
 from autoais.training.simulate import Example, Page, from_page, from_question
 
-_FAR = 50  # passages to collect before the first one is used
-_DRAWN = 8  # passages to draw per minimal pair, since not every sentence can be reworded
+_MIN_DISTANCE = 50  # passages to collect before the first one is used
+_PASSAGES_PER_PAIR = 8  # passages to draw per minimal pair, since not every sentence can be reworded
 _FACTS = ("number", "number_word", "month", "name", "negation")
-_LONGEST_CLAIM = 80  # words; longer claims are rare and expensive
+_MAX_CLAIM_WORDS = 80  # words; longer claims are rare and expensive
 
 
 def read_pages(path: Path, share: float, rng: random.Random) -> Iterator[tuple[Page, list[Page]]]:
@@ -33,57 +33,57 @@ def read_pages(path: Path, share: float, rng: random.Random) -> Iterator[tuple[P
     a malformed line.
     """
     before: Page | None = None
-    far: list[Page] = []
-    for where, row in records(path):
+    distant_pages: list[Page] = []
+    for location, row in records(path):
         if isinstance(row, FormatError):
             raise row
-        page = Page(str(row.get("title") or ""), field(row, "text", str, where))
-        if len(far) >= _FAR and rng.random() < share:
-            others = rng.sample(far, 3)
+        page = Page(str(row.get("title") or ""), field(row, "text", str, location))
+        if len(distant_pages) >= _MIN_DISTANCE and rng.random() < share:
+            other_pages = rng.sample(distant_pages, 3)
             if before is not None and before.title == page.title and rng.random() < 0.6:
-                others[0] = before
-            yield page, others
-        far.append(page)
+                other_pages[0] = before
+            yield page, other_pages
+        distant_pages.append(page)
         before = page
-        if len(far) > 60 * _FAR:
-            del far[: 20 * _FAR]
+        if len(distant_pages) > 60 * _MIN_DISTANCE:
+            del distant_pages[: 20 * _MIN_DISTANCE]
 
 
-def minimal_pairs(path: Path, wanted: int, half: int, reword: bool = True) -> Iterator[LabelledClaim]:
+def minimal_pairs(path: Path, limit: int, half: int, reword: bool = True) -> Iterator[LabelledClaim]:
     """Minimal pairs: a supported claim that rewords the first sentence of a passage, then one with a fact changed.
 
-    Yields up to `wanted` pairs, from passages with odd (`half` 1) or even (0) numbers, so that one half can calibrate
+    Yields up to `limit` pairs, from passages with odd (`half` 1) or even (0) numbers, so that one half can calibrate
     and the other evaluate. Facts are numbers, months, names and negations. Without `reword` the supported claim is the
     sentence itself. Raises `FormatError` at a malformed line.
     """
     rng = random.Random(half)
     pages: list[Page] = []
-    ours = (row for number, (_, row) in enumerate(records(path)) if number % 2 == half)
-    for seen, row in enumerate(ours):
+    rows_of_half = (row for number, (_, row) in enumerate(records(path)) if number % 2 == half)
+    for number_of_row, row in enumerate(rows_of_half):
         if isinstance(row, FormatError):
             raise row
         page = Page(str(row.get("title") or ""), str(row["text"]))
-        at = len(pages) if len(pages) < _DRAWN * wanted else rng.randrange(seen + 1)
-        pages[at : at + 1] = [page] if at < _DRAWN * wanted else []
+        slot = len(pages) if len(pages) < _PASSAGES_PER_PAIR * limit else rng.randrange(number_of_row + 1)
+        pages[slot : slot + 1] = [page] if slot < _PASSAGES_PER_PAIR * limit else []
     rng.shuffle(pages)
     facts = {name: BREAKING[name] for name in _FACTS}
-    found = 0
+    n_pairs = 0
     for page in pages:
         start, end = next(split_sentences(page.text), (0, 0))
         claim = page.text[start:end]
         if reword:
-            reworded = apply(KEEPING, claim, rng)
-            if not reworded:
+            paraphrase = apply(PARAPHRASES, claim, rng)
+            if not paraphrase:
                 continue
-            claim = reworded[1].text
-        changed = apply(facts, claim, rng, [page.text, rng.choice(pages).text])
-        if found < wanted and changed and changed[1].text not in page.text:
-            found += 1
-            yield LabelledClaim("minimal pairs", f"{found}", Attribution(claim, (page.evidence,)), True)
-            yield LabelledClaim("minimal pairs", f"{found}", Attribution(changed[1].text, (page.evidence,)), False)
+            claim = paraphrase[1].text
+        edit = apply(facts, claim, rng, [page.text, rng.choice(pages).text])
+        if n_pairs < limit and edit and edit[1].text not in page.text:
+            n_pairs += 1
+            yield LabelledClaim("minimal pairs", f"{n_pairs}", Attribution(claim, (page.evidence,)), True)
+            yield LabelledClaim("minimal pairs", f"{n_pairs}", Attribution(edit[1].text, (page.evidence,)), False)
 
 
-def held_out(paths: Iterable[Path]) -> set[str]:
+def read_excluded_questions(paths: Iterable[Path]) -> set[str]:
     """Keys of the questions excluded from training (the field `question` or `query` of jsonl files)."""
     keys = set()
     for path in paths:
@@ -101,14 +101,16 @@ def from_questions(path: Path, exclude: set[str], rng: random.Random) -> Iterato
             continue
         pages = [Page(row.passages[i].headings, row.passages[i].text) for i in row.ranking]
         # Among passages that contain the answer, the top-ranked ones most likely answer the question.
-        holding = [page for page in pages[:5] if has_answer(page.text, references)]
-        lacking = [page for page in pages if not has_answer(page.evidence, references)]
+        pages_with_answer = [page for page in pages[:5] if has_answer(page.text, references)]
+        pages_without_answer = [page for page in pages if not has_answer(page.evidence, references)]
         kind = [w for w in wrong if w[:1].isdigit() == references[0][:1].isdigit()]
-        inside = [m for page in holding[:2] for m in _names(page.text)]
-        options = rng.sample(inside, min(6, len(inside))) + rng.sample(kind, min(3, len(kind)))
+        names_of_pages = [m for page in pages_with_answer[:2] for m in _names(page.text)]
+        options = rng.sample(names_of_pages, min(6, len(names_of_pages))) + rng.sample(kind, min(3, len(kind)))
         if references[0][:1].isdigit():
             options = [o for o in options if o[:1].isdigit()] or options
-        yield from from_question(row.question, references, holding[:2], lacking[:2], options, rng)
+        yield from from_question(
+            row.question, references, pages_with_answer[:2], pages_without_answer[:2], options, rng
+        )
         wrong.append(references[0])
         if len(wrong) > 400:
             del wrong[:200]
@@ -127,17 +129,19 @@ def from_labels(
     label 1 means that the claim is not supported. Questions in `exclude` (`questions_key`) are left out, except of
     files in the format `labels`, whose makers keep evaluation data out.
     """
-    excluded = frozenset[str]() if detect(path) == "labels" else exclude
-    for one in read_labels(path):
-        claim = one.attribution.claim.strip()
-        if not one.dataset.startswith(tuple(datasets)) or not claim or len(claim.split()) > _LONGEST_CLAIM:
+    excluded_keys = frozenset[str]() if detect(path) == "labels" else exclude
+    for labelled_claim in read_labels(path):
+        claim = labelled_claim.attribution.claim.strip()
+        if not labelled_claim.dataset.startswith(tuple(datasets)) or not claim or len(claim.split()) > _MAX_CLAIM_WORDS:
             continue
-        if questions_key(one.attribution.question) not in excluded:
-            label = int(one.attributable) ^ (one.dataset in inverted)
-            yield Example(one.dataset, "", claim, one.attribution.evidence, label, () if label else None)
+        if questions_key(labelled_claim.attribution.question) not in excluded_keys:
+            label = int(labelled_claim.attributable) ^ (labelled_claim.dataset in inverted)
+            yield Example(
+                labelled_claim.dataset, "", claim, labelled_claim.attribution.evidence, label, () if label else None
+            )
 
 
-def kept_for_calibration(row: int, spare: float) -> bool:
+def is_for_calibration(row: int, spare: float) -> bool:
     """Whether a row of a source is withheld from training: one block of 25 rows in `round(1 / spare)`.
 
     Blocks are used because adjacent rows often share claim or evidence. Rows further apart may still share evidence, so
@@ -146,7 +150,7 @@ def kept_for_calibration(row: int, spare: float) -> bool:
     return spare > 0 and row // 25 % round(1 / spare) == 0
 
 
-def write_arrays(examples: Iterable[Example], encoder: PairEncoder, out: Path) -> dict[str, int]:
+def write_arrays(examples: Iterable[Example], encoder: PairEncoder, output: Path) -> dict[str, int]:
     """Write encoded examples to an `.npz`, and return their number by source.
 
     The arrays hold concatenated ids, types and token labels (-1: unknown), the end offset and label of each pair, and
@@ -164,8 +168,8 @@ def write_arrays(examples: Iterable[Example], encoder: PairEncoder, out: Path) -
         if example.unsupported is not None and (example.label or example.unsupported):
             shift = len(claim) - len(example.claim)
             spans = [(s + shift, e + shift) for s, e in example.unsupported]
-            for at, (start, end) in enumerate(encoded.claim_offsets, 1):
-                token_labels[at] = not any(s < end and start < e for s, e in spans)
+            for token_index, (start, end) in enumerate(encoded.claim_offsets, 1):
+                token_labels[token_index] = not any(s < end and start < e for s, e in spans)
         ids.append(np.array(encoded.ids, dtype=np.int32))
         types.append(np.array(encoded.types, dtype=np.uint8))
         tokens.append(token_labels)
@@ -176,7 +180,7 @@ def write_arrays(examples: Iterable[Example], encoder: PairEncoder, out: Path) -
     names = sorted(set(sources))
     number = {name: i for i, name in enumerate(names)}
     np.savez(
-        out,
+        output,
         ids=np.concatenate(ids), types=np.concatenate(types), tokens=np.concatenate(tokens),
         ends=np.cumsum([len(i) for i in ids]), labels=np.array(labels, dtype=np.uint8),
         sources=np.array([number[s] for s in sources], dtype=np.int16), names=np.array(names),
@@ -184,8 +188,8 @@ def write_arrays(examples: Iterable[Example], encoder: PairEncoder, out: Path) -
     return {name: sources.count(name) for name in names}
 
 
-def simulated(path: Path, share: float, seed: int) -> Iterator[Example]:
+def simulate_pairs(path: Path, share: float, seed: int) -> Iterator[Example]:
     """Simulated training pairs from a share of the passages of a corpus."""
     rng = random.Random(seed)
-    for page, others in read_pages(path, share, rng):
-        yield from from_page(page, others, rng)
+    for page, other_pages in read_pages(path, share, rng):
+        yield from from_page(page, other_pages, rng)

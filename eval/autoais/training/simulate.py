@@ -15,7 +15,7 @@ from autoais.base.text.words import content_stems
 from autoais.base.types import Attribution
 from autoais.judges.templates import attributed_qa, declarative
 from autoais.metrics.short_answers import has_answer
-from autoais.training.edits import BREAKING, DROPPING, KEEPING, Edited, apply
+from autoais.training.edits import BREAKING, DROPPING, PARAPHRASES, Edited, apply
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,156 +54,166 @@ def _usable(sentence: str) -> bool:
     return 40 <= len(sentence) <= 260 and sentence[0].isupper() and sentence[-1] == "." and "\n" not in sentence
 
 
-def _named(sentence: str, place: int, page: Page, rng: random.Random) -> str:
+def _replace_pronoun(sentence: str, index: int, page: Page, rng: random.Random) -> str:
     """The sentence with an initial pronoun sometimes replaced by the title, like a standalone claim.
 
     Only the first sentence of a passage is changed.
     """
     title = re.sub(r" \(.*\)$", "", page.title)
     match = _PRONOUN.match(sentence)
-    if match and title and place == 0 and rng.random() < 0.6:
+    if match and title and index == 0 and rng.random() < 0.6:
         return title + sentence[match.end() :]
     return sentence
 
 
-def _reworded(sentence: str, rng: random.Random, times: int, leave: Sequence[str] = ()) -> str:
-    table = {name: row for name, row in KEEPING.items() if name not in leave}
+def _reword(sentence: str, rng: random.Random, times: int, leave: Sequence[str] = ()) -> str:
+    table = {name: row for name, row in PARAPHRASES.items() if name not in leave}
     for _ in range(times):
-        done = apply(table, sentence, rng)
-        if done is None:
+        edit = apply(table, sentence, rng)
+        if edit is None:
             break
-        sentence = done[1].text
+        sentence = edit[1].text
     return sentence
 
 
-def _around(sentences: Sequence[str], place: int, new: str | None, page: Page, rng: random.Random) -> str:
-    """The passage, or sometimes a part of it, with the sentence at `place` replaced, or removed if `new` is None."""
-    kept = [*sentences[:place], *([] if new is None else [new]), *sentences[place + 1 :]]
+def _around(sentences: Sequence[str], index: int, new: str | None, page: Page, rng: random.Random) -> str:
+    """The passage, or sometimes a part of it, with the sentence at `index` replaced, or removed if `new` is None."""
+    remaining = [*sentences[:index], *([] if new is None else [new]), *sentences[index + 1 :]]
     if new is not None and rng.random() < 0.35:
-        at = place
-        kept = kept[max(0, at - rng.randint(0, 1)) : at + rng.randint(1, 2)]
-    text = " ".join(kept)
+        start = index
+        remaining = remaining[max(0, start - rng.randint(0, 1)) : start + rng.randint(1, 2)]
+    text = " ".join(remaining)
     return Page(page.title, text).evidence if rng.random() < 0.7 else text
 
 
-def from_page(page: Page, others: Sequence[Page], rng: random.Random) -> Iterator[Example]:
-    """Training pairs from one sentence of a passage; `others` supply names, numbers and distractors."""
+def from_page(page: Page, other_pages: Sequence[Page], rng: random.Random) -> Iterator[Example]:
+    """Training pairs from one sentence of a passage; `other_pages` supply names, numbers and distractors."""
     sentences = _sentences(page)
-    places = [i for i, sentence in enumerate(sentences) if _usable(sentence)]
-    if not places:
+    indices = [i for i, sentence in enumerate(sentences) if _usable(sentence)]
+    if not indices:
         return
-    place = rng.choice(places)
-    source = sentences[place]
-    context = [" ".join(s for i, s in enumerate(sentences) if i != place), others[0].text]
-    distraction = tuple(other.evidence for other in others[1 : 1 + (rng.random() < 0.2) + (rng.random() < 0.1)])
+    index = rng.choice(indices)
+    source = sentences[index]
+    context = [" ".join(s for i, s in enumerate(sentences) if i != index), other_pages[0].text]
+    distraction = tuple(other.evidence for other in other_pages[1 : 1 + (rng.random() < 0.2) + (rng.random() < 0.1)])
 
     def pair(kind: str, claim: str, evidence: str, label: int, spans: Sequence[tuple[int, int]] | None) -> Example:
         texts = [evidence, *distraction]
         rng.shuffle(texts)
         return Example(f"page/{kind}", "", claim, tuple(texts), label, None if spans is None else tuple(spans))
 
-    claim = _reworded(_named(source, place, page, rng), rng, rng.choice([0, 1, 1, 2, 2, 3]))
-    stated = _reworded(source, rng, rng.choice([0, 0, 1, 2]), leave=DROPPING)
-    evidence = _around(sentences, place, stated, page, rng)
+    claim = _reword(_replace_pronoun(source, index, page, rng), rng, rng.choice([0, 1, 1, 2, 2, 3]))
+    statement = _reword(source, rng, rng.choice([0, 0, 1, 2]), leave=DROPPING)
+    evidence = _around(sentences, index, statement, page, rng)
     roll = rng.random()
     if roll < 0.62:
-        done = apply(BREAKING, claim, rng, context)
-        if done is None:
+        short_form = apply(BREAKING, claim, rng, context)
+        if short_form is None:
             return
-        kind, edited = done
+        kind, edit = short_form
         if rng.random() < 0.6:
             yield pair("same", claim, evidence, 1, ())
-            yield pair(kind, edited.text, evidence, 0, edited.changed)
+            yield pair(kind, edit.text, evidence, 0, edit.new_spans)
         else:
             # The evidence has the edit, so the edited claim is supported, and the original claim no longer is (unless
             # the edit only added something).
-            turned = _around(sentences, place, edited.text, page, rng)
-            same = _reworded(edited.text, rng, rng.choice([0, 1, 1, 2]), leave=("lead",))
-            yield pair("same", same, turned, 1, ())
+            edited_passage = _around(sentences, index, edit.text, page, rng)
+            paraphrase = _reword(edit.text, rng, rng.choice([0, 1, 1, 2]), leave=("lead",))
+            yield pair("same", paraphrase, edited_passage, 1, ())
             if kind == "detail":
-                yield pair("same", claim, turned, 1, ())
+                yield pair("same", claim, edited_passage, 1, ())
             else:
-                spans = None if kind == "swap" else _differing(claim, edited)
-                yield pair(f"{kind}_back", claim, turned, 0, spans)
+                spans = None if kind == "swap" else _differing(claim, edit)
+                yield pair(f"{kind}_back", claim, edited_passage, 0, spans)
     elif roll < 0.74:
-        yield pair("left_out", claim, _around(sentences, place, None, page, rng), 0, None)
+        yield pair("left_out", claim, _around(sentences, index, None, page, rng), 0, None)
     elif roll < 0.82:
-        yield pair("elsewhere", claim, others[0].evidence, 0, None)
+        yield pair("elsewhere", claim, other_pages[0].evidence, 0, None)
     elif roll < 0.92:
-        done = apply({name: KEEPING[name] for name in DROPPING}, source, rng)
-        if done is not None:
-            short = done[1].text
+        short_form = apply({name: PARAPHRASES[name] for name in DROPPING}, source, rng)
+        if short_form is not None:
+            short = short_form[1].text
             yield (
-                pair("part_lost", claim, _around(sentences, place, short, page, rng), 0, None)
-                if _lost(claim, short)
+                pair("part_lost", claim, _around(sentences, index, short, page, rng), 0, None)
+                if _has_lost_words(claim, short)
                 else pair("same", short, evidence, 1, ())
             )
     else:
-        two = _two_sentences(claim, place, places, sentences, page, rng)
+        two = _two_sentences(claim, index, indices, sentences, page, rng)
         if two is not None:
             yield pair(*two)
 
 
 def _two_sentences(
-    claim: str, place: int, places: Sequence[int], sentences: Sequence[str], page: Page, rng: random.Random
+    claim: str, index: int, indices: Sequence[int], sentences: Sequence[str], page: Page, rng: random.Random
 ) -> tuple[str, str, str, int, Sequence[tuple[int, int]]] | None:
     """A claim of two sentences with the whole passage, or with one that lacks the second; None if impossible."""
-    second = [i for i in places if i != place]
+    second = [i for i in indices if i != index]
     if not second:
         return None
     other = rng.choice(second)
-    two = f"{claim} {_named(sentences[other], other, page, rng)}"
+    two = f"{claim} {_replace_pronoun(sentences[other], other, page, rng)}"
     if rng.random() < 0.5:
         return "two", two, Page(page.title, " ".join(sentences)).evidence, 1, ()
-    left = _around(sentences, other, None, page, rng)
-    return ("two_half", two, left, 0, ((len(claim) + 1, len(two)),)) if sentences[place] in left else None
+    rest_of_passage = _around(sentences, other, None, page, rng)
+    return (
+        ("two_half", two, rest_of_passage, 0, ((len(claim) + 1, len(two)),))
+        if sentences[index] in rest_of_passage
+        else None
+    )
 
 
-def _lost(claim: str, short: str) -> bool:
+def _has_lost_words(claim: str, short: str) -> bool:
     return len(set(content_stems(claim)) - set(content_stems(short))) >= 2
 
 
-def _differing(claim: str, edited: Edited) -> tuple[tuple[int, int], ...] | None:
+def _differing(claim: str, edit: Edited) -> tuple[tuple[int, int], ...] | None:
     """The span of the claim that differs from its edited form, without common prefix and suffix; None if empty."""
     start = 0
-    while start < min(len(claim), len(edited.text)) and claim[start] == edited.text[start]:
+    while start < min(len(claim), len(edit.text)) and claim[start] == edit.text[start]:
         start += 1
     end = 0
-    while end < min(len(claim), len(edited.text)) - start and claim[-1 - end] == edited.text[-1 - end]:
+    while end < min(len(claim), len(edit.text)) - start and claim[-1 - end] == edit.text[-1 - end]:
         end += 1
     return ((start, len(claim) - end),) if start < len(claim) - end else None
 
 
 def from_question(
-    question: str, answers: Sequence[str], holding: Sequence[Page], lacking: Sequence[Page], wrong: Sequence[str],
+    question: str,
+    answers: Sequence[str],
+    pages_with_answer: Sequence[Page],
+    pages_without_answer: Sequence[Page],
+    wrong: Sequence[str],
     rng: random.Random,
-) -> Iterator[Example]:  # fmt: skip
+) -> Iterator[Example]:
     """Training pairs from a question with accepted answers, by distant supervision.
 
-    `holding` passages contain an accepted answer, `lacking` ones do not. `wrong` answers replace the right one, after a
-    check against the accepted ones.
+    `pages_with_answer` passages contain an accepted answer, `pages_without_answer` ones do not. `wrong` answers replace
+    the right one, after a check against the accepted ones.
     """
     answer = min(answers, key=len)
     question = question.strip()
 
-    def worded(text: str) -> tuple[str, str]:
+    def word_claim(text: str) -> tuple[str, str]:
         """Question and claim separately (the template joins them), as one sentence, or as Attributed QA's sentence."""
         roll = rng.random()
         if roll < 0.4:
             return question, text
         return "", (declarative if roll < 0.75 else attributed_qa)(Attribution(text, (), question))
 
-    usable = [w for w in wrong if not has_answer(w, answers) and not has_answer(found_in(answers), [w])]
-    for page in holding:
-        found = next((a for a in answers if has_answer(page.evidence, [a])), answer)
-        yield Example("qa/holds", *worded(found), (page.evidence,), 1, ())
-        inside = [w for w in usable if has_answer(page.text, [w])]
-        if inside or usable:
-            yield Example("qa/wrong", *worded(rng.choice(inside or usable)), (page.evidence,), 0, None)
-    for page in lacking:
-        yield Example("qa/lacks", *worded(answer), (page.evidence,), 0, None)
+    usable = [w for w in wrong if not has_answer(w, answers) and not has_answer(join_answers(answers), [w])]
+    for page in pages_with_answer:
+        answer_of_page = next((a for a in answers if has_answer(page.evidence, [a])), answer)
+        yield Example("qa/holds", *word_claim(answer_of_page), (page.evidence,), 1, ())
+        wrong_answers_of_page = [w for w in usable if has_answer(page.text, [w])]
+        if wrong_answers_of_page or usable:
+            yield Example(
+                "qa/wrong", *word_claim(rng.choice(wrong_answers_of_page or usable)), (page.evidence,), 0, None
+            )
+    for page in pages_without_answer:
+        yield Example("qa/lacks", *word_claim(answer), (page.evidence,), 0, None)
 
 
-def found_in(answers: Iterable[str]) -> str:
+def join_answers(answers: Iterable[str]) -> str:
     """All accepted answers as one text, to check wrong answers against."""
     return " ; ".join(answers)

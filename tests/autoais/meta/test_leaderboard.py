@@ -80,7 +80,7 @@ def test_a_judge_that_knows_all_is_told_apart_from_one_that_knows_nothing(labels
 def test_two_judges_that_say_the_same_are_not_told_apart(labels: Path) -> None:
     judge = OneByOne()
     judge.says = NO
-    result = rank_judges([labels], [judge], timed=0)
+    result = rank_judges([labels], [judge], timing_count=0)
     one = result["judges"][judge.name]["against_baseline"]["sets"]["made/A"]["balanced_accuracy"]
     assert (one["value"], one["p_holm"]) == (0, 1)
     assert result["judges"][judge.name]["speed"] is None
@@ -126,7 +126,7 @@ def test_what_is_installed_runs_by_default_and_nothing_that_needs_a_model_or_ser
     assert not {"hf", "human", "llm"} & set(list_installed_judges())
     JUDGES.register("picky", lambda size: Knows())
     try:
-        result = rank_judges([labels], timed=0, limit=2)
+        result = rank_judges([labels], timing_count=0, limit=2)
     finally:
         del JUDGES._known["picky"]
     assert [name.partition("@")[0] for name in result["judges"]] == ["lexical", "minilm"]
@@ -137,9 +137,9 @@ def test_what_is_installed_runs_by_default_and_nothing_that_needs_a_model_or_ser
 
 def test_a_draw_is_the_same_each_time_and_a_larger_one_holds_it(labels: Path) -> None:
     few, more, other = Knows(), Knows(), Knows()
-    rank_judges([labels], [few], limit=5, timed=0)
-    result = rank_judges([labels], [more], limit=8, timed=0)
-    rank_judges([labels], [other], limit=5, seed=1, timed=0)
+    rank_judges([labels], [few], limit=5, timing_count=0)
+    result = rank_judges([labels], [more], limit=8, timing_count=0)
+    rank_judges([labels], [other], limit=5, seed=1, timing_count=0)
     assert len(few.asked) == 10
     assert set(few.asked) < set(more.asked)
     assert set(other.asked) != set(few.asked)
@@ -240,16 +240,16 @@ def test_a_killed_run_continues_and_ends_with_the_same_figures(tmp_path: Path) -
     assert done.returncode == -signal.SIGKILL
     with JudgementCache(cache) as kept:
         assert 80 + 64 <= kept.kept < 160
-    resumed = rank_judges([path], ["minilm"], cache=cache, timed=0)
-    assert resumed == rank_judges([path], ["minilm"], timed=0)
+    resumed = rank_judges([path], ["minilm"], cache=cache, timing_count=0)
+    assert resumed == rank_judges([path], ["minilm"], timing_count=0)
     with JudgementCache(cache), pytest.raises(UserError, match="in use by another run"):
-        rank_judges([path], ["minilm"], cache=cache, timed=0)
+        rank_judges([path], ["minilm"], cache=cache, timing_count=0)
 
 
 def test_nothing_is_judged_twice_but_what_is_timed(labels: Path, tmp_path: Path) -> None:
     first, second = Knows(), Knows()
-    rank_judges([labels], [first], cache=tmp_path / "cache", timed=0)
-    result = rank_judges([labels], [second], cache=tmp_path / "cache", timed=7)
+    rank_judges([labels], [first], cache=tmp_path / "cache", timing_count=0)
+    result = rank_judges([labels], [second], cache=tmp_path / "cache", timing_count=7)
     assert len(first.asked) == 40
     assert len(second.asked) == 1 + 7  # one to warm up
     speed = result["judges"]["knows@1"]["speed"]
@@ -288,7 +288,7 @@ def test_averages_of_the_leaderboard_of_llm_aggrefact_are_those_of_its_sets() ->
 
 def test_published_figures_stand_beside_ours_and_share_no_column(tmp_path: Path) -> None:
     rows = [bench(str(number), "ExpertQA", number % 2 == 0) for number in range(4)]
-    result = rank_judges([write(tmp_path / "dev.jsonl", rows)], ["lexical"], timed=0)
+    result = rank_judges([write(tmp_path / "dev.jsonl", rows)], ["lexical"], timing_count=0)
     assert [one["value"] for one in result["published"] if one["judge"] == "FactCG-DeBERTa-L (0.4B)"] == [59.1]
     line = next(line for line in leaderboard_markdown(result).splitlines() if "FactCG" in line)
     cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -312,7 +312,7 @@ def test_any_verdicts_make_a_table(tmp_path_factory: pytest.TempPathFactory, pai
     rows = [label(n, yes, name, "true" if said else "false") for n, (yes, said) in enumerate(pairs)]
     path = tmp_path_factory.mktemp("any") / "any.jsonl"
     try:
-        result = rank_judges([write(path, rows)], [Knows()], timed=0)
+        result = rank_judges([write(path, rows)], [Knows()], timing_count=0)
     except FormatError:
         return
     right = [yes == said for yes, said in pairs]

@@ -8,8 +8,8 @@ import pytest
 
 from autoais.base.text.folding import questions_key
 from autoais.metrics.short_answers import has_answer
-from autoais.training.edits import BREAKING, KEEPING, apply
-from autoais.training.prepare import from_labels, held_out, minimal_pairs, read_pages
+from autoais.training.edits import BREAKING, PARAPHRASES, apply
+from autoais.training.prepare import from_labels, minimal_pairs, read_excluded_questions, read_pages
 from autoais.training.simulate import Example, Page, from_page, from_question
 
 SENTENCES = [
@@ -33,10 +33,10 @@ def test_a_breaking_edit_tells_what_it_changed(name: str) -> None:
                 continue
             applied += 1
             assert edited.text != sentence
-            assert edited.changed
-            assert all(0 <= start < end <= len(edited.text) for start, end in edited.changed)
+            assert edited.new_spans
+            assert all(0 <= start < end <= len(edited.text) for start, end in edited.new_spans)
             kept, at = [], 0
-            for start, end in sorted(edited.changed):
+            for start, end in sorted(edited.new_spans):
                 kept.append(edited.text[at:start])
                 at = end
             # What lies outside the change stood there before, in that order.
@@ -59,7 +59,7 @@ def test_a_breaking_edit_tells_what_it_changed(name: str) -> None:
     ],
 )
 def test_a_keeping_edit_keeps_the_facts(name: str, sentence: str, expected: str) -> None:
-    edited = KEEPING[name][1](sentence, random.Random(0), [])
+    edited = PARAPHRASES[name][1](sentence, random.Random(0), [])
     assert edited is not None
     assert edited.text == expected
 
@@ -102,8 +102,8 @@ def test_evaluation_questions_are_known_however_they_are_written(tmp_path: Path)
     file.write_text(
         json.dumps({"question": "Who wrote The Iliad?"}) + "\n" + json.dumps({"query": "ｗｈｏ ran"}) + "\n"
     )
-    assert questions_key("who wrote iliad") in held_out([file])
-    assert questions_key("Who ran?") in held_out([file])
+    assert questions_key("who wrote iliad") in read_excluded_questions([file])
+    assert questions_key("Who ran?") in read_excluded_questions([file])
 
 
 def test_labels_that_are_the_wrong_way_round_are_turned(tmp_path: Path) -> None:
