@@ -80,9 +80,10 @@ def run(
     engine: EngineOption = None,
     address: AddressOption = None,
     workers: WorkersOption = None,
+    all_metrics: Annotated[bool, typer.Option("--all", help="Print all metrics, as --json does.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
-    """Run systems over a benchmark, judge their answers and print the metrics.
+    """Run systems over a benchmark, judge their answers and print a line per system.
 
     A stopped run continues with --resume and ends with the same files.
     """
@@ -120,7 +121,7 @@ def run(
         if as_json:
             print_json(system_metrics)
         else:
-            show_run(bench_run, system_metrics)
+            show_run(bench_run, system_metrics, all_metrics=all_metrics)
     for label, totals in bench_run.request_totals.items():
         note(f"{label}: model server: {totals}")
 

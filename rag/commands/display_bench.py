@@ -10,6 +10,8 @@ from rag.bench.benchmark import Benchmark, LabelSet
 from rag.bench.predictions import DID_NOT_FIT
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from rag.bench.folder import BenchRun
     from rag.bench.reproductions import Reproduction
     from rag.bench.rerun import Reproduced
@@ -92,17 +94,51 @@ def _show_line(text: str, *, indent: int = 0, style: str = "") -> None:
         console.print(f"{' ' * indent}{text}", soft_wrap=True)
 
 
-def show_run(run: "BenchRun", system_metrics: Sequence[Mapping[str, Any]]) -> None:
-    """Print the four ways and the metrics of a run, two columns per system, then what to know about them.
+def show_run(run: "BenchRun", system_metrics: Sequence[Mapping[str, Any]], *, all_metrics: bool = False) -> None:
+    """Print a line per system, with the rates to decide by and their intervals, then what to know about them.
 
-    The column after a system is the number of questions, answers, sentences or citations that a rate is over.
+    With `all_metrics`, print every outcome and metric instead, two columns per system; the second is the number of
+    questions, answers, sentences or citations that a rate is over.
     """
-
     record, console = run.record["benchmark"], new_console()
     pool = ", a closed pool" if record["closed_pool"] else ""
     title = f"{record['name']}.v{record['version']}: {counted(run.record['questions']['n'], 'question')}{pool}"
     console.print(clean(f"{title}, judged by {system_metrics[0]['judge']}"))
     console.print()
+    console.print(_metrics_table(system_metrics) if all_metrics else _systems_table(system_metrics))
+    for line in _remarks(run, system_metrics):
+        note(line)
+    note(f"run in {run.folder}" if all_metrics else f"run in {run.folder}; add --resume --all to print all metrics")
+
+
+def _systems_table(system_metrics: Sequence[Mapping[str, Any]]) -> "Table":
+    """A line per system. A rate that no system has is left out, such as right answers where there is no rule."""
+    from rag.bench.report.tables import metric_of
+
+    names = {
+        "right": "right",
+        "attributed": "autoais",
+        "attributed, corrected": "autoais_corrected",
+        "right and attributed": "right_attributed",
+    }
+    columns = {head: [metric_of(system, name) for system in system_metrics] for head, name in names.items()}
+    columns["refused"] = [_refusal_rate(system) for system in system_metrics]
+    columns = {head: rates for head, rates in columns.items() if any(rate.get("value") is not None for rate in rates)}
+    table = new_table("system", *columns)
+    for system, *rates in zip(system_metrics, *columns.values(), strict=True):
+        table.add_row(clean(system["label"]), *map(_value, rates))
+    return table
+
+
+def _refusal_rate(system: Mapping[str, Any]) -> dict[str, Any]:
+    """The refusals among all questions, right or wrong."""
+    from autoais.metrics.rates import Rate
+
+    outcomes = system["ways"]
+    return Rate(outcomes["refused_right"]["count"] + outcomes["refused_wrong"]["count"], system["n"]).record()
+
+
+def _metrics_table(system_metrics: Sequence[Mapping[str, Any]]) -> "Table":
     table = new_table("", *(head for system in system_metrics for head in (clean(system["label"]), "n")))
     for outcome in system_metrics[0]["ways"]:
         outcome_shares = ((system["ways"][outcome], system["n"]) for system in system_metrics)
@@ -123,10 +159,7 @@ def show_run(run: "BenchRun", system_metrics: Sequence[Mapping[str, Any]]) -> No
     if any(system["money"] for system in system_metrics):
         money = (system["money"] for system in system_metrics)
         table.add_row("money", *_pairs((f"{amount['total']:.4f}" if amount else "", "") for amount in money))
-    console.print(table)
-    for line in _remarks(run, system_metrics):
-        note(line)
-    note(f"run in {run.folder}")
+    return table
 
 
 def _seconds(value: float) -> str:

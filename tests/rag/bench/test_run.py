@@ -609,7 +609,9 @@ def test_the_handbook_is_asked_from_end_to_end(tmp_path: Path, rag: Command) -> 
     systems = ("--system", "reader", "--system", "extractive")
     done = rag("bench", "run", "handbook", *systems, "--limit", "20", "--out", tmp_path / "RUN")
     assert done.returncode == 0, done.stderr
-    assert "right attributed" in done.stdout
+    heads, *rows = [re.split(" {2,}", line) for line in done.stdout.splitlines()[2:]]
+    assert heads == ["system", "right", "attributed", "right and attributed", "refused"]
+    assert [row[0] for row in rows] == ["reader", "extractive"]
     run = open_run(tmp_path / "RUN")
     for label in ("reader", "extractive"):
         assert len(list(read_items(tmp_path / "RUN" / label / "items.jsonl"))) == 20
@@ -650,7 +652,7 @@ def test_the_table_says_what_each_number_is_over(towns: Towns, tmp_path: Path, r
     (tmp_path / "labels.jsonl").write_text("".join(dumps(answer) + "\n" for answer in given[:2]), "utf-8")
     toml, data = tmp_path / "towns.toml", tmp_path / "data"
     again = ("bench", "run", toml, "--data", data, "--stage", "measure", "--human", tmp_path / "labels.jsonl")
-    done = rag(*again, "--out", tmp_path / "RUN")
+    done = rag(*again, "--out", tmp_path / "RUN", "--all")
     assert done.returncode == 0, done.stderr
     rows = {line[:20].strip(): re.split(" {2,}", line) for line in done.stdout.splitlines()}
     assert rows["right"][-1] == "4"
@@ -662,9 +664,26 @@ def test_the_table_says_what_each_number_is_over(towns: Towns, tmp_path: Path, r
     assert rows["wrong attributed"] == ["wrong attributed", cell, f"{share['count']}/5"]
 
 
+def test_a_line_per_system_has_the_rates_to_decide_by(towns: Towns, capsys: pytest.CaptureFixture[str]) -> None:
+    run = towns(limit=None)
+    metrics = run.metrics("extractive")
+    show_run(run, [metrics])
+    printed = capsys.readouterr()
+    heads, row = [re.split(" {2,}", line) for line in printed.out.splitlines()[2:]]
+    cells = dict(zip(heads, row, strict=True))
+    refusals = sum(metrics["ways"][outcome]["count"] for outcome in ("refused_right", "refused_wrong"))
+    assert cells["system"] == "extractive"
+    assert cells["right"].startswith(f"{metrics['metrics']['right']['value']:.3f} [")
+    assert cells["attributed"].startswith(f"{metrics['metrics']['autoais']['value']:.3f} [")
+    assert cells["right and attributed"].startswith(f"{metrics['ways']['right_attributed']['share']:.3f} [")
+    assert cells["refused"].startswith(f"{refusals / metrics['n']:.3f} [")
+    assert "attributed, corrected" not in cells
+    assert "--resume --all" in printed.err
+
+
 def test_times_below_a_tenth_of_a_second_keep_two_digits(towns: Towns, capsys: pytest.CaptureFixture[str]) -> None:
     run = towns(limit=None)
-    show_run(run, [run.metrics("extractive") | {"latency": {"n": 5, "p50": 0.00412, "p95": 1.234}}])
+    show_run(run, [run.metrics("extractive") | {"latency": {"n": 5, "p50": 0.00412, "p95": 1.234}}], all_metrics=True)
     rows = [re.split(" {2,}", line) for line in capsys.readouterr().out.splitlines()]
     assert [row for row in rows if row[0].startswith("seconds")] == [
         ["seconds, p50", "0.0041", "5"], ["seconds, p95", "1.23", "5"],
@@ -736,7 +755,7 @@ class Mine(rag.System):
     def respond(self, question):
         (hits,) = self.retriever.search([question.text], self.k)
         text = hits[0].passage.text.split(".")[0] + " [1]." if hits else ""
-        return rag.cited_answer(question, text, hits, self.name)
+        return rag.parse_answer(question, text, hits, self.name)
 
 
 class Broken(Mine):
