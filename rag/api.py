@@ -141,12 +141,12 @@ def build_shards(
     """
     from autoais.base.engines import ENGINES
     from rag.base.urls import is_url
-    from rag.documents.sources import MOST_SHARDS
+    from rag.documents.sources import MAX_SHARDS
     from rag.retrieval.sharding import Options, format_config, jobs, run, write_config
 
     _check_new(to)
     listed, named = _sources(sources), check_retrievers(retrievers) or []
-    for name, value, least, most in (("shards", shards, 2, MOST_SHARDS), ("processes", processes, 1, MOST_SHARDS)):
+    for name, value, least, most in (("shards", shards, 2, MAX_SHARDS), ("processes", processes, 1, MAX_SHARDS)):
         if value is not None:
             check_type(name, value, "a whole number", Integral)
             if not least <= value <= most:

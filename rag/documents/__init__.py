@@ -18,12 +18,12 @@ from stat import S_ISREG
 from rag.base.errors import FormatError
 from rag.base.types import Passage
 from rag.documents.blocks import Block, Kind
-from rag.documents.contents import without_contents, without_references
+from rag.documents.contents import drop_contents, drop_references
 from rag.documents.converters.programs import INSTALL, find_program
 from rag.documents.formats import FORMATS, HEAD, RawFile, is_plain_text
-from rag.documents.sources import LARGEST
+from rag.documents.sources import MAX_FILE_SIZE
 from rag.documents.split import passages
-from rag.documents.time_limit import limited
+from rag.documents.time_limit import limit_time
 from rag.documents.titles import is_generic
 
 SUFFIXES = frozenset(FORMATS)
@@ -36,9 +36,9 @@ _TEXTS = re.compile(
     r"(?:readme|faq|install|howto|manual|guide|tutorial|quickstart|usage|notes|news|bugs|todo|hacking|contributing|"
     r"security|upgrading|porting|authors|credits|thanks|contributors|maintainers)(?:\.debian)?"
 )
-_EXPORTED = re.compile(r"(?<=\S) [\da-f]{32}(?:_all)?\Z")  # what Notion adds to the name of each page
+_NOTION_ID = re.compile(r"(?<=\S) [\da-f]{32}(?:_all)?\Z")  # what Notion adds to the name of each page
 _NUMBER = re.compile(r"(?:\.\d+)?")  # a suffix that says nothing, as of `LICENSE` or `Apache-2.0`
-_UNREAD = frozenset(["changelog", "copyright", "pkg-info"])  # histories, and the README of a Python package once more
+_NO_DOCUMENTS = frozenset(["changelog", "copyright", "pkg-info"])  # histories, and a README once more
 _SETTINGS = frozenset(["cmakelists.txt", "robots.txt"])
 _REQUIREMENTS = re.compile(r"(?:[\w-]+[-_])?requirements(?:[-_][\w-]+)?\.txt")
 _REQUIRED = re.compile(rb"(?:[ \t]*(?:#|-)[^\n]*|[\w.-]+(?:\[[\w, -]*\])?[ \t]*(?:[=<>!~;@\\][^\n]*)?|[ \t]*)(?:\n|\Z)")
@@ -71,7 +71,7 @@ def load_document(path: Path | Traversable, name: str) -> Document:
     seconds = SECONDS if kind == ".pdf" else min(SECONDS, _AT_LEAST + _A_MEGABYTE * len(file.data) / 1e6)
     late = FormatError(f"{path}: takes longer than {seconds:.3g} seconds to read")
     try:
-        title, found = limited(lambda: _read(file, kind), seconds, late)
+        title, found = limit_time(lambda: _read(file, kind), seconds, late)
     except (RecursionError, MemoryError) as error:
         raise FormatError(f"{path}: cannot be read: {type(error).__name__}") from error
     return Document(title, found, +dropped)
@@ -80,11 +80,11 @@ def load_document(path: Path | Traversable, name: str) -> Document:
 def _read(file: RawFile, kind: str) -> tuple[str, list[Passage]]:
     """The title and the passages."""
     title, blocks = FORMATS[kind].read(file)
-    said = [*without_references(without_contents(blocks, file.dropped), file.dropped)]
-    return title, list(passages(said, file.name, title or _called(said, file.name)))
+    said = [*drop_references(drop_contents(blocks, file.dropped), file.dropped)]
+    return title, list(passages(said, file.name, title or _document_title(said, file.name)))
 
 
-def _called(blocks: list[Block], name: str) -> str:
+def _document_title(blocks: list[Block], name: str) -> str:
     """What to call a document without a title: as its file, or a README as the heading that it begins with."""
     stem = _stem(name)
     first = blocks[0] if blocks else None
@@ -98,7 +98,7 @@ def _stem(name: str) -> str:
     file = PurePosixPath(PurePosixPath(name).name.removesuffix(".gz"))
     suffix = file.suffix.lower()
     known = suffix in FORMATS or _MAN.fullmatch(suffix)
-    return _EXPORTED.sub("", file.stem if known else file.name)
+    return _NOTION_ID.sub("", file.stem if known else file.name)
 
 
 def kind_of(name: str) -> str | None:
@@ -124,7 +124,7 @@ def _is_readme(name: str) -> bool:
 def _may_be_text(name: str) -> bool:
     """Whether a name says nothing of what a file holds; some of these are not read."""
     bare = name.lower().removesuffix(".gz")
-    return _NUMBER.fullmatch(PurePosixPath(bare).suffix) is not None and PurePosixPath(bare).name not in _UNREAD
+    return _NUMBER.fullmatch(PurePosixPath(bare).suffix) is not None and PurePosixPath(bare).name not in _NO_DOCUMENTS
 
 
 def is_document(path: Path) -> bool:
@@ -158,7 +158,7 @@ def missing_program(path: Path) -> str | None:
 
 
 def _head(path: Path) -> bytes | None:
-    """The first bytes of a file, unpacked; None if it cannot be read."""
+    """The first bytes of a file, unpack_gzip; None if it cannot be read."""
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             return file.read(HEAD)
@@ -179,7 +179,7 @@ def _bytes(path: Path | Traversable) -> bytes:
         data = path.read_bytes()
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
-    return unpacked(data, str(path)) if path.name.lower().endswith(".gz") else data
+    return unpack_gzip(data, str(path)) if path.name.lower().endswith(".gz") else data
 
 
 def _check(path: Path) -> None:
@@ -190,18 +190,18 @@ def _check(path: Path) -> None:
         raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
     if not S_ISREG(found.st_mode):
         raise FormatError(f"{path}: not a file")
-    if found.st_size > LARGEST:
-        raise FormatError(f"{path}: {found.st_size >> 20:,} MiB; a document may have at most {LARGEST >> 20} MiB")
+    if found.st_size > MAX_FILE_SIZE:
+        raise FormatError(f"{path}: {found.st_size >> 20:,} MiB; a document may have at most {MAX_FILE_SIZE >> 20} MiB")
 
 
-def unpacked(data: bytes, where: str) -> bytes:
-    """What gzip packed; raises `FormatError` if that is broken, cut off, or unpacks to more than `LARGEST` bytes."""
+def unpack_gzip(data: bytes, where: str) -> bytes:
+    """Unpack gzip; raises `FormatError` if it is broken, cut off, or unpacks to more than a document may be."""
     try:
-        found = gzip.GzipFile(fileobj=io.BytesIO(data)).read(LARGEST + 1)
+        found = gzip.GzipFile(fileobj=io.BytesIO(data)).read(MAX_FILE_SIZE + 1)
     except EOFError as error:
         raise FormatError(f"{where}: the compressed file is cut off") from error
     except (OSError, zlib.error) as error:
         raise FormatError(f"{where}: the compressed file is broken: {error}") from error
-    if len(found) > LARGEST:
-        raise FormatError(f"{where}: unpacks to more than {LARGEST >> 20} MiB, the most that a document may have")
+    if len(found) > MAX_FILE_SIZE:
+        raise FormatError(f"{where}: unpacks to more than {MAX_FILE_SIZE >> 20} MiB, the most that a document may have")
     return found

@@ -6,7 +6,7 @@ import zipfile
 from autoais.base.errors import first_line
 from rag.base.errors import FormatError
 
-_UNPACKED = 512 << 20  # bytes of all files
+_MAX_UNPACKED = 512 << 20  # bytes of all files
 _FILE = 64 << 20  # bytes of one
 _FILES = 20_000
 _RATIO = 200  # text shrinks to a tenth, and repeated markup to a hundredth
@@ -28,7 +28,7 @@ def open_zip(data: bytes, where: str) -> zipfile.ZipFile:
     texts = [file for file in files if file.filename.endswith((".xml", ".rels", "html", ".htm", ".ncx", ".opf"))]
     largest = max((file.file_size for file in texts), default=0)
     packed = sum(file.compress_size for file in files)
-    if len(files) > _FILES or size > _UNPACKED or largest > _FILE or size > _RATIO * packed + (1 << 20):
+    if len(files) > _FILES or size > _MAX_UNPACKED or largest > _FILE or size > _RATIO * packed + (1 << 20):
         raise FormatError(f"{where}: refused, as its {len(files):,} files unpack to {size >> 20:,} MiB")
     return archive
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import zip_longest
 
-APART = "\n\n"
+BLOCK_SEPARATOR = "\n\n"
 CODE_INDENT = "    "
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\x00-\x08\x0e-\x1b\x7f]")  # not \x0b and others, which are spaces
 
@@ -47,7 +47,7 @@ class Block:
     page: int | None = None
 
 
-def with_bare_headings(blocks: Sequence[Block], says: Callable[[str], object] = bool) -> Iterator[Block]:
+def keep_bare_headings(blocks: Sequence[Block], says: Callable[[str], object] = bool) -> Iterator[Block]:
     """The blocks, with a heading that nothing stands under as a line of text, if it `says` something by itself."""
     for block, following in zip_longest(blocks, blocks[1:]):
         bare = following is None or (following.kind is Kind.HEADING and following.level <= block.level)
@@ -57,7 +57,7 @@ def with_bare_headings(blocks: Sequence[Block], says: Callable[[str], object] = 
             yield block
 
 
-def squeezed(text: str) -> str:
+def squeeze(text: str) -> str:
     """Running text: one space for all white space, without invisible characters."""
     said = " ".join(text.split())
     return said if said.isprintable() else " ".join(visible(said).split())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed
+from rag.documents.blocks import Block, Kind, code, entry, heading, item, row, squeeze
 from rag.documents.converters.text import text_blocks
 from rag.documents.converters.text_code import is_prose
 from rag.documents.tables import Cell
@@ -119,20 +119,20 @@ class BlockBuilder:
             self.mark = f"{opened.number}."
             opened.number += 1
 
-    def _define(self) -> None:
+    def _start_definition(self) -> None:
         """The terms before a definition become what the next text defines."""
-        self._undefined()
+        self._flush_term()
         self.term = ", ".join(text for text in self.terms if text)
         self.terms = []
 
-    def _undefined(self) -> None:
+    def _flush_term(self) -> None:
         """A term without a definition is a text of its own."""
         if self.term and any(map(str.isalnum, self.term)) and not CALLOUT.fullmatch(self.term):
             self.blocks.append(Block(self.term, Kind.LEAD))
         self.term = ""
 
     def _caption(self, text: str, *, figure: bool) -> None:
-        text = squeezed(text)
+        text = squeeze(text)
         if CALLOUT.fullmatch(text):
             self.term = text
         elif figure and len(text.split()) < _CAPTION_WORDS and not _PERSON.match(text):
@@ -154,11 +154,11 @@ class BlockBuilder:
     def _lines(self, text: str) -> None:
         """A text whose lines end with `BREAK`: two of them end a paragraph, and lines that are all facts stay apart."""
         if self.linked or BREAK not in text:
-            if text := squeezed(text):
+            if text := squeeze(text):
                 self._text(text)
             return
         for part in _PARAGRAPH.split(text):
-            lines = [line for line in map(squeezed, part.split(BREAK)) if line]
+            lines = [line for line in map(squeeze, part.split(BREAK)) if line]
             if self.mark or self.term or not _are_facts(lines):
                 lines = [" ".join(lines)] if lines else []
             for line in lines:

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import groupby
 
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, squeezed
+from rag.documents.blocks import Block, Kind, squeeze
 
 _FEWEST = 4  # items of a list of contents
 _REFERENCE = r"[\w.:+@/-]{1,100} ?\(\d\w{0,4}\)"
@@ -22,7 +22,7 @@ _BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\
 _BEFORE_WORDS = re.compile(r"^[\W\d_]+")  # marks and numbers, of items and of headings
 
 
-def without_contents(blocks: Sequence[Block], dropped: Counter[str]) -> Iterator[Block]:
+def drop_contents(blocks: Sequence[Block], dropped: Counter[str]) -> Iterator[Block]:
     """The blocks without such lists, whose items are counted in `dropped`."""
     last = {_bare(block.text): place for place, block in enumerate(blocks) if block.kind is Kind.HEADING}
     last.pop("", None)
@@ -38,7 +38,7 @@ def without_contents(blocks: Sequence[Block], dropped: Counter[str]) -> Iterator
         yield from listed
 
 
-def without_references(blocks: Iterable[Block], dropped: Counter[str]) -> Iterator[Block]:
+def drop_references(blocks: Iterable[Block], dropped: Counter[str]) -> Iterator[Block]:
     """The blocks without the names of other manual pages below `See also`; what else stands there is kept."""
     inside = False
     for block in blocks:
@@ -71,12 +71,12 @@ class Beginnings:
         return {words: place for place, text in self._texts if (words := _words(text))}
 
     @cached_property
-    def _known(self) -> list[str]:
+    def _sorted_words(self) -> list[str]:
         return sorted(self._places)
 
     def stand_below(self, text: str, place: int, *, whole: bool = False) -> bool:
         """Whether something after a place begins with a text: it is the same or, unless `whole`, goes on after it."""
-        words, known = _words(text), self._known
+        words, known = _words(text), self._sorted_words
         at = bisect_left(known, words)
         if not words or at == len(known):
             return False
@@ -86,4 +86,4 @@ class Beginnings:
 
 def _words(text: str) -> str:
     before = _BEFORE.match(text)
-    return squeezed(text[before.end() :] if before is not None else text).casefold()
+    return squeeze(text[before.end() :] if before is not None else text).casefold()

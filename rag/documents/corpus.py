@@ -9,7 +9,7 @@ from autoais.formats.corpora import check_corpus_format, detect_corpus, read_pas
 from rag.base.errors import FormatError, IndexingError
 from rag.base.types import DOCUMENTS, Passage
 from rag.documents import SUFFIXES, is_document, load_document, missing_program
-from rag.documents.duplicates import Sketch, Twins, packed, sketch_of
+from rag.documents.duplicates import Duplicates, Sketch, pack_sketch, sketch_of
 from rag.documents.folders import documents_below
 from rag.documents.report import EXAMPLES, ReadReport
 from rag.documents.sources import Shard, Source, SourceFile, check_globs, home_of, prefixes
@@ -45,7 +45,7 @@ class Corpus:
                 raise IndexingError(f"source {source} does not exist")
         check_corpus_format(self.format, [DOCUMENTS])
         self.include, self.exclude = check_globs(self.include), check_globs(self.exclude)
-        self._twins: dict[Source, Twins] = {}  # of the folders of this pass
+        self._duplicates: dict[Source, Duplicates] = {}  # of the folders of this pass
 
     @classmethod
     def of(cls, described: Sequence[Source], *, skip_bad: bool = False, strict: bool = False) -> "Corpus":
@@ -89,12 +89,12 @@ class Corpus:
 
     def files(self) -> Iterator[SourceFile]:
         """Begin a pass and its report; yield the files in the order of sources and paths."""
-        self.report, self._twins = ReadReport(), {}
+        self.report, self._duplicates = ReadReport(), {}
         for source in self.described:
             if source.path.is_dir():
                 found = documents_below(source.path, source.include, source.left_out, self.report)
                 files = [source.file(path) for path in found]
-                self._twins[source] = _twins(files)
+                self._duplicates[source] = _duplicates_of(files)
                 yield from self._of_shard(files)
             else:
                 alone = [source.file(source.path)]
@@ -122,11 +122,12 @@ class Corpus:
         self.report.skip(error)
 
     def _document(self, file: SourceFile) -> Iterator[tuple[str, Passage]]:
-        report, twins = self.report, self._twins.get(file.source)  # an update has none: it compares all files later
-        page = twins.page_of(file.name) if twins is not None else None
+        report = self.report
+        duplicates = self._duplicates.get(file.source)  # an update has none: it compares all files later
+        page = duplicates.page_of(file.name) if duplicates is not None else None
         if page is not None:
             report.bytes_read += _size(file.path)
-            report.twins[file.name] = page
+            report.duplicates[file.name] = page
             return
         try:
             document = load_document(file.path, file.name)
@@ -139,12 +140,12 @@ class Corpus:
         report.bytes_read += _size(file.path)
         if file.within and document.passages:  # of a folder
             sketch = sketch_of(document)
-            report.sketches[file.name] = packed(sketch)
-            if twins is not None:
-                if (twin := twins.find(file.name, sketch)) is not None:
-                    report.twins[file.name] = twin
+            report.sketches[file.name] = pack_sketch(sketch)
+            if duplicates is not None:
+                if (duplicate := duplicates.find(file.name, sketch)) is not None:
+                    report.duplicates[file.name] = duplicate
                     return
-                twins.add(file.name, sketch)
+                duplicates.add(file.name, sketch)
         report.dropped.update(document.dropped)
         yield from ((f"{file.path}#{number}", passage) for number, passage in enumerate(document.passages, 1))
 
@@ -162,7 +163,7 @@ class Corpus:
                 yield where, passage
 
 
-def _twins(files: Iterable[SourceFile]) -> Twins:
+def _duplicates_of(files: Iterable[SourceFile]) -> Duplicates:
     """What finds repeats among the files of a folder."""
     paths = {file.name: file.path for file in files}
 
@@ -172,7 +173,7 @@ def _twins(files: Iterable[SourceFile]) -> Twins:
         except FormatError:
             return None
 
-    return Twins(paths, read)
+    return Duplicates(paths, read)
 
 
 def _size(path: Path) -> int:

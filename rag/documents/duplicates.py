@@ -75,14 +75,14 @@ def sketch_of(document: "Document") -> Sketch:
     return Sketch(title, np.unique((shingles >> np.uint64(32)).astype(np.uint32))[:_SIZE])
 
 
-def packed(sketch: Sketch) -> str:
+def pack_sketch(sketch: Sketch) -> str:
     """A sketch as text, to be kept in a file."""
     title = sketch.title.to_bytes(4, "little")
     return base64.b64encode(title + sketch.hashes.astype("<u4").tobytes()).decode("ascii")
 
 
-def unpacked(text: str) -> Sketch:
-    """The sketch that `packed` wrote; raises `ValueError`."""
+def unpack_sketch(text: str) -> Sketch:
+    """The sketch that `pack_sketch` wrote; raises `ValueError`."""
     import numpy as np
 
     try:
@@ -103,7 +103,7 @@ def likeness(one: Sketch, other: Sketch) -> float:
     return float(np.isin(smallest, both, assume_unique=True).sum() / len(smallest))
 
 
-class Twins:
+class Duplicates:
     """Finds for a file of a source the one that it repeats. `names` are all files of the source.
 
     `read` gives the sketch of a file that was not added yet; None if it cannot be read.

@@ -50,7 +50,7 @@ _MISFIT = re.compile(
 _FITS, _BETTER = 0.8, 0.05
 
 
-def decoded(data: bytes, where: str, *, markup: bool = False) -> str:
+def decode_text(data: bytes, where: str, *, markup: bool = False) -> str:
     """The text of a file: by its mark, as UTF-8, as `markup` declares it, or as its bytes suggest.
 
     Raises `FormatError` for bytes that are no text.
@@ -70,10 +70,10 @@ def decoded(data: bytes, where: str, *, markup: bool = False) -> str:
             return _lines(_text(data.decode(encoding, "replace"), where))
         except (LookupError, ValueError):
             pass
-    return _lines(_text(data.decode(_detected(data), "replace"), where))
+    return _lines(_text(data.decode(_detect_encoding(data), "replace"), where))
 
 
-def _detected(data: bytes) -> str:
+def _detect_encoding(data: bytes) -> str:
     from charset_normalizer import from_bytes
 
     valid = data[:_SAMPLE].decode("utf-8", "ignore")

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from rag.documents import is_document, kind_of, missing_program
 from rag.documents.report import ReadReport
-from rag.documents.sources import selected
+from rag.documents.sources import is_selected
 
 # Where Sphinx keeps styles, scripts and fonts, with their licences, and patterns of pages.
 _NO_TEXT = frozenset(["_static", "_templates"])
@@ -35,7 +35,7 @@ class _Walk:
         for entry in entries:
             path = folder / entry.name
             within = path.relative_to(self._top).as_posix()
-            if why := _passed(entry):
+            if why := _reason_to_skip(entry):
                 self._report.passed[why] += 1
             elif (leads_out := entry.is_symlink() and not self._stays(entry)) and (
                 entry.is_dir() or kind_of(entry.name)
@@ -45,7 +45,7 @@ class _Walk:
                 yield from self.below(path)
             elif entry.is_dir():  # a link to a folder that is read where it stands
                 continue
-            elif not selected(within, self._include, self._exclude):
+            elif not is_selected(within, self._include, self._exclude):
                 self._report.passed["file outside of --include and --exclude"] += 1
             elif not leads_out and entry.is_file() and is_document(path):
                 if program := missing_program(path):
@@ -60,7 +60,7 @@ class _Walk:
         return f"{os.path.realpath(entry.path)}/".startswith(f"{self._real}/")
 
 
-def _passed(entry: "os.DirEntry[str]") -> str | None:
+def _reason_to_skip(entry: "os.DirEntry[str]") -> str | None:
     """Why a file or folder is passed over, whatever it holds; else None."""
     if entry.name.startswith("."):
         return "item hidden by a dot"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rag.base.errors import FormatError
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, squeezed
+from rag.documents.blocks import Block, Kind, squeeze
 from rag.documents.builder import BREAK
 from rag.documents.titles import page_title
 from rag.documents.walk import Page
@@ -39,7 +39,7 @@ _LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
 _DETAILS = 'a[href$="#details"], td.mdescRight a[href]'
 _REFRESH = "meta[http-equiv=refresh i]"
 # Shops set apart by style alone what is one word for us: `<span>Latte</span><span class="price">3.40</span>`.
-_APART = (
+_BLOCK_SEPARATOR = (
     'span + span:is([class*=price], [class*=amount], .value, [class$="-value"]), span[itemprop] + span[itemprop], '
     'span:is(.label, [class$="-label"]) + span, span.selected-value + span.selected-value, a + a.button'
 )
@@ -71,7 +71,7 @@ _MARK = re.compile(r"\s*(?:yes|no|none|true|false|partly|partial|included|not in
 _NOTES = r"aside[epub\:type~=footnote], aside[role=doc-footnote], aside[epub\:type~=endnote], aside[role=doc-endnote]"
 _NOTE_MARKS = r'sup > a[href*="#"], a[href*="#"] > sup, a[epub\:type~=noteref], a[role=doc-noteref]'
 # What few pages have of these, all are searched for at once: each search goes through all elements.
-_CHANGED = ", ".join([_TABS, "button", _HIDDEN, _SIGNS, _APART, _BOXES, _BOLD_LINES])
+_CHANGED = ", ".join([_TABS, "button", _HIDDEN, _SIGNS, _BLOCK_SEPARATOR, _BOXES, _BOLD_LINES])
 _LEFT_OUT = ", ".join([_MENUS, _CRUMBS, _NOTES, _NOTE_MARKS, _DETAILS])
 _NO_TEXT = ", ".join([_REFRESH, _SEARCH, _LISTING])
 _NOTE_MARK = re.compile(r"\s*[\[(]?(?:\d{1,4}|[a-z]|[*†‡§¶]{1,3})[\])]?\s*")
@@ -100,7 +100,7 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     from selectolax.lexbor import LexborHTMLParser
 
     _check_nesting(text, where or name)
-    tree = LexborHTMLParser(_BREAK.sub("<br>\n", _opened(text)))
+    tree = LexborHTMLParser(_BREAK.sub("<br>\n", _open_tags(text)))
     if tree.body is None:
         if tree.css_first("frameset") is not None:
             dropped[nav.FRAMES] += 1
@@ -125,7 +125,7 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
     if title is None and _are_sections(blocks) and tree.css_first(f"h1.{TITLE}") is None:
         return "", blocks
     found = page_title(title.text() if title is not None else "", page.headings, above)
-    return found, list(_titled(blocks, found))
+    return found, list(_drop_title(blocks, found))
 
 
 def _change(body: "LexborNode") -> None:
@@ -136,7 +136,7 @@ def _change(body: "LexborNode") -> None:
         mark = node.attributes["alt"] or ""
         if _MARK.fullmatch(mark) and node.parent is not None and not node.parent.text().strip():
             node.replace_with(mark)
-    for node in body.css(_APART):
+    for node in body.css(_BLOCK_SEPARATOR):
         if node.prev is not None and node.prev.tag == node.tag:
             node.insert_before(" ")
     for node in body.css(_BOXES):
@@ -166,7 +166,7 @@ def _tab_labels(body: "LexborNode") -> dict[str, str]:
             continue
         for name in (tab.attributes.get("id"), tab.attributes.get("aria-controls")):
             if name:
-                labels[name] = squeezed(tab.text())
+                labels[name] = squeeze(tab.text())
     return labels
 
 
@@ -244,7 +244,7 @@ def _are_sections(blocks: list[Block]) -> bool:
     return len(places) > 1 and not (places[0] == headings[0] and places[1] == places[0] + 1)
 
 
-def _opened(text: str) -> str:
+def _open_tags(text: str) -> str:
     """The page without elements that close in themselves, which HTML knows only for a few."""
     text = _SWALLOWS.sub(r"<\1\2></\1>", text)
     if _XHTML not in text[:4096]:
@@ -283,7 +283,7 @@ def _main(tree: "LexborHTMLParser") -> "LexborNode":
     return body
 
 
-def _titled(blocks: list[Block], title: str) -> Iterator[Block]:
+def _drop_title(blocks: list[Block], title: str) -> Iterator[Block]:
     """The blocks without a first heading that only words the title differently."""
     words = set(_WORDS.findall(title.casefold()))
     first = True

@@ -20,10 +20,10 @@ from rag.base.errors import FormatError, IndexingError, UserError
 from rag.base.network import AGENT, Reply, RequestError, get
 from rag.base.progress import Count
 from rag.base.urls import host_of, key_of, normalized
-from rag.documents import unpacked
+from rag.documents import unpack_gzip
 from rag.documents.page_names import Names, page_name
 from rag.documents.sitemaps import Sitemap, read_sitemap
-from rag.documents.sources import LARGEST
+from rag.documents.sources import MAX_FILE_SIZE
 
 PAGES = "pages.jsonl"
 _LARGEST_ROBOTS = 1 << 20
@@ -148,7 +148,7 @@ class _Mirror:
                 return
             if host_of(reply.url) != self._host:
                 raise FormatError(f"{self._url}: redirects to another host; give {reply.url} itself")
-            listed = self._listed(sitemap)
+            listed = self._sitemap_urls(sitemap)
             self._fetch(listed, self._robots())
         except (RequestError, FormatError) as error:
             if not self._before:
@@ -179,7 +179,7 @@ class _Mirror:
 
     # --- sitemaps ----------------------------------------------------------------------------------------------
 
-    def _listed(self, first: Sitemap) -> list[str]:
+    def _sitemap_urls(self, first: Sitemap) -> list[str]:
         """The pages that sitemaps list, without those that are not of the host, not wanted or in other mirrors."""
         found: dict[str, str] = {}
         seen = {key_of(self._url)}
@@ -308,7 +308,7 @@ class _Mirror:
         largest: int | None = None,
     ) -> Reply:
         seconds = min(_PAGE_SECONDS, max(self._until - time.monotonic(), 1.0))
-        return get(url, headers, seconds=seconds, largest=largest or LARGEST, same_host=same_host)
+        return get(url, headers, seconds=seconds, largest=largest or MAX_FILE_SIZE, same_host=same_host)
 
     def _version(self, key: str) -> dict[str, str]:
         """The headers that ask for a page only if it has changed."""
@@ -354,7 +354,7 @@ def _sitemap_of(reply: Reply) -> Sitemap | None:
     body = _plain(reply, reply.url)
     if body.startswith(b"\x1f\x8b"):  # sitemap.xml.gz
         try:
-            body = unpacked(body, reply.url)
+            body = unpack_gzip(body, reply.url)
         except FormatError:
             return None
     return read_sitemap(body, reply.url)
@@ -364,7 +364,7 @@ def _plain(reply: Reply, where: str) -> bytes:
     """The body without the encoding that some servers use although they were asked for none."""
     encoding = reply.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding in ("gzip", "x-gzip"):
-        return unpacked(reply.body or b"", where)
+        return unpack_gzip(reply.body or b"", where)
     if encoding not in ("", "identity"):
         raise FormatError(f"{where}: sent in the encoding {encoding!r}, which was not asked for")
     return reply.body or b""

@@ -150,7 +150,7 @@ def are_contents(lines: Sequence[str]) -> bool:
     return all(before <= after for before, after in pairwise(pages))
 
 
-def named_by(line: str) -> str:
+def entry_of(line: str) -> str:
     """What a line of contents names: its text before the dots."""
     leaders = _leaders(line)
     return line[: leaders.start()] if leaders is not None else line

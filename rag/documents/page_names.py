@@ -36,7 +36,7 @@ _TYPES = {
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
 }
 _HTML = frozenset({".html", ".htm", ".xhtml"})
-_LONGEST, _DEEPEST = 200, 30
+_MAX_LENGTH, _MAX_DEPTH = 200, 30
 _UNSAFE = re.compile(r"[^\w.~@+=,()!-]")
 
 
@@ -59,11 +59,11 @@ def page_name(url: str, content_type: str = "text/html") -> str | None:
         return None
     name = "/".join([*filter(None, folders), f"{last}{suffix}"])
     parts_of_name = name.split("/")
-    fits = all(len(part.encode()) <= _LONGEST for part in parts_of_name) and len(parts_of_name) <= _DEEPEST
-    return name if fits else hashed(url, name)
+    fits = all(len(part.encode()) <= _MAX_LENGTH for part in parts_of_name) and len(parts_of_name) <= _MAX_DEPTH
+    return name if fits else short_name(url, name)
 
 
-def hashed(url: str, name: str) -> str:
+def short_name(url: str, name: str) -> str:
     """A short name that no other URL has."""
     path = PurePosixPath(name)
     kind = kind_of(path.name) or ".html"
@@ -90,7 +90,7 @@ class Names:
         path = PurePosixPath(name.casefold())
         above = {str(parent) for parent in path.parents}
         free = str(path) not in self._files and str(path) not in self._folders and not above & self._files
-        chosen = name if free else hashed(url, name)
+        chosen = name if free else short_name(url, name)
         self._add(chosen)
         return chosen
 

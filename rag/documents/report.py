@@ -23,8 +23,8 @@ class ReadReport:
     bad: int = 0  # documents and lines that were skipped as they cannot be read
     reasons: list[str] = field(default_factory=list)  # the errors of the first 20 of them
     dropped: Counter[str] = field(default_factory=Counter)  # parts of documents that were left out, by what they are
-    twins: dict[str, str] = field(default_factory=dict)  # a file that repeats another one -> that other file
-    sketches: dict[str, str] = field(default_factory=dict)  # of the documents read, to find their twins in an update
+    duplicates: dict[str, str] = field(default_factory=dict)  # a file that repeats another one -> that other file
+    sketches: dict[str, str] = field(default_factory=dict)  # of the documents read, to find duplicates in an update
     links: int = 0  # that lead out of their folder
     unread: Counter[str] = field(default_factory=Counter)  # files that are no documents, by suffix
     examples: dict[str, list[str]] = field(default_factory=dict)  # the names of up to three of them, by suffix
@@ -47,10 +47,10 @@ def describe_left_out(report: ReadReport) -> Iterator[str]:
     """What the readers of documents left out, and why: a line each for parts, repeated files, links and other files."""
     if report.dropped:
         yield f"left out of documents: {_count_each(report.dropped)}"
-    if report.twins:
-        name, twin = next(iter(report.twins.items()))
-        repeats = "repeats" if len(report.twins) == 1 else "repeat"
-        yield f"left out {counted(len(report.twins), 'file')} that {repeats} another, such as {name} ({twin})"
+    if report.duplicates:
+        name, twin = next(iter(report.duplicates.items()))
+        repeats = "repeats" if len(report.duplicates) == 1 else "repeat"
+        yield f"left out {counted(len(report.duplicates), 'file')} that {repeats} another, such as {name} ({twin})"
     if report.links:
         leads = "leads" if report.links == 1 else "lead"
         yield f"left out {counted(report.links, 'link')} that {leads} out of the folder: name the target as a source"

@@ -10,11 +10,12 @@ from pathlib import Path
 from rag.base.errors import RagError, UsageError
 from rag.base.urls import host_of
 
-LARGEST = 64 << 20  # bytes of a document
+MAX_FILE_SIZE = 64 << 20  # bytes of a document
 _WEB = Path("web")  # stands for the web in the homes of sources
 LUCENE = "a Lucene index"  # not a format of files: an index that was imported
 
-MOST_SHARDS = 256
+
+MAX_SHARDS = 256
 """Shards of a collection that are searched as one."""
 
 
@@ -122,7 +123,7 @@ def prefixes(homes: Sequence[Path], taken: Mapping[str, Path] | None = None) -> 
     return found
 
 
-def selected(within: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+def is_selected(within: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
     """Whether globs choose a path inside a folder: `*.md` matches a name at any depth, `old/**` all below `old`.
 
     A glob without a slash is compared with each part of the path, so `old` means the folder of that name too.
@@ -136,14 +137,14 @@ def _matches(within: str, globs: Sequence[str]) -> bool:
 
 def matches(within: str, glob: str) -> bool:
     """Whether a glob matches a path or a folder above it; one that begins with a slash, from the first folder on."""
-    pattern, parts = _compiled(glob), within.strip("/").split("/")
+    pattern, parts = _compile_glob(glob), within.strip("/").split("/")
     if "/" not in glob.rstrip("/"):
         return any(pattern.fullmatch(part) for part in parts)
     return any(pattern.fullmatch("/".join(parts[:n])) for n in range(len(parts), 0, -1))
 
 
 @cache
-def _compiled(glob: str) -> re.Pattern[str]:
+def _compile_glob(glob: str) -> re.Pattern[str]:
     """The regular expression of a glob: `*` and `?` stay within a folder, `**` does not."""
     pieces = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     tokens = re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", glob.strip("/").removeprefix("./"), re.DOTALL)
@@ -163,11 +164,11 @@ def _literal(token: str) -> str:
 def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
     """The globs without empty ones; raises `RagError` for one that cannot be read."""
     for glob in globs:
-        _compiled(glob)
+        _compile_glob(glob)
     return tuple(glob for glob in globs if glob.strip("/ "))
 
 
-def escaped(name: str) -> str:
+def escape_glob(name: str) -> str:
     """A glob that matches only this path inside a source."""
     return "/" + "".join(f"[{character}]" if character in "*?[" else character for character in name)
 

@@ -8,14 +8,14 @@ from itertools import accumulate
 
 from autoais.base.text.sentences import sentence_spans
 from rag.base.types import Passage
-from rag.documents.blocks import APART, Block, Kind, with_bare_headings
+from rag.documents.blocks import BLOCK_SEPARATOR, Block, Kind, keep_bare_headings
 
-_LONGEST = 200  # words of a passage
-_WANTED = 120  # words of the parts of a longer section
-_WHOLE = 150  # words; a shorter section stays one passage
-_SMALL = 60  # words; a part is joined with others of its section if it is shorter
-_TINY = 30  # words; a section is joined with the next one if it is shorter
-_LONGEST_WORD = 100  # characters
+_MAX_WORDS = 200  # words of a passage
+_TARGET_WORDS = 120  # words of the parts of a longer section
+_MAX_WHOLE_WORDS = 150  # words; a shorter section stays one passage
+_MIN_WORDS = 60  # words; a part is joined with others of its section if it is shorter
+_TINY_WORDS = 30  # words; a section is joined with the next one if it is shorter
+_MAX_WORD_LENGTH = 100  # characters
 _TITLE_WORDS = 10  # of an item above paragraphs
 _WORD = re.compile(r"\S+")
 _STATEMENT = re.compile(r"\s(?:.*\d|.*[.!?]$)")  # a heading of several words that says something by itself
@@ -42,17 +42,17 @@ class _Section:
     @property
     def is_tiny(self) -> bool:
         """Whether it is to be joined; the words of most sections are not counted for that to their end."""
-        return all(words < _TINY for words in accumulate(map(_words, self.blocks)))
+        return all(words < _TINY_WORDS for words in accumulate(map(_words, self.blocks)))
 
 
 def passages(blocks: Iterable[Block], name: str, title: str) -> Iterator[Passage]:
     """The passages of a document called `title`, with ids `name#1`, `name#2`, ..."""
     number = 0
     seen: set[tuple[str, str]] = set()
-    for section in _joined(_sections(blocks, title)):
+    for section in _join_sections(_sections(blocks, title)):
         path = ", ".join(section.path)
         for part in _parts(_units(section.blocks)):
-            text = APART.join(block.text for block in part)
+            text = BLOCK_SEPARATOR.join(block.text for block in part)
             if (path, text) in seen or not any(map(str.isalnum, text)):
                 continue
             seen.add((path, text))
@@ -67,7 +67,7 @@ def _words(block: Block) -> int:
 def _sections(blocks: Iterable[Block], title: str) -> Iterator[_Section]:
     headings: dict[int, str] = {}
     section = _Section((), 0)
-    for block in with_bare_headings([*blocks], lambda text: text != title and _STATEMENT.search(text)):
+    for block in keep_bare_headings([*blocks], lambda text: text != title and _STATEMENT.search(text)):
         if block.kind is not Kind.HEADING:
             section.blocks.append(block)
             continue
@@ -90,17 +90,17 @@ def _path(headings: Iterable[str], title: str) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _joined(sections: Iterable[_Section]) -> Iterator[_Section]:
+def _join_sections(sections: Iterable[_Section]) -> Iterator[_Section]:
     """Join a section of a few words with the next one; their headings then introduce their texts."""
     waiting: _Section | None = None
     for section in sections:
         if waiting is not None:
             common = _common(waiting.path, section.path)
-            fits = waiting.words + section.words <= _WANTED and section.level > 1
+            fits = waiting.words + section.words <= _TARGET_WORDS and section.level > 1
             if fits and len(common) >= max(len(section.path), len(waiting.path)) - 1:
-                blocks = [*_headed(waiting, common), *_headed(section, common)]
+                blocks = [*_with_heading(waiting, common), *_with_heading(section, common)]
                 waiting = _Section(common, min(waiting.level, section.level) if common else section.level, blocks)
-                if waiting.words >= _SMALL:
+                if waiting.words >= _MIN_WORDS:
                     yield waiting
                     waiting = None
                 continue
@@ -121,7 +121,7 @@ def _common(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     return tuple(one[:same])
 
 
-def _headed(section: _Section, common: Sequence[str]) -> list[Block]:
+def _with_heading(section: _Section, common: Sequence[str]) -> list[Block]:
     """The blocks of a section, its first one after the headings that the common path lacks."""
     own = ", ".join(section.path[len(common) :])
     first, *others = section.blocks
@@ -142,7 +142,7 @@ def _units(blocks: Iterable[Block]) -> list[_Unit]:
         for piece, words in _pieces(block):
             open_ended = open_ended or (titled and piece.kind is Kind.TEXT)
             together = units and (open_ended or _belongs(piece, units[-1].blocks[-1]))
-            if together and units[-1].words + words <= _LONGEST:
+            if together and units[-1].words + words <= _MAX_WORDS:
                 units[-1] = _Unit((*units[-1].blocks, piece), units[-1].words + words)
             elif together and (taken := _lead(units[-1], words)):
                 kept = units[-1].blocks[: -len(taken)]
@@ -178,14 +178,18 @@ def _lead(unit: _Unit, words: int) -> tuple[Block, ...]:
     while start > 0 and introduces(unit.blocks[start - 1]):
         start -= 1
     taken = unit.blocks[start:]
-    return taken if start > 0 and sum(map(_words, taken)) + words <= _LONGEST else ()
+    return taken if start > 0 and sum(map(_words, taken)) + words <= _MAX_WORDS else ()
 
 
 def _runs(units: Sequence[_Unit]) -> list[_Unit]:
     """Keep a short list or table in one piece, with the text before it."""
     joined: list[_Unit] = []
     for unit in units:
-        if joined and unit.blocks[0].kind in (Kind.ITEM, Kind.ROW) and joined[-1].words + unit.words <= _WHOLE:
+        if (
+            joined
+            and unit.blocks[0].kind in (Kind.ITEM, Kind.ROW)
+            and joined[-1].words + unit.words <= _MAX_WHOLE_WORDS
+        ):
             last = joined[-1].blocks[-1].kind
             if last is unit.blocks[0].kind or last in (Kind.TEXT, Kind.ENTRY):
                 joined[-1] = _Unit((*joined[-1].blocks, *unit.blocks), joined[-1].words + unit.words)
@@ -200,16 +204,16 @@ def introduces(block: Block) -> bool:
 
 
 def _parts(units: Sequence[_Unit]) -> Iterator[list[Block]]:
-    """Units in parts of about equal length, of at most `_LONGEST` words unless one unit is longer."""
+    """Units in parts of about equal length, of at most `_MAX_WORDS` words unless one unit is longer."""
     total = sum(unit.words for unit in units)
-    count = 1 if total <= _WHOLE else -(-total // _WANTED)
+    count = 1 if total <= _MAX_WHOLE_WORDS else -(-total // _TARGET_WORDS)
     part: list[Block] = []
     words = left = 0
     left = total
     for unit in units:
-        wanted = left / count if count else _WANTED
-        full = part and words >= _SMALL and words + unit.words / 2 > wanted and left - words >= _SMALL / 2
-        if full or (part and words + unit.words > _LONGEST):
+        wanted = left / count if count else _TARGET_WORDS
+        full = part and words >= _MIN_WORDS and words + unit.words / 2 > wanted and left - words >= _MIN_WORDS / 2
+        if full or (part and words + unit.words > _MAX_WORDS):
             yield part
             left -= words
             count = max(1, count - 1)
@@ -225,7 +229,7 @@ def _pieces(block: Block) -> Iterator[tuple[Block, int]]:
 
     Code is cut between lines, text between sentences or else words.
     """
-    if (words := _words(block)) <= _LONGEST - _TINY:
+    if (words := _words(block)) <= _MAX_WORDS - _TINY_WORDS:
         yield block, words
         return
     cut = _code_pieces if block.kind is Kind.CODE else _text_pieces
@@ -242,10 +246,10 @@ def _code_pieces(text: str) -> Iterator[str]:
     for line in text.split("\n"):
         length = len(line.split())
         after_gap = bool(part) and not part[-1].strip()
-        if part and (words + length > _LONGEST - _TINY or (after_gap and words >= _WANTED)):
+        if part and (words + length > _MAX_WORDS - _TINY_WORDS or (after_gap and words >= _TARGET_WORDS)):
             yield "\n".join(part).rstrip()
             part, words = [], 0
-        if length > _LONGEST - _TINY:
+        if length > _MAX_WORDS - _TINY_WORDS:
             if words:
                 yield "\n".join(part).rstrip()
             yield from (f"    {piece.strip()}" for piece in _by_words(line))
@@ -261,7 +265,7 @@ def _code_pieces(text: str) -> Iterator[str]:
 def _by_words(line: str) -> Iterator[str]:
     ends = [word.end() for word in _WORD.finditer(line)]
     start = 0
-    for end in [*ends[_LONGEST - _TINY - 1 : -1 : _LONGEST - _TINY], len(line)]:
+    for end in [*ends[_MAX_WORDS - _TINY_WORDS - 1 : -1 : _MAX_WORDS - _TINY_WORDS], len(line)]:
         yield line[start:end]
         start = end
 
@@ -270,7 +274,7 @@ def _text_pieces(text: str) -> Iterator[str]:
     start = end = words = 0
     for first, last in _breakable(text):
         length = len(text[first:last].split())
-        if words and words + length > _WANTED:
+        if words and words + length > _TARGET_WORDS:
             yield text[start:end].strip()
             start, words = first, 0
         end, words = last, words + length
@@ -280,7 +284,7 @@ def _text_pieces(text: str) -> Iterator[str]:
 
 def _breakable(text: str) -> Iterator[tuple[int, int]]:
     """The spans of sentences; one that is longer than a passage is split between words."""
-    longest = _LONGEST - _TINY
+    longest = _MAX_WORDS - _TINY_WORDS
     for first, last in _between_words(text):
         ends = [word.end() for word in _WORD.finditer(text, first, last)]
         for end in [*ends[longest - 1 : -1 : longest], last]:
@@ -298,8 +302,8 @@ def _between_words(text: str) -> Iterator[tuple[int, int]]:
         if last <= begin:
             continue
         if last < len(text) and text[last - 1].isalnum() and text[last].isalnum():
-            rest = _WORD.match(text, last, last + _LONGEST_WORD)
-            if rest is not None and rest.end() - last < _LONGEST_WORD:
+            rest = _WORD.match(text, last, last + _MAX_WORD_LENGTH)
+            if rest is not None and rest.end() - last < _MAX_WORD_LENGTH:
                 last = rest.end()
         yield max(first, begin), last
         begin = last

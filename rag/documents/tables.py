@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rag.documents.blocks import squeezed
+from rag.documents.blocks import squeeze
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
 _WIDEST = 100  # columns; a span that says more is wrong
-_FEW = 40  # words of a row
+_MAX_ROW_WORDS = 40  # words of a row
 _LONG = 60  # words of a cell, from which on several paragraphs are no data
 _PARTS = frozenset(["p", "li", "div", "br"])
-_REPEATED = 300  # characters of a cell that is repeated, at most
+_MAX_REPEATED_LENGTH = 300  # characters of a cell that is repeated, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def is_layout(table: "LexborNode") -> bool:
         cells = [cell for cell in line.iter() if cell.tag in ("td", "th")]
         texts = [cell.text() for cell in cells]
         headed = headed or (len(cells) > 1 and all(cell.tag == "th" for cell in cells))
-        widest = max(widest, sum(map(bool, map(squeezed, texts))))
+        widest = max(widest, sum(map(bool, map(squeeze, texts))))
         long = (cell for cell, text in zip(cells, texts, strict=True) if len(text.split()) > _LONG)
         if not headed and any(len(cell.css("p")) > 1 for cell in long):
             return True
@@ -52,7 +52,7 @@ def is_layout(table: "LexborNode") -> bool:
 def _is_menu(cell: "LexborNode") -> bool:
     """Whether a cell holds little but several links, as a menu beside the text does."""
     links = cell.css("a[href]")
-    return len(links) > 2 and 2 * sum(len(link.text()) for link in links) > len(squeezed(cell.text()))
+    return len(links) > 2 and 2 * sum(len(link.text()) for link in links) > len(squeeze(cell.text()))
 
 
 def cells_of(table: "LexborNode") -> list[list[Cell]]:
@@ -69,7 +69,7 @@ def cells_of(table: "LexborNode") -> list[list[Cell]]:
                 continue
             _fill(cells, above)
             cell = Cell(_text(node), node.tag == "th" or in_head)
-            again = cell if len(cell.text) <= _REPEATED else Cell("", cell.header)
+            again = cell if len(cell.text) <= _MAX_REPEATED_LENGTH else Cell("", cell.header)
             down = _span(node, "rowspan")
             for place in range(_span(node, "colspan")):
                 if down > 1:
@@ -86,9 +86,9 @@ def cells_of(table: "LexborNode") -> list[list[Cell]]:
 
 def _is_bold(line: "LexborNode") -> bool:
     """Whether all of several cells are bold from end to end."""
-    cells = [(cell, text) for cell in line.iter() if (text := squeezed(cell.text()))]
+    cells = [(cell, text) for cell in line.iter() if (text := squeeze(cell.text()))]
     bold = ((cell.css_first("b, strong"), text) for cell, text in cells)
-    return len(cells) > 1 and all(part is not None and squeezed(part.text()) == text for part, text in bold)
+    return len(cells) > 1 and all(part is not None and squeeze(part.text()) == text for part, text in bold)
 
 
 def _with_grouped_names(rows: list[list[Cell]]) -> list[list[Cell]]:
@@ -109,11 +109,15 @@ def short_cells(line: "LexborNode") -> list[str]:
     """The cells of a row in a table for layout, if they are a row of data by themselves; else nothing."""
     if line.css_first("p, div, ul, ol, dl, table, pre, h1, h2, h3, h4, h5, h6, form") is not None:
         return []
-    cells = [cell for cell in line.iter() if cell.tag in ("td", "th") and squeezed(cell.text())]
+    cells = [cell for cell in line.iter() if cell.tag in ("td", "th") and squeeze(cell.text())]
     texts = [_text(cell) for cell in cells]
-    if len(cells) < 2 or all(cell.tag == "th" for cell in cells) or sum(len(text.split()) for text in texts) > _FEW:
+    if (
+        len(cells) < 2
+        or all(cell.tag == "th" for cell in cells)
+        or sum(len(text.split()) for text in texts) > _MAX_ROW_WORDS
+    ):
         return []
-    linked = sum(len(squeezed(link.text())) for link in line.css("a[href]"))
+    linked = sum(len(squeeze(link.text())) for link in line.css("a[href]"))
     return texts if 2 * linked < sum(map(len, texts)) else []
 
 
@@ -134,7 +138,7 @@ def _without_repeats(cells: list[Cell]) -> list[Cell]:
 
 def _text(node: "LexborNode") -> str:
     """The text of a cell, with a space where its paragraphs and items meet."""
-    return squeezed(node.text() if _PARTS.isdisjoint(tags_inside(node)) else node.text(separator=" "))
+    return squeeze(node.text() if _PARTS.isdisjoint(tags_inside(node)) else node.text(separator=" "))
 
 
 def tags_inside(node: "LexborNode") -> set[str]:

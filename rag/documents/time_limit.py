@@ -10,7 +10,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _EVERY = 0.05  # seconds between two looks at what runs; its time counts from the first one
-_AGAIN = 1.0  # seconds until the exception is raised again, as a bare `except:` may have caught it
+_REPEAT_SECONDS = 1.0  # seconds until the exception is raised again, as a bare `except:` may have caught it
 
 
 class _OutOfTimeError(BaseException):
@@ -28,7 +28,7 @@ class _Run:
     late: bool = False
 
 
-def limited(work: Callable[[], T], seconds: float, error: Exception) -> T:
+def limit_time(work: Callable[[], T], seconds: float, error: Exception) -> T:
     """What `work` returns; raises `error` if it takes more processor time, of this thread.
 
     Where that cannot be told, wall-clock time counts. A thread that watches all work raises an exception in this one,
@@ -83,11 +83,11 @@ class _Watcher:
                     self._thread = None
                     return
                 for run in self._runs:
-                    used, now = _used(run.thread), time.monotonic()
+                    used, now = _processor_time(run.thread), time.monotonic()
                     if run.began is None:
                         run.began = used
                     if used - run.began >= run.seconds and now >= run.again:
-                        run.late, run.again = True, now + _AGAIN
+                        run.late, run.again = True, now + _REPEAT_SECONDS
                         _raise(run.thread, _OutOfTimeError)
 
 
@@ -103,7 +103,7 @@ def _raise(thread: int, error: type[BaseException] | None) -> None:
 def _ignore_unraisable() -> None:
     """Keep Python from printing the exception where nothing can catch it, such as in a callback of the collector.
 
-    It is lost there, and raised again after `_AGAIN` seconds.
+    It is lost there, and raised again after `_REPEAT_SECONDS` seconds.
     """
     before = sys.unraisablehook
     if getattr(before, "ignores_out_of_time", False):
@@ -117,7 +117,7 @@ def _ignore_unraisable() -> None:
     sys.unraisablehook = hook
 
 
-def _used(thread: int) -> float:
+def _processor_time(thread: int) -> float:
     """The processor time of a thread in seconds, which does not pass while a process is stopped."""
     clock = getattr(time, "pthread_getcpuclockid", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock(thread))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from rag.documents.blocks import squeezed
+from rag.documents.blocks import squeeze
 
 _NUMBER = re.compile(
     r"""(?ix) ^ (?: (?:chapter|section|appendix|part|annex) \s+ (?:[\divxlc]+|[a-z]) (?:\.\d+)* (?:\s*[.:–—-]\s* | \s+)
@@ -17,12 +17,12 @@ _VERSION = re.compile(  # "2.1.0 (May 2024)", "1.6 Unreleased", "3.10 or later"
 _NAME = re.compile(r"\W{0,2}(?:\d{3,}|§ ?\d+|\d+(?:[./-]\d+)+)\b.*")  # a year, code, date, version or paragraph
 _MARKS = ("¶", "§", "#", "[link]", "[edit]", "\U0001f517")  # of links; fonts of icons have signs of their own
 _LANGUAGE = re.compile(r"\b[A-Z]#\Z")  # C#
-_BETWEEN = re.compile(r"\s+[-–—|:·•»«/]+\s+|:\s+|\s*[—|»·]\s*")
+_SEPARATOR = re.compile(r"\s+[-–—|:·•»«/]+\s+|:\s+|\s*[—|»·]\s*")
 _BRACKETS = re.compile(r"^\((.*)\)$")
 _NUMBERS = re.compile(r"^\d{1,3}(?:\.\d{1,3})+\s+")  # of a section, also before a digit: "4.8 2d Arrays"
 _WORD = re.compile(r"\w+")
-_AROUND = " -–—|:·•»«/"
-_BRACKETED = re.compile(r"\s*\((?:[^()]|\([^()]*\))*\)\s*$")
+_SEPARATOR_CHARACTERS = " -–—|:·•»«/"
+_BRACKETS_AT_END = re.compile(r"\s*\((?:[^()]|\([^()]*\))*\)\s*$")
 _PRODUCT = re.compile(r"version|manual|documentation|reference|handbook|guide", re.IGNORECASE)
 _GENERIC = frozenset(
     """
@@ -40,7 +40,7 @@ def clean_heading(text: str) -> str:
 
     The number of a version (`2.1.0 (May 2024)`) stays.
     """
-    text = squeezed(text)
+    text = squeeze(text)
     end = len(text)
     while length := _mark(text, end):
         end -= length
@@ -79,7 +79,7 @@ def page_title(title: str, headings: Sequence[tuple[int, str]], up: str = "") ->
     A page whose own title is generic is called as the page above it, or else as the site. `headings` are the levels and
     texts of its headings, in order; `up` is the title of the page above it.
     """
-    title, up = squeezed(title), clean_heading(up)
+    title, up = squeeze(title), clean_heading(up)
     own = title
     if headings and title:
         own = _own_part(title, [text for _, text in headings[:3]])
@@ -92,23 +92,23 @@ def page_title(title: str, headings: Sequence[tuple[int, str]], up: str = "") ->
         if level == 1 and alone and not shared and not is_generic(first) and not is_numbered(first):
             own = first
     part = own
-    bracketed = _BRACKETED.search(own)
+    bracketed = _BRACKETS_AT_END.search(own)
     if bracketed is not None and bracketed.start() and _PRODUCT.search(bracketed[0]):
         own = own[: bracketed.start()]
     own = clean_heading(own)
     if is_generic(own):
-        return up or clean_heading(_BRACKETS.sub(r"\1", title.replace(part, "", 1).strip(_AROUND))) or own
+        return up or clean_heading(_BRACKETS.sub(r"\1", title.replace(part, "", 1).strip(_SEPARATOR_CHARACTERS))) or own
     return own
 
 
 def _own_part(title: str, headings: Sequence[str]) -> str:
     """The part of a title that one of the first headings repeats, else the whole title."""
-    bare = _BRACKETED.sub("", title)
-    parts = [part for part in (title, bare, *_BETWEEN.split(title)) if part]
+    bare = _BRACKETS_AT_END.sub("", title)
+    parts = [part for part in (title, bare, *_SEPARATOR.split(title)) if part]
     for text in headings:
-        name, numbered = _said(clean_heading(text)), _said(_NUMBERS.sub("", text, count=1))
+        name, numbered = _bare_title(clean_heading(text)), _bare_title(_NUMBERS.sub("", text, count=1))
         for part in parts:
-            if _said(clean_heading(part)) in (name, numbered):
+            if _bare_title(clean_heading(part)) in (name, numbered):
                 return part
     first = _words(clean_heading(headings[0]))
     for part in parts[2:]:
@@ -121,6 +121,6 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.casefold()))
 
 
-def _said(text: str) -> str:
+def _bare_title(text: str) -> str:
     """A title without the signs between its words; one of signs alone as it is."""
     return " ".join(_WORD.findall(text.casefold())) or text

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, entry, heading, item, row, squeezed
+from rag.documents.blocks import Block, Kind, entry, heading, item, row, squeeze
 from rag.documents.builder import ALL_LINKS, BREAK, CALLOUT, BlockBuilder, OpenList
 from rag.documents.converters.text_lines import ANSWER, QUESTION
 from rag.documents.tables import cells_of, is_layout, short_cells, tags_inside
@@ -19,7 +19,7 @@ from rag.documents.titles import clean_heading, is_name
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
-_DROPPED = frozenset(
+_IGNORED_TAGS = frozenset(
     """
     script style noscript template svg nav footer button select option textarea input head iframe object embed applet
     audio video canvas map dialog datalist frame noframes link meta
@@ -35,16 +35,16 @@ _INLINE = frozenset(
 _HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
 _LISTS = frozenset(["ul", "ol", "menu", "dir"])
 _EXAMPLES = frozenset(["example", "note", "warning", "tip", "caution", "important", "listing", "code-example"])
-_NUMBERED = frozenset(["chapter", "appendix", "section", "unnumbered"])
+_NUMBERED_CLASSES = frozenset(["chapter", "appendix", "section", "unnumbered"])
 _NUMBER = re.compile(r"^(?:\d{1,3}|[A-Z])\s+(?=[^\W\d_])")
 _CODE = ("code", "tt", "kbd", "samp")
-_NESTED = frozenset(["list", "table", "dl"])
+_CONTAINERS = frozenset(["list", "table", "dl"])
 _DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
 _PROSE = 80  # words in paragraphs, without links, of what is no navigation
 _LABEL = re.compile(r"\w{1,5}\.?:")  # "Q:", "A:"
 _BOLD_WORDS = 10  # of a paragraph that is a heading
-_QUESTION_WORDS, _DEEPEST_HEADING = 25, 6
-_LONGEST_ROW = 300  # characters of a row of links without signs between them
+_QUESTION_WORDS, _MAX_HEADING_LEVEL = 25, 6
+_MAX_ROW_LENGTH = 300  # characters of a row of links without signs between them
 _LINKS_ONLY, _FEW_LINKS = 0.8, 0.2  # of the characters of a list or table
 _LEAD_WORDS = 12  # of a line that announces a list
 _SENTENCE_END = re.compile(r"[.!?]\s")
@@ -58,7 +58,7 @@ _QUERY = re.compile(r"[?#].*", re.DOTALL)
 _LETTERS = "a[id^=index_], a[name^=index_]"
 _SITE = re.compile(r"\s[-–—|:·]\s.*")
 _CHAPTER = re.compile(r"\s*(?i:chapter|part|appendix|section)\s+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])\b")
-_BESIDE = 6  # words beside a link of a page of contents
+_MAX_BESIDE = 6  # words beside a link of a page of contents
 _LANGUAGE = re.compile(r"\blanguage-(?!(?:te?xt|plain(?:text)?|none|nohighlight|markdown|md)\b)\w")
 _BETWEEN_DASHES = re.compile(r"- \S{1,8} -")
 
@@ -91,7 +91,7 @@ class Page(BlockBuilder):
                 self.inline.append(node.text_content or "")
             elif tag in _INLINE or ":" in tag:  # Word marks places and people in the middle of a sentence
                 self._inline(node, tag, stack)
-            elif tag[0] != "-" and (tag not in _DROPPED or _is_source(node)):
+            elif tag[0] != "-" and (tag not in _IGNORED_TAGS or _is_source(node)):
                 self._open(node, tag, stack)
             elif tag in ("input", "textarea"):
                 self.inline.append(" ")
@@ -115,7 +115,7 @@ class Page(BlockBuilder):
             self._heading(node, int(tag[1]))
         elif tag in ("pre", "listing", "xmp"):
             self._code(node.text(), certain=_names_language(node))
-        elif self._left_out(node, tag):
+        elif self._is_left_out(node, tag):
             pass
         elif tag == "table":
             self._table(node, stack)
@@ -126,12 +126,12 @@ class Page(BlockBuilder):
             self._item()
             self._enter(node, "li", stack)
         elif tag == "dt":
-            self.terms.append(squeezed(node.text()).lstrip(": "))
+            self.terms.append(squeeze(node.text()).lstrip(": "))
         elif tag == "summary":
-            self._undefined()
-            self.term = squeezed(node.text())
+            self._flush_term()
+            self.term = squeeze(node.text())
         elif tag == "dd":
-            self._define()
+            self._start_definition()
             self._enter(node, "dd", stack)
         elif tag in ("caption", "figcaption"):
             self._caption(node.text(), figure=tag == "figcaption")
@@ -141,7 +141,7 @@ class Page(BlockBuilder):
             pass  # said above its panel
         else:
             if self.tabs and (label := self._tab_of(node)):
-                self._undefined()
+                self._flush_term()
                 self.term = label
             self._enter(node, tag, stack)
 
@@ -156,7 +156,7 @@ class Page(BlockBuilder):
         """Whether a class says what an element is: Doxygen's code, declaration or title, DocBook's question or row."""
         parts = (node.attributes.get("class") or "").split()
         if node.tag == "tr":
-            return self._asked(node, parts) or self._short_row(node)
+            return self._is_question_row(node, parts) or self._short_row(node)
         if "fragment" in parts:
             self._code("\n".join(line.text().rstrip("\n") for line in node.css("div.line")) or node.text())
         elif "memproto" in parts and self._prototype(node):
@@ -169,7 +169,7 @@ class Page(BlockBuilder):
         elif "caption" in parts:
             self._caption(node.text(), figure=True)
         elif "seglistitem" in parts:  # a row whose cells begin with the names of their columns
-            if (block := row(squeezed(part.text()) for part in node.css("div.seg"))) is not None:
+            if (block := row(squeeze(part.text()) for part in node.css("div.seg"))) is not None:
                 self.blocks.append(block)
         else:
             return False
@@ -180,14 +180,14 @@ class Page(BlockBuilder):
         first = not self.blocks or (node.parent is not None and "headertitle" in _names(node.parent).split())
         return first and not self.headings and len(node.css("div, h1, h2")) == 1
 
-    def _asked(self, row: "LexborNode", parts: list[str]) -> bool:
+    def _is_question_row(self, row: "LexborNode", parts: list[str]) -> bool:
         """Whether a row is the question of a list of questions and answers, which then introduces the answer."""
         label = row.css_first("td")
         if label is None or not {"question", "answer"} & set(parts):
             return False
-        if _LABEL.fullmatch(squeezed(label.text())):
+        if _LABEL.fullmatch(squeeze(label.text())):
             label.decompose()
-        if "question" in parts and (text := squeezed(row.text())):
+        if "question" in parts and (text := squeeze(row.text())):
             self.blocks.append(Block(text, Kind.LEAD))
             return True
         return False
@@ -196,18 +196,18 @@ class Page(BlockBuilder):
         """Whether a row of a table for layout is one of data, such as a thing and its price."""
         block = row(short_cells(line)) if self.depth <= _DEEPEST else None
         if block is not None:
-            self._undefined()
+            self._flush_term()
             self.blocks.append(block)
         return block is not None
 
     def _enter(self, node: "LexborNode", end: str, stack: "list[LexborNode | str]") -> None:
-        self.depth += end in _NESTED
+        self.depth += end in _CONTAINERS
         stack.append(end)
         stack.extend(_children(node))
 
     def _close(self, end: str) -> None:
         self._flush()
-        self.depth -= end in _NESTED
+        self.depth -= end in _CONTAINERS
         if end == "list":
             self.lists.pop()
             self.mark = None
@@ -215,10 +215,10 @@ class Page(BlockBuilder):
             self.mark = None
         elif end in ("dd", "dl", "details"):
             if end != "dd":
-                self._define()
-            self._undefined()
+                self._start_definition()
+            self._flush_term()
 
-    def _left_out(self, node: "LexborNode", tag: str) -> bool:
+    def _is_left_out(self, node: "LexborNode", tag: str) -> bool:
         """Whether an element is navigation, a table of contents or an index; counts it."""
         attributes = node.attributes
         names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower()
@@ -246,7 +246,7 @@ class Page(BlockBuilder):
             return False  # what follows looks at links
         if tag == "body" or _is_prose(node):
             return False
-        if tag == "aside" and nav.names_contents(squeezed(node.text())):  # which a script fills
+        if tag == "aside" and nav.names_contents(squeeze(node.text())):  # which a script fills
             self.dropped[nav.NAVIGATION] += 1
             return True
         if tag == "dl" and self._is_index(node):
@@ -263,15 +263,15 @@ class Page(BlockBuilder):
         if len(terms) < _INDEX_TERMS and not (self.headings and _INDEX.search(self.headings[0][1])):
             return False
         links = [link for link in node.css("dd a[href]") if not _OTHER_SITE.match(link.attributes.get("href") or "")]
-        linked = sum(len(squeezed(link.text())) for link in links)
-        own = len(squeezed(node.text())) - sum(len(squeezed(term.text())) for term in terms)
+        linked = sum(len(squeeze(link.text())) for link in links)
+        own = len(squeeze(node.text())) - sum(len(squeeze(term.text())) for term in terms)
         if linked == 0 or linked < ALL_LINKS * own:
             return False
         if node.css_first("dt a[href]") is not None or any(
             "#" in (link.attributes.get("href") or "") for link in links
         ):
             return True
-        return _in_order([squeezed(term.text()) for term in terms])  # those of facts are in none
+        return _in_order([squeeze(term.text()) for term in terms])  # those of facts are in none
 
     def _is_page_of_contents(self) -> bool:
         """Whether the title above is that of a table of contents: `Table of Contents - Buses`."""
@@ -283,8 +283,8 @@ class Page(BlockBuilder):
         links = [link for link in node.css("a[href]") if _leads(link)]
         if not links:
             return False
-        text = squeezed(node.text())
-        share = sum(len(squeezed(link.text())) for link in links) / max(1, len(text))
+        text = squeeze(node.text())
+        share = sum(len(squeeze(link.text())) for link in links) / max(1, len(text))
         if share < (0.5 if certain else _LINKS_ONLY) and not (listed and nav.is_navigation(text)):
             return False
         lead = self.blocks[-1] if self.blocks and self.blocks[-1].text.endswith(":") else None
@@ -317,8 +317,8 @@ class Page(BlockBuilder):
         names = _names(node)
         if names:
             if "admonition-title" in names.split():
-                self._undefined()
-                self.term = squeezed(node.text())
+                self._flush_term()
+                self.term = squeeze(node.text())
                 return
             if "title" in names.split():
                 parent = node.parent
@@ -327,14 +327,14 @@ class Page(BlockBuilder):
             if (why := nav.reason_by_name(names, None)) is not None:
                 self.dropped[why] += 1
                 return
-        text = squeezed(node.text())
+        text = squeeze(node.text())
         inside = tags_inside(node)
         if not inside.isdisjoint(_CODE) and (lines := _code_lines(node, text)) is not None:
             self._code(lines)
             return
         if question := self._question(node, text):
-            self._undefined()
-            self.asked = heading(question, _DEEPEST_HEADING)  # any other heading ends it
+            self._flush_term()
+            self.asked = heading(question, _MAX_HEADING_LEVEL)  # any other heading ends it
             self.blocks.append(self.asked)
             return
         if self._is_bold_heading(node, text):
@@ -342,9 +342,9 @@ class Page(BlockBuilder):
             return
         if self.asked is not None and self.blocks and self.blocks[-1] is self.asked:
             text = ANSWER.sub("", text, count=1)
-        if "a" in inside and (len(text) < _LONGEST_ROW or " · " in text or " | " in text):
+        if "a" in inside and (len(text) < _MAX_ROW_LENGTH or " · " in text or " | " in text):
             self.linked = sum(len(link.text().strip()) for link in node.css("a[href]") if _leads(link))
-        if "br" in inside and text.endswith(squeezed(node.text())):
+        if "br" in inside and text.endswith(squeeze(node.text())):
             for line_end in node.css("br"):
                 line_end.insert_before(BREAK)
             text = node.text()
@@ -359,8 +359,8 @@ class Page(BlockBuilder):
         if following is None or following.tag not in ("p", "ul", "ol", "pre", "table", "div"):
             return ""
         bold = node.css_first("b, strong")
-        marked = QUESTION.match(text) is not None and ANSWER.match(squeezed(following.text())) is not None
-        if not marked and (bold is None or squeezed(bold.text()) != text or self._asks_inside()):
+        marked = QUESTION.match(text) is not None and ANSWER.match(squeeze(following.text())) is not None
+        if not marked and (bold is None or squeeze(bold.text()) != text or self._asks_inside()):
             return ""
         return QUESTION.sub("", text, count=1)
 
@@ -376,7 +376,7 @@ class Page(BlockBuilder):
         ):
             return False
         bold = node.css_first("b, strong")
-        if bold is None or len(text.split()) > _BOLD_WORDS or squeezed(bold.text()) != text:
+        if bold is None or len(text.split()) > _BOLD_WORDS or squeeze(bold.text()) != text:
             return False
         following = _next(node)
         return following is not None and following.tag in ("p", "ul", "ol", "table", "div")
@@ -385,13 +385,13 @@ class Page(BlockBuilder):
         """Whether other questions of the page stand before their answers in one paragraph, and so are no headings."""
         if self.inside is None:
             found = self.root.css("p b, p strong") if self.root is not None else []
-            self.inside = any(squeezed(bold.text()).endswith("?") and not _is_whole(bold) for bold in found)
+            self.inside = any(squeeze(bold.text()).endswith("?") and not _is_whole(bold) for bold in found)
         return self.inside
 
     def _heading(self, node: "LexborNode", level: int) -> None:
         text = clean_heading(node.text())
         names = _names(node).split()
-        if not _NUMBERED.isdisjoint(names):  # Texinfo numbers without a dot
+        if not _NUMBERED_CLASSES.isdisjoint(names):  # Texinfo numbers without a dot
             text = _NUMBER.sub("", text, count=1)
         said = any(map(str.isalpha, text))
         if _BETWEEN_DASHES.fullmatch(text) and node.css_first(_LETTERS) is not None:  # of an index by Doxygen
@@ -408,15 +408,15 @@ class Page(BlockBuilder):
             # A deep code, such as the status of a reply, has an end that nothing marks.
             self._caption(text, figure=False)
         else:
-            self._undefined()
+            self._flush_term()
             self.index_next = False
-            self.headings.append((level, text if "chapter" in names else squeezed(node.text())))
+            self.headings.append((level, text if "chapter" in names else squeeze(node.text())))
             self.blocks.append(heading(text, level))
 
     def _elsewhere(self, node: "LexborNode") -> bool:
         """Whether a heading is only a link to another page, as the name of a site is."""
         link = node.css_first("a[href]")
-        if link is None or squeezed(link.text()) != squeezed(node.text()):
+        if link is None or squeeze(link.text()) != squeeze(node.text()):
             return False
         address = link.attributes.get("href") or ""
         target = _QUERY.sub("", address)
@@ -458,22 +458,22 @@ class Page(BlockBuilder):
             elif "mdesc" in kinds and inherited:
                 inherited = False
             elif "memTemplParams" in kinds:
-                template = squeezed(line.text()) + " "
+                template = squeeze(line.text()) + " "
             elif "mdesc" in kinds and declared:
-                self.blocks.append(entry(declared, squeezed(line.text())))
+                self.blocks.append(entry(declared, squeeze(line.text())))
                 declared = ""
             else:
                 inherited = False
-                self._undescribed(declared)
+                self._add_declaration(declared)
                 declared = f"{template}{_declaration(cells)}" if "memItem" in kinds or "memTempl" in kinds else ""
                 template = ""
                 if title is not None:
                     self._heading(title, int((title.tag or "h2")[1]))
-                elif not declared and (text := squeezed(line.text())):
+                elif not declared and (text := squeeze(line.text())):
                     self._text(text)
-        self._undescribed(declared)
+        self._add_declaration(declared)
 
-    def _undescribed(self, declared: str) -> None:
+    def _add_declaration(self, declared: str) -> None:
         if declared:
             self.blocks.append(item(declared, 0, "-"))
 
@@ -482,16 +482,16 @@ class Page(BlockBuilder):
         table = node.css_first("table.memname")
         if table is None or len(table.css("table")) > 1:
             return False
-        before = " ".join(squeezed(one.text()) for one in node.css("div.memtemplate"))
-        labels = ", ".join(squeezed(one.text()) for one in node.css("span.mlabel"))
+        before = " ".join(squeeze(one.text()) for one in node.css("div.memtemplate"))
+        labels = ", ".join(squeeze(one.text()) for one in node.css("span.mlabel"))
         self._code(f"{before} {_declaration(table.css('td'))}{f' [{labels}]' if labels else ''}".lstrip())
         return True
 
 
 def _has_few_links(node: "LexborNode") -> bool:
     """Whether nearly all text of an element is none of links."""
-    linked = sum(len(squeezed(link.text())) for link in node.css("a[href]"))
-    return linked < _FEW_LINKS * len(squeezed(node.text()))
+    linked = sum(len(squeeze(link.text())) for link in node.css("a[href]"))
+    return linked < _FEW_LINKS * len(squeeze(node.text()))
 
 
 def _in_order(names: Sequence[str]) -> bool:
@@ -504,8 +504,8 @@ def _lists_names(node: "LexborNode") -> bool:
     """Whether each item of a list is a name and links to where it stands, in order: Doxygen's index of members."""
     names: list[str] = []
     for line in node.css("li"):
-        name, _, places = squeezed(line.text()).partition(" : ")
-        if not places or places != ", ".join(squeezed(link.text()) for link in line.css("a.el[href]")):
+        name, _, places = squeeze(line.text()).partition(" : ")
+        if not places or places != ", ".join(squeeze(link.text()) for link in line.css("a.el[href]")):
             return False
         names.append(name)
     return len(names) >= _INDEX_TERMS and _in_order(names)
@@ -515,7 +515,7 @@ def _lists_links(node: "LexborNode") -> bool:
     """Whether each item of a list has a link and a few words beside it."""
     lines = node.css("li")
     linked = sum(len(link.text().split()) for link in node.css("a[href]"))
-    few = len(node.text().split()) - linked <= _BESIDE * len(lines)
+    few = len(node.text().split()) - linked <= _MAX_BESIDE * len(lines)
     return few and all(line.css_first("a[href]") is not None for line in lines)
 
 
@@ -542,7 +542,7 @@ def _is_whole(node: "LexborNode") -> bool:
     above = node.parent
     while above is not None and above.tag != "p":
         above = above.parent
-    return above is None or squeezed(above.text()) == squeezed(node.text())
+    return above is None or squeeze(above.text()) == squeeze(node.text())
 
 
 def _next(node: "LexborNode") -> "LexborNode | None":
@@ -555,7 +555,7 @@ def _next(node: "LexborNode") -> "LexborNode | None":
 
 def _declaration(cells: "list[LexborNode]") -> str:
     """A declaration of Doxygen, whose parts stand in cells."""
-    return _LOOSE.sub(r"\1", squeezed(" ".join(cell.text() for cell in cells)))
+    return _LOOSE.sub(r"\1", squeeze(" ".join(cell.text() for cell in cells)))
 
 
 def _is_prose(node: "LexborNode") -> bool:
@@ -578,7 +578,7 @@ def _names(node: "LexborNode") -> str:
 def _code_lines(node: "LexborNode", text: str) -> str | None:
     """The lines of a paragraph that is all code, broken by `<br>` or inside of an example; else None."""
     found = node.css(", ".join(_CODE))
-    if len(found) != 1 or squeezed(found[0].text()) != text or not text:
+    if len(found) != 1 or squeeze(found[0].text()) != text or not text:
         return None
     if found[0].css_first("br") is None and not _in_example(node):
         return None

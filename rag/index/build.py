@@ -186,7 +186,7 @@ def _fill(
                 passages=count,
                 checksum=checksum,
                 bad=report.bad - before,
-                twin=report.twins.get(file.name, ""),
+                twin=report.duplicates.get(file.name, ""),
                 sketch=report.sketches.get(file.name, ""),
             )
             records.append(record)

@@ -7,7 +7,7 @@ from pathlib import Path
 from rag.base.errors import IndexingError
 from rag.base.types import DOCUMENTS
 from rag.documents.corpus import Corpus, sniff
-from rag.documents.duplicates import Twins, unpacked
+from rag.documents.duplicates import Duplicates, unpack_sketch
 from rag.documents.sources import LUCENE, SourceFile
 from rag.index.files import FileRecord, Root
 
@@ -103,8 +103,8 @@ def _read_again(plan: Plan, work: Work) -> None:
 
 def repeats(records: Sequence[FileRecord]) -> dict[str, str]:
     """The files of a source that a fresh build would leave out, with the files that they repeat."""
-    sketches = {record.name: unpacked(record.sketch) for record in records if record.sketch}
-    twins, found = Twins([record.name for record in records], sketches.get), {}
+    sketches = {record.name: unpack_sketch(record.sketch) for record in records if record.sketch}
+    twins, found = Duplicates([record.name for record in records], sketches.get), {}
     for record in records:
         page = twins.page_of(record.name)
         sketch = sketches.get(record.name)
@@ -121,5 +121,5 @@ def unknown(records: Sequence[FileRecord]) -> list[FileRecord]:
     unread = [record for record in records if record.twin and not record.sketch]
     if not unread:
         return []
-    twins = Twins([record.name for record in records], lambda _: None)
+    twins = Duplicates([record.name for record in records], lambda _: None)
     return [record for record in unread if twins.page_of(record.name) is None]

@@ -12,7 +12,7 @@ from autoais.base.io.jsonl import dumps, field, read_objects, strings, write_ato
 from autoais.base.io.provenance import sha256_file
 from rag.base.errors import FormatError, IndexingError, UsageError, UserError
 from rag.base.urls import host_of
-from rag.documents.sources import LARGEST, Shard, Source
+from rag.documents.sources import MAX_FILE_SIZE, Shard, Source
 from rag.index.manifest import WEB, is_path
 
 FILES = "files.jsonl"
@@ -43,7 +43,7 @@ class Stamp:
         try:
             status = path.stat()
             settled = time.time_ns() - status.st_mtime_ns > _SETTLED
-            if document and status.st_size > LARGEST:
+            if document and status.st_size > MAX_FILE_SIZE:
                 return cls(_TOO_LARGE, status.st_size, status.st_mtime_ns if settled else None)
             small = status.st_size < _SMALL  # for which the buffer of a streamed hash takes longer than the hash
             digest = hashlib.sha256(path.read_bytes()).hexdigest() if small else sha256_file(path)

@@ -13,7 +13,7 @@ from rag.base.errors import IndexingError
 from rag.base.progress import Count
 from rag.base.urls import is_url, key_of
 from rag.documents.corpus import Corpus
-from rag.documents.sources import Source, check_globs, escaped, matches, prefixes
+from rag.documents.sources import Source, check_globs, escape_glob, matches, prefixes
 from rag.index.compare import Plan
 from rag.index.files import FileRecord, Root
 from rag.index.rebuild import CarryParts, Changes, change
@@ -216,7 +216,7 @@ def _globs(target: str, source: Source, inside: set[str], there: set[str]) -> li
     for glob in (target, f"/{target.removeprefix(source.prefix)}", f"/{within}"):
         if {name for name in there if matches(name, glob)} == inside:
             return [glob]
-    return [escaped(name) for name in sorted(inside)]
+    return [escape_glob(name) for name in sorted(inside)]
 
 
 def _without(root: Root, globs: Sequence[str]) -> Root:

@@ -14,7 +14,7 @@ from rag.base.progress import Count
 from rag.base.types import DOCUMENTS
 from rag.base.urls import host_of, is_url, key_of, normalized
 from rag.documents.corpus import Corpus
-from rag.documents.sources import Source, check_globs, selected
+from rag.documents.sources import Source, check_globs, is_selected
 from rag.index.build import check_new
 from rag.index.files import Root
 from rag.index.folder import LOCK, claimed
@@ -106,7 +106,7 @@ def _mirrored(source: Source, others: Sequence[Source], how: Fetching) -> list[s
     from rag.documents.mirrors import mirror, read_pages
 
     def wanted(name: str) -> bool:
-        return selected(name, source.include, source.left_out)
+        return is_selected(name, source.include, source.left_out)
 
     host = host_of(source.url)
     same = [other for other in others if host_of(other.url) == host]
@@ -114,7 +114,7 @@ def _mirrored(source: Source, others: Sequence[Source], how: Fetching) -> list[s
         key: page.file
         for other in same
         for key, page in read_pages(other.path.parent).items()
-        if selected(page.file, other.include, other.left_out)
+        if is_selected(page.file, other.include, other.left_out)
     }
     report = mirror(source.url, source.path.parent, wanted=wanted, others=taken, progress=how.progress)
     if how.strict and report.failed:

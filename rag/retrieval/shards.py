@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from rag.base.errors import QuestionError, RagError, UserError
 from rag.base.types import Hit, best_first
-from rag.documents.sources import MOST_SHARDS
+from rag.documents.sources import MAX_SHARDS
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
 from rag.index.joined import Joined
@@ -76,8 +76,8 @@ def open_shards(index: Index, config: RetrieverConfig) -> "Shards":
 def _places(config: RetrieverConfig) -> list[str]:
     """The folders and addresses of a configuration; raises `RagError` for none, too many and repeated ones."""
     places: list[str] = config.setting("shards", list)
-    if not 1 <= len(places) <= MOST_SHARDS or not all(isinstance(place, str) and place for place in places):
-        raise RagError(f"retriever {config.name}: shards should be 1 to {MOST_SHARDS} folders or addresses of servers")
+    if not 1 <= len(places) <= MAX_SHARDS or not all(isinstance(place, str) and place for place in places):
+        raise RagError(f"retriever {config.name}: shards should be 1 to {MAX_SHARDS} folders or addresses of servers")
     if len(set(places)) < len(places):
         raise RagError(f"retriever {config.name}: a shard is named twice")
     return places

@@ -9,7 +9,7 @@ import re
 from rag.base.errors import FormatError
 from rag.documents.blocks import Block
 from rag.documents.converters.programs import INSTALL, find_program
-from rag.documents.encodings import decoded
+from rag.documents.encodings import decode_text
 from rag.documents.formats import RawFile
 from rag.documents.limits import run_program
 from rag.documents.main_content import html_blocks
@@ -20,7 +20,7 @@ _NO_TEXT = re.compile(
     r'|[ \t]*<b(?: class="conum")?>\(\d+\)</b>',
     re.DOTALL,
 )
-_INCLUDED = re.compile(r'<p>\s*<a\b[^<>]*class="[^"]*\binclude\b[^"]*"[^<>]*>[^<>]*</a>\s*</p>')
+_INCLUDE = re.compile(r'<p>\s*<a\b[^<>]*class="[^"]*\binclude\b[^"]*"[^<>]*>[^<>]*</a>\s*</p>')
 _ADMONITION = re.compile(
     r'<div class="admonitionblock (\w+)">\s*<table>\s*<tr>\s*<td class="icon">.*?</td>\s*<td class="content">(.*?)</td>'
     r"\s*</tr>\s*</table>",
@@ -41,10 +41,10 @@ def read_asciidoc(file: RawFile) -> tuple[str, list[Block]]:
         raise FormatError(f"{file.where}: only asciidoctor reads it: {INSTALL['asciidoctor']}")
     options = [part for option in _OPTIONS for part in ("-a", option)]
     arguments = ["-S", "secure", "--embedded", *options, "-o", "-", "-"]
-    page = run_program([program, *arguments], decoded(file.data, file.where).encode(), file.where)
+    page = run_program([program, *arguments], decode_text(file.data, file.where).encode(), file.where)
     for notes in _FOOTNOTES.finditer(page):
         file.dropped["footnote"] += len(_FOOTNOTE.findall(notes[0]))
-    page, included = _INCLUDED.subn("", page)
+    page, included = _INCLUDE.subn("", page)
     file.dropped["included file"] += included
     page = _ADMONITION.sub(_admonition, page)
     return html_blocks(_NO_TEXT.sub("", _FOOTNOTES.sub("", page)), file.dropped, where=file.where)

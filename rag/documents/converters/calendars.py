@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 
 from rag.base.errors import FormatError
-from rag.documents.blocks import Block, row, squeezed
-from rag.documents.encodings import decoded
+from rag.documents.blocks import Block, row, squeeze
+from rag.documents.encodings import decode_text
 from rag.documents.formats import RawFile
 
-_FOLDED = re.compile(r"\r?\n[ \t]")
+_FOLD = re.compile(r"\r?\n[ \t]")
 _LINE = re.compile(r'([\w-]+)(?:;(?:[^":]|"[^"]*")*)?:(.*)')
-_ESCAPED = re.compile(r"\\(.)")
+_ESCAPE = re.compile(r"\\(.)")
 _TIME = re.compile(r"(\d{8})(?:T(\d{4})\d\d(Z?))?")
 _OFTEN = re.compile(r"FREQ=(\w+)")
 _NAMES = ("Event", "Start", "End", "Repeats", "Place", "Description")
@@ -19,17 +19,17 @@ _NAMES = ("Event", "Start", "End", "Repeats", "Place", "Description")
 
 def read_calendar(file: RawFile) -> tuple[str, list[Block]]:
     """The name of a calendar ("" if it has none) and its events."""
-    text = decoded(file.data, file.where)
-    lines = [found.groups() for line in unfolded(text) if (found := _LINE.fullmatch(line))]
+    text = decode_text(file.data, file.where)
+    lines = [found.groups() for line in unfold_lines(text) if (found := _LINE.fullmatch(line))]
     if ("BEGIN", "VCALENDAR") not in [(name.upper(), value.strip().upper()) for name, value in lines[:1]]:
         raise FormatError(f"{file.where}: not a calendar")
-    title = next((said(value) for name, value in lines if name.upper() == "X-WR-CALNAME"), "")
+    title = next((unescape_value(value) for name, value in lines if name.upper() == "X-WR-CALNAME"), "")
     return title, [block for event in _events(lines) if (block := row(_cells(event), _NAMES)) is not None]
 
 
-def unfolded(text: str) -> list[str]:
+def unfold_lines(text: str) -> list[str]:
     """The lines of a text in which a line that begins with a space goes on from the one before."""
-    return _FOLDED.sub("", text).splitlines()
+    return _FOLD.sub("", text).splitlines()
 
 
 def _events(lines: list[tuple[str, ...]]) -> Iterator[dict[str, str]]:
@@ -50,18 +50,18 @@ def _events(lines: list[tuple[str, ...]]) -> Iterator[dict[str, str]]:
 def _cells(event: dict[str, str]) -> list[str]:
     often = _OFTEN.search(event.get("RRULE", ""))
     return [
-        said(event.get("SUMMARY", "")),
+        unescape_value(event.get("SUMMARY", "")),
         _time(event.get("DTSTART", "")),
         _time(event.get("DTEND", ""), is_end=True),
         often[1].lower() if often else "",
-        said(event.get("LOCATION", "")),
-        said(event.get("DESCRIPTION", "")),
+        unescape_value(event.get("LOCATION", "")),
+        unescape_value(event.get("DESCRIPTION", "")),
     ]
 
 
-def said(value: str) -> str:
+def unescape_value(value: str) -> str:
     """What a value says, without the signs that mark commas and ends of lines."""
-    return squeezed(_ESCAPED.sub(lambda mark: " " if mark[1] in "nN" else mark[1], value))
+    return squeeze(_ESCAPE.sub(lambda mark: " " if mark[1] in "nN" else mark[1], value))
 
 
 def _time(value: str, *, is_end: bool = False) -> str:

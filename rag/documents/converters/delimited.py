@@ -8,20 +8,20 @@ from collections.abc import Iterator, Sequence
 from itertools import dropwhile, islice
 
 from autoais.base.io.files import allow_long_cells
-from rag.documents.blocks import Block, row, squeezed
+from rag.documents.blocks import Block, row, squeeze
 from rag.documents.converters.grids import check_cells
-from rag.documents.encodings import decoded
+from rag.documents.encodings import decode_text
 from rag.documents.formats import RawFile
 
 _SIGNS = ",;\t|"
-_NAMED = re.compile(r"sep=([^\w\"\r\n ])[ \t]*\r?\n", re.IGNORECASE)  # as Excel has it
-_SAID = 8  # words of a cell, at most, in a table whose rows differ
+_SEPARATOR = re.compile(r"sep=([^\w\"\r\n ])[ \t]*\r?\n", re.IGNORECASE)  # as Excel has it
+_MAX_CELL_WORDS = 8  # words of a cell, at most, in a table whose rows differ
 _YEAR = re.compile(r"(?:19|20)\d\d(?:[-/]\d\d(?:\d\d)?)?")
 # A number, date, time, phone number or address.
 _VALUE = re.compile(r"[\s.,:/()+%€$£#-]*\d[\s\d.,:/()+%€$£#-]*|\S+@\S+\.\S+|\w+://\S+")
-_LONGEST_VALUE = 80  # characters
+_MAX_VALUE_LENGTH = 80  # characters
 _NAME = 3  # words of the name of a column below an empty line; more are data
-_TRIED = 50  # rows, to find what stands between the cells
+_SAMPLE_ROWS = 50  # rows, to find what stands between the cells
 _COLON_ROWS = 5  # of a table whose cells stand between colons, at least
 _NO_CELLS = re.compile(r":\s|\s:|://|(?<!\d)\d{1,2}:\d\d(?!\d)")  # colons of prose, settings, addresses and times
 _LETTERS = re.compile(r"[^\W\d_]{3}")
@@ -32,13 +32,13 @@ def read_table(file: RawFile) -> tuple[str, list[Block]]:
     """No title, and the rows of a table; a file that is none is read as a text."""
     from rag.documents.converters.text import read_text
 
-    blocks = delimited_blocks(decoded(file.data, file.where), file.where)
+    blocks = table_rows(decode_text(file.data, file.where), file.where)
     return read_text(file) if blocks is None else ("", blocks)
 
 
-def delimited_blocks(text: str, where: str) -> list[Block] | None:
+def table_rows(text: str, where: str) -> list[Block] | None:
     """The rows of tables, each a block; None if it is none, as its lines have no cells or are text with commas."""
-    if named := _NAMED.match(text):
+    if named := _SEPARATOR.match(text):
         text = text[named.end() :]
     try:
         sign = named[1] if named else max(_SIGNS, key=lambda one: _fits(text, one))
@@ -50,12 +50,12 @@ def delimited_blocks(text: str, where: str) -> list[Block] | None:
         for line in _read(text, sign):
             cells += len(line)
             check_cells(cells, where)
-            rows.append([squeezed(cell) for cell in line])
+            rows.append([squeeze(cell) for cell in line])
     except csv.Error:
         return None
     if regular:
         return [*_tables(rows)]
-    words = Counter(len(cell.split()) > _SAID for line in rows for cell in line if cell)
+    words = Counter(len(cell.split()) > _MAX_CELL_WORDS for line in rows for cell in line if cell)
     return None if words[True] > 0.1 * words.total() else [block for line in rows if (block := row(line))]
 
 
@@ -78,11 +78,11 @@ def colon_blocks(text: str, where: str) -> list[Block] | None:
     blocks: list[Block | None] = []
     for line in lines:
         comment = line.startswith("#")
-        cells = [squeezed(cell) for cell in line.lstrip("# ").split(":")]
+        cells = [squeeze(cell) for cell in line.lstrip("# ").split(":")]
         if comment and len(cells) == colons + 1 and not names:
             names = cells
         elif comment:
-            blocks += [Block(squeezed(line.lstrip("# ")))] if _LETTERS.search(line) else []
+            blocks += [Block(squeeze(line.lstrip("# ")))] if _LETTERS.search(line) else []
         else:
             blocks.append(row(cells, names if len(cells) == colons + 1 else ()))
     return [block for block in blocks if block]
@@ -98,7 +98,7 @@ def _fits(text: str, sign: str) -> tuple[bool, float, int]:
 
     Zeros if most rows have one cell. Lines above the table, such as its title, count for the share alone.
     """
-    lines = [len(line) for line in islice(_read(text, sign), _TRIED) if any(line)]
+    lines = [len(line) for line in islice(_read(text, sign), _SAMPLE_ROWS) if any(line)]
     found = [*dropwhile(lambda cells: cells == 1, lines)]
     if 2 * len(found) < len(lines) or sum(cells > 1 for cells in found) < _REGULAR * len(found) or not found:
         return False, 0, 0
@@ -154,7 +154,7 @@ def _are_names(cells: Sequence[str], after: Sequence[str]) -> bool:
 
 
 def _is_value(cell: str) -> bool:
-    return len(cell) <= _LONGEST_VALUE and _VALUE.fullmatch(cell) is not None
+    return len(cell) <= _MAX_VALUE_LENGTH and _VALUE.fullmatch(cell) is not None
 
 
 def is_table(head: bytes) -> bool:

@@ -15,7 +15,7 @@ _MAX_VALUE, _MAX_INNER = 10_000, 200  # characters of an entity, and of one insi
 _MAX_TEXT = 1_000_000  # characters that the entities of a document may add
 
 
-def without_entities(text: str) -> str:
+def replace_entities(text: str) -> str:
     """The XML without its document type; an entity is replaced by what it is declared as there, else by its name.
 
     An entity inside of another is replaced once, so nothing grows without end. Other files are never read.

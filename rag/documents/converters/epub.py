@@ -10,8 +10,8 @@ from autoais.base.errors import first_line
 from rag.base.errors import FormatError
 from rag.documents import navigation as nav
 from rag.documents.archives import open_zip, read_member
-from rag.documents.blocks import Block, Kind, heading, squeezed
-from rag.documents.encodings import decoded
+from rag.documents.blocks import Block, Kind, heading, squeeze
+from rag.documents.encodings import decode_text
 from rag.documents.formats import RawFile
 from rag.documents.main_content import html_blocks
 
@@ -25,11 +25,11 @@ def read_epub(file: RawFile) -> tuple[str, list[Block]]:
             raise FormatError(f"{file.where}: protected against copying (DRM), so it cannot be read")
         package = _package(archive, file.where)
         root = _xml(archive, package, file.where)
-        title = next((squeezed(node.text or "") for node in root.iter() if _tag(node) == "title"), "")
+        title = next((squeeze(node.text or "") for node in root.iter() if _tag(node) == "title"), "")
         blocks: list[Block] = []
         for path in dict.fromkeys(_spine(root, package, file.dropped)):
             inside = f"{file.where}/{' '.join(path.split())}"
-            text = decoded(read_member(archive, path, file.where), inside, markup=True)
+            text = decode_text(read_member(archive, path, file.where), inside, markup=True)
             name, page = html_blocks(text, file.dropped, where=inside)
             if page and page[0].kind is not Kind.HEADING and name and name != title:
                 blocks.append(heading(name, 1))
@@ -72,7 +72,7 @@ def _spine(root: ET.Element, package: str, dropped: Counter[str]) -> list[str]:
 
 def _xml(archive: zipfile.ZipFile, name: str, where: str) -> ET.Element:
     try:
-        return ET.fromstring(decoded(read_member(archive, name, where), where, markup=True))
+        return ET.fromstring(decode_text(read_member(archive, name, where), where, markup=True))
     except ET.ParseError as error:
         raise FormatError(f"{where}: broken: {name!r}: {first_line(error)}") from error
 

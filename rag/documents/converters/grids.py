@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from rag.base.errors import FormatError
 from rag.documents.blocks import Block, row
 
-MOST_CELLS = 5_000_000
-_LONGEST_NAME = 60  # characters of the name of a column
-_SEEN = 20  # rows below the first that are looked at
+MAX_CELLS = 5_000_000
+_MAX_NAME_LENGTH = 60  # characters of the name of a column
+_SAMPLE_ROWS = 20  # rows below the first that are looked at
 _REGULAR = 5  # rows below the names, that have nearly all cells
 _NUMBERS = 0.9  # of the cells below a name
 _AMOUNT = re.compile(r"[^\w\s]{0,3}\s?\d")  # how a cell with a number, date or price begins
@@ -22,8 +22,8 @@ Rows = Sequence[Sequence[str]]
 
 def check_cells(cells: int, where: str) -> None:
     """Raise `FormatError` for a table that would take too much memory."""
-    if cells > MOST_CELLS:
-        raise FormatError(f"{where}: refused, as it has more than {MOST_CELLS:,} cells")
+    if cells > MAX_CELLS:
+        raise FormatError(f"{where}: refused, as it has more than {MAX_CELLS:,} cells")
 
 
 def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) -> Iterator[Block]:
@@ -37,7 +37,10 @@ def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) ->
         if not any(cells):
             names, begins = (), True
         elif begins and sum(map(bool, cells)) > 1:
-            end = next((n for n in range(at + 1, min(len(rows), at + 1 + _SEEN)) if not any(rows[n])), at + 1 + _SEEN)
+            end = next(
+                (n for n in range(at + 1, min(len(rows), at + 1 + _SAMPLE_ROWS)) if not any(rows[n])),
+                at + 1 + _SAMPLE_ROWS,
+            )
             others = rows[at + 1 : end]
             marked = any(bold[at : at + 1]) and not all(bold[at + 1 : end])
             if notes := _notes(cells, others):
@@ -80,7 +83,7 @@ def are_names(first: Sequence[str], others: Rows, *, bold: bool, first_table: bo
     if len(filled) < 2 or not any(map(any, others)):
         return False
     years = [place for place, cell in enumerate(first) if _YEAR.fullmatch(cell)]
-    if any(_VALUE.search(cell) or len(cell) > _LONGEST_NAME for cell in filled):
+    if any(_VALUE.search(cell) or len(cell) > _MAX_NAME_LENGTH for cell in filled):
         return False
     if any(_NUMBER.fullmatch(cell) and not _YEAR.fullmatch(cell) for cell in filled) or len(years) == len(filled):
         return False

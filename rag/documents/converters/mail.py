@@ -11,38 +11,38 @@ from itertools import pairwise
 
 from autoais.base.errors import first_line
 from rag.base.errors import FormatError
-from rag.documents.blocks import Block, Kind, heading, squeezed, with_bare_headings
+from rag.documents.blocks import Block, Kind, heading, keep_bare_headings, squeeze
 from rag.documents.converters.text import text_blocks
-from rag.documents.encodings import decoded
+from rag.documents.encodings import decode_text
 from rag.documents.formats import RawFile
 from rag.documents.main_content import html_blocks
 
-_SAID = ("From", "To", "Cc", "Date")
+_SHOWN_HEADERS = ("From", "To", "Cc", "Date")
 # Quoted lines, and the one before them that says who wrote them, which may be wrapped.
-_QUOTED = re.compile(
+_QUOTATION = re.compile(
     r"(?:^(?:(?:On|Am|Le|El|Il)\b[^\n]{0,200}\n)?(?!>)[^\n]{0,200}"
     r"\b(?:wrote|schrieb[^\n]{0,80}|écrit|escribió|ha scritto) ?:[ \t]*\n\s*)?(?P<quote>(?:^>[^\n]*(?:\n|\Z))+)",
     re.MULTILINE,
 )
 _MARK = re.compile(r"^> ?", re.MULTILINE)
-_FORWARDED = re.compile(r"(?:forwarded|weitergeleitete|transféré|reenviado|inoltrato)\b[^\n]*\s*\Z", re.IGNORECASE)
+_FORWARD = re.compile(r"(?:forwarded|weitergeleitete|transféré|reenviado|inoltrato)\b[^\n]*\s*\Z", re.IGNORECASE)
 _HEADER = re.compile(r"\s*(?:From|Von|De|Da): ")
-_SIGNED = re.compile(r"^(?:-- ?|_{10,})$.*\Z", re.MULTILINE | re.DOTALL)
+_SIGNATURE = re.compile(r"^(?:-- ?|_{10,})$.*\Z", re.MULTILINE | re.DOTALL)
 _DASHES = re.compile(r"^-- ?$", re.MULTILINE)  # above a signature
 _ENVELOPE = re.compile(
     rb"From \S+(?: at \S+)?\s+(?:\w{3} ){2}\s?\d{1,2} [\d:]{5,8} .*\d{4}\b.*"
 )  # above a message in a mailbox
-_ESCAPED = re.compile(rb">+From ")  # a line of a message that would begin the next one
+_ESCAPED_FROM = re.compile(rb">+From ")  # a line of a message that would begin the next one
 _FIELD = re.compile(rb">?[\w-]+:")
-_FEW = 4  # words of a greeting or a name
+_MAX_GREETING_WORDS = 4  # words of a greeting or a name
 
 
 def read_mail(file: RawFile) -> tuple[str, list[Block]]:
     """The subject ("" if there is none) and the blocks of a message; files that it carries are counted in `dropped`."""
     try:
         message = message_from_bytes(file.data, policy=default)
-        subject = squeezed(str(message["Subject"] or ""))
-        said = [f"{name}: {value}" for name in _SAID if (value := squeezed(str(message[name] or "")))]
+        subject = squeeze(str(message["Subject"] or ""))
+        said = [f"{name}: {value}" for name in _SHOWN_HEADERS if (value := squeeze(str(message[name] or "")))]
         body = message.get_body(("plain", "html"))
         file.dropped["attachment"] += sum(1 for _ in message.iter_attachments()) if message.is_multipart() else 0
         text = _text(body, file.where) if body is not None else ""
@@ -101,7 +101,7 @@ def _messages(data: bytes) -> Iterator[bytes]:
         and any(_FIELD.match(after) for after in lines[place + 1 : place + 2])
     ]
     for begin, end in pairwise([*begins, len(lines)]):
-        yield b"".join(line[1:] if _ESCAPED.match(line) else line for line in lines[begin + 1 : end])
+        yield b"".join(line[1:] if _ESCAPED_FROM.match(line) else line for line in lines[begin + 1 : end])
 
 
 def read_saved_page(file: RawFile) -> tuple[str, list[Block]]:
@@ -124,31 +124,31 @@ def _without_quotes(text: str, dropped: Counter[str]) -> Iterator[Block]:
     own: list[str] = []  # the texts before, between and after the quotes
     quotes: list[str] = []
     start = 0
-    for found in _QUOTED.finditer(text):
+    for found in _QUOTATION.finditer(text):
         own.append(text[start : found.start()])
         quotes.append(found["quote"])
         start = found.end()
     own.append(text[start:])
-    said = [len(_SIGNED.sub("", part).split()) for part in own]
+    said = [len(_SIGNATURE.sub("", part).split()) for part in own]
     own = [_DASHES.sub("", part) for part in own]
     answered = [bool(words) for words in said[1:]]
     several = sum(answered) > 1
-    alone = sum(answered) == 1 and said[0] <= _FEW < said[-1] and len(quotes) == 1
+    alone = sum(answered) == 1 and said[0] <= _MAX_GREETING_WORDS < said[-1] and len(quotes) == 1
     kept = ""
     for place, quote in enumerate(quotes):
         kept += own[place]
         plain = _MARK.sub("", quote)
-        if _FORWARDED.search(kept[-300:]) or _HEADER.match(plain) or not any(said):
+        if _FORWARD.search(kept[-300:]) or _HEADER.match(plain) or not any(said):
             kept += f"\n{plain}\n"
         elif answered[place] and (several or alone):
-            yield from with_bare_headings([*text_blocks(kept, dropped)])
+            yield from keep_bare_headings([*text_blocks(kept, dropped)])
             kept = ""
-            asked = squeezed("\n".join(line for line in plain.splitlines() if not line.startswith(">")))
+            asked = squeeze("\n".join(line for line in plain.splitlines() if not line.startswith(">")))
             if asked:
                 yield Block(f"> {asked}", Kind.LEAD)
         else:
             kept += "\n"
-    yield from with_bare_headings([*text_blocks(kept + own[-1], dropped)])
+    yield from keep_bare_headings([*text_blocks(kept + own[-1], dropped)])
 
 
 def _text(part: MIMEPart, where: str) -> str:
@@ -159,4 +159,4 @@ def _text(part: MIMEPart, where: str) -> str:
     try:
         return data.decode(part.get_content_charset() or "utf-8").replace("\r\n", "\n")
     except (LookupError, ValueError):
-        return decoded(data, where)
+        return decode_text(data, where)

@@ -11,10 +11,10 @@ from rag.documents.blocks import Block
 from rag.documents.converters.markdown_tags import keep_placeholders
 from rag.documents.converters.mdx import read_mdx
 from rag.documents.converters.mkdocs import read_mkdocs
-from rag.documents.converters.myst import expanded, read_myst
-from rag.documents.converters.text_lines import DOTS, are_narrow, marked_lines
+from rag.documents.converters.myst import expand_directives, read_myst
+from rag.documents.converters.text_lines import DOTS, are_narrow, find_marked_lines
 from rag.documents.converters.text_tables import have_dots
-from rag.documents.encodings import decoded
+from rag.documents.encodings import decode_text
 from rag.documents.formats import RawFile
 from rag.documents.main_content import html_blocks
 
@@ -42,7 +42,7 @@ _LABEL = re.compile(
 
 def read_markdown(file: RawFile) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a file."""
-    return markdown_blocks(decoded(file.data, file.where), file.dropped, file.name)
+    return markdown_blocks(decode_text(file.data, file.where), file.dropped, file.name)
 
 
 def markdown_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
@@ -52,11 +52,11 @@ def markdown_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[s
         found = _TITLE.search(front[0])
         title = found[1].strip().strip("\"'") if found else ""
         text = text[front.end() :]
-    own, blocks = html_blocks(rendered(text, dropped, mdx=name.lower().endswith(".mdx")), dropped, name)
+    own, blocks = html_blocks(render_html(text, dropped, mdx=name.lower().endswith(".mdx")), dropped, name)
     return title or own, blocks
 
 
-def rendered(text: str, dropped: Counter[str], *, mdx: bool = False) -> str:
+def render_html(text: str, dropped: Counter[str], *, mdx: bool = False) -> str:
     """Markdown, or MDX, as HTML."""
     from markdown_it import MarkdownIt
 
@@ -68,11 +68,11 @@ def rendered(text: str, dropped: Counter[str], *, mdx: bool = False) -> str:
     if mdx:
         read_mdx(reader)
     known: dict[str, Any] = {}
-    tokens = [*expanded(reader, reader.parse(text, known), known, dropped)]
-    return str(reader.renderer.render([*_apart(reader, tokens, known)], reader.options, known))
+    tokens = [*expand_directives(reader, reader.parse(text, known), known, dropped)]
+    return str(reader.renderer.render([*_split_paragraphs(reader, tokens, known)], reader.options, known))
 
 
-def _apart(reader: "MarkdownIt", tokens: "list[Token]", known: dict[str, Any]) -> "Iterator[Token]":
+def _split_paragraphs(reader: "MarkdownIt", tokens: "list[Token]", known: dict[str, Any]) -> "Iterator[Token]":
     """The tokens, with a paragraph for each line of one whose lines all begin with labels, as those of minutes do."""
     contents = False  # whether the last heading is that of contents
     for place, token in enumerate(tokens):
@@ -80,7 +80,7 @@ def _apart(reader: "MarkdownIt", tokens: "list[Token]", known: dict[str, Any]) -
             contents = token.type == "inline"
         if token.type == "inline" and ".." in token.content and not contents:
             token = _with_prices(reader, token, known)
-        lines = _labelled(token.content) if token.type == "inline" else []
+        lines = _split_labels(token.content) if token.type == "inline" else []
         if token.type == "inline" and not lines and token.level == 1:  # of no list
             lines = _lines(token.content)
         if not lines or tokens[place - 1].type != "paragraph_open" or tokens[place - 1].hidden:
@@ -114,11 +114,11 @@ def _lines(content: str) -> list[str]:
         return []
     if are_narrow(lines):
         return lines
-    starts = marked_lines(lines)
+    starts = find_marked_lines(lines)
     return ["\n".join(lines[start:end]) for start, end in pairwise(sorted({0, *starts, len(lines)}))] if starts else []
 
 
-def _labelled(content: str) -> list[str]:
+def _split_labels(content: str) -> list[str]:
     """The lines of a paragraph, if there are two or more and each begins with a label; or its parts with bold ones."""
     lines = content.split("\n")
     if len(lines) < 2:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
 
 # Tags that mean something by themselves; others have an end or, such as `<input>`, attributes.
-_ALONE = frozenset("p li dt dd tr td th thead tbody tfoot colgroup rt rp html head body br hr wbr img".split())
-_ELEMENTS = _ALONE | frozenset(
+_VOID_TAGS = frozenset("p li dt dd tr td th thead tbody tfoot colgroup rt rp html head body br hr wbr img".split())
+_ELEMENTS = _VOID_TAGS | frozenset(
     """
     a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink blockquote button
     canvas caption center cite code col data datalist del details dfn dialog dir div dl em embed fieldset figcaption
@@ -60,7 +60,7 @@ def _placeholders(text: str) -> Callable[[str, int], bool]:
             return False
         name, end, attribute = tag[2].lower(), tag[1], tag[3]
         if name in _ELEMENTS:
-            return not (end or attribute or name in _ALONE or name in ended)
+            return not (end or attribute or name in _VOID_TAGS or name in ended)
         return not ((tag[2][0].isupper() or "-" in name) and name in ended)
 
     return is_text

@@ -22,7 +22,7 @@ _LABEL = re.compile(r"""\s(?:label|title|summary|header)=(?:"([^"]+)"|'([^']+)')
 def read_mdx(reader: "MarkdownIt") -> None:
     """Let a reader know what MDX adds, and that an indent makes no code."""
 
-    def added(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    def read_block(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
         first = state.bMarks[start] + state.tShift[start]
         line = state.src[first : state.eMarks[start]]
         label, last = "", start + 1
@@ -48,7 +48,7 @@ def read_mdx(reader: "MarkdownIt") -> None:
         return True
 
     reader.disable("code")
-    reader.block.ruler.before("fence", "mdx", added, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    reader.block.ruler.before("fence", "mdx", read_block, {"alt": ["paragraph", "reference", "blockquote", "list"]})
 
 
 def _blank(state: "StateBlock", line: int, end: int) -> int:

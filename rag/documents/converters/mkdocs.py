@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BOX = re.compile(r"""(?:!!!|\?\?\?\+?)[ ]?([A-Za-z][\w-]*)?(?:[ ]+[A-Za-z][\w-]*)*(?:[ ]+(?:"(.*)"|'(.*)'))?[ ]*""")
 _TAB = re.compile(r"""===[+!]{0,2}[ ]+(?:"(.+)"|'(.+)')[ ]*""")
-_FENCED = re.compile(r"(/{3,})[ ]*([A-Za-z][\w-]*)(?:[ ]*\|(.*))?")
+_FENCE_BLOCK = re.compile(r"(/{3,})[ ]*([A-Za-z][\w-]*)(?:[ ]*\|(.*))?")
 _PLAIN = frozenset("html define caption details admonition tab".split())  # what has no title but its own
 _LONGEST = 500  # lines of such a box
 _OPTIONS = re.compile(r"(?:[ \t]*\n)*(?:[ ]{4}[\w-]+:.*(?:\n|\Z))+")  # of such a box
@@ -70,8 +70,8 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         _push(state, info, "", start, start + 1, end, inner)
         return True
 
-    def fenced(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
-        found = None if state.is_code_block(start) else _FENCED.fullmatch(first_line(state, start).rstrip())
+    def read_fence(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+        found = None if state.is_code_block(start) else _FENCE_BLOCK.fullmatch(first_line(state, start).rstrip())
         if found is None:
             return False
         last = start + 1
@@ -134,7 +134,7 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
 
     def attributes(state: "StateInline", silent: bool) -> bool:
         behind = state.pos > 0 and state.src[state.pos - 1] in _AFTER
-        return behind and state.src[state.pos] == "{" and _left_out(state, _ATTRIBUTES)
+        return behind and state.src[state.pos] == "{" and _skip_match(state, _ATTRIBUTES)
 
     def mark(state: "StateInline", silent: bool) -> bool:
         found = _MARK.match(state.src, state.pos, state.posMax)
@@ -158,7 +158,7 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         return True
 
     def icon(state: "StateInline", silent: bool) -> bool:
-        return state.src[state.pos] == ":" and _left_out(state, _ICON)
+        return state.src[state.pos] == ":" and _skip_match(state, _ICON)
 
     def tick(state: "StateInline", silent: bool) -> bool:
         found = _TICK.match(state.src, state.pos, state.posMax) if state.src[state.pos] == ":" else None
@@ -181,7 +181,7 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
     others = ["paragraph", "reference", "blockquote", "list"]
     for name, rule in (
         ("box", box),
-        ("fenced", fenced),
+        ("fenced", read_fence),
         ("footnote", footnote),
         ("definition", definition),
         ("line", line),
@@ -248,7 +248,7 @@ def _push(state: "StateBlock", info: str, first: str, start: int, rest: int, end
     state.line = last
 
 
-def _left_out(state: "StateInline", pattern: re.Pattern[str]) -> bool:
+def _skip_match(state: "StateInline", pattern: re.Pattern[str]) -> bool:
     found = pattern.match(state.src, state.pos, state.posMax)
     if found is None:
         return False

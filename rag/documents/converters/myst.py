@@ -42,8 +42,8 @@ _PROSE = _NOTES | frozenset(
 )
 _BY_RST = frozenset(["eval-rst", "list-table", "csv-table", "math", "productionlist", "parsed-literal"])
 _FIGURES = frozenset(["figure", "figure-md"])
-_LEFT_OUT = frozenset(["image", "include", "raw", "bibliography", "embed", "iframe", "video", "tableofcontents"])
-_KNOWN = _PROSE | _BY_RST | _FIGURES | _LEFT_OUT | rst.CODE | rst.CONTENTS | rst.CHANGES.keys()
+_OMITTED = frozenset(["image", "include", "raw", "bibliography", "embed", "iframe", "video", "tableofcontents"])
+_DIRECTIVES = _PROSE | _BY_RST | _FIGURES | _OMITTED | rst.CODE | rst.CONTENTS | rst.CHANGES.keys()
 
 
 def read_myst(reader: "MarkdownIt", text: str) -> None:
@@ -90,14 +90,14 @@ def read_myst(reader: "MarkdownIt", text: str) -> None:
     reader.inline.ruler.before("backticks", "myst_role", role)
 
 
-def expanded(
+def expand_directives(
     reader: "MarkdownIt", tokens: "Sequence[Token]", known: dict[str, Any], dropped: Counter[str], depth: int = 0
 ) -> "Iterator[Token]":
     """The tokens, with what directives and boxes say in their place."""
     from markdown_it.token import Token
 
     for token in tokens:
-        found = _named(token)
+        found = _directive_of(token)
         if found is None or depth >= _DEEPEST:
             yield token
             continue
@@ -105,11 +105,11 @@ def expanded(
         content = _OPTIONS.sub("", token.content, count=1)
 
         def read(text: str) -> "list[Token]":
-            return [*expanded(reader, reader.parse(dedent(text), known), known, dropped, depth + 1)]
+            return [*expand_directives(reader, reader.parse(dedent(text), known), known, dropped, depth + 1)]
 
         if name in rst.CONTENTS:
             dropped[nav.CONTENTS] += 1
-        elif name in _LEFT_OUT or rst.is_silent(name):
+        elif name in _OMITTED or rst.is_silent(name):
             continue
         elif name in rst.CODE:
             yield Token("fence", "code", 0, content=content)
@@ -135,7 +135,7 @@ def expanded(
             yield from read(content)
 
 
-def _named(token: "Token") -> tuple[str, str] | None:
+def _directive_of(token: "Token") -> tuple[str, str] | None:
     """The name and the argument of a directive or a box; None if a token is neither."""
     if token.type not in ("fence", "box"):
         return None
@@ -148,7 +148,7 @@ def _named(token: "Token") -> tuple[str, str] | None:
 
 
 def _is_directive(name: str) -> bool:
-    return ":" in name or name.lower() in _KNOWN or rst.is_silent(name.lower())
+    return ":" in name or name.lower() in _DIRECTIVES or rst.is_silent(name.lower())
 
 
 def _html(text: str) -> "Token":

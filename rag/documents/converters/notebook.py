@@ -5,7 +5,7 @@ from typing import Any
 
 from rag.base.errors import FormatError
 from rag.documents.blocks import Block, code
-from rag.documents.converters.markdown import rendered
+from rag.documents.converters.markdown import render_html
 from rag.documents.formats import RawFile
 from rag.documents.main_content import html_blocks
 
@@ -19,15 +19,15 @@ def read_notebook(file: RawFile) -> tuple[str, list[Block]]:
     blocks: list[Block] = []
     title = ""
     for cell in _cells(notebook, file.where):
-        source = _joined(cell.get("source", cell.get("input", "")))
+        source = _join_source(cell.get("source", cell.get("input", "")))
         if cell.get("cell_type") == "markdown":
-            found, page = html_blocks(rendered(source, file.dropped), file.dropped, where=file.where)
+            found, page = html_blocks(render_html(source, file.dropped), file.dropped, where=file.where)
             title = title or found
             blocks += page
         elif cell.get("cell_type") == "heading":
             level = cell.get("level")
             marks = "#" * level if isinstance(level, int) and 0 < level < 7 else "#"
-            found, page = html_blocks(rendered(f"{marks} {source}", file.dropped), file.dropped, where=file.where)
+            found, page = html_blocks(render_html(f"{marks} {source}", file.dropped), file.dropped, where=file.where)
             title = title or found
             blocks += page
         elif cell.get("cell_type") == "code":
@@ -47,6 +47,6 @@ def _cells(notebook: Any, where: str) -> list[dict[str, Any]]:  # noqa: ANN401
     raise FormatError(f"{where}: not a notebook: it has no cells")
 
 
-def _joined(source: Any) -> str:  # noqa: ANN401
+def _join_source(source: Any) -> str:  # noqa: ANN401
     text = "".join(map(str, source)) if isinstance(source, list) else str(source)
     return text.encode("utf-8", "replace").decode("utf-8")  # JSON can hold half a character

@@ -12,8 +12,8 @@ from typing import Any
 from autoais.base.errors import first_line
 from rag.base.errors import FormatError
 from rag.documents.archives import open_zip
-from rag.documents.blocks import Block, heading, item, squeezed, with_bare_headings
-from rag.documents.converters.grids import MOST_CELLS, are_names, check_cells, grid_rows
+from rag.documents.blocks import Block, heading, item, keep_bare_headings, squeeze
+from rag.documents.converters.grids import MAX_CELLS, are_names, check_cells, grid_rows
 from rag.documents.formats import RawFile
 from rag.documents.main_content import TITLE, html_blocks
 from rag.documents.titles import clean_heading
@@ -31,11 +31,11 @@ _ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
 _CELL = re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _BOLD = re.compile(r"\s*(?:<p>\s*<strong>(?:(?!</strong>).)*</strong>\s*</p>\s*)+", re.DOTALL)
-_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\b[^>]*\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+_MERGED_CELL = re.compile(rb'<(?:\w+:)?mergeCell\b[^>]*\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 _LITERAL = re.compile(r'"[^"]*"|\\.')  # in a number format: 0"%" shows 5 as 5%
 _MONEY = re.compile(r"(?<=\[\$)[£€$¥₹]|[£€¥₹]|(?<!\[)\$")  # `[$€-407]`, `"£"`, `$`, but not `[$-409]`, a language
 _NAME_WORDS = 10  # of a slide
-_LONGEST_MERGED = 300  # characters of a cell that is repeated in the rows that it spans
+_MAX_REPEATED_LENGTH = 300  # characters of a cell that is repeated in the rows that it spans
 
 
 @contextmanager
@@ -62,17 +62,17 @@ def read_docx(file: RawFile) -> tuple[str, list[Block]]:
         page = mammoth.convert_to_html(
             io.BytesIO(file.data), style_map=_STYLES, convert_image=mammoth.images.img_element(lambda _: {})
         ).value
-        return html_blocks(with_header_rows(page), file.dropped, where=file.where)
+        return html_blocks(mark_header_rows(page), file.dropped, where=file.where)
 
 
-def with_header_rows(page: str) -> str:
+def mark_header_rows(page: str) -> str:
     """The page with the rows that name the columns of tables as their headers: Word marks none by itself."""
     return _TABLE.sub(lambda table: _with_header_row(table[0], _ROW.findall(table[1])), page)
 
 
 def _with_header_row(table: str, lines: list[str]) -> str:
     cells = [_CELL.findall(line) for line in lines]
-    texts = [[squeezed(_TAG.sub(" ", cell)) for cell in row] for row in cells]
+    texts = [[squeeze(_TAG.sub(" ", cell)) for cell in row] for row in cells]
     at = next((number for number, row in enumerate(texts) if len(row) > 1), len(texts))  # below a title
     if at + 1 >= len(texts) or not all(texts[at]):
         return table
@@ -94,7 +94,7 @@ def read_pptx(file: RawFile) -> tuple[str, list[Block]]:
         for number, slide in enumerate(slides, 1):
             blocks += _slide(slide, number)
         first = blocks[0].text if blocks and blocks[0].level else ""
-        return first, [*with_bare_headings(blocks, lambda text: text != first)]
+        return first, [*keep_bare_headings(blocks, lambda text: text != first)]
 
 
 def _slide(slide: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
@@ -112,19 +112,19 @@ def _slide(slide: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
                 else:
                     yield block
         elif getattr(shape, "has_table", False) and shape.has_table:
-            rows = [[squeezed(cell.text) for cell in line.cells] for line in shape.table.rows]
+            rows = [[squeeze(cell.text) for cell in line.cells] for line in shape.table.rows]
             yield from grid_rows(rows, number, [bool(shape.table.first_row), *[False] * (len(rows) - 1)])
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
         for text in frame.text.splitlines():
-            if squeezed(text):
-                yield Block(squeezed(text), page=number)
+            if squeeze(text):
+                yield Block(squeeze(text), page=number)
 
 
 def _first_line(slide: Any) -> str:  # noqa: ANN401
     """A short first paragraph of a slide without a title, by its place; "" if it is a sentence."""
-    framed = [shape for shape in slide.shapes if shape.has_text_frame and squeezed(shape.text_frame.text)]
+    framed = [shape for shape in slide.shapes if shape.has_text_frame and squeeze(shape.text_frame.text)]
     first = min(framed, key=lambda shape: shape.top or 0, default=None)
-    text = squeezed(first.text_frame.text.strip().split("\n")[0]) if first is not None else ""
+    text = squeeze(first.text_frame.text.strip().split("\n")[0]) if first is not None else ""
     return clean_heading(text) if len(text.split()) <= _NAME_WORDS and text[-1:] not in ".,;:" else ""
 
 
@@ -138,10 +138,10 @@ def _shapes(shapes: Iterable[Any]) -> Iterator[Any]:
 
 
 def _paragraphs(shape: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
-    paragraphs = [one for one in shape.text_frame.paragraphs if squeezed(one.text)]
+    paragraphs = [one for one in shape.text_frame.paragraphs if squeeze(one.text)]
     listed = len(paragraphs) > 1 and (shape.is_placeholder or any(one.level for one in paragraphs))
     for paragraph in paragraphs:
-        text = squeezed(paragraph.text)
+        text = squeeze(paragraph.text)
         yield item(text, min(paragraph.level, 8), "-", number) if listed else Block(text, page=number)
 
 
@@ -163,29 +163,29 @@ def read_xlsx(file: RawFile) -> tuple[str, list[Block]]:
                 rows.append(_without_last([_cell(cell.value, cell) for cell in line]))
                 begins = not bold or bold[-1] or sum(map(bool, rows[-2])) < 2  # fonts take time
                 bold.append(begins and all(cell.font.b for cell in line if cell.value is not None))
-            _fill_merged(rows, _merged(archive, sheet), MOST_CELLS - cells)
+            _fill_ranges(rows, _merged_ranges(archive, sheet), MAX_CELLS - cells)
             if found := [*grid_rows(rows, bold=bold)]:
-                blocks += [heading(squeezed(sheet.title), 2), *found]
+                blocks += [heading(squeeze(sheet.title), 2), *found]
         book.close()
         return "", blocks
 
 
-def _merged(archive: zipfile.ZipFile, sheet: Any) -> Iterator[tuple[int, int, int]]:  # noqa: ANN401
+def _merged_ranges(archive: zipfile.ZipFile, sheet: Any) -> Iterator[tuple[int, int, int]]:  # noqa: ANN401
     """The columns and the first and last rows (from 0) of cells that span rows, which openpyxl does not stream."""
     from openpyxl.utils import range_boundaries
 
     with archive.open(sheet._worksheet_path) as file:
-        found = _MERGED.findall(file.read())
+        found = _MERGED_CELL.findall(file.read())
     for place in found:
         left, top, _, bottom = range_boundaries(place.decode())
         if bottom > top:
             yield left - 1, top - 1, bottom - 1
 
 
-def _fill_merged(rows: list[list[str]], merged: Iterable[tuple[int, int, int]], room: int) -> None:
+def _fill_ranges(rows: list[list[str]], merged: Iterable[tuple[int, int, int]], room: int) -> None:
     """Repeat a cell that spans rows in each of them, unless it is long; rows get up to `room` empty cells before it."""
     for column, top, bottom in merged:
-        if top >= len(rows) or column >= len(rows[top]) or len(rows[top][column]) > _LONGEST_MERGED:
+        if top >= len(rows) or column >= len(rows[top]) or len(rows[top][column]) > _MAX_REPEATED_LENGTH:
             continue
         for cells in rows[top + 1 : bottom + 1]:
             if any(cells) and (lacking := max(0, column + 1 - len(cells))) <= room:
@@ -218,4 +218,4 @@ def _cell(value: Any, cell: Any) -> str:  # noqa: ANN401
             return f"{'-' if value < 0 else ''}{sign[0]}{amount}"
     if isinstance(value, float):
         return f"{value:.12g}"
-    return squeezed(str(value))
+    return squeeze(str(value))

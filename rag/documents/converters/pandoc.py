@@ -15,11 +15,11 @@ from rag.base.errors import FormatError
 from rag.documents import kinds
 from rag.documents import navigation as nav
 from rag.documents.archives import open_zip, read_member
-from rag.documents.blocks import Block, Kind, squeezed, with_bare_headings
-from rag.documents.converters.docbook import without_entities
-from rag.documents.converters.office import with_header_rows
+from rag.documents.blocks import Block, Kind, keep_bare_headings, squeeze
+from rag.documents.converters.docbook import replace_entities
+from rag.documents.converters.office import mark_header_rows
 from rag.documents.converters.programs import INSTALL, find_program
-from rag.documents.encodings import decoded
+from rag.documents.encodings import decode_text
 from rag.documents.formats import HEAD, RawFile, is_plain_text
 from rag.documents.limits import run_program
 from rag.documents.main_content import html_blocks
@@ -60,7 +60,7 @@ def read_man_page(file: RawFile, source: str) -> tuple[str, list[Block]]:
         if is_plain_text(head):
             return _read_text(file)
         raise FormatError(f"{file.where}: not a manual page: it has no title (.TH or .Dd)")
-    text = _WEB_LINK.sub(_web_link, decoded(file.data, file.where))
+    text = _WEB_LINK.sub(_web_link, decode_text(file.data, file.where))
     if _REDIRECT.fullmatch(_COMMENT.sub("", text)):
         file.dropped[nav.REDIRECT] += 1
         return "", []
@@ -102,7 +102,7 @@ def _terms(body: str) -> str:
         if indent[0] == "</blockquote>":
             return ends.pop() if ends else indent[0]
         above, mark = indent[1] or "", indent[2]
-        line = squeezed(_TAG.sub("", above))
+        line = squeeze(_TAG.sub("", above))
         if mark:
             ends.append("</li></ul>")
             return f"<p>{above}</p><ul><li>"
@@ -136,24 +136,24 @@ def read_latex(file: RawFile, source: str) -> tuple[str, list[Block]]:
     """The title ("" if it has none) and the blocks of a LaTeX document or a part of one."""
     if not kinds.is_latex(file.data[:HEAD]):
         raise FormatError(f"{file.where}: not a LaTeX document: it defines commands, or is written in plain TeX")
-    return _convert(file, decoded(file.data, file.where).encode(), source)
+    return _convert(file, decode_text(file.data, file.where).encode(), source)
 
 
 def read_docbook(file: RawFile, source: str) -> tuple[str, list[Block]]:
     """The title ("" if it has none) and the blocks of a DocBook document."""
     if file.name.lower().removesuffix(".gz").endswith(".xml") and not kinds.is_docbook(file.data[:HEAD]):
         raise FormatError(f"{file.where}: not a DocBook document: other XML is not read")
-    return _convert(file, without_entities(decoded(file.data, file.where, markup=True)).encode(), source)
+    return _convert(file, replace_entities(decode_text(file.data, file.where, markup=True)).encode(), source)
 
 
 def read_org(file: RawFile, source: str) -> tuple[str, list[Block]]:
     """The title ("" if it has none) and the blocks of an Org file; a text with such a name is read as a text."""
     if not kinds.is_org(file.data[:HEAD]):
         return _read_text(file)
-    title, blocks = _convert(file, (_ORG_OPTIONS + decoded(file.data, file.where)).encode(), f"{source}+task_lists")
+    title, blocks = _convert(file, (_ORG_OPTIONS + decode_text(file.data, file.where)).encode(), f"{source}+task_lists")
     if title and not blocks:  # a task alone
         return "", [Block(title)]
-    return title, [*with_bare_headings(blocks, lambda text: text != "Footnotes")]  # tasks
+    return title, [*keep_bare_headings(blocks, lambda text: text != "Footnotes")]  # tasks
 
 
 def read_rtf(file: RawFile, source: str) -> tuple[str, list[Block]]:
@@ -187,13 +187,13 @@ def _convert(file: RawFile, data: bytes, source: str) -> tuple[str, list[Block]]
     arguments = ["--sandbox", "-f", source, "-t", "html5", "--wrap=none", f"--template={_TEMPLATE}"]
     page = run_program([program, *arguments], data, file.where)
     head, _, body = page.partition("<body>")
-    title = squeezed(unescape(_TAG.sub("", _FOOTNOTE_MARK.sub("", head))))
+    title = squeeze(unescape(_TAG.sub("", _FOOTNOTE_MARK.sub("", head))))
     for notes in _FOOTNOTES.finditer(body):
         file.dropped["footnote"] += len(_FOOTNOTE.findall(notes[0]))
     body = _FOOTNOTE_MARK.sub("", _FOOTNOTES.sub("", body))
     body = _FORMULA.sub(_formula, _LINK.sub("", body))  # links of a document are no navigation
     body = _BOX.sub(lambda box: "[x] " if "checked" in box[0] else "[ ] ", body)
-    body = with_header_rows(_TABLE_PART.sub(r"<\1>", body))
+    body = mark_header_rows(_TABLE_PART.sub(r"<\1>", body))
     body = unicodedata.normalize("NFC", _DOTLESS.sub("i", body))
     if source in ("man", "mdoc"):
         body = _terms(body)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, code, entry, heading, item, row, squeezed, with_bare_headings
+from rag.documents.blocks import Block, Kind, code, entry, heading, item, keep_bare_headings, row, squeeze
 from rag.documents.converters.pdf_formulas import is_numerator, with_piece
 from rag.documents.converters.pdf_headings import Mark, by_bookmarks, by_size, file_title
 from rag.documents.converters.pdf_margins import without_edges, without_lists
@@ -44,7 +44,7 @@ def pdf_blocks(pages: Pages, dropped: Counter[str]) -> tuple[str, list[Block]]:
     title = file_title(pages, style.size, words)
     if pages.outline:
         return title, builder.blocks
-    return title, [*with_bare_headings(builder.blocks, lambda text: text != title)]  # as print of any size may be one
+    return title, [*keep_bare_headings(builder.blocks, lambda text: text != title)]  # as print of any size may be one
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class _Builder:
                     self.dropped[nav.SIGNS] += 1
                 elif not line.mono and nav.may_lead(line.text) and len(parts := _DOTS.split(line.text)) == 2:
                     self.flush()
-                    name, value = (squeezed(self.words.joined(part)) for part in parts)
+                    name, value = (squeeze(self.words.joined(part)) for part in parts)
                     self.blocks.append(entry(name, value, number))
                     self.before = line
                 else:
@@ -180,12 +180,12 @@ class _Builder:
         if not (table.has_words or below or goes_on):
             self.dropped[nav.SIGNS] += len(table.rows)
             return
-        names = [squeezed(self.words.joined(name)) for name in table.names]
+        names = [squeeze(self.words.joined(name)) for name in table.names]
         for cells in table.rows:
             if not any(map(str.isalnum, "".join(cells))):  # a line between rows
                 self.dropped[nav.SIGNS] += 1
                 continue
-            block = row([squeezed(self.words.joined(cell)) for cell in cells], names, number)
+            block = row([squeeze(self.words.joined(cell)) for cell in cells], names, number)
             if block is not None:
                 self.blocks.append(block)
         self.before = top
@@ -277,7 +277,7 @@ class _Builder:
         self.before = lines[-1]
 
     def _text(self, lines: Sequence[Line], *, leads: bool) -> None:
-        text = squeezed(self.words.joined(" ".join([line.text for line in lines])))
+        text = squeeze(self.words.joined(" ".join([line.text for line in lines])))
         if nav.is_boilerplate(text):
             return
         if (ruled := _RULED.fullmatch(text)) is not None:
@@ -303,13 +303,13 @@ class _Builder:
                 and above.left - line.size <= line.left
                 and line.right <= above.right + line.size
             ):
-                self.blocks.append(Block(squeezed(self.words.joined(line.text)), Kind.ROW, 0, self.number))
+                self.blocks.append(Block(squeeze(self.words.joined(line.text)), Kind.ROW, 0, self.number))
                 self.before = line
             else:
                 self.dropped[nav.SIGNS] += 1
 
     def _code(self, lines: list[Line]) -> None:
-        block = code(self._laid_out(lines), self.number)
+        block = code(self._join_layout(lines), self.number)
         if block is None:
             return
         last = self.blocks[-1] if self.blocks else None
@@ -318,7 +318,7 @@ class _Builder:
         else:
             self.blocks.append(block)
 
-    def _laid_out(self, lines: list[Line]) -> str:
+    def _join_layout(self, lines: list[Line]) -> str:
         """The lines of code with the spaces that their places on the page stand for."""
         left = min(line.left for line in lines)
         longest = max(lines, key=lambda line: len(line.text))

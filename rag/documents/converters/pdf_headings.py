@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from rag.documents.blocks import squeezed
+from rag.documents.blocks import squeeze
 from rag.documents.converters.pdf_pages import Line, Pages
 from rag.documents.converters.pdf_words import Words
 from rag.documents.titles import clean_heading
@@ -53,10 +53,10 @@ def by_bookmarks(
             by_page.setdefault(page, []).append(_Waiting(_letters(text), Mark(text, min(level + 1, 6)), height))
     for number, lines in enumerate(pages):
         waiting = by_page.get(number)
-        yield _placed(waiting, lines) if waiting else [*lines]
+        yield _place_marks(waiting, lines) if waiting else [*lines]
 
 
-def _placed(waiting: list[_Waiting], lines: list[Line]) -> Marked:
+def _place_marks(waiting: list[_Waiting], lines: list[Line]) -> Marked:
     marked: Marked = []
     at = 0
     titles = "\n".join(mark.letters for mark in waiting)
@@ -72,14 +72,14 @@ def _placed(waiting: list[_Waiting], lines: list[Line]) -> Marked:
                 at += length
                 break
         else:
-            while waiting and waiting[0].height is not None and _passed(waiting[0], lines, at, letters):
+            while waiting and waiting[0].height is not None and _is_past(waiting[0], lines, at, letters):
                 marked.append(waiting.pop(0).mark)
             marked.append(lines[at])
             at += 1
     return marked + [mark.mark for mark in waiting]
 
 
-def _passed(waiting: _Waiting, lines: list[Line], at: int, letters: list[str]) -> bool:
+def _is_past(waiting: _Waiting, lines: list[Line], at: int, letters: list[str]) -> bool:
     """Whether the place that a bookmark names is above a line, and no line to come repeats the bookmark."""
     if waiting.height is None or 10 * waiting.height < lines[at].y:
         return False
@@ -138,7 +138,7 @@ def _is_large(line: Line, usual: int) -> bool:
 
 
 def _mark(lines: list[Line], levels: dict[int, int], words: Words) -> Marked:
-    text = squeezed(words.joined(" ".join(line.text for line in lines)))
+    text = squeeze(words.joined(" ".join(line.text for line in lines)))
     if not any(map(str.isalpha, text)) or len(text.split()) > _LONGEST:
         return [*lines]
     return [Mark(clean_heading(text), levels[lines[0].size])]
@@ -146,13 +146,13 @@ def _mark(lines: list[Line], levels: dict[int, int], words: Words) -> Marked:
 
 def file_title(pages: Pages, usual: int, words: Words) -> str:
     """The title that a file names, or the largest print on its first page; "" if there is none."""
-    named = squeezed(words.letters(pages.title))
+    named = squeeze(words.letters(pages.title))
     if named and not _NO_TITLE.match(named.casefold()) and any(map(str.isalpha, named)):
         return clean_heading(named)
     first = next((lines for lines in pages.lines if lines), [])
     largest = max((line.size for line in first), default=0)
     run = next((run for size, run in groupby(first, key=lambda line: line.size) if size == largest), ())
-    text = squeezed(words.joined(" ".join(line.text for line in run)))
+    text = squeeze(words.joined(" ".join(line.text for line in run)))
     if _letters(clean_heading(text)) in {_letters(clean_heading(title)) for _, title, *_ in pages.outline}:
         return ""  # the first page begins with a chapter
     return clean_heading(text) if largest >= 1.3 * usual and 0 < len(text.split()) <= _LONGEST else ""

@@ -109,7 +109,7 @@ def _without_list(lines: list[Line], number: int, beginnings: Beginnings, *, tit
     if most and titled and 2 * sum(_leads_to(text, end) for text, end in ends) > len(ends):
         return _around(lines)  # the pages of an index are in no order
     dotted = [line.text for line in lines if nav.is_contents_line(line.text)]
-    if dotted and not (nav.are_contents(dotted) and are_named([*map(nav.named_by, dotted)])):
+    if dotted and not (nav.are_contents(dotted) and are_named([*map(nav.entry_of, dotted)])):
         return lines
     pages = [text for text, _ in ends]
     if len(dotted) > 0.2 * len(lines):

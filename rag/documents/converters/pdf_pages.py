@@ -61,7 +61,7 @@ def read_pages(data: bytes, where: str, seconds: float | None = None) -> Pages:
 def _rows(data: bytes, where: str, limit: float) -> Iterator[Any]:
     """What the worker writes about a file."""
     with _lock:
-        process = _started()
+        process = _start_worker()
         late = threading.Event()
 
         def stop() -> None:
@@ -81,7 +81,7 @@ def _rows(data: bytes, where: str, limit: float) -> Iterator[Any]:
                 if row is None:
                     return
                 if done:
-                    raise FormatError(_explained(where, row["error"]))
+                    raise FormatError(_explain_error(where, row["error"]))
                 yield row
         except (OSError, ValueError):
             pass  # the process ended, also in the middle of a line
@@ -94,7 +94,7 @@ def _rows(data: bytes, where: str, limit: float) -> Iterator[Any]:
     raise FormatError(f"{where}: the PDF cannot be read: the reader crashed on it or ran out of memory")
 
 
-def _explained(where: str, error: str) -> str:
+def _explain_error(where: str, error: str) -> str:
     if "assword" in error:
         return f"{where}: the PDF is encrypted: save it without a password first"
     if "No module named" in error:
@@ -115,7 +115,7 @@ _lock = threading.Lock()
 _running: list[_Worker] = []
 
 
-def _started() -> _Worker:
+def _start_worker() -> _Worker:
     if not _running or _running[0].process.poll() is not None:
         _stop()
         paths = os.pathsep.join(part for part in sys.path if part)

@@ -82,7 +82,7 @@ def _rows(lines: Sequence[Line | Mark], at: int, leading: int) -> tuple[list[_Ro
         if row is None:
             break
         if rows:
-            fitting = _fitted(columns, row)
+            fitting = _fit_row(columns, row)
             if fitting is None or not 0 < rows[-1].bottom - row.y <= 2.5 * max(leading, row.size):
                 break
             columns = fitting
@@ -136,7 +136,7 @@ def _cells(line: Line) -> list[Cell]:
     ]
 
 
-def _fitted(columns: list[tuple[int, int]], row: _Row) -> list[tuple[int, int]] | None:
+def _fit_row(columns: list[tuple[int, int]], row: _Row) -> list[tuple[int, int]] | None:
     """The columns with another row; None if its cells do not stand below them."""
     fitted = list(columns)
     taken: list[int] = []

@@ -21,7 +21,7 @@ class Words:
         self._pages = pages
         self._seen: set[str] | None = None
 
-    def joined(self, text: str) -> str:
+    def join(self, text: str) -> str:
         """Running text without the marks of words that went on in the next line."""
         if text.isascii():
             return text
@@ -35,7 +35,7 @@ class Words:
             return text
         for sign, letters in _LIGATURES.items():  # `translate` looks at each character, which takes ten times as long
             text = text.replace(sign, letters)
-        return _ACCENTED.sub(_composed, text).replace(HYPHEN, "-")
+        return _ACCENTED.sub(_compose, text).replace(HYPHEN, "-")
 
     def _join(self, found: re.Match[str]) -> str:
         first, second = found[1], found[2]
@@ -53,7 +53,7 @@ class Words:
         return self._seen
 
 
-def _composed(found: re.Match[str]) -> str:
+def _compose(found: re.Match[str]) -> str:
     letter = "i" if found[2] == "ı" else found[2]
     whole = unicodedata.normalize("NFC", letter + _ACCENTS[found[1]])
     return whole if len(whole) == 1 else found[0]

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _MEMORY = 2 << 30  # bytes of address space; a bomb of compressed streams ends the process, not the machine
-_MOST = 64 << 20  # characters of a file
+_MAX_CHARACTERS = 64 << 20  # characters of a file
 _FIXED_PITCH, _BOLD = 1, 1 << 18
 _MONO = (
     "mono",
@@ -41,7 +41,7 @@ _BULLETS = tuple("\x88\uf076\uf0a7\uf0a8\uf0b7\uf0d8\uf0fc")
 _CODES = {0x0B: "ﬀ", 0x0C: "ﬁ", 0x0E: "ﬃ", 0x0F: "ﬄ", 0x1B: "ﬀ", 0x1C: "ﬁ", 0x1D: "ﬂ", 0x1E: "ﬃ", 0x1F: "ﬄ"}
 _CODES |= {0x10: "“", 0x11: "”", 0x12: "„", 0x13: "«", 0x14: "»", 0x15: "–", 0x16: "—"}
 _CODE = re.compile(f"[{''.join(map(chr, _CODES))}]")
-_PARTED = re.compile("-(?<=[^\\W\\d_]-)(?=\r\n[ﬀ-ﬄ])")  # a hyphen that the library would mark before a letter
+_HYPHEN_LIGATURE = re.compile("-(?<=[^\\W\\d_]-)(?=\r\n[ﬀ-ﬄ])")  # a hyphen that the library would mark before a letter
 # Adobe's old-style digits and small capitals.
 _GLYPHS = {chr(0xF730 + n): str(n) for n in range(10)} | {chr(0xF761 + n): chr(ord("A") + n) for n in range(26)}
 _GLYPH = re.compile("[\uf730-\uf739\uf761-\uf77a]")
@@ -96,8 +96,8 @@ def _read(data: bytes) -> None:
         for number in range(count):
             lines = _lines(document, number)
             total += sum(len(line[0]) for line in lines)
-            if total > _MOST:
-                raise ValueError(f"more than {_MOST >> 20} million characters of text")
+            if total > _MAX_CHARACTERS:
+                raise ValueError(f"more than {_MAX_CHARACTERS >> 20} million characters of text")
             _write(lines)
         _write(None)
     finally:
@@ -137,10 +137,10 @@ def _lines(document: Any, number: int) -> list[Row]:
         if not text_page:
             raise ValueError(f"the text of page {number + 1} cannot be loaded")
         try:
-            lines = _measured(raw, text_page)
+            lines = _measure_lines(raw, text_page)
         finally:
             raw.FPDFText_ClosePage(text_page)
-        return _filled(lines, _values(raw, page, form)) if form is not None else lines
+        return _fill_in(lines, _values(raw, page, form)) if form is not None else lines
     finally:
         if form is not None:
             raw.FORM_OnBeforeClosePage(page, form)
@@ -158,7 +158,7 @@ def _values(raw: Any, page: Any, form: Any) -> list[Row]:
             size = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)
             buffer = (ctypes.c_ushort * (size // 2 + 1))()
             raw.FPDFAnnot_GetFormFieldValue(form, field, buffer, size)
-            text = " ".join(_cleaned(bytes(buffer).decode("utf-16-le", "replace")).split())
+            text = " ".join(_clean_text(bytes(buffer).decode("utf-16-le", "replace")).split())
             if text:
                 left, right, top = int(10 * place.left), int(10 * place.right), int(10 * place.top)
                 y = int(10 * place.bottom) if top - 10 * place.bottom < 300 else top - 100
@@ -167,7 +167,7 @@ def _values(raw: Any, page: Any, form: Any) -> list[Row]:
     return found
 
 
-def _filled(printed: list[Row], values: list[Row]) -> list[Row]:
+def _fill_in(printed: list[Row], values: list[Row]) -> list[Row]:
     """The lines of a form, where what is filled in stands in a cell beside the words to its left, or below others."""
     filled = list(printed)
     for value in values:
@@ -195,7 +195,7 @@ def _filled(printed: list[Row], values: list[Row]) -> list[Row]:
     return filled
 
 
-def _measured(raw: Any, page: Any) -> list[Row]:
+def _measure_lines(raw: Any, page: Any) -> list[Row]:
     count = raw.FPDFText_CountChars(page)
     if count <= 0:
         return []
@@ -208,14 +208,14 @@ def _measured(raw: Any, page: Any) -> list[Row]:
     if written != count:
         index = raw.FPDFText_GetCharIndexFromTextIndex
         place = [index(page, at) for at in range(written)]
-    text = _PARTED.sub("\ufffe", _CODE.sub(lambda code: _sign(raw, page, code, place), text))
+    text = _HYPHEN_LIGATURE.sub("\ufffe", _CODE.sub(lambda code: _sign(raw, page, code, place), text))
     x, y, end_x = ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
     to_x, to_y, to_end, nowhere = map(ctypes.byref, (x, y, end_x, ctypes.c_double()))
     origin, font_size = raw.FPDFText_GetCharOrigin, raw.FPDFText_GetFontSize
     lines: list[Row] = []
     starts: list[re.Match[str]] = []
     for found in _LINE.finditer(text):
-        clean, first, last = _cleaned(found[0]), found.start(), found.end() - 1
+        clean, first, last = _clean_text(found[0]), found.start(), found.end() - 1
         middle = (first + last) // 2
         if text[middle].isspace():  # a space that is not in the file has no font
             middle = first
@@ -243,7 +243,7 @@ def _sign(raw: Any, page: Any, code: re.Match[str], place: list[int] | None) -> 
     return _CODES[ord(code[0])] if found and not _name.value else code[0]
 
 
-def _cleaned(text: str) -> str:
+def _clean_text(text: str) -> str:
     """A text without characters that have no code, each glyph and each pair of units as one character."""
     if not text.isascii():
         text = _GLYPH.sub(lambda glyph: _GLYPHS[glyph[0]], text)
@@ -291,7 +291,7 @@ def _part(raw: Any, page: Any, lines: list[Row], starts: list[re.Match[str]], pl
         if cells:
             cells += (begin, left, right)
             if len(written) != len(text):
-                cells[::3] = [len(_cleaned(written[:begin])) for begin in cells[::3]]
+                cells[::3] = [len(_clean_text(written[:begin])) for begin in cells[::3]]
             lines[number] = (text, cells[1], right, y, size, look, cells)
             beside = [near for near in _beside(lines, number, max(size, usual)) if near not in seen]
             seen.update(beside)

@@ -12,17 +12,17 @@ from typing import Any
 
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block
-from rag.documents.encodings import decoded
+from rag.documents.encodings import decode_text
 from rag.documents.formats import RawFile
 from rag.documents.main_content import html_blocks
 
 _CALL = r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:+.-]+)::"
 _DIRECTIVE = re.compile(rf"^[ \t]*{_CALL}", re.MULTILINE)
-_UNINDENTED = re.compile(rf"^{_CALL}(?:[ \t]|$)", re.MULTILINE)
+_FIRST_DIRECTIVE = re.compile(rf"^{_CALL}(?:[ \t]|$)", re.MULTILINE)
 _ROLE = re.compile(r"(?<![\w+.:-]):([\w+.-]+(?::[\w+.-]+)*):`")
 _TARGET = re.compile(r"(?<!\0)\s*<[^<>]+>\Z")
-_NAMED = re.compile(r"(?P<title>.*\S)\s*(?<!\0)<[~!]?(?P<path>(?:\w+\.)+)(?P<name>\w+)>", re.DOTALL)
-_SHORTENED = re.compile(r"~[\w.:]+")
+_NAMED_REFERENCE = re.compile(r"(?P<title>.*\S)\s*(?<!\0)<[~!]?(?P<path>(?:\w+\.)+)(?P<name>\w+)>", re.DOTALL)
+_SHORT_REFERENCE = re.compile(r"~[\w.:]+")
 _UNKNOWN = re.compile(r"`(.+?)(?:\s*<[^<>]+>)?`__?|\|(.+)\|_{0,2}|(\[.+\])_", re.DOTALL)
 _LABEL = "label"
 _LABELS = frozenset(["ref", "numref"])
@@ -43,8 +43,8 @@ CODE = frozenset(
     plot
     """.split()
 )
-_SAYS = re.compile(r"-|(?![^\s(]*/)\S*[\s(]")  # of an argument alone: some words, an option or a declaration; no path
-_LEFT_OUT = re.compile(r"(?:orphan|tocdepth|nocomments|nosearch|no-search|copyright)\b|\w+: \$\w+\$", re.IGNORECASE)
+_PROSE = re.compile(r"-|(?![^\s(]*/)\S*[\s(]")  # of an argument alone: some words, an option or a declaration; no path
+_SILENT_FIELD = re.compile(r"(?:orphan|tocdepth|nocomments|nosearch|no-search|copyright)\b|\w+: \$\w+\$", re.IGNORECASE)
 _INDEXES = re.compile(r"^ {0,9}[*-] +:ref:`(?:genindex|modindex|search)` *$", re.MULTILINE)  # as sphinx-quickstart
 _PARSING = threading.Lock()
 CHANGES = {
@@ -56,17 +56,17 @@ CHANGES = {
 
 def is_rst(text: str) -> bool:
     """Whether a text has a directive such as `.. note::` at the beginning of a line."""
-    return _UNINDENTED.search(text) is not None
+    return _FIRST_DIRECTIVE.search(text) is not None
 
 
 def read_rst(file: RawFile) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a file."""
-    return rst_blocks(decoded(file.data, file.where), file.dropped, file.name)
+    return rst_blocks(decode_text(file.data, file.where), file.dropped, file.name)
 
 
 def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a text."""
-    parts = _published(text, dropped)
+    parts = _publish(text, dropped)
     if parts is None:  # docutils fails on it, so it is read as it stands
         from rag.documents.converters.text import text_blocks
 
@@ -74,16 +74,16 @@ def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, l
     _, blocks = html_blocks(parts["body"], dropped, name)
     title, _ = html_blocks(parts["html_title"], Counter(), name)
     _, said = html_blocks(parts["docinfo"], Counter(), name)  # ":Author: Ann"
-    return title, [*(block for block in said if not _LEFT_OUT.match(block.text)), *blocks]
+    return title, [*(block for block in said if not _SILENT_FIELD.match(block.text)), *blocks]
 
 
 def rst_html(text: str, dropped: Counter[str]) -> str:
     """A part of another document as HTML."""
-    parts = _published(text, dropped, doctitle_xform=False)
+    parts = _publish(text, dropped, doctitle_xform=False)
     return f"<pre>{escape(text)}</pre>" if parts is None else str(parts["body"])
 
 
-def _published(text: str, dropped: Counter[str], **more: bool) -> dict[str, Any] | None:
+def _publish(text: str, dropped: Counter[str], **more: bool) -> dict[str, Any] | None:
     """The HTML of a text in parts, as docutils makes it; None if it fails."""
     from docutils.core import publish_parts
     from docutils.utils import SystemMessage
@@ -107,7 +107,7 @@ def _published(text: str, dropped: Counter[str], **more: bool) -> dict[str, Any]
         **more,
     }
     try:
-        with _defined_for(text):
+        with _define_for(text):
             return dict(publish_parts(text, parser=_parser(), writer="html5", settings_overrides=settings))
     except (SystemMessage, RecursionError, AssertionError, ValueError, AttributeError, IndexError, KeyError, TypeError):
         return None
@@ -153,7 +153,7 @@ def _parser() -> Any:  # noqa: ANN401
 
 
 @contextmanager
-def _defined_for(text: str) -> Iterator[None]:
+def _define_for(text: str) -> Iterator[None]:
     """Let docutils know the directives and roles of a text, which it would keep for all later ones, of all threads."""
     from docutils.parsers.rst import directives, roles
 
@@ -208,7 +208,7 @@ def role_text(name: str, text: str) -> str:
     shown = text.lstrip("!")
     if last == "doc":
         return PurePosixPath(shown.removesuffix("/index") or shown).name or shown
-    return shown[1:].rpartition(".")[2] if _SHORTENED.fullmatch(shown) else shown
+    return shown[1:].rpartition(".")[2] if _SHORT_REFERENCE.fullmatch(shown) else shown
 
 
 def _role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
@@ -223,8 +223,8 @@ def _role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any]
 def _default_role(_: str, raw: str, text: str, *__: Any, **___: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
     from docutils import nodes
 
-    named = _NAMED.fullmatch(text)
-    if _SHORTENED.fullmatch(text):
+    named = _NAMED_REFERENCE.fullmatch(text)
+    if _SHORT_REFERENCE.fullmatch(text):
         shown = text[1:].rpartition(".")[2]
     elif named and (named["name"] in named["title"] or named["path"].count(".") > 1):  # not `open <notes.txt>`
         shown = named["title"]
@@ -265,7 +265,7 @@ def _directives() -> tuple[Any, Any]:
             if not argument or name in ("only", "ifconfig", "rst-class", "container"):
                 return [*content.children]
             if not content.children:
-                return [nodes.paragraph("", argument)] if _SAYS.match(argument) else []
+                return [nodes.paragraph("", argument)] if _PROSE.match(argument) else []
             entry = nodes.definition_list_item("", nodes.term("", argument), nodes.definition("", *content.children))
             return [nodes.definition_list("", entry)]
 

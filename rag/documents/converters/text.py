@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, code, entry, heading, item, squeezed, visible, with_bare_headings
+from rag.documents.blocks import Block, Kind, code, entry, heading, item, keep_bare_headings, squeeze, visible
 from rag.documents.contents import Beginnings
 from rag.documents.converters.text_code import is_code
 from rag.documents.converters.text_lines import (
@@ -23,15 +23,15 @@ from rag.documents.converters.text_lines import (
     QUESTION,
     RULE,
     are_lines,
+    find_marked_lines,
     goes_on,
     hangs,
     indent_of,
     join_lines,
-    marked_lines,
     wordy,
 )
-from rag.documents.converters.text_tables import drawn_table, have_dots, price_list
-from rag.documents.encodings import decoded
+from rag.documents.converters.text_tables import have_dots, parse_drawn_table, price_list
+from rag.documents.encodings import decode_text
 from rag.documents.formats import HEAD, RawFile
 from rag.documents.titles import is_generic
 
@@ -54,7 +54,7 @@ _NAME = re.compile(r"\s*-|\w[_=]")  # of an option or a value
 _OPTION = re.compile(r"\s*--?[^\W\d_]")
 _GAP = re.compile(r"\s{2,}")
 _SENTENCES = re.compile(r"[^\W\d_]{3}[.!?][\"'”’»)\]}]* +[\"'“‘«(\[{]*[^\W\d_a-z]")
-_PARTED = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,})[-\u2010]\n[ \t]*(?=([^\W\d_]{2,}))")
+_LINE_END_HYPHEN = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,})[-\u2010]\n[ \t]*(?=([^\W\d_]{2,}))")
 _ITALICS = re.compile(r"(?<![\w/.\\-])_(?![A-Z\d]{2,}_)(?=[^\W_]|[\"'“‘(])([^_\n]{0,200}[^\s_])_(?![\w/(])")
 _DIGITS = re.compile(r"\d+")
 _BELOW = 7  # level of a heading below the last one with a mark
@@ -88,7 +88,7 @@ def read_text(file: RawFile) -> tuple[str, list[Block]]:
 
     if file.data.startswith(b"From ") and is_mailbox(file.data[:HEAD]):  # the archive of a mailing list
         return read_mailbox(file)
-    text = decoded(file.data, file.where)
+    text = decode_text(file.data, file.where)
     if is_rst(text):
         return rst_blocks(text, file.dropped, file.name)
     if (rows := colon_blocks(text, file.where)) is not None:
@@ -104,7 +104,7 @@ def split_title(text: str, blocks: Sequence[Block]) -> tuple[str, list[Block]]:
     """
     first = blocks[0] if blocks else None
     if first is None or len(blocks) == 1:
-        return "", [*with_bare_headings(blocks)]
+        return "", [*keep_bare_headings(blocks)]
     levels = [block.level for block in blocks if block.kind is Kind.HEADING]
     if first.kind is Kind.HEADING:
         following = blocks[1]
@@ -115,7 +115,7 @@ def split_title(text: str, blocks: Sequence[Block]) -> tuple[str, list[Block]]:
         has_title = (above or only) and not (first.level > 1 and is_generic(first.text))
     else:
         has_title = levels.count(1) != 1 and first.kind is Kind.TEXT and _is_title_line(text, first.text)
-    return (first.text, [*with_bare_headings(blocks[1:])]) if has_title else ("", [*with_bare_headings(blocks)])
+    return (first.text, [*keep_bare_headings(blocks[1:])]) if has_title else ("", [*keep_bare_headings(blocks)])
 
 
 def _is_title_line(text: str, first: str) -> bool:
@@ -123,7 +123,7 @@ def _is_title_line(text: str, first: str) -> bool:
     lines = text.lstrip().splitlines()
     line = lines[0].strip()
     return (
-        squeezed(line) == first
+        squeeze(line) == first
         and len(lines) > 1
         and not lines[1].strip()
         and len(line) > 1
@@ -142,7 +142,7 @@ def text_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
     dropped[nav.BOILERPLATE] += headers
     text = _join_words(_without_margins(visible(text), dropped))
     has_italics = len(_ITALICS.findall(text)) >= _MIN_ITALICS
-    paragraphs = _mark_headings(_mark_questions([*_without_contents(_paragraphs(text), dropped)]))
+    paragraphs = _mark_headings(_mark_questions([*_drop_contents(_paragraphs(text), dropped)]))
     for block in _blocks(paragraphs):
         cleaned = has_italics and block.kind is not Kind.CODE and "_" in block.text
         yield replace(block, text=_ITALICS.sub(r"\1", block.text)) if cleaned else block
@@ -150,7 +150,7 @@ def text_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
 
 def _join_words(text: str) -> str:
     """The text with words that a line end parts joined, if they stand joined elsewhere in it more than hyphenated."""
-    if _PARTED.search(text) is None:
+    if _LINE_END_HYPHEN.search(text) is None:
         return text
     words = Counter(re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text.lower()))
 
@@ -158,7 +158,7 @@ def _join_words(text: str) -> str:
         first, second = parts[1].lower(), parts[2].lower()
         return parts[1] if words[first + second] > words[f"{first}-{second}"] else parts[0]
 
-    return _PARTED.sub(join, text)
+    return _LINE_END_HYPHEN.sub(join, text)
 
 
 def _without_margins(text: str, dropped: Counter[str]) -> str:
@@ -169,7 +169,7 @@ def _without_margins(text: str, dropped: Counter[str]) -> str:
     for edge in (0, -1):
         places = [[place for place, line in enumerate(page) if line.strip()][edge:][:1] for page in pages]
         patterns = [
-            [_DIGITS.sub("0", squeezed(page[at])) for at in ats] for page, ats in zip(pages, places, strict=True)
+            [_DIGITS.sub("0", squeeze(page[at])) for at in ats] for page, ats in zip(pages, places, strict=True)
         ]
         counts = Counter(pattern for found in patterns for pattern in found)
         for page, ats, found in zip(pages, places, patterns, strict=True):
@@ -219,7 +219,7 @@ def _paragraphs(text: str) -> list[_Paragraph]:
     return paragraphs
 
 
-def _without_contents(paragraphs: Sequence[_Paragraph], dropped: Counter[str]) -> Iterator[_Paragraph]:
+def _drop_contents(paragraphs: Sequence[_Paragraph], dropped: Counter[str]) -> Iterator[_Paragraph]:
     """The paragraphs without tables of contents, whose lines stand again below, each at the beginning of a paragraph.
 
     Nearly all do; most below the word `Contents`; half of lines with dots before a page number.
@@ -243,7 +243,7 @@ def _without_contents(paragraphs: Sequence[_Paragraph], dropped: Counter[str]) -
         dotted = [line for line in paragraph.lines if nav.is_contents_line(line)]
         if dotted and nav.are_contents(dotted):
             announced = announced or any(map(nav.names_contents, paragraph.lines))
-            below = sum(beginnings.stand_below(nav.named_by(line), place) for line in dotted)
+            below = sum(beginnings.stand_below(nav.entry_of(line), place) for line in dotted)
             if announced or 2 * below >= len(dotted):
                 dropped[nav.CONTENTS] += len(dotted)
                 title, inside = None, True
@@ -352,7 +352,7 @@ def _blocks(paragraphs: Sequence[_Paragraph]) -> Iterator[Block]:
     above = 1  # level of the last heading
     for place, paragraph in enumerate(paragraphs):
         lines = [*paragraph.lines]
-        rows = [] if paragraph.level else drawn_table(lines) or _options(lines)
+        rows = [] if paragraph.level else parse_drawn_table(lines) or _options(lines)
         is_listing = not paragraph.level and place not in terms and not rows and is_code(lines, base)
         if is_listing and place - 1 not in terms:
             code_lines += ["", *lines]
@@ -365,10 +365,10 @@ def _blocks(paragraphs: Sequence[_Paragraph]) -> Iterator[Block]:
         if paragraph.level:
             level = above + 1 if paragraph.level == _BELOW else paragraph.level
             above = above if paragraph.level == _BELOW else level
-            yield heading(squeezed(lines[0]), min(level, 6))
+            yield heading(squeeze(lines[0]), min(level, 6))
             continue
         if place - 1 in terms and not rows:
-            yield entry(squeezed(paragraphs[place - 1].lines[0]), join_lines(lines))
+            yield entry(squeeze(paragraphs[place - 1].lines[0]), join_lines(lines))
             continue
         is_step = _is_step(paragraphs, place)
         for block in rows or _paragraph_blocks(lines, base, width, rules, is_step=is_step):
@@ -412,7 +412,7 @@ def _options(lines: Sequence[str]) -> list[Block]:
     if len(starts) < 2 or starts[0] > 1 or (starts[0] == 1 and not lines[0].endswith(":")):
         return []
     indent = indent_of(lines[starts[0]])
-    blocks = [Block(squeezed(lines[0]))] * starts[0]
+    blocks = [Block(squeeze(lines[0]))] * starts[0]
     for start, end in pairwise([*starts, len(lines)]):
         term, *text = _GAP.split(lines[start].strip(), maxsplit=1)
         text += lines[start + 1 : end]
@@ -426,14 +426,14 @@ def _paragraph_blocks(
     lines: list[str], base: int, width: int, rules: list[tuple[str, bool]], *, is_step: bool
 ) -> Iterator[Block]:
     """The blocks of a paragraph that is no code and no table."""
-    lines = yield from _underlined(lines, rules)
+    lines = yield from _read_underline(lines, rules)
     if not lines:
         return
     if have_dots(lines):
         yield from price_list(lines)
         return
     if not is_step and (count := _heading_lines(lines, base)):
-        text = squeezed(" ".join(lines[:count]))
+        text = squeeze(" ".join(lines[:count]))
         number = _NUMBER.match(text)
         level = 2 + number[1].count(".") - ("." in number[1] and number[1][0].isalpha()) if number else 2 + bool(rules)
         chapter = _COUNTED.match(text)
@@ -457,7 +457,7 @@ def _paragraph_blocks(
             yield from _running_text(part[last:], width)
 
 
-def _underlined(lines: list[str], rules: list[tuple[str, bool]]) -> Generator[Block, None, list[str]]:
+def _read_underline(lines: list[str], rules: list[tuple[str, bool]]) -> Generator[Block, None, list[str]]:
     """Yield the heading that has a line of signs below (and above) it; return the other lines."""
     above = len(lines) >= 3 and RULE.fullmatch(lines[0]) is not None and lines[0].strip() == lines[2].strip()
     lines = lines[above:]
@@ -466,7 +466,7 @@ def _underlined(lines: list[str], rules: list[tuple[str, bool]]) -> Generator[Bl
         rank = rule[1], above
         if rank not in rules:
             rules.append(rank)
-        yield heading(squeezed(lines[0]), min(rules.index(rank) + 1, 6))
+        yield heading(squeeze(lines[0]), min(rules.index(rank) + 1, 6))
         lines = lines[2:]
     return [line for line in lines if not RULE.fullmatch(line)]
 
@@ -561,14 +561,14 @@ def _items(lines: Sequence[str]) -> Iterator[Block]:
 
 def _running_text(lines: Sequence[str], width: int) -> Iterator[Block]:
     """A term with its text, lines that stand by themselves, or a paragraph."""
-    if starts := marked_lines(lines):
+    if starts := find_marked_lines(lines):
         for start, end in pairwise(sorted({0, *starts, len(lines)})):
             yield Block(join_lines(lines[start:end]))
     elif are_lines(lines, width):
         starts = [place for place, line in enumerate(lines) if not place or not goes_on(lines[place - 1], line)]
         yield from (Block(join_lines(lines[start:end])) for start, end in pairwise([*starts, len(lines)]))
     elif _is_term(lines[0]) and hangs(lines) and not len(lines[0]) > 0.8 * max(map(len, lines[1:])):
-        yield entry(squeezed(lines[0]), join_lines(lines[1:]))
+        yield entry(squeeze(lines[0]), join_lines(lines[1:]))
     else:
         start, widest = 0, max(map(len, lines))
         for end, (line, following) in enumerate(pairwise(lines), 1):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from rag.base.errors import FormatError
 from rag.documents.converters.text_lines import BULLET, DOTS, GAP, RULE, WORD, indent_of, wordy
-from rag.documents.encodings import decoded
+from rag.documents.encodings import decode_text
 
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")
@@ -35,7 +35,7 @@ def is_text_file(head: bytes) -> bool:
     if head.startswith(b"#!") or b"\0" in head:
         return False
     try:
-        text = decoded(head, "")
+        text = decode_text(head, "")
     except FormatError:
         return False
     words = text.split()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from rag.documents.blocks import squeezed
+from rag.documents.blocks import squeeze
 
 BULLET = re.compile(r"(\s*)([-*+•o‣–▪◦●○■→➔►▶✓✔✗☐☑☒]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
 RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
@@ -21,7 +21,7 @@ _TIME = re.compile(
     r"\s*[\[(]?(?:\d{1,2}[:.]\d\d(?![\d.,]*\d)|\d{1,2}([./])\d{1,2}\1(?:\d{4}|\d\d)\b|\d{4}-\d\d-\d\d(?!\d))"
 )
 _BOX = re.compile(r"\s*(?:\[[ xX*✓<>]?\]|[☐☑☒✓✔✗])\s+(?=\S)")  # "[x] Tent"
-_NAMED = re.compile(r"\s*[A-Z\d][\w-]+(?: [\w./-]+){0,3}:\s+(?=\S)")  # "Room 1: free"
+_NAMED_VALUE = re.compile(r"\s*[A-Z\d][\w-]+(?: [\w./-]+){0,3}:\s+(?=\S)")  # "Room 1: free"
 _CAPITALS = re.compile(r"\s*[A-Z]{2}[A-Z ]{1,22}:\s+(?=\S)")  # "ACTION: Ann prints it"
 GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|that|the|to|with))$")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
@@ -35,7 +35,7 @@ def indent_of(line: str) -> int:
 
 def join_lines(lines: Sequence[str]) -> str:
     """Lines as running text."""
-    text = squeezed("\n".join(lines))
+    text = squeeze("\n".join(lines))
     return _HYPHEN.sub("-", text) if any(line.endswith("-") for line in lines) else text
 
 
@@ -51,7 +51,7 @@ def hangs(lines: Sequence[str]) -> bool:
     return len(lines) > 1 and all(indent_of(line) >= indent_of(lines[0]) + 2 for line in lines[1:])
 
 
-def marked_lines(lines: Sequence[str]) -> list[int]:
+def find_marked_lines(lines: Sequence[str]) -> list[int]:
     """The places of lines that begin with times, boxes to tick, numbers or labels: two or more of a kind, else none."""
     for mark in (_TIME, _BOX, CLAUSE):
         starts = [place for place, line in enumerate(lines) if mark.match(line)]
@@ -59,7 +59,7 @@ def marked_lines(lines: Sequence[str]) -> list[int]:
             return starts
     least = min(map(indent_of, lines), default=0)
     heads = [place for place, line in enumerate(lines) if indent_of(line) == least]
-    starts = [place for place in heads if _NAMED.match(lines[place])]
+    starts = [place for place in heads if _NAMED_VALUE.match(lines[place])]
     if len(starts) > 1 and starts[0] == 0 and 3 * len(starts) >= 2 * len(heads) and not any(map(BULLET.match, lines)):
         return starts
     starts = [place for place, line in enumerate(lines) if _CAPITALS.match(line)]

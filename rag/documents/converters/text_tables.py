@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rag.documents.blocks import Block, entry, row, squeezed
+from rag.documents.blocks import Block, entry, row, squeeze
 from rag.documents.converters.grids import are_names
 from rag.documents.converters.text_lines import DOTS, join_lines
 
@@ -37,7 +37,7 @@ def price_list(lines: Sequence[str]) -> Iterator[Block]:
         yield entry(name, value.lstrip(" :"))
 
 
-def drawn_table(lines: Sequence[str]) -> list[Block]:
+def parse_drawn_table(lines: Sequence[str]) -> list[Block]:
     """The rows of a table that is drawn with `|` between its cells, which some stand between lines; else none."""
     said = [line.strip().translate(_BOXES) for line in lines]
     if len(said) < 3 or not all(line[0] in "|+" and line[-1] in "|+" for line in said):
@@ -47,7 +47,7 @@ def drawn_table(lines: Sequence[str]) -> list[Block]:
         if _GRID_RULE.fullmatch(line):
             table.append([])
         else:
-            table[-1].append([squeezed(cell) for cell in line[1:-1].split("|")])
+            table[-1].append([squeeze(cell) for cell in line[1:-1].split("|")])
     parts = [part for part in table if part]
     widths = {len(cells) for part in parts for cells in part}
     ruled = [line for line in said if _GRID_RULE.fullmatch(line)]
@@ -55,7 +55,7 @@ def drawn_table(lines: Sequence[str]) -> list[Block]:
         return []  # the last: a cell spans rows
     if len(parts) > 2:  # a rule below each row: its other lines, which lack cells, go on
         parts = [
-            [[squeezed(" ".join(column)) for column in zip(*part, strict=True)]]
+            [[squeeze(" ".join(column)) for column in zip(*part, strict=True)]]
             if any("" in cells for cells in part[1:])
             else part
             for part in parts

@@ -393,7 +393,7 @@ def test_texts_without_a_suffix_are_read_and_other_such_files_are_not(tmp_path: 
         data = content.encode()
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     corpus = Corpus([tmp_path])
-    assert {passage.id.partition("#")[0] for _, passage in corpus.read()} | {*corpus.report.twins} == {*texts}
+    assert {passage.id.partition("#")[0] for _, passage in corpus.read()} | {*corpus.report.duplicates} == {*texts}
     assert corpus.report.unread.total() == len(others)
 
 

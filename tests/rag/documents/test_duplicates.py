@@ -6,7 +6,7 @@ import pytest
 from rag.base.types import Passage
 from rag.documents import Document
 from rag.documents.corpus import Corpus
-from rag.documents.duplicates import likeness, packed, sketch_of, unpacked
+from rag.documents.duplicates import likeness, pack_sketch, sketch_of, unpack_sketch
 
 WORDS = [f"word{n}" for n in range(400)]
 TEXT = " ".join(WORDS)
@@ -36,14 +36,14 @@ def html(text: str) -> str:
 def test_copies_are_read_once_and_named(tmp_path: Path) -> None:
     found = corpus(tmp_path, a_DOT_txt=TEXT, b_DOT_txt=TEXT, c__a_DOT_txt=TEXT + " and more", d_DOT_txt=TEXT[::-1])
     assert read(found) == ["a.txt", "d.txt"]
-    assert found.report.twins == {"b.txt": "a.txt", "c/a.txt": "a.txt"}
+    assert found.report.duplicates == {"b.txt": "a.txt", "c/a.txt": "a.txt"}
 
 
 def test_of_two_formats_the_better_is_read_wherever_it_stands(tmp_path: Path) -> None:
     shorter = " ".join(WORDS[:330])
     found = corpus(tmp_path, a_DOT_rst=shorter, b__a_DOT_txt=shorter, h__a_DOT_html=html(TEXT), z_DOT_html=html("Z"))
     assert read(found) == ["h/a.html", "z.html"]
-    assert found.report.twins == {"a.rst": "h/a.html", "b/a.txt": "h/a.html"}
+    assert found.report.duplicates == {"a.rst": "h/a.html", "b/a.txt": "h/a.html"}
 
 
 def test_the_source_of_a_manual_is_its_twin(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_the_source_of_a_page_is_not_even_read(tmp_path: Path) -> None:
         tmp_path, _sources__b__a_DOT_rst_DOT_txt="\0" * 100, b__a_DOT_html=html(TEXT), _sources__c_DOT_txt=TEXT[::-1]
     )
     assert read(found) == ["_sources/c.txt", "b/a.html"]
-    assert found.report.twins == {"_sources/b/a.rst.txt": "b/a.html"}
+    assert found.report.duplicates == {"_sources/b/a.rst.txt": "b/a.html"}
     assert found.report.bad == 0
 
 
@@ -79,15 +79,15 @@ def test_likeness_is_the_share_of_common_shingles(shared: int, expected: float) 
     others = [f"other{n}" for n in range(400 - shared)]
     one, other = (sketch_of(document(" ".join(words))) for words in (WORDS, WORDS[:shared] + others))
     assert likeness(one, other) == pytest.approx(expected, abs=0.12)
-    assert likeness(unpacked(packed(one)), one) == 1
+    assert likeness(unpack_sketch(pack_sketch(one)), one) == 1
 
 
 def test_a_sketch_is_the_same_everywhere_and_empty_texts_have_none() -> None:
     fox = document("The quick brown fox jumps over the lazy dog.")
-    assert packed(sketch_of(fox)) == "AAAAAP9BzxP2eitkE1c8bokFsY9cyseh"
+    assert pack_sketch(sketch_of(fox)) == "AAAAAP9BzxP2eitkE1c8bokFsY9cyseh"
     assert likeness(sketch_of(document("")), sketch_of(document(""))) == 0
     with pytest.raises(ValueError, match="not a sketch"):
-        unpacked("?")
+        unpack_sketch("?")
 
 
 def test_pages_of_one_mould_with_their_own_titles_are_all_read(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_the_roles_of_a_text() -> None:
 
 def test_a_word_of_a_pdf() -> None:
     words = Words([])
-    assert words.joined(f"{'a' * MANY} mi{HYPHEN}ller") == f"{'a' * MANY} miller"
+    assert words.join(f"{'a' * MANY} mi{HYPHEN}ller") == f"{'a' * MANY} miller"
 
 
 def test_a_line_of_restructured_text(tmp_path: Path) -> None:

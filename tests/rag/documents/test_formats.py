@@ -13,7 +13,7 @@ from rag.base.types import Passage
 from rag.documents import Document, load_document, read_document
 from rag.documents import navigation as nav
 from rag.documents.converters.grids import grid_rows
-from rag.documents.converters.office import _fill_merged
+from rag.documents.converters.office import _fill_ranges
 from rag.documents.corpus import Corpus
 
 LONG = "This paragraph has more than twelve words, so that it stands as a passage by itself."
@@ -1001,7 +1001,7 @@ def test_notes_above_the_names_of_a_sheet_name_no_columns() -> None:
 
 def test_cells_before_one_that_spans_rows_are_limited() -> None:
     rows = [[*[""] * 9, "all"], ["a"], ["b"], ["c"]]
-    _fill_merged(rows, [(9, 0, 3)], 20)
+    _fill_ranges(rows, [(9, 0, 3)], 20)
     assert [len(cells) for cells in rows] == [10, 10, 10, 1]
 
 

@@ -310,7 +310,7 @@ def test_if_all_pages_are_gone_they_stay(server: Server, tmp_path: Path) -> None
 def test_a_page_that_does_not_end_or_leads_elsewhere_is_named(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Stream, reason: str
 ) -> None:
-    monkeypatch.setattr(mirrors, "LARGEST", 1 << 20)
+    monkeypatch.setattr(mirrors, "MAX_FILE_SIZE", 1 << 20)
     monkeypatch.setattr(mirrors, "_PAGE_SECONDS", 0.2)
     server.site["/x"] = answer
     started = time.monotonic()

@@ -383,4 +383,4 @@ def test_a_page_tree_that_goes_round_ends(tmp_path: Path) -> None:
     ],
 )
 def test_a_hyphen_at_the_end_of_a_line_parts_a_word_or_begins_an_option(text: str, joined: str) -> None:
-    assert Words([]).joined(text) == joined
+    assert Words([]).join(text) == joined

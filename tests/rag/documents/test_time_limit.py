@@ -13,7 +13,7 @@ from rag.base.errors import FormatError
 from rag.base.types import DOCUMENTS
 from rag.documents import read_document
 from rag.documents.corpus import Corpus
-from rag.documents.time_limit import limited
+from rag.documents.time_limit import limit_time
 
 
 def forever() -> None:
@@ -27,7 +27,7 @@ def test_work_is_ended_in_any_thread() -> None:
 
     def work() -> None:
         try:
-            limited(forever, 0.1, FormatError("late"))
+            limit_time(forever, 0.1, FormatError("late"))
         except FormatError as error:
             found.append(str(error))
 
@@ -45,7 +45,7 @@ def test_each_limit_ends_its_own_work() -> None:
     def work(name: str, seconds: float) -> None:
         begun.set()
         try:
-            limited(forever, seconds, FormatError(name))
+            limit_time(forever, seconds, FormatError(name))
         except FormatError as error:
             found.append(str(error))
 
@@ -56,16 +56,16 @@ def test_each_limit_ends_its_own_work() -> None:
     thread = threading.Thread(target=work, args=("beside", 0.3))
     thread.start()
     assert begun.wait(10)
-    assert limited(short_in_long, 60, FormatError("late")) == "outside"  # goes on after the one inside
+    assert limit_time(short_in_long, 60, FormatError("late")) == "outside"  # goes on after the one inside
     thread.join(10)
     assert sorted(found) == ["beside", "inside"]
     with pytest.raises(FormatError, match="outside"):
-        limited(lambda: limited(forever, 60, FormatError("inside")), 0.1, FormatError("outside"))
+        limit_time(lambda: limit_time(forever, 60, FormatError("inside")), 0.1, FormatError("outside"))
 
 
 def test_nothing_watches_when_nothing_runs() -> None:
     before = threading.active_count()
-    assert limited(lambda: threading.active_count() - before, 5, FormatError("late")) <= 1
+    assert limit_time(lambda: threading.active_count() - before, 5, FormatError("late")) <= 1
     end = time.monotonic() + 10
     while threading.active_count() > before and time.monotonic() < end:
         time.sleep(0.01)
@@ -87,20 +87,20 @@ def test_an_exception_lost_in_a_callback_of_the_collector_is_raised_again() -> N
     gc.callbacks.append(callback)
     try:
         with pytest.raises(FormatError, match="late"):  # an exception that Python prints is an error in tests
-            limited(work, 0.1, FormatError("late"))
+            limit_time(work, 0.1, FormatError("late"))
     finally:
         gc.callbacks.remove(callback)
 
 
 def test_what_is_done_in_time_is_left_alone() -> None:
-    assert [limited(lambda: 7, 5, FormatError("late")) for _ in range(200)] == [7] * 200
+    assert [limit_time(lambda: 7, 5, FormatError("late")) for _ in range(200)] == [7] * 200
     with pytest.raises(ZeroDivisionError):
-        limited(lambda: 1 // 0, 5, FormatError("late"))
+        limit_time(lambda: 1 // 0, 5, FormatError("late"))
     for wait in range(500):  # the work and the timer end at the same time
         with suppress(FormatError):
-            limited(lambda: sum(range(20_000)), 0.0002 + wait / 1e6, FormatError("late"))
+            limit_time(lambda: sum(range(20_000)), 0.0002 + wait / 1e6, FormatError("late"))
         sum(range(1000))
-    assert limited(lambda: time.sleep(0.3), 0.05, FormatError("late")) is None  # as while a process is stopped
+    assert limit_time(lambda: time.sleep(0.3), 0.05, FormatError("late")) is None  # as while a process is stopped
 
 
 @pytest.mark.parametrize(
