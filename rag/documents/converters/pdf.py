@@ -100,12 +100,12 @@ class _Builder:
             if isinstance(line, Line):
                 if line.look == _BOLD and self._is_heading(line, rows[at - 1 : at + 2] if at else []):
                     self.flush(line)
-                    self.blocks.append(heading(clean_heading(self.words.joined(line.text)), 6, number))
+                    self.blocks.append(heading(clean_heading(self.words.join(line.text)), 6, number))
                 elif not "!" <= line.text[0] < "\ue000" and _BRACES.fullmatch(line.text):
                     self.dropped[nav.SIGNS] += 1
                 elif not line.mono and nav.may_lead(line.text) and len(parts := _DOTS.split(line.text)) == 2:
                     self.flush()
-                    name, value = (squeeze(self.words.joined(part)) for part in parts)
+                    name, value = (squeeze(self.words.join(part)) for part in parts)
                     self.blocks.append(entry(name, value, number))
                     self.before = line
                 else:
@@ -180,12 +180,12 @@ class _Builder:
         if not (table.has_words or below or goes_on):
             self.dropped[nav.SIGNS] += len(table.rows)
             return
-        names = [squeeze(self.words.joined(name)) for name in table.names]
+        names = [squeeze(self.words.join(name)) for name in table.names]
         for cells in table.rows:
             if not any(map(str.isalnum, "".join(cells))):  # a line between rows
                 self.dropped[nav.SIGNS] += 1
                 continue
-            block = row([squeeze(self.words.joined(cell)) for cell in cells], names, number)
+            block = row([squeeze(self.words.join(cell)) for cell in cells], names, number)
             if block is not None:
                 self.blocks.append(block)
         self.before = top
@@ -277,7 +277,7 @@ class _Builder:
         self.before = lines[-1]
 
     def _text(self, lines: Sequence[Line], *, leads: bool) -> None:
-        text = squeeze(self.words.joined(" ".join([line.text for line in lines])))
+        text = squeeze(self.words.join(" ".join([line.text for line in lines])))
         if nav.is_boilerplate(text):
             return
         if (ruled := _RULED.fullmatch(text)) is not None:
@@ -303,7 +303,7 @@ class _Builder:
                 and above.left - line.size <= line.left
                 and line.right <= above.right + line.size
             ):
-                self.blocks.append(Block(squeeze(self.words.joined(line.text)), Kind.ROW, 0, self.number))
+                self.blocks.append(Block(squeeze(self.words.join(line.text)), Kind.ROW, 0, self.number))
                 self.before = line
             else:
                 self.dropped[nav.SIGNS] += 1

@@ -138,7 +138,7 @@ def _is_large(line: Line, usual: int) -> bool:
 
 
 def _mark(lines: list[Line], levels: dict[int, int], words: Words) -> Marked:
-    text = squeeze(words.joined(" ".join(line.text for line in lines)))
+    text = squeeze(words.join(" ".join(line.text for line in lines)))
     if not any(map(str.isalpha, text)) or len(text.split()) > _LONGEST:
         return [*lines]
     return [Mark(clean_heading(text), levels[lines[0].size])]
@@ -152,7 +152,7 @@ def file_title(pages: Pages, usual: int, words: Words) -> str:
     first = next((lines for lines in pages.lines if lines), [])
     largest = max((line.size for line in first), default=0)
     run = next((run for size, run in groupby(first, key=lambda line: line.size) if size == largest), ())
-    text = squeeze(words.joined(" ".join(line.text for line in run)))
+    text = squeeze(words.join(" ".join(line.text for line in run)))
     if _letters(clean_heading(text)) in {_letters(clean_heading(title)) for _, title, *_ in pages.outline}:
         return ""  # the first page begins with a chapter
     return clean_heading(text) if largest >= 1.3 * usual and 0 < len(text.split()) <= _LONGEST else ""
