@@ -66,22 +66,22 @@ def load_document(path: Path | Traversable, name: str) -> Document:
     kind = kind_of(name) or (".txt" if _may_be_text(name) else None)
     if kind is None:
         raise FormatError(f"{path}: not a known type of document ({', '.join(sorted(SUFFIXES))})")
-    dropped: Counter[str] = Counter()
-    file = RawFile(_bytes(path), str(path), name, dropped)
+    omissions: Counter[str] = Counter()
+    file = RawFile(_bytes(path), str(path), name, omissions)
     seconds = SECONDS if kind == ".pdf" else min(SECONDS, _AT_LEAST + _A_MEGABYTE * len(file.data) / 1e6)
     late = FormatError(f"{path}: takes longer than {seconds:.3g} seconds to read")
     try:
-        title, found = limit_time(lambda: _read(file, kind), seconds, late)
+        title, result = limit_time(lambda: _read(file, kind), seconds, late)
     except (RecursionError, MemoryError) as error:
         raise FormatError(f"{path}: cannot be read: {type(error).__name__}") from error
-    return Document(title, found, +dropped)
+    return Document(title, result, +omissions)
 
 
 def _read(file: RawFile, kind: str) -> tuple[str, list[Passage]]:
     """The title and the passages."""
     title, blocks = FORMATS[kind].read(file)
-    said = [*drop_references(drop_contents(blocks, file.dropped), file.dropped)]
-    return title, list(passages(said, file.name, title or _document_title(said, file.name)))
+    lines = [*drop_references(drop_contents(blocks, file.dropped), file.dropped)]
+    return title, list(passages(lines, file.name, title or _document_title(lines, file.name)))
 
 
 def _document_title(blocks: list[Block], name: str) -> str:
@@ -97,8 +97,8 @@ def _stem(name: str) -> str:
     """The name of a file without its folder and the suffixes that tell how it is read."""
     file = PurePosixPath(PurePosixPath(name).name.removesuffix(".gz"))
     suffix = file.suffix.lower()
-    known = suffix in FORMATS or _MAN.fullmatch(suffix)
-    return _NOTION_ID.sub("", file.stem if known else file.name)
+    is_known = suffix in FORMATS or _MAN.fullmatch(suffix)
+    return _NOTION_ID.sub("", file.stem if is_known else file.name)
 
 
 def kind_of(name: str) -> str | None:
@@ -136,9 +136,9 @@ def is_document(path: Path) -> bool:
         check: Callable[[bytes], bool] = _is_no_list_of_packages
     elif kind is None:
         check = is_plain_text
-    elif (own := FORMATS[kind].check) is not None:
+    elif (part := FORMATS[kind].check) is not None:
         or_text = FORMATS[kind].or_text
-        check = lambda head: own(head) or (or_text and is_plain_text(head))  # noqa: E731
+        check = lambda head: part(head) or (or_text and is_plain_text(head))  # noqa: E731
     else:
         return True
     head = _head(path)
@@ -185,23 +185,27 @@ def _bytes(path: Path | Traversable) -> bytes:
 def _check(path: Path) -> None:
     """Refuse a file that is too large, or no file, before it is read."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
-    if not S_ISREG(found.st_mode):
+    if not S_ISREG(status.st_mode):
         raise FormatError(f"{path}: not a file")
-    if found.st_size > MAX_FILE_SIZE:
-        raise FormatError(f"{path}: {found.st_size >> 20:,} MiB; a document may have at most {MAX_FILE_SIZE >> 20} MiB")
+    if status.st_size > MAX_FILE_SIZE:
+        raise FormatError(
+            f"{path}: {status.st_size >> 20:,} MiB; a document may have at most {MAX_FILE_SIZE >> 20} MiB"
+        )
 
 
-def unpack_gzip(data: bytes, where: str) -> bytes:
+def unpack_gzip(data: bytes, location: str) -> bytes:
     """Unpack gzip; raises `FormatError` if it is broken, cut off, or unpacks to more than a document may be."""
     try:
-        found = gzip.GzipFile(fileobj=io.BytesIO(data)).read(MAX_FILE_SIZE + 1)
+        content = gzip.GzipFile(fileobj=io.BytesIO(data)).read(MAX_FILE_SIZE + 1)
     except EOFError as error:
-        raise FormatError(f"{where}: the compressed file is cut off") from error
+        raise FormatError(f"{location}: the compressed file is cut off") from error
     except (OSError, zlib.error) as error:
-        raise FormatError(f"{where}: the compressed file is broken: {error}") from error
-    if len(found) > MAX_FILE_SIZE:
-        raise FormatError(f"{where}: unpacks to more than {MAX_FILE_SIZE >> 20} MiB, the most that a document may have")
-    return found
+        raise FormatError(f"{location}: the compressed file is broken: {error}") from error
+    if len(content) > MAX_FILE_SIZE:
+        raise FormatError(
+            f"{location}: unpacks to more than {MAX_FILE_SIZE >> 20} MiB, the most that a document may have"
+        )
+    return content

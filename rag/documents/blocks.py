@@ -59,8 +59,8 @@ def keep_bare_headings(blocks: Sequence[Block], says: Callable[[str], object] = 
 
 def squeeze(text: str) -> str:
     """Running text: one space for all white space, without invisible characters."""
-    said = " ".join(text.split())
-    return said if said.isprintable() else " ".join(visible(said).split())
+    content = " ".join(text.split())
+    return content if content.isprintable() else " ".join(visible(content).split())
 
 
 def visible(text: str) -> str:
@@ -103,5 +103,5 @@ def code(text: str, page: int | None = None) -> Block | None:
         del lines[0]
     if not lines:
         return None
-    shared = min(len(line) - len(line.lstrip()) for line in lines if line)
-    return Block("\n".join(CODE_INDENT + line[shared:] for line in lines), Kind.CODE, 0, page)
+    common = min(len(line) - len(line.lstrip()) for line in lines if line)
+    return Block("\n".join(CODE_INDENT + line[common:] for line in lines), Kind.CODE, 0, page)

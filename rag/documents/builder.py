@@ -71,25 +71,32 @@ class BlockBuilder:
             self.dropped[nav.CONTENTS] += len(names)
             self.blocks = [block for block in self.blocks if id(block) not in names]
         only = {id(block) for block in self.links}
-        said = [block for block in self.blocks if block.kind is not Kind.HEADING]
-        if only and len(only) == len(said) and not nav.are_facts([block.text for block in said]):
-            self.dropped[nav.NAVIGATION] += len(said)
+        lines = [block for block in self.blocks if block.kind is not Kind.HEADING]
+        if only and len(only) == len(lines) and not nav.are_facts([block.text for block in lines]):
+            self.dropped[nav.NAVIGATION] += len(lines)
             return []
-        kept: list[Block] = []
-        for linked, run in groupby(self.blocks, lambda block: id(block) in only):
+        result: list[Block] = []
+        for link_length, run in groupby(self.blocks, lambda block: id(block) in only):
             blocks = [*run]
-            announced = len(blocks) <= _ANNOUNCED and bool(kept) and kept[-1].text.endswith(":")
-            if not linked or len(blocks) < _LINKS or announced or nav.are_facts([block.text for block in blocks]):
-                kept += blocks
+            is_announced = len(blocks) <= _ANNOUNCED and bool(result) and result[-1].text.endswith(":")
+            if (
+                not link_length
+                or len(blocks) < _LINKS
+                or is_announced
+                or nav.are_facts([block.text for block in blocks])
+            ):
+                result += blocks
             else:
                 self.dropped[nav.NAVIGATION] += len(blocks)
-        return kept
+        return result
 
     def _names_of_rows(self) -> set[int]:
         """The ids of short blocks that each stand alone above a row of links, as the categories of an index do."""
-        starts = [at - 1 for at in self.rows[:1]] + self.rows
+        starts = [position - 1 for position in self.rows[:1]] + self.rows
         names = (
-            self.blocks[start] for start, at in pairwise(starts) if at == start + 1 and 0 <= start < len(self.blocks)
+            self.blocks[start]
+            for start, position in pairwise(starts)
+            if position == start + 1 and 0 <= start < len(self.blocks)
         )
         return {
             id(block) for block in names if block.kind is not Kind.HEADING and len(block.text.split()) < _CAPTION_WORDS
@@ -98,8 +105,8 @@ class BlockBuilder:
     def _code(self, text: str, *, certain: bool = False) -> None:
         if not certain and is_prose(text):
             for block in text_blocks(text, self.dropped):
-                below = heading(block.text, min(6, block.level + 1))
-                self.blocks.append(below if block.kind is Kind.HEADING else block)
+                subheading = heading(block.text, min(6, block.level + 1))
+                self.blocks.append(subheading if block.kind is Kind.HEADING else block)
         elif (lines := code(text)) is not None:
             self._lead_in()
             self.blocks.append(lines)
@@ -112,12 +119,12 @@ class BlockBuilder:
         self.mark = None
 
     def _item(self) -> None:
-        opened = self.lists[-1] if self.lists else OpenList(None)
-        if opened.number is None:
+        opening = self.lists[-1] if self.lists else OpenList(None)
+        if opening.number is None:
             self.mark = "-"
         else:
-            self.mark = f"{opened.number}."
-            opened.number += 1
+            self.mark = f"{opening.number}."
+            opening.number += 1
 
     def _start_definition(self) -> None:
         """The terms before a definition become what the next text defines."""
@@ -200,8 +207,8 @@ class BlockBuilder:
 
     def _is_contents(self, text: str) -> bool:
         """Whether a text is a line of a table of contents or all links, below its title: prices may look the same."""
-        listed = nav.is_contents_line(text) or self.linked >= ALL_LINKS * len(text)
-        return listed and bool(self.blocks) and nav.names_contents(self.blocks[-1].text)
+        is_list = nav.is_contents_line(text) or self.linked >= ALL_LINKS * len(text)
+        return is_list and bool(self.blocks) and nav.names_contents(self.blocks[-1].text)
 
     def _is_related(self, text: str) -> bool:
         """Whether a paragraph is a link below `Related topics`, which goes with the first one, or below such a link."""
@@ -223,7 +230,7 @@ class BlockBuilder:
             return not (self.mark or self.term) and len(text) - 4 <= self.linked <= len(text) - 2
         return bars > 1 and self.linked >= 0.7 * (len(text) - 3 * bars)
 
-    def _row(self, cells: list[Cell], names: list[str], *, alone: bool) -> None:
+    def _row(self, cells: list[Cell], names: list[str], *, is_alone: bool) -> None:
         texts = [cell.text for cell in cells]
         if all(cell.header for cell in cells):
             if len(cells) > 1:
@@ -238,12 +245,12 @@ class BlockBuilder:
             if self._is_contents(block.text):
                 self.dropped[nav.CONTENTS] += 1
             else:
-                self.blocks.append(Block(block.text, Kind.LEAD) if alone else block)
+                self.blocks.append(Block(block.text, Kind.LEAD) if is_alone else block)
 
 
 def _are_facts(lines: Sequence[str]) -> bool:
     """Whether short lines name things and what they cost, measure or when they are: more than half of them."""
     if any(len(line.split()) > _FACT_WORDS for line in lines):
         return False
-    found = sum(_FACT.fullmatch(line) is not None for line in lines)
-    return found > 1 and 2 * found > len(lines)
+    match = sum(_FACT.fullmatch(line) is not None for line in lines)
+    return match > 1 and 2 * match > len(lines)

@@ -22,33 +22,33 @@ _BEFORE = re.compile(r"\s*(?:[-*+•‣–?o]\s+)?(?:\(?[\dA-Za-z]{1,3}[.)]\s*|\
 _BEFORE_WORDS = re.compile(r"^[\W\d_]+")  # marks and numbers, of items and of headings
 
 
-def drop_contents(blocks: Sequence[Block], dropped: Counter[str]) -> Iterator[Block]:
-    """The blocks without such lists, whose items are counted in `dropped`."""
-    last = {_bare(block.text): place for place, block in enumerate(blocks) if block.kind is Kind.HEADING}
+def drop_contents(blocks: Sequence[Block], omissions: Counter[str]) -> Iterator[Block]:
+    """The blocks without such lists, whose items are counted in `omissions`."""
+    last = {_bare(block.text): position for position, block in enumerate(blocks) if block.kind is Kind.HEADING}
     last.pop("", None)
-    place = 0
+    position = 0
     for is_item, run in groupby(blocks, lambda block: block.kind is Kind.ITEM):
-        listed = [*run]
-        place += len(listed)
-        if is_item and len(listed) >= _FEWEST:
-            below = sum(last.get(_bare(block.text), -1) >= place for block in listed)
-            if below >= _SHARE * len(listed):
-                dropped[nav.CONTENTS] += len(listed)
+        items = [*run]
+        position += len(items)
+        if is_item and len(items) >= _FEWEST:
+            count = sum(last.get(_bare(block.text), -1) >= position for block in items)
+            if count >= _SHARE * len(items):
+                omissions[nav.CONTENTS] += len(items)
                 continue
-        yield from listed
+        yield from items
 
 
-def drop_references(blocks: Iterable[Block], dropped: Counter[str]) -> Iterator[Block]:
+def drop_references(blocks: Iterable[Block], omissions: Counter[str]) -> Iterator[Block]:
     """The blocks without the names of other manual pages below `See also`; what else stands there is kept."""
-    inside = False
+    is_below = False
     for block in blocks:
         text = block.text
         if block.kind is Kind.HEADING:
-            inside = text.casefold() == "see also"
+            is_below = text.casefold() == "see also"
         elif block.kind is Kind.ENTRY and text[:10].casefold() == "see also: ":  # a heading in HTML
-            inside, text = True, text[10:]
-        if inside and block.kind in (Kind.TEXT, Kind.ENTRY) and _REFERENCES.fullmatch(text):
-            dropped[nav.NAVIGATION] += 1
+            is_below, text = True, text[10:]
+        if is_below and block.kind in (Kind.TEXT, Kind.ENTRY) and _REFERENCES.fullmatch(text):
+            omissions[nav.NAVIGATION] += 1
         else:
             yield block
 
@@ -68,20 +68,20 @@ class Beginnings:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {words: place for place, text in self._texts if (words := _words(text))}
+        return {words: position for position, text in self._texts if (words := _words(text))}
 
     @cached_property
     def _sorted_words(self) -> list[str]:
         return sorted(self._places)
 
-    def stand_below(self, text: str, place: int, *, whole: bool = False) -> bool:
-        """Whether something after a place begins with a text: it is the same or, unless `whole`, goes on after it."""
-        words, known = _words(text), self._sorted_words
-        at = bisect_left(known, words)
-        if not words or at == len(known):
+    def stand_below(self, text: str, position: int, *, is_whole: bool = False) -> bool:
+        """Whether something after a position begins with a text: it is equal or, unless `is_whole`, longer."""
+        words, keys = _words(text), self._sorted_words
+        index = bisect_left(keys, words)
+        if not words or index == len(keys):
             return False
-        goes_on = not whole and len(words.split()) > 2 and known[at].startswith(words)
-        return (known[at] == words or goes_on) and self._places[known[at]] > place
+        goes_on = not is_whole and len(words.split()) > 2 and keys[index].startswith(words)
+        return (keys[index] == words or goes_on) and self._places[keys[index]] > position
 
 
 def _words(text: str) -> str:

@@ -60,8 +60,8 @@ class Corpus:
         globs, urls = (tuple(self.include), tuple(self.exclude)), [self.urls.get(path, "") for path in self.sources]
         formats = [self.format or sniff(source, *globs) for source in self.sources]
         names = prefixes([home_of(path, url) for path, url in zip(self.sources, urls, strict=True)])
-        found = zip(self.sources, formats, names, urls, strict=True)
-        return [Source(path, kind, name, *globs, url, self.shard) for path, kind, name, url in found]
+        rows = zip(self.sources, formats, names, urls, strict=True)
+        return [Source(path, kind, name, *globs, url, self.shard) for path, kind, name, url in rows]
 
     @property
     def bytes_total(self) -> int:
@@ -79,12 +79,12 @@ class Corpus:
 
     def read(self) -> Iterator[tuple[str, Passage]]:
         """Yield (location, passage) in the order of files and lines; every passage has an id and text."""
-        found = False
+        has_passages = False
         for file in self.files():
             for located in self.read_file(file):
-                found = True
+                has_passages = True
                 yield located
-        if not found and self.report.reasons:
+        if not has_passages and self.report.reasons:
             raise FormatError(self.report.reasons[0])
 
     def files(self) -> Iterator[SourceFile]:
@@ -92,13 +92,13 @@ class Corpus:
         self.report, self._duplicates = ReadReport(), {}
         for source in self.described:
             if source.path.is_dir():
-                found = documents_below(source.path, source.include, source.left_out, self.report)
-                files = [source.file(path) for path in found]
+                result = documents_below(source.path, source.include, source.left_out, self.report)
+                files = [source.file(path) for path in result]
                 self._duplicates[source] = _duplicates_of(files)
                 yield from self._of_shard(files)
             else:
-                alone = [source.file(source.path)]
-                yield from self._of_shard(alone) if source.format == DOCUMENTS else alone
+                single = [source.file(source.path)]
+                yield from self._of_shard(single) if source.format == DOCUMENTS else single
 
     def _of_shard(self, files: Iterable[SourceFile]) -> Iterator[SourceFile]:
         for file in files:
@@ -156,11 +156,11 @@ class Corpus:
         def progress(position: int) -> None:
             report.bytes_read = before + position
 
-        for where, passage in read_passages(file.path, file.source.format, progress):
+        for location, passage in read_passages(file.path, file.source.format, progress):
             if isinstance(passage, FormatError):
                 self.refuse(passage)
             elif shard is None or shard.holds(passage.id):
-                yield where, passage
+                yield location, passage
 
 
 def _duplicates_of(files: Iterable[SourceFile]) -> Duplicates:
@@ -190,9 +190,9 @@ def sniff(source: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()
         report = ReadReport()
         if next(documents_below(source, include, exclude, report), None) is None:
             chosen = " that include and exclude (--include, --exclude) choose" if include or exclude else ""
-            others = [f"{count:,} {kind}" for kind, count in report.unread.most_common(EXAMPLES)]
-            others += [f"{count:,} {reason}" for reason, count in report.passed.items() if " needs " in reason]
-            only = f", only {', '.join(others)}" if others else ""
+            tail = [f"{count:,} {kind}" for kind, count in report.unread.most_common(EXAMPLES)]
+            tail += [f"{count:,} {reason}" for reason, count in report.passed.items() if " needs " in reason]
+            only = f", only {', '.join(tail)}" if tail else ""
             raise IndexingError(f"{source} holds no documents ({', '.join(sorted(SUFFIXES))}){chosen}{only}")
         return DOCUMENTS
     if is_document(source):

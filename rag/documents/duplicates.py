@@ -92,15 +92,15 @@ def unpack_sketch(text: str) -> Sketch:
     return Sketch(int.from_bytes(data[:4], "little"), np.frombuffer(data[4:], "<u4").astype(np.uint32))
 
 
-def likeness(one: Sketch, other: Sketch) -> float:
+def likeness(item: Sketch, other: Sketch) -> float:
     """About the share of shingles that two documents have in common; 0 for a document of a few words."""
     import numpy as np
 
-    if not len(one.hashes) or not len(other.hashes):
+    if not len(item.hashes) or not len(other.hashes):
         return 0.0
-    smallest = np.union1d(one.hashes, other.hashes)[: max(len(one.hashes), len(other.hashes))]
-    both = np.intersect1d(one.hashes, other.hashes, assume_unique=True)
-    return float(np.isin(smallest, both, assume_unique=True).sum() / len(smallest))
+    smallest = np.union1d(item.hashes, other.hashes)[: max(len(item.hashes), len(other.hashes))]
+    names = np.intersect1d(item.hashes, other.hashes, assume_unique=True)
+    return float(np.isin(smallest, names, assume_unique=True).sum() / len(smallest))
 
 
 class Duplicates:
@@ -123,8 +123,8 @@ class Duplicates:
         parts = PurePosixPath(name).parts
         if "_sources" not in parts:
             return None
-        at = parts.index("_sources")
-        stem = PurePosixPath(*parts[:at], *parts[at + 1 :]).as_posix()
+        position = parts.index("_sources")
+        stem = PurePosixPath(*parts[:position], *parts[position + 1 :]).as_posix()
         base = _SUFFIXES.sub("", stem)
         return next((page for suffix in (".html", ".htm", ".html.gz") if (page := base + suffix) in self._names), None)
 
@@ -147,19 +147,19 @@ class Duplicates:
         for other in better[:_MOST]:
             if other not in self._sketches:
                 self._sketches[other] = self._read(other)
-            known = self._sketches[other]
-            if known is not None and likeness(sketch, known) >= _SAME_STEM:
+            entry = self._sketches[other]
+            if entry is not None and likeness(sketch, entry) >= _SAME_STEM:
                 return other
         return None
 
     def _like(self, name: str, sketch: Sketch) -> str | None:
         candidates = {other for value in sketch.hashes[:_KEYS].tolist() for other in self._by_hash.get(value, ())}
         for other in sorted(candidates - {name}):
-            known = self._sketches[other]
+            entry = self._sketches[other]
             worse = _stem(other) == _stem(name) and _rank(other) > _rank(name)
-            if known is None or worse or known.title != sketch.title:
+            if entry is None or worse or entry.title != sketch.title:
                 continue
-            if likeness(sketch, known) >= _SAME:
+            if likeness(sketch, entry) >= _SAME:
                 return other
         return None
 
@@ -173,10 +173,10 @@ def _rank(name: str) -> int:
     return _RANKS.get(path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix, _TEXT)
 
 
-def _distance(one: str, other: str) -> int:
+def _distance(item: str, other: str) -> int:
     """How many folders lie between two files."""
-    first, second = PurePosixPath(one).parent.parts, PurePosixPath(other).parent.parts
-    shared = 0
-    while shared < min(len(first), len(second)) and first[shared] == second[shared]:
-        shared += 1
-    return len(first) + len(second) - 2 * shared
+    first, second = PurePosixPath(item).parent.parts, PurePosixPath(other).parent.parts
+    common = 0
+    while common < min(len(first), len(second)) and first[common] == second[common]:
+        common += 1
+    return len(first) + len(second) - 2 * common

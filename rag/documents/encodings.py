@@ -50,7 +50,7 @@ _MISFIT = re.compile(
 _FITS, _BETTER = 0.8, 0.05
 
 
-def decode_text(data: bytes, where: str, *, markup: bool = False) -> str:
+def decode_text(data: bytes, location: str, *, markup: bool = False) -> str:
     """The text of a file: by its mark, as UTF-8, as `markup` declares it, or as its bytes suggest.
 
     Raises `FormatError` for bytes that are no text.
@@ -59,18 +59,18 @@ def decode_text(data: bytes, where: str, *, markup: bool = False) -> str:
         if data.startswith(mark):
             return _lines(data.decode(encoding, "replace"))
     try:
-        return _lines(_text(data.decode("utf-8"), where))
+        return _lines(_text(data.decode("utf-8"), location))
     except UnicodeDecodeError:
         pass
-    if markup and (found := _DECLARED.search(data[:2048])):
+    if markup and (match := _DECLARED.search(data[:2048])):
         try:
-            encoding = codecs.lookup(found[1].decode("ascii")).name
+            encoding = codecs.lookup(match[1].decode("ascii")).name
             # Browsers read these declarations as Windows' larger sets.
             encoding = {"iso8859-1": _USUAL, "ascii": _USUAL, "utf-16": "utf-8"}.get(encoding, encoding)
-            return _lines(_text(data.decode(encoding, "replace"), where))
+            return _lines(_text(data.decode(encoding, "replace"), location))
         except (LookupError, ValueError):
             pass
-    return _lines(_text(data.decode(_detect_encoding(data), "replace"), where))
+    return _lines(_text(data.decode(_detect_encoding(data), "replace"), location))
 
 
 def _detect_encoding(data: bytes) -> str:
@@ -79,9 +79,9 @@ def _detect_encoding(data: bytes) -> str:
     valid = data[:_SAMPLE].decode("utf-8", "ignore")
     if not valid.isascii() and len(valid.encode()) > 0.999 * min(len(data), _SAMPLE):  # UTF-8 with a few broken bytes
         return "utf-8"
-    known = _latin(data[:_SAMPLE])
-    best = from_bytes(data[:_SAMPLE]).best() if known is None else None
-    return known or (best.encoding if best is not None else _USUAL)
+    entry = _latin(data[:_SAMPLE])
+    best = from_bytes(data[:_SAMPLE]).best() if entry is None else None
+    return entry or (best.encoding if best is not None else _USUAL)
 
 
 def _latin(data: bytes) -> str | None:
@@ -97,12 +97,12 @@ def _latin(data: bytes) -> str | None:
     if sum(map(len, _RUN.findall(text))) > 0.25 * high:
         return None
     western = _fit(text, _WESTERN)
-    found, eastern = max(
+    result, eastern = max(
         ((name, _fit(data.decode(name, "replace"), alphabets)) for name, alphabets in _EASTERN.items()),
-        key=lambda one: one[1],
+        key=lambda item: item[1],
     )
     if eastern > max(_FITS, western + _BETTER):
-        return found
+        return result
     return _USUAL if western >= _FITS else None
 
 
@@ -117,10 +117,10 @@ def _lines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def _text(text: str, where: str) -> str:
+def _text(text: str, location: str) -> str:
     """The text, unless it has so many control characters that the file is no text."""
     start = text[:10_000]
     data = start.encode(errors="replace")
     if len(data) - len(data.translate(None, _CONTROLS)) > max(2, 0.01 * len(start)):
-        raise FormatError(f"{where}: not a text: it has binary data")
+        raise FormatError(f"{location}: not a text: it has binary data")
     return text

@@ -35,8 +35,8 @@ class _Walk:
         for entry in entries:
             path = folder / entry.name
             within = path.relative_to(self._top).as_posix()
-            if why := _reason_to_skip(entry):
-                self._report.passed[why] += 1
+            if reason := _reason_to_skip(entry):
+                self._report.passed[reason] += 1
             elif (leads_out := entry.is_symlink() and not self._stays(entry)) and (
                 entry.is_dir() or kind_of(entry.name)
             ):

@@ -14,11 +14,11 @@ _LIMIT = 'ulimit -v "$1" 2>/dev/null; ulimit -t "$2" 2>/dev/null; ulimit -f "$3"
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"}
 
 
-def run_program(argv: Sequence[str], data: bytes, where: str) -> str:
+def run_program(argv: Sequence[str], data: bytes, location: str) -> str:
     """Run a program in a process of its own with `data` as standard input; return what it writes, as UTF-8.
 
     The process has `SECONDS` of processor time (and twice as many of wall-clock time), `MEMORY` bytes and may write
-    `MAX_OUTPUT` bytes. Raises `FormatError`, which begins with `where`, if it fails or exceeds a limit.
+    `MAX_OUTPUT` bytes. Raises `FormatError`, which begins with `location`, if it fails or exceeds a limit.
     """
     name = argv[0].rpartition("/")[2]
     limits = [str(MEMORY >> 10), str(SECONDS), str(MAX_OUTPUT >> 9)]
@@ -34,15 +34,15 @@ def run_program(argv: Sequence[str], data: bytes, where: str) -> str:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise FormatError(f"{where}: {name} takes longer than {2 * SECONDS} seconds") from None
+            raise FormatError(f"{location}: {name} takes longer than {2 * SECONDS} seconds") from None
         if process.returncode < 0:
             raise FormatError(
-                f"{where}: {name} was stopped: it needs more than {SECONDS} seconds, {MEMORY >> 30} GiB of memory or "
+                f"{location}: {name} was stopped: it needs more than {SECONDS} seconds, {MEMORY >> 30} GiB of memory or "
                 f"{MAX_OUTPUT >> 20} MiB of output"
             )
         if process.returncode:
             errors.seek(0)
             reason = errors.read(10_000).decode("utf-8", "replace").strip() or "it gives no reason"
-            raise FormatError(f"{where}: {name} cannot read it: {reason.splitlines()[0][:200]}")
+            raise FormatError(f"{location}: {name} cannot read it: {reason.splitlines()[0][:200]}")
         output.seek(0)
         return output.read().decode("utf-8", "replace")

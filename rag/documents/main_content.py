@@ -79,7 +79,7 @@ _WORDS = re.compile(r"\w+")
 _BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 
 
-def _check_nesting(text: str, where: str) -> None:
+def _check_nesting(text: str, location: str) -> None:
     """Raise `FormatError` for a page whose elements nest deeper than `DEEPEST`, before it is parsed."""
     if text.count("<") - text.count("</") <= DEEPEST:
         return
@@ -89,24 +89,24 @@ def _check_nesting(text: str, where: str) -> None:
         if name.lower() not in _OPEN:
             depth = max(0, depth - 1) if end else depth + 1
             if depth > DEEPEST:
-                raise FormatError(f"{where}: its elements are nested more than {DEEPEST:,} deep")
+                raise FormatError(f"{location}: its elements are nested more than {DEEPEST:,} deep")
 
 
-def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "") -> tuple[str, list[Block]]:
-    """The title ("" if there is none) and the blocks of a page; what is left out is counted in `dropped`.
+def html_blocks(text: str, omissions: Counter[str], name: str = "", location: str = "") -> tuple[str, list[Block]]:
+    """The title ("" if there is none) and the blocks of a page; what is left out is counted in `omissions`.
 
-    Raises `FormatError`, which begins with `where` (default: the name), for elements that nest without end.
+    Raises `FormatError`, which begins with `location` (default: the name), for elements that nest without end.
     """
     from selectolax.lexbor import LexborHTMLParser
 
-    _check_nesting(text, where or name)
+    _check_nesting(text, location or name)
     tree = LexborHTMLParser(_BREAK.sub("<br>\n", _open_tags(text)))
     if tree.body is None:
         if tree.css_first("frameset") is not None:
-            dropped[nav.FRAMES] += 1
+            omissions[nav.FRAMES] += 1
         return "", []
-    if (why := _no_text(tree)) is not None:
-        dropped[why] += 1
+    if (reason := _no_text(tree)) is not None:
+        omissions[reason] += 1
         return "", []
     tabs: dict[str, str] = {}
     if tree.body.css_first(_CHANGED) is not None:
@@ -116,16 +116,16 @@ def html_blocks(text: str, dropped: Counter[str], name: str = "", where: str = "
         if node.tag not in _WHOLE:
             node.decompose()
     if tree.body.css_first(_LEFT_OUT) is not None:
-        _leave_out(tree.body, dropped)
-    page = Page(dropped, name=name, tabs=tabs)
+        _leave_out(tree.body, omissions)
+    page = Page(omissions, name=name, tabs=tabs)
     page.walk(_main(tree))
     blocks = page.finish()
-    title, up = tree.css_first("title"), tree.css_first('link[rel="up"], link[rel="home"], link[rel="start"]')
-    above = (up.attributes.get("title") or "") if up is not None else ""
+    title, parent_link = tree.css_first("title"), tree.css_first('link[rel="up"], link[rel="home"], link[rel="start"]')
+    parent_title = (parent_link.attributes.get("title") or "") if parent_link is not None else ""
     if title is None and _are_sections(blocks) and tree.css_first(f"h1.{TITLE}") is None:
         return "", blocks
-    found = page_title(title.text() if title is not None else "", page.headings, above)
-    return found, list(_drop_title(blocks, found))
+    own_title = page_title(title.text() if title is not None else "", page.headings, parent_title)
+    return own_title, list(_drop_title(blocks, own_title))
 
 
 def _change(body: "LexborNode") -> None:
@@ -145,13 +145,13 @@ def _change(body: "LexborNode") -> None:
         _part_from_heading(node)
 
 
-def _leave_out(body: "LexborNode", dropped: Counter[str]) -> None:
+def _leave_out(body: "LexborNode", omissions: Counter[str]) -> None:
     """Remove menus and notes, which are counted, and links to them."""
-    for chosen, why in ((_MENUS, nav.CONTENTS), (_CRUMBS, nav.NAVIGATION)):
+    for chosen, reason in ((_MENUS, nav.CONTENTS), (_CRUMBS, nav.NAVIGATION)):
         for node in body.css(chosen):
-            dropped[why] += 1
+            omissions[reason] += 1
             node.decompose()
-    _take_notes(body, dropped)
+    _take_notes(body, omissions)
     for link in body.css(_DETAILS):
         if link.text() == "More...":
             link.decompose()
@@ -161,8 +161,8 @@ def _tab_labels(body: "LexborNode") -> dict[str, str]:
     """The labels of tabs that are no headings, by the ids of the tabs and of the panels that they show."""
     labels: dict[str, str] = {}
     for tab in body.css(_TABS):
-        above = tab.parent
-        if tab.css_first("h1, h2, h3, h4, h5, h6") is not None or (above is not None and above.tag in _HEADINGS):
+        previous = tab.parent
+        if tab.css_first("h1, h2, h3, h4, h5, h6") is not None or (previous is not None and previous.tag in _HEADINGS):
             continue
         for name in (tab.attributes.get("id"), tab.attributes.get("aria-controls")):
             if name:
@@ -172,17 +172,17 @@ def _tab_labels(body: "LexborNode") -> dict[str, str]:
 
 def _take_buttons(body: "LexborNode") -> None:
     """Remove buttons but those that are all of a heading or one themselves: a click on a question shows its answer."""
-    said: dict[int, list[str]] = {}  # the words of headings, which may have many buttons
+    heading_words: dict[int, list[str]] = {}  # the words of headings, which may have many buttons
     for button in body.css("button"):
-        above = button.parent
-        while above is not None and above.tag in ("span", "div", "b", "strong"):
-            above = above.parent
-        kept = "accordion" in (button.attributes.get("class") or "").split()
-        if not kept and above is not None and above.tag in _HEADINGS:
-            if above.mem_id not in said:
-                said[above.mem_id] = _WORDS.findall(above.text())
-            kept = said[above.mem_id] == _WORDS.findall(button.text())
-        if kept:
+        previous = button.parent
+        while previous is not None and previous.tag in ("span", "div", "b", "strong"):
+            previous = previous.parent
+        is_kept = "accordion" in (button.attributes.get("class") or "").split()
+        if not is_kept and previous is not None and previous.tag in _HEADINGS:
+            if previous.mem_id not in heading_words:
+                heading_words[previous.mem_id] = _WORDS.findall(previous.text())
+            is_kept = heading_words[previous.mem_id] == _WORDS.findall(button.text())
+        if is_kept:
             button.unwrap()
         else:
             button.decompose()
@@ -191,17 +191,17 @@ def _take_buttons(body: "LexborNode") -> None:
 def _choose_words(body: "LexborNode") -> None:
     """Show the last of words that are all hidden until a script chooses one: `Command` or `Ctrl`."""
     for last in body.css(_HIDDEN):
-        above = last.parent
-        words = [*above.iter(include_text=True)] if above is not None else []
-        said = [one for one in words if one.tag != "-text" or one.text().strip()]
-        if len(said) > 1 and all(one.tag == "span" and "hidden" in one.attributes for one in said):
+        previous = last.parent
+        words = [*previous.iter(include_text=True)] if previous is not None else []
+        lines = [word for word in words if word.tag != "-text" or word.text().strip()]
+        if len(lines) > 1 and all(item.tag == "span" and "hidden" in item.attributes for item in lines):
             del last.attrs["hidden"]
 
 
-def _take_notes(body: "LexborNode", dropped: Counter[str]) -> None:
+def _take_notes(body: "LexborNode", omissions: Counter[str]) -> None:
     """Remove footnotes of books, which are counted, and the numbers in the text that lead to notes."""
     for note in body.css(_NOTES):
-        dropped["footnote"] += 1
+        omissions["footnote"] += 1
         note.decompose()
     for mark in body.css(_NOTE_MARKS):
         if _NOTE_MARK.fullmatch(mark.text()):
@@ -222,8 +222,8 @@ def _part_from_heading(line_end: "LexborNode") -> None:
     """Make a line that is all bold a paragraph of its own: it stands above others as a heading does."""
     bold = _before(line_end)
     if bold is not None and bold.tag in ("b", "strong") and bold.text().strip():
-        above = _before(bold)
-        if above is None or above.tag == "br":
+        previous = _before(bold)
+        if previous is None or previous.tag == "br":
             line_end.insert_after(BREAK)
 
 
@@ -237,11 +237,11 @@ def _before(node: "LexborNode") -> "LexborNode | None":
 
 def _are_sections(blocks: list[Block]) -> bool:
     """Whether several headings have the top rank, and none of them is a title that stands above all others."""
-    headings = [place for place, block in enumerate(blocks) if block.kind is Kind.HEADING]
-    top = min((blocks[place].level for place in headings), default=0)
-    places = [place for place in headings if blocks[place].level == top]
+    headings = [position for position, block in enumerate(blocks) if block.kind is Kind.HEADING]
+    top = min((blocks[position].level for position in headings), default=0)
+    positions = [position for position in headings if blocks[position].level == top]
     # A first one without text before the next is a title.
-    return len(places) > 1 and not (places[0] == headings[0] and places[1] == places[0] + 1)
+    return len(positions) > 1 and not (positions[0] == headings[0] and positions[1] == positions[0] + 1)
 
 
 def _open_tags(text: str) -> str:
@@ -275,11 +275,11 @@ def _redirects(tree: "LexborHTMLParser") -> bool:
 def _main(tree: "LexborHTMLParser") -> "LexborNode":
     body = tree.body
     assert body is not None
-    found = body.css("main, [role=main]")
-    if len(found) == 1:
-        text = found[0].text()
+    elements = body.css("main, [role=main]")
+    if len(elements) == 1:
+        text = elements[0].text()
         if len(text.split()) >= _FEW or len(text) > 0.2 * len(body.text()):
-            return found[0]
+            return elements[0]
     return body
 
 
@@ -290,7 +290,7 @@ def _drop_title(blocks: list[Block], title: str) -> Iterator[Block]:
     for block in blocks:
         if block.kind is Kind.HEADING and first:
             first = False
-            own = set(_WORDS.findall(block.text.casefold()))
-            if block.level == 1 and words and (own <= words or words <= own):
+            part = set(_WORDS.findall(block.text.casefold()))
+            if block.level == 1 and words and (part <= words or words <= part):
                 continue
         yield block

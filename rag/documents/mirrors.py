@@ -181,13 +181,13 @@ class _Mirror:
 
     def _sitemap_urls(self, first: Sitemap) -> list[str]:
         """The pages that sitemaps list, without those that are not of the host, not wanted or in other mirrors."""
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         seen = {key_of(self._url)}
         queue = [first]
         for sitemap in queue:
             for url in sitemap.pages:
-                self._consider(url, found)
-            if len(found) > _MOST_PAGES:
+                self._consider(url, result)
+            if len(result) > _MOST_PAGES:
                 break
             for url in sitemap.sitemaps:
                 if not self._ours(url) or key_of(url) in seen:
@@ -204,16 +204,16 @@ class _Mirror:
                     queue.append(read)
             if len(seen) > _MOST_SITEMAPS:
                 break
-        if len(found) > _MOST_PAGES:
+        if len(result) > _MOST_PAGES:
             self.report.notes.append(
                 f"lists more than {_MOST_PAGES:,} pages, of which the first are read: include (--include) chooses "
                 "others"
             )
-        if not found and self._complete:
+        if not result and self._complete:
             raise FormatError(f"{self._url}: the sitemap lists no pages of {self._host} that are read")
-        return list(found.values())[:_MOST_PAGES]
+        return list(result.values())[:_MOST_PAGES]
 
-    def _consider(self, url: str, found: dict[str, str]) -> None:
+    def _consider(self, url: str, result: dict[str, str]) -> None:
         if not self._ours(url):
             return
         key = key_of(url)
@@ -223,7 +223,7 @@ class _Mirror:
         if key in self._others:
             self.report.left_out["of other web sources"] += 1
         else:
-            found.setdefault(key, normalized(url))
+            result.setdefault(key, normalized(url))
 
     def _ours(self, url: str) -> bool:
         try:
@@ -237,14 +237,14 @@ class _Mirror:
         """A sitemap that another one lists; without it, no page can be known to be gone."""
         try:
             reply = self._get(normalized(url), same_host=True)
-            found = _sitemap_of(reply)
-            if found is None:
+            result = _sitemap_of(reply)
+            if result is None:
                 raise FormatError(f"{url}: not a sitemap")
         except (RequestError, FormatError) as error:
             self._complete = False
             self.report.fail(str(error))
             return None
-        return found
+        return result
 
     def _robots(self) -> RobotFileParser:
         """The rules of the host; none if it has no robots.txt. An error of the server stops, as RFC 9309 says."""

@@ -114,8 +114,8 @@ def is_navigation(text: str) -> bool:
         return len(text) < 300
     if len(text) >= 80:
         return False
-    said = _SIGNS.sub(" ", text).strip()
-    return not said or (_WORDS.match(said) is not None and not _WORDS.sub("", said).strip())
+    content = _SIGNS.sub(" ", text).strip()
+    return not content or (_WORDS.match(content) is not None and not _WORDS.sub("", content).strip())
 
 
 def leads_to_neighbour(link: str) -> bool:
@@ -145,8 +145,8 @@ def is_contents_line(text: str) -> bool:
 
 def are_contents(lines: Sequence[str]) -> bool:
     """Whether lines with such dots are a table of contents: their page numbers do not fall, as prices or sizes do."""
-    found = [leaders for line in lines if (leaders := _leaders(line)) is not None]
-    pages = [int(leaders["page"][:9]) for leaders in found if leaders["page"]]
+    items = [leaders for line in lines if (leaders := _leaders(line)) is not None]
+    pages = [int(leaders["page"][:9]) for leaders in items if leaders["page"]]
     return all(before <= after for before, after in pairwise(pages))
 
 

@@ -48,25 +48,25 @@ def describe_left_out(report: ReadReport) -> Iterator[str]:
     if report.dropped:
         yield f"left out of documents: {_count_each(report.dropped)}"
     if report.duplicates:
-        name, twin = next(iter(report.duplicates.items()))
+        name, duplicate = next(iter(report.duplicates.items()))
         repeats = "repeats" if len(report.duplicates) == 1 else "repeat"
-        yield f"left out {counted(len(report.duplicates), 'file')} that {repeats} another, such as {name} ({twin})"
+        yield f"left out {counted(len(report.duplicates), 'file')} that {repeats} another, such as {name} ({duplicate})"
     if report.links:
         leads = "leads" if report.links == 1 else "lead"
         yield f"left out {counted(report.links, 'link')} that {leads} out of the folder: name the target as a source"
     if report.unread:
         kinds = report.unread.most_common()
-        told = [f"{count:,} {kind}" for kind, count in kinds[:MAX_KINDS]]
-        if rest := kinds[MAX_KINDS:]:
-            told.append(f"{sum(count for _, count in rest):,} of {counted(len(rest), 'other kind')}")
-        shown = [report.examples.get(kind, []) for kind, _ in kinds]
-        names = [name for number in range(EXAMPLES) for one in shown for name in one[number : number + 1]]
-        yield f"not read, as they are no documents: {', '.join(told)}; such as {', '.join(names[:EXAMPLES])}"
+        descriptions = [f"{count:,} {kind}" for kind, count in kinds[:MAX_KINDS]]
+        if tail := kinds[MAX_KINDS:]:
+            descriptions.append(f"{sum(count for _, count in tail):,} of {counted(len(tail), 'other kind')}")
+        label = [report.examples.get(kind, []) for kind, _ in kinds]
+        names = [name for number in range(EXAMPLES) for item in label for name in item[number : number + 1]]
+        yield f"not read, as they are no documents: {', '.join(descriptions)}; such as {', '.join(names[:EXAMPLES])}"
     if report.passed:
         yield f"not read: {_count_each(report.passed)}"
 
 
 def _count_each(counts: Counter[str]) -> str:
     """How many there are of each thing, the most frequent first: `2 listings of source code, 1 redirect`."""
-    found = ((count, what.partition(" ")) for what, count in counts.most_common())
-    return ", ".join(f"{counted(count, noun)}{space}{rest}" for count, (noun, space, rest) in found)
+    result = ((count, what.partition(" ")) for what, count in counts.most_common())
+    return ", ".join(f"{counted(count, noun)}{space}{tail}" for count, (noun, space, tail) in result)

@@ -27,8 +27,8 @@ def read_sitemap(data: bytes, where: str) -> Sitemap | None:
     reader = _Reader()
     try:
         reader.parse(data)
-    except _Doctype as found:
-        if str(found).lower() == "html" or not _ROOT.search(data.replace(b"\0", b"")):
+    except _Doctype as result:
+        if str(result).lower() == "html" or not _ROOT.search(data.replace(b"\0", b"")):
             return None
         raise FormatError(f"{where}: a sitemap with a DOCTYPE, which is not read") from None
     except _OtherRoot:

@@ -29,10 +29,10 @@ class Shard:
     @classmethod
     def parse(cls, text: str) -> "Shard":
         """From `2/8`; raises `UsageError` for anything else."""
-        found = re.fullmatch(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})", text)
-        if found is None or int(found[1]) > int(found[2]):
+        match = re.fullmatch(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})", text)
+        if match is None or int(match[1]) > int(match[2]):
             raise UsageError(f"shard {text[:30]!r}: write N/M with N from 1 to M, such as 2/8")
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
@@ -114,13 +114,13 @@ def prefixes(homes: Sequence[Path], taken: Mapping[str, Path] | None = None) -> 
     used = dict(taken or {})
     if len(homes) == 1 and not used and homes[0].parent != _WEB:
         return [""]
-    found = []
+    items = []
     for home in homes:
         steps = [part.strip("/") for part in home.parts]
         choices = ["/".join(steps[-n:]) + "/" for n in range(1, len(steps) + 1)]
-        found.append(next((one for one in choices if used.get(one, home) == home), choices[-1]))
-        used[found[-1]] = home
-    return found
+        items.append(next((choice for choice in choices if used.get(choice, home) == home), choices[-1]))
+        used[items[-1]] = home
+    return items
 
 
 def is_selected(within: str, include: Sequence[str], exclude: Sequence[str]) -> bool:

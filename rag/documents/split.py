@@ -48,14 +48,14 @@ class _Section:
 def passages(blocks: Iterable[Block], name: str, title: str) -> Iterator[Passage]:
     """The passages of a document called `title`, with ids `name#1`, `name#2`, ..."""
     number = 0
-    seen: set[tuple[str, str]] = set()
+    visited: set[tuple[str, str]] = set()
     for section in _join_sections(_sections(blocks, title)):
         path = ", ".join(section.path)
         for part in _parts(_units(section.blocks)):
             text = BLOCK_SEPARATOR.join(block.text for block in part)
-            if (path, text) in seen or not any(map(str.isalnum, text)):
+            if (path, text) in visited or not any(map(str.isalnum, text)):
                 continue
-            seen.add((path, text))
+            visited.add((path, text))
             number += 1
             yield Passage(f"{name}#{number}", title, text, path, page=part[0].page)
 
@@ -82,11 +82,11 @@ def _sections(blocks: Iterable[Block], title: str) -> Iterator[_Section]:
 
 def _path(headings: Iterable[str], title: str) -> tuple[str, ...]:
     """The headings without one that repeats the title or the heading above it."""
-    above, path = title.casefold(), []
+    previous, path = title.casefold(), []
     for text in headings:
-        if text.casefold() != above:
+        if text.casefold() != previous:
             path.append(text)
-        above = text.casefold()
+        previous = text.casefold()
     return tuple(path)
 
 
@@ -114,22 +114,22 @@ def _join_sections(sections: Iterable[_Section]) -> Iterator[_Section]:
         yield waiting
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    same = 0
-    while same < min(len(one), len(other)) and one[same] == other[same]:
-        same += 1
-    return tuple(one[:same])
+def _common(item: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
+    count = 0
+    while count < min(len(item), len(other)) and item[count] == other[count]:
+        count += 1
+    return tuple(item[:count])
 
 
 def _with_heading(section: _Section, common: Sequence[str]) -> list[Block]:
     """The blocks of a section, its first one after the headings that the common path lacks."""
-    own = ", ".join(section.path[len(common) :])
-    first, *others = section.blocks
-    if not own:
+    part = ", ".join(section.path[len(common) :])
+    first, *tail = section.blocks
+    if not part:
         return section.blocks
     if first.kind is Kind.TEXT:
-        return [Block(f"{own.rstrip(' :')}: {first.text}", Kind.ENTRY, 0, first.page), *others]
-    return [Block(f"{own.rstrip(' :')}:", Kind.LEAD, 0, first.page), *section.blocks]
+        return [Block(f"{part.rstrip(' :')}: {first.text}", Kind.ENTRY, 0, first.page), *tail]
+    return [Block(f"{part.rstrip(' :')}:", Kind.LEAD, 0, first.page), *section.blocks]
 
 
 def _units(blocks: Iterable[Block]) -> list[_Unit]:
@@ -137,21 +137,21 @@ def _units(blocks: Iterable[Block]) -> list[_Unit]:
     units: list[_Unit] = []
     open_ended = False
     before: Kind | None = None
-    titled = False  # the last block is an item by itself that may be the title of a paragraph
+    is_title_above = False  # the last block is an item by itself that may be the title of a paragraph
     for block in blocks:
         for piece, words in _pieces(block):
-            open_ended = open_ended or (titled and piece.kind is Kind.TEXT)
+            open_ended = open_ended or (is_title_above and piece.kind is Kind.TEXT)
             together = units and (open_ended or _belongs(piece, units[-1].blocks[-1]))
             if together and units[-1].words + words <= _MAX_WORDS:
                 units[-1] = _Unit((*units[-1].blocks, piece), units[-1].words + words)
-            elif together and (taken := _lead(units[-1], words)):
-                kept = units[-1].blocks[: -len(taken)]
-                units[-1] = _Unit(kept, sum(map(_words, kept)))
-                units.append(_Unit((*taken, piece), sum(map(_words, taken)) + words))
+            elif together and (chosen_blocks := _lead(units[-1], words)):
+                result = units[-1].blocks[: -len(chosen_blocks)]
+                units[-1] = _Unit(result, sum(map(_words, result)))
+                units.append(_Unit((*chosen_blocks, piece), sum(map(_words, chosen_blocks)) + words))
             else:
                 units.append(_Unit((piece,), words))
             open_ended = introduces(piece)
-            titled = before is not Kind.ITEM and words <= _TITLE_WORDS and _may_be_title(piece)
+            is_title_above = before is not Kind.ITEM and words <= _TITLE_WORDS and _may_be_title(piece)
             before = piece.kind
     return _runs(units)
 
@@ -177,25 +177,25 @@ def _lead(unit: _Unit, words: int) -> tuple[Block, ...]:
     start = len(unit.blocks) - 1
     while start > 0 and introduces(unit.blocks[start - 1]):
         start -= 1
-    taken = unit.blocks[start:]
-    return taken if start > 0 and sum(map(_words, taken)) + words <= _MAX_WORDS else ()
+    blocks = unit.blocks[start:]
+    return blocks if start > 0 and sum(map(_words, blocks)) + words <= _MAX_WORDS else ()
 
 
 def _runs(units: Sequence[_Unit]) -> list[_Unit]:
     """Keep a short list or table in one piece, with the text before it."""
-    joined: list[_Unit] = []
+    result: list[_Unit] = []
     for unit in units:
         if (
-            joined
+            result
             and unit.blocks[0].kind in (Kind.ITEM, Kind.ROW)
-            and joined[-1].words + unit.words <= _MAX_WHOLE_WORDS
+            and result[-1].words + unit.words <= _MAX_WHOLE_WORDS
         ):
-            last = joined[-1].blocks[-1].kind
+            last = result[-1].blocks[-1].kind
             if last is unit.blocks[0].kind or last in (Kind.TEXT, Kind.ENTRY):
-                joined[-1] = _Unit((*joined[-1].blocks, *unit.blocks), joined[-1].words + unit.words)
+                result[-1] = _Unit((*result[-1].blocks, *unit.blocks), result[-1].words + unit.words)
                 continue
-        joined.append(unit)
-    return joined
+        result.append(unit)
+    return result
 
 
 def introduces(block: Block) -> bool:
@@ -211,8 +211,8 @@ def _parts(units: Sequence[_Unit]) -> Iterator[list[Block]]:
     words = left = 0
     left = total
     for unit in units:
-        wanted = left / count if count else _TARGET_WORDS
-        full = part and words >= _MIN_WORDS and words + unit.words / 2 > wanted and left - words >= _MIN_WORDS / 2
+        target = left / count if count else _TARGET_WORDS
+        full = part and words >= _MIN_WORDS and words + unit.words / 2 > target and left - words >= _MIN_WORDS / 2
         if full or (part and words + unit.words > _MAX_WORDS):
             yield part
             left -= words
@@ -302,8 +302,8 @@ def _between_words(text: str) -> Iterator[tuple[int, int]]:
         if last <= begin:
             continue
         if last < len(text) and text[last - 1].isalnum() and text[last].isalnum():
-            rest = _WORD.match(text, last, last + _MAX_WORD_LENGTH)
-            if rest is not None and rest.end() - last < _MAX_WORD_LENGTH:
-                last = rest.end()
+            tail = _WORD.match(text, last, last + _MAX_WORD_LENGTH)
+            if tail is not None and tail.end() - last < _MAX_WORD_LENGTH:
+                last = tail.end()
         yield max(first, begin), last
         begin = last

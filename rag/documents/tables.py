@@ -37,14 +37,14 @@ def is_layout(table: "LexborNode") -> bool:
     if len(lines) == 1 and any(_is_menu(cell) for cell in lines[0].iter()):
         return True
     widest = 0
-    headed = False  # columns that have names are those of a table
+    has_header = False  # columns that have names are those of a table
     for line in lines:
         cells = [cell for cell in line.iter() if cell.tag in ("td", "th")]
         texts = [cell.text() for cell in cells]
-        headed = headed or (len(cells) > 1 and all(cell.tag == "th" for cell in cells))
+        has_header = has_header or (len(cells) > 1 and all(cell.tag == "th" for cell in cells))
         widest = max(widest, sum(map(bool, map(squeeze, texts))))
         long = (cell for cell, text in zip(cells, texts, strict=True) if len(text.split()) > _LONG)
-        if not headed and any(len(cell.css("p")) > 1 for cell in long):
+        if not has_header and any(len(cell.css("p")) > 1 for cell in long):
             return True
     return widest < 2
 
@@ -59,7 +59,7 @@ def cells_of(table: "LexborNode") -> list[list[Cell]]:
     """The rows of a table. A cell that spans rows or columns is repeated in each, unless it is long."""
     rows: list[list[Cell]] = []
     bold: list[bool] = []
-    above: dict[int, tuple[Cell, int]] = {}  # by column: a cell that spans rows, and how many rows it still takes
+    previous: dict[int, tuple[Cell, int]] = {}  # by column: a cell that spans rows, and how many rows it still takes
     for line in table.css("tr"):
         parent = line.parent
         in_head = parent is not None and parent.tag == "thead"
@@ -67,15 +67,15 @@ def cells_of(table: "LexborNode") -> list[list[Cell]]:
         for node in line.iter():
             if node.tag not in ("td", "th"):
                 continue
-            _fill(cells, above)
+            _fill(cells, previous)
             cell = Cell(_text(node), node.tag == "th" or in_head)
-            again = cell if len(cell.text) <= _MAX_REPEATED_LENGTH else Cell("", cell.header)
+            is_repeat = cell if len(cell.text) <= _MAX_REPEATED_LENGTH else Cell("", cell.header)
             down = _span(node, "rowspan")
-            for place in range(_span(node, "colspan")):
+            for position in range(_span(node, "colspan")):
                 if down > 1:
-                    above[len(cells)] = (again, down - 1)
-                cells.append(again if place else cell)
-        _fill(cells, above)
+                    previous[len(cells)] = (is_repeat, down - 1)
+                cells.append(is_repeat if position else cell)
+        _fill(cells, previous)
         if cells:
             rows.append(_without_repeats(cells))
             bold.append(len(bold) < 2 and _is_bold(line))
@@ -98,9 +98,10 @@ def _with_grouped_names(rows: list[list[Cell]]) -> list[list[Cell]]:
     upper, lower = ([cell.text for cell in line] for line in rows[:2])
     if not any(a == b != "" for a, b in pairwise(upper)):
         return rows
-    told = len(set(lower)) == len(lower)
+    are_distinct = len(set(lower)) == len(lower)
     names = [
-        b or a if told else ", ".join(dict.fromkeys(filter(None, (a, b)))) for a, b in zip(upper, lower, strict=True)
+        b or a if are_distinct else ", ".join(dict.fromkeys(filter(None, (a, b))))
+        for a, b in zip(upper, lower, strict=True)
     ]
     return [[Cell(name, header=True) for name in names], *rows[2:]]
 
@@ -117,16 +118,16 @@ def short_cells(line: "LexborNode") -> list[str]:
         or sum(len(text.split()) for text in texts) > _MAX_ROW_WORDS
     ):
         return []
-    linked = sum(len(squeeze(link.text())) for link in line.css("a[href]"))
-    return texts if 2 * linked < sum(map(len, texts)) else []
+    link_length = sum(len(squeeze(link.text())) for link in line.css("a[href]"))
+    return texts if 2 * link_length < sum(map(len, texts)) else []
 
 
-def _fill(cells: list[Cell], above: dict[int, tuple[Cell, int]]) -> None:
-    while (column := len(cells)) in above:
-        cell, left = above.pop(column)
+def _fill(cells: list[Cell], previous: dict[int, tuple[Cell, int]]) -> None:
+    while (column := len(cells)) in previous:
+        cell, left = previous.pop(column)
         cells.append(cell)
         if left > 1:
-            above[column] = (cell, left - 1)
+            previous[column] = (cell, left - 1)
 
 
 def _without_repeats(cells: list[Cell]) -> list[Cell]:

@@ -41,7 +41,7 @@ def limit_time(work: Callable[[], T], seconds: float, error: Exception) -> T:
     try:
         try:
             _watcher.begin(run)
-            found = work()
+            result = work()
         finally:
             _watcher.end(run)
     except BaseException:
@@ -51,7 +51,7 @@ def limit_time(work: Callable[[], T], seconds: float, error: Exception) -> T:
         raise
     if run.late:
         raise error
-    return found
+    return result
 
 
 class _Watcher:

@@ -73,13 +73,13 @@ def is_numbered(text: str) -> bool:
     return _NUMBER.match(text) is not None or text[:1].isdigit()
 
 
-def page_title(title: str, headings: Sequence[tuple[int, str]], up: str = "") -> str:
+def page_title(title: str, headings: Sequence[tuple[int, str]], parent_title: str = "") -> str:
     """What to call a page: its `<title>` without the name of the site, or its first heading; "" if it has neither.
 
     A page whose own title is generic is called as the page above it, or else as the site. `headings` are the levels and
-    texts of its headings, in order; `up` is the title of the page above it.
+    texts of its headings, in order; `parent_title` is the title of the page above it.
     """
-    title, up = squeeze(title), clean_heading(up)
+    title, parent_title = squeeze(title), clean_heading(parent_title)
     own = title
     if headings and title:
         own = _own_part(title, [text for _, text in headings[:3]])
@@ -87,17 +87,21 @@ def page_title(title: str, headings: Sequence[tuple[int, str]], up: str = "") ->
         own = next((text for level, text in headings if level == 1), "") or (headings[0][1] if headings else "")
     elif own == title and headings:
         level, first = headings[0]
-        alone = sum(other == 1 for other, _ in headings) == 1
-        shared = _words(first) & _words(title)
-        if level == 1 and alone and not shared and not is_generic(first) and not is_numbered(first):
+        is_alone = sum(other == 1 for other, _ in headings) == 1
+        common = _words(first) & _words(title)
+        if level == 1 and is_alone and not common and not is_generic(first) and not is_numbered(first):
             own = first
     part = own
-    bracketed = _BRACKETS_AT_END.search(own)
-    if bracketed is not None and bracketed.start() and _PRODUCT.search(bracketed[0]):
-        own = own[: bracketed.start()]
+    brackets = _BRACKETS_AT_END.search(own)
+    if brackets is not None and brackets.start() and _PRODUCT.search(brackets[0]):
+        own = own[: brackets.start()]
     own = clean_heading(own)
     if is_generic(own):
-        return up or clean_heading(_BRACKETS.sub(r"\1", title.replace(part, "", 1).strip(_SEPARATOR_CHARACTERS))) or own
+        return (
+            parent_title
+            or clean_heading(_BRACKETS.sub(r"\1", title.replace(part, "", 1).strip(_SEPARATOR_CHARACTERS)))
+            or own
+        )
     return own
 
 
@@ -106,9 +110,9 @@ def _own_part(title: str, headings: Sequence[str]) -> str:
     bare = _BRACKETS_AT_END.sub("", title)
     parts = [part for part in (title, bare, *_SEPARATOR.split(title)) if part]
     for text in headings:
-        name, numbered = _bare_title(clean_heading(text)), _bare_title(_NUMBERS.sub("", text, count=1))
+        name, bare_name = _bare_title(clean_heading(text)), _bare_title(_NUMBERS.sub("", text, count=1))
         for part in parts:
-            if _bare_title(clean_heading(part)) in (name, numbered):
+            if _bare_title(clean_heading(part)) in (name, bare_name):
                 return part
     first = _words(clean_heading(headings[0]))
     for part in parts[2:]:

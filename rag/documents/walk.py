@@ -224,23 +224,25 @@ class Page(BlockBuilder):
         names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower()
         if tag == "section" or "section" in names.split():  # its id comes from its heading: "Languages", "Search"
             names = (attributes.get("class") or "").lower()
-        why = nav.reason_by_name(names, attributes.get("role")) if names.strip() or "role" in attributes else None
+        reason = nav.reason_by_name(names, attributes.get("role")) if names.strip() or "role" in attributes else None
         if "directory" in names.split() and node.css_first("table.directory") is not None:  # of Doxygen, not of shops
-            why = nav.CONTENTS
-        if why == nav.CONTENTS and tag in _LISTS and _has_few_links(node):  # texi2html calls lists without bullets so
-            why = None
-        if why and tag != "body" and not _is_prose(node):
-            if why == nav.CONTENTS:
+            reason = nav.CONTENTS
+        if (
+            reason == nav.CONTENTS and tag in _LISTS and _has_few_links(node)
+        ):  # texi2html calls lists without bullets so
+            reason = None
+        if reason and tag != "body" and not _is_prose(node):
+            if reason == nav.CONTENTS:
                 self._take_lead()
-            self.dropped[why] += 1
+            self.dropped[reason] += 1
             return True
-        listed = tag in _LISTS or tag in ("table", "dl")
-        if listed and self.index_next:
+        is_list = tag in _LISTS or tag in ("table", "dl")
+        if is_list and self.index_next:
             self.index_next = False
             return True
         if self.depth > _DEEPEST:
             return False
-        if not listed and tag not in ("aside", "header") and not nav.suspicious(names):
+        if not is_list and tag not in ("aside", "header") and not nav.suspicious(names):
             return False
         if tag != "aside" and node.css_first("a[href]") is None:
             return False  # what follows looks at links
@@ -255,7 +257,7 @@ class Page(BlockBuilder):
         if tag == "ul" and (_lists_names(node) or (self._is_page_of_contents() and _lists_links(node))):
             self.dropped[nav.CONTENTS] += 1
             return True
-        return self._links_only(node, listed=listed, certain=not listed or nav.suspicious(names))
+        return self._links_only(node, is_list=is_list, certain=not is_list or nav.suspicious(names))
 
     def _is_index(self, node: "LexborNode") -> bool:
         """Whether a list defines its terms by links to other places alone: several terms, or below such a heading."""
@@ -263,9 +265,9 @@ class Page(BlockBuilder):
         if len(terms) < _INDEX_TERMS and not (self.headings and _INDEX.search(self.headings[0][1])):
             return False
         links = [link for link in node.css("dd a[href]") if not _OTHER_SITE.match(link.attributes.get("href") or "")]
-        linked = sum(len(squeeze(link.text())) for link in links)
-        own = len(squeeze(node.text())) - sum(len(squeeze(term.text())) for term in terms)
-        if linked == 0 or linked < ALL_LINKS * own:
+        link_length = sum(len(squeeze(link.text())) for link in links)
+        part = len(squeeze(node.text())) - sum(len(squeeze(term.text())) for term in terms)
+        if link_length == 0 or link_length < ALL_LINKS * part:
             return False
         if node.css_first("dt a[href]") is not None or any(
             "#" in (link.attributes.get("href") or "") for link in links
@@ -278,30 +280,30 @@ class Page(BlockBuilder):
         titles = [text for level, text in self.headings if level == 1]
         return bool(titles) and nav.names_contents(_SITE.sub("", titles[-1], count=1))
 
-    def _links_only(self, node: "LexborNode", *, listed: bool, certain: bool) -> bool:
+    def _links_only(self, node: "LexborNode", *, is_list: bool, certain: bool) -> bool:
         """Whether the text of an element is mostly links that are no part of what the page says."""
         links = [link for link in node.css("a[href]") if _leads(link)]
         if not links:
             return False
         text = squeeze(node.text())
         share = sum(len(squeeze(link.text())) for link in links) / max(1, len(text))
-        if share < (0.5 if certain else _LINKS_ONLY) and not (listed and nav.is_navigation(text)):
+        if share < (0.5 if certain else _LINKS_ONLY) and not (is_list and nav.is_navigation(text)):
             return False
         lead = self.blocks[-1] if self.blocks and self.blocks[-1].text.endswith(":") else None
-        inside = all((link.attributes.get("href") or "").startswith("#") for link in links)
-        if listed and not certain:
-            if not inside and nav.are_facts([link.text() for link in links]):
+        is_inside = all((link.attributes.get("href") or "").startswith("#") for link in links)
+        if is_list and not certain:
+            if not is_inside and nav.are_facts([link.text() for link in links]):
                 return False
             chapters = all(_CHAPTER.match(link.text()) for link in links)
-            if lead is not None and not inside and not chapters and len(links) <= 15:
+            if lead is not None and not is_inside and not chapters and len(links) <= 15:
                 return False
             below_text = bool(self.blocks) and self.blocks[-1].kind is not Kind.HEADING
-            beside = any(nav.leads_to_neighbour(link.text()) for link in links)
-            if len(links) < 3 and not inside and below_text and not beside:
+            neighbours = any(nav.leads_to_neighbour(link.text()) for link in links)
+            if len(links) < 3 and not is_inside and below_text and not neighbours:
                 return False
-        if listed:
+        if is_list:
             self._take_lead()
-        self.dropped[nav.CONTENTS if inside or listed else nav.NAVIGATION] += 1
+        self.dropped[nav.CONTENTS if is_inside or is_list else nav.NAVIGATION] += 1
         return True
 
     def _take_lead(self) -> None:
@@ -324,12 +326,12 @@ class Page(BlockBuilder):
                 parent = node.parent
                 self._caption(node.text(), figure=parent is not None and "figure" in _names(parent))
                 return
-            if (why := nav.reason_by_name(names, None)) is not None:
-                self.dropped[why] += 1
+            if (reason := nav.reason_by_name(names, None)) is not None:
+                self.dropped[reason] += 1
                 return
         text = squeeze(node.text())
-        inside = tags_inside(node)
-        if not inside.isdisjoint(_CODE) and (lines := _code_lines(node, text)) is not None:
+        tags = tags_inside(node)
+        if not tags.isdisjoint(_CODE) and (lines := _code_lines(node, text)) is not None:
             self._code(lines)
             return
         if question := self._question(node, text):
@@ -342,9 +344,9 @@ class Page(BlockBuilder):
             return
         if self.asked is not None and self.blocks and self.blocks[-1] is self.asked:
             text = ANSWER.sub("", text, count=1)
-        if "a" in inside and (len(text) < _MAX_ROW_LENGTH or " · " in text or " | " in text):
+        if "a" in tags and (len(text) < _MAX_ROW_LENGTH or " · " in text or " | " in text):
             self.linked = sum(len(link.text().strip()) for link in node.css("a[href]") if _leads(link))
-        if "br" in inside and text.endswith(squeeze(node.text())):
+        if "br" in tags and text.endswith(squeeze(node.text())):
             for line_end in node.css("br"):
                 line_end.insert_before(BREAK)
             text = node.text()
@@ -359,8 +361,8 @@ class Page(BlockBuilder):
         if following is None or following.tag not in ("p", "ul", "ol", "pre", "table", "div"):
             return ""
         bold = node.css_first("b, strong")
-        marked = QUESTION.match(text) is not None and ANSWER.match(squeeze(following.text())) is not None
-        if not marked and (bold is None or squeeze(bold.text()) != text or self._asks_inside()):
+        is_marked = QUESTION.match(text) is not None and ANSWER.match(squeeze(following.text())) is not None
+        if not is_marked and (bold is None or squeeze(bold.text()) != text or self._asks_inside()):
             return ""
         return QUESTION.sub("", text, count=1)
 
@@ -384,8 +386,8 @@ class Page(BlockBuilder):
     def _asks_inside(self) -> bool:
         """Whether other questions of the page stand before their answers in one paragraph, and so are no headings."""
         if self.inside is None:
-            found = self.root.css("p b, p strong") if self.root is not None else []
-            self.inside = any(squeeze(bold.text()).endswith("?") and not _is_whole(bold) for bold in found)
+            bold_nodes = self.root.css("p b, p strong") if self.root is not None else []
+            self.inside = any(squeeze(bold.text()).endswith("?") and not _is_whole(bold) for bold in bold_nodes)
         return self.inside
 
     def _heading(self, node: "LexborNode", level: int) -> None:
@@ -393,18 +395,18 @@ class Page(BlockBuilder):
         names = _names(node).split()
         if not _NUMBERED_CLASSES.isdisjoint(names):  # Texinfo numbers without a dot
             text = _NUMBER.sub("", text, count=1)
-        said = any(map(str.isalpha, text))
+        content = any(map(str.isalpha, text))
         if _BETWEEN_DASHES.fullmatch(text) and node.css_first(_LETTERS) is not None:  # of an index by Doxygen
             self.index_next = True
             self.dropped[nav.CONTENTS] += 1
             return
-        if not said and not is_name(text):
+        if not content and not is_name(text):
             return
         if level > 2 and CALLOUT.fullmatch(text):
             self.term = text
         elif level == 1 and self._elsewhere(node):
             self.dropped[nav.NAVIGATION] += 1
-        elif level > 2 and (text[-1] == ":" or _in_example(node) or (level > 3 and not said)):
+        elif level > 2 and (text[-1] == ":" or _in_example(node) or (level > 3 and not content)):
             # A deep code, such as the status of a reply, has an end that nothing marks.
             self._caption(text, figure=False)
         else:
@@ -440,12 +442,12 @@ class Page(BlockBuilder):
             self._lead_in()
         rows = cells_of(node)
         for cells in rows:
-            self._row(cells, names, alone=len(rows) == 1)
+            self._row(cells, names, is_alone=len(rows) == 1)
 
     def _members(self, table: "LexborNode") -> None:
         """Doxygen's table of members: declarations and what they do; those of a base class stand on its own page."""
-        declared = template = ""
-        inherited = False  # the row above, whose description may not say so
+        declaration = template = ""
+        is_inherited = False  # the row above, whose description may not say so
         for line in table.css("tr"):
             cells = line.css("td")
             kinds = " ".join(cell.attributes.get("class") or "" for cell in cells)
@@ -454,58 +456,58 @@ class Page(BlockBuilder):
             if "inherit_header" in parts:
                 self.dropped[nav.CONTENTS] += 1
             elif "inherit" in parts:
-                inherited = True
-            elif "mdesc" in kinds and inherited:
-                inherited = False
+                is_inherited = True
+            elif "mdesc" in kinds and is_inherited:
+                is_inherited = False
             elif "memTemplParams" in kinds:
                 template = squeeze(line.text()) + " "
-            elif "mdesc" in kinds and declared:
-                self.blocks.append(entry(declared, squeeze(line.text())))
-                declared = ""
+            elif "mdesc" in kinds and declaration:
+                self.blocks.append(entry(declaration, squeeze(line.text())))
+                declaration = ""
             else:
-                inherited = False
-                self._add_declaration(declared)
-                declared = f"{template}{_declaration(cells)}" if "memItem" in kinds or "memTempl" in kinds else ""
+                is_inherited = False
+                self._add_declaration(declaration)
+                declaration = f"{template}{_declaration(cells)}" if "memItem" in kinds or "memTempl" in kinds else ""
                 template = ""
                 if title is not None:
                     self._heading(title, int((title.tag or "h2")[1]))
-                elif not declared and (text := squeeze(line.text())):
+                elif not declaration and (text := squeeze(line.text())):
                     self._text(text)
-        self._add_declaration(declared)
+        self._add_declaration(declaration)
 
-    def _add_declaration(self, declared: str) -> None:
-        if declared:
-            self.blocks.append(item(declared, 0, "-"))
+    def _add_declaration(self, declaration: str) -> None:
+        if declaration:
+            self.blocks.append(item(declaration, 0, "-"))
 
     def _prototype(self, node: "LexborNode") -> bool:
         """Doxygen's declaration of a member, as code; False if its parts do not stand in cells."""
         table = node.css_first("table.memname")
         if table is None or len(table.css("table")) > 1:
             return False
-        before = " ".join(squeeze(one.text()) for one in node.css("div.memtemplate"))
-        labels = ", ".join(squeeze(one.text()) for one in node.css("span.mlabel"))
+        before = " ".join(squeeze(item.text()) for item in node.css("div.memtemplate"))
+        labels = ", ".join(squeeze(item.text()) for item in node.css("span.mlabel"))
         self._code(f"{before} {_declaration(table.css('td'))}{f' [{labels}]' if labels else ''}".lstrip())
         return True
 
 
 def _has_few_links(node: "LexborNode") -> bool:
     """Whether nearly all text of an element is none of links."""
-    linked = sum(len(squeeze(link.text())) for link in node.css("a[href]"))
-    return linked < _FEW_LINKS * len(squeeze(node.text()))
+    link_length = sum(len(squeeze(link.text())) for link in node.css("a[href]"))
+    return link_length < _FEW_LINKS * len(squeeze(node.text()))
 
 
 def _in_order(names: Sequence[str]) -> bool:
     """Whether nearly all of the names are in the order of the alphabet."""
-    found = [name.casefold() for name in names]
-    return sum(before <= after for before, after in pairwise(found)) >= _IN_ORDER * (len(found) - 1)
+    items = [name.casefold() for name in names]
+    return sum(before <= after for before, after in pairwise(items)) >= _IN_ORDER * (len(items) - 1)
 
 
 def _lists_names(node: "LexborNode") -> bool:
     """Whether each item of a list is a name and links to where it stands, in order: Doxygen's index of members."""
     names: list[str] = []
     for line in node.css("li"):
-        name, _, places = squeeze(line.text()).partition(" : ")
-        if not places or places != ", ".join(squeeze(link.text()) for link in line.css("a.el[href]")):
+        name, _, positions = squeeze(line.text()).partition(" : ")
+        if not positions or positions != ", ".join(squeeze(link.text()) for link in line.css("a.el[href]")):
             return False
         names.append(name)
     return len(names) >= _INDEX_TERMS and _in_order(names)
@@ -514,9 +516,9 @@ def _lists_names(node: "LexborNode") -> bool:
 def _lists_links(node: "LexborNode") -> bool:
     """Whether each item of a list has a link and a few words beside it."""
     lines = node.css("li")
-    linked = sum(len(link.text().split()) for link in node.css("a[href]"))
-    few = len(node.text().split()) - linked <= _MAX_BESIDE * len(lines)
-    return few and all(line.css_first("a[href]") is not None for line in lines)
+    link_length = sum(len(link.text().split()) for link in node.css("a[href]"))
+    is_sparse = len(node.text().split()) - link_length <= _MAX_BESIDE * len(lines)
+    return is_sparse and all(line.css_first("a[href]") is not None for line in lines)
 
 
 def _is_source(node: "LexborNode") -> bool:
@@ -539,10 +541,10 @@ def _children(node: "LexborNode") -> "list[LexborNode]":
 
 def _is_whole(node: "LexborNode") -> bool:
     """Whether a paragraph has no other text than this part of it."""
-    above = node.parent
-    while above is not None and above.tag != "p":
-        above = above.parent
-    return above is None or squeeze(above.text()) == squeeze(node.text())
+    previous = node.parent
+    while previous is not None and previous.tag != "p":
+        previous = previous.parent
+    return previous is None or squeeze(previous.text()) == squeeze(node.text())
 
 
 def _next(node: "LexborNode") -> "LexborNode | None":
@@ -562,9 +564,9 @@ def _is_prose(node: "LexborNode") -> bool:
     """Whether an element holds so much text besides links that it is no navigation, whatever its name is."""
     words = 0
     for paragraph in node.css("p, pre, dd"):
-        linked = sum(len(link.text().split()) for link in paragraph.css("a[href]"))
-        own = len(paragraph.text().split()) - linked
-        words += own if own > 2 * linked else 0
+        link_length = sum(len(link.text().split()) for link in paragraph.css("a[href]"))
+        part = len(paragraph.text().split()) - link_length
+        words += part if part > 2 * link_length else 0
         if words >= _PROSE:
             return True
     return False
@@ -577,10 +579,10 @@ def _names(node: "LexborNode") -> str:
 
 def _code_lines(node: "LexborNode", text: str) -> str | None:
     """The lines of a paragraph that is all code, broken by `<br>` or inside of an example; else None."""
-    found = node.css(", ".join(_CODE))
-    if len(found) != 1 or squeeze(found[0].text()) != text or not text:
+    result = node.css(", ".join(_CODE))
+    if len(result) != 1 or squeeze(result[0].text()) != text or not text:
         return None
-    if found[0].css_first("br") is None and not _in_example(node):
+    if result[0].css_first("br") is None and not _in_example(node):
         return None
     lines = (line.lstrip(" \t") for line in node.text().split("\n"))
     return "\n".join(line.replace("\xa0", " ") for line in lines if line.strip())
@@ -588,8 +590,8 @@ def _code_lines(node: "LexborNode", text: str) -> str | None:
 
 def _names_language(node: "LexborNode") -> bool:
     """Whether preformatted text says in which language it is written, as a fence of Markdown does."""
-    named = node.css_first("code[class*=language-]")
-    return named is not None and _LANGUAGE.search(named.attributes.get("class") or "") is not None
+    code_node = node.css_first("code[class*=language-]")
+    return code_node is not None and _LANGUAGE.search(code_node.attributes.get("class") or "") is not None
 
 
 def _in_example(node: "LexborNode") -> bool:

@@ -44,10 +44,10 @@ def read_asciidoc(file: RawFile) -> tuple[str, list[Block]]:
     page = run_program([program, *arguments], decode_text(file.data, file.where).encode(), file.where)
     for notes in _FOOTNOTES.finditer(page):
         file.dropped["footnote"] += len(_FOOTNOTE.findall(notes[0]))
-    page, included = _INCLUDE.subn("", page)
-    file.dropped["included file"] += included
+    page, include_count = _INCLUDE.subn("", page)
+    file.dropped["included file"] += include_count
     page = _ADMONITION.sub(_admonition, page)
-    return html_blocks(_NO_TEXT.sub("", _FOOTNOTES.sub("", page)), file.dropped, where=file.where)
+    return html_blocks(_NO_TEXT.sub("", _FOOTNOTES.sub("", page)), file.dropped, location=file.where)
 
 
 def _admonition(block: re.Match[str]) -> str:

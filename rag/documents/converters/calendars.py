@@ -20,7 +20,7 @@ _NAMES = ("Event", "Start", "End", "Repeats", "Place", "Description")
 def read_calendar(file: RawFile) -> tuple[str, list[Block]]:
     """The name of a calendar ("" if it has none) and its events."""
     text = decode_text(file.data, file.where)
-    lines = [found.groups() for line in unfold_lines(text) if (found := _LINE.fullmatch(line))]
+    lines = [match.groups() for line in unfold_lines(text) if (match := _LINE.fullmatch(line))]
     if ("BEGIN", "VCALENDAR") not in [(name.upper(), value.strip().upper()) for name, value in lines[:1]]:
         raise FormatError(f"{file.where}: not a calendar")
     title = next((unescape_value(value) for name, value in lines if name.upper() == "X-WR-CALNAME"), "")
@@ -34,16 +34,16 @@ def unfold_lines(text: str) -> list[str]:
 
 def _events(lines: list[tuple[str, ...]]) -> Iterator[dict[str, str]]:
     """What the lines of each event say, by their names, without those of its alarms."""
-    inside: list[str] = []
+    stack: list[str] = []
     event: dict[str, str] = {}
     for name, value in ((name.upper(), value) for name, value in lines):
         if name == "BEGIN":
-            inside.append(value.strip().upper())
-            event = {} if inside[-1] == "VEVENT" else event
-        elif name == "END" and inside:
-            if inside.pop() == "VEVENT":
+            stack.append(value.strip().upper())
+            event = {} if stack[-1] == "VEVENT" else event
+        elif name == "END" and stack:
+            if stack.pop() == "VEVENT":
                 yield event
-        elif inside and inside[-1] == "VEVENT":
+        elif stack and stack[-1] == "VEVENT":
             event.setdefault(name, value)
 
 
@@ -66,10 +66,10 @@ def unescape_value(value: str) -> str:
 
 def _time(value: str, *, is_end: bool = False) -> str:
     """A date, with its time if it has one; an event of whole days ends before the day that is its end."""
-    found = _TIME.fullmatch(value.strip())
-    if found is None:
+    match = _TIME.fullmatch(value.strip())
+    if match is None:
         return ""
-    day, clock, zone = found.groups()
+    day, clock, zone = match.groups()
     try:
         if clock is None:
             return (date.fromisoformat(day) - timedelta(days=is_end)).isoformat()

@@ -36,20 +36,20 @@ def read_table(file: RawFile) -> tuple[str, list[Block]]:
     return read_text(file) if blocks is None else ("", blocks)
 
 
-def table_rows(text: str, where: str) -> list[Block] | None:
+def table_rows(text: str, location: str) -> list[Block] | None:
     """The rows of tables, each a block; None if it is none, as its lines have no cells or are text with commas."""
-    if named := _SEPARATOR.match(text):
-        text = text[named.end() :]
+    if name_match := _SEPARATOR.match(text):
+        text = text[name_match.end() :]
     try:
-        sign = named[1] if named else max(_SIGNS, key=lambda one: _fits(text, one))
-        regular, *fits = (True, 1) if named else _fits(text, sign)
+        sign = name_match[1] if name_match else max(_SIGNS, key=lambda item: _fits(text, item))
+        regular, *fits = (True, 1) if name_match else _fits(text, sign)
         if not any(fits):
             return None
         rows = []
         cells = 0
         for line in _read(text, sign):
             cells += len(line)
-            check_cells(cells, where)
+            check_cells(cells, location)
             rows.append([squeeze(cell) for cell in line])
     except csv.Error:
         return None
@@ -59,21 +59,21 @@ def table_rows(text: str, where: str) -> list[Block] | None:
     return None if words[True] > 0.1 * words.total() else [block for line in rows if (block := row(line))]
 
 
-def colon_blocks(text: str, where: str) -> list[Block] | None:
+def colon_blocks(text: str, location: str) -> list[Block] | None:
     """The rows of a text whose lines have cells between colons, as `ANC:Anchorage:US` has; None if it is none.
 
     A line above them that begins with `#` and has as many cells names the columns.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith("#")]
-    counts = Counter(line.count(":") for line in said)
+    texts = [line for line in lines if not line.startswith("#")]
+    counts = Counter(line.count(":") for line in texts)
     colons, count = counts.most_common(1)[0] if counts else (0, 0)
-    if colons < 2 or count < max(_COLON_ROWS, 0.9 * len(said)):
+    if colons < 2 or count < max(_COLON_ROWS, 0.9 * len(texts)):
         return None
-    odd = sum(_NO_CELLS.search(line) is not None or not _LETTERS.search(line) for line in said)
-    if odd > 0.1 * len(said):
+    odd = sum(_NO_CELLS.search(line) is not None or not _LETTERS.search(line) for line in texts)
+    if odd > 0.1 * len(texts):
         return None
-    check_cells((colons + 1) * len(said), where)
+    check_cells((colons + 1) * len(texts), location)
     names: Sequence[str] = ()
     blocks: list[Block | None] = []
     for line in lines:
@@ -99,11 +99,11 @@ def _fits(text: str, sign: str) -> tuple[bool, float, int]:
     Zeros if most rows have one cell. Lines above the table, such as its title, count for the share alone.
     """
     lines = [len(line) for line in islice(_read(text, sign), _SAMPLE_ROWS) if any(line)]
-    found = [*dropwhile(lambda cells: cells == 1, lines)]
-    if 2 * len(found) < len(lines) or sum(cells > 1 for cells in found) < _REGULAR * len(found) or not found:
+    items = [*dropwhile(lambda cells: cells == 1, lines)]
+    if 2 * len(items) < len(lines) or sum(cells > 1 for cells in items) < _REGULAR * len(items) or not items:
         return False, 0, 0
-    width, count = Counter(found).most_common(1)[0]
-    return width > 1 and count >= _REGULAR * len(found), count / len(lines), width
+    width, count = Counter(items).most_common(1)[0]
+    return width > 1 and count >= _REGULAR * len(items), count / len(lines), width
 
 
 def _tables(rows: Sequence[Sequence[str]]) -> Iterator[Block]:
@@ -111,11 +111,11 @@ def _tables(rows: Sequence[Sequence[str]]) -> Iterator[Block]:
 
     A line with one cell is a caption.
     """
-    filled = [line for line in rows if any(line)]
-    width = Counter(map(len, filled)).most_common(1)[0][0] if filled else 0
-    following = iter([*filled[1:], []])
+    nonempty = [line for line in rows if any(line)]
+    width = Counter(map(len, nonempty)).most_common(1)[0][0] if nonempty else 0
+    following = iter([*nonempty[1:], []])
     names: Sequence[str] = ()
-    begins, said, gap = True, 0, False  # rows since the names
+    begins, text, gap = True, 0, False  # rows since the names
     for cells in rows:
         if not any(cells):
             gap = True
@@ -124,32 +124,32 @@ def _tables(rows: Sequence[Sequence[str]]) -> Iterator[Block]:
         if width > 2 and cells[0] and not any(cells[1:]):
             yield from filter(None, [row(cells)])
             continue
-        again = names and list(cells) == list(names)
+        is_repeat = names and list(cells) == list(names)
         new = (
-            said
+            text
             and gap
             and all(0 < len(cell.split()) <= _NAME for cell in cells[:width])
             and any(map(_is_value, after))
         )
-        few = 2 * sum(map(bool, cells)) <= width  # as a line above the table has
-        if again or (not few and (begins or new) and _are_names(cells, after)):
-            names, said = cells, 0
+        is_sparse = 2 * sum(map(bool, cells)) <= width  # as a line above the table has
+        if is_repeat or (not is_sparse and (begins or new) and _are_names(cells, after)):
+            names, text = cells, 0
         else:
-            said += 1
+            text += 1
             yield from filter(None, [row(cells, names)])
-        begins = begins and few
+        begins = begins and is_sparse
         gap = False
 
 
 def _are_names(cells: Sequence[str], after: Sequence[str]) -> bool:
     """Whether cells name columns: none is a value, they are years above other values, or none is above the first."""
-    filled = [cell for cell in cells if cell]
-    if len(filled) < 2 or not any(after):
+    nonempty = [cell for cell in cells if cell]
+    if len(nonempty) < 2 or not any(after):
         return False
-    values = [cell for cell in filled if _is_value(cell)]
-    corner = not cells[0] and len(filled) == len(cells) - 1 and after[0] != ""
-    below = [cell for cell, name in zip(after, cells, strict=False) if _YEAR.fullmatch(name)]
-    years = len(values) < len(filled) and all(map(_YEAR.fullmatch, values)) and not any(map(_YEAR.fullmatch, below))
+    values = [cell for cell in nonempty if _is_value(cell)]
+    corner = not cells[0] and len(nonempty) == len(cells) - 1 and after[0] != ""
+    lower = [cell for cell, name in zip(after, cells, strict=False) if _YEAR.fullmatch(name)]
+    years = len(values) < len(nonempty) and all(map(_YEAR.fullmatch, values)) and not any(map(_YEAR.fullmatch, lower))
     return not values or corner or years
 
 

@@ -40,9 +40,9 @@ def replace_entities(text: str) -> str:
         value = values.get(name)
         if value is None or added > _MAX_TEXT:
             return escape(_character(name))
-        shown = _REFERENCE.sub(replace_inner, value[:_MAX_VALUE])[:_MAX_VALUE]
-        added += len(shown)
-        return escape(shown)
+        label = _REFERENCE.sub(replace_inner, value[:_MAX_VALUE])[:_MAX_VALUE]
+        added += len(label)
+        return escape(label)
 
     return _REFERENCE.sub(replace, text)
 

@@ -28,30 +28,30 @@ def read_epub(file: RawFile) -> tuple[str, list[Block]]:
         title = next((squeeze(node.text or "") for node in root.iter() if _tag(node) == "title"), "")
         blocks: list[Block] = []
         for path in dict.fromkeys(_spine(root, package, file.dropped)):
-            inside = f"{file.where}/{' '.join(path.split())}"
-            text = decode_text(read_member(archive, path, file.where), inside, markup=True)
-            name, page = html_blocks(text, file.dropped, where=inside)
+            page_location = f"{file.where}/{' '.join(path.split())}"
+            text = decode_text(read_member(archive, path, file.where), page_location, markup=True)
+            name, page = html_blocks(text, file.dropped, location=page_location)
             if page and page[0].kind is not Kind.HEADING and name and name != title:
                 blocks.append(heading(name, 1))
             blocks += page
     return title, blocks
 
 
-def _is_locked(archive: zipfile.ZipFile, where: str) -> bool:
+def _is_locked(archive: zipfile.ZipFile, location: str) -> bool:
     """Whether more than the fonts is encrypted."""
-    text = read_member(archive, "META-INF/encryption.xml", where).lower()
+    text = read_member(archive, "META-INF/encryption.xml", location).lower()
     return b"html" in text
 
 
-def _package(archive: zipfile.ZipFile, where: str) -> str:
-    root = _xml(archive, _CONTAINER, where)
+def _package(archive: zipfile.ZipFile, location: str) -> str:
+    root = _xml(archive, _CONTAINER, location)
     for node in root.iter():
         if _tag(node) == "rootfile" and (path := node.get("full-path")):
             return path
-    raise FormatError(f"{where}: broken: {_CONTAINER} names no book")
+    raise FormatError(f"{location}: broken: {_CONTAINER} names no book")
 
 
-def _spine(root: ET.Element, package: str, dropped: Counter[str]) -> list[str]:
+def _spine(root: ET.Element, package: str, omissions: Counter[str]) -> list[str]:
     """The paths of the pages in the order of reading, without the table of contents."""
     folder = posixpath.dirname(package)
     items: dict[str, ET.Element] = {}
@@ -64,17 +64,17 @@ def _spine(root: ET.Element, package: str, dropped: Counter[str]) -> list[str]:
         if item is None or not (item.get("media-type") or "").endswith(("html+xml", "html")):
             continue
         if "nav" in (item.get("properties") or "").split():
-            dropped[nav.CONTENTS] += 1
+            omissions[nav.CONTENTS] += 1
             continue
         paths.append(posixpath.normpath(posixpath.join(folder, unquote((item.get("href") or "").partition("#")[0]))))
     return paths
 
 
-def _xml(archive: zipfile.ZipFile, name: str, where: str) -> ET.Element:
+def _xml(archive: zipfile.ZipFile, name: str, location: str) -> ET.Element:
     try:
-        return ET.fromstring(decode_text(read_member(archive, name, where), where, markup=True))
+        return ET.fromstring(decode_text(read_member(archive, name, location), location, markup=True))
     except ET.ParseError as error:
-        raise FormatError(f"{where}: broken: {name!r}: {first_line(error)}") from error
+        raise FormatError(f"{location}: broken: {name!r}: {first_line(error)}") from error
 
 
 def _tag(node: ET.Element) -> str:

@@ -20,10 +20,10 @@ _VALUE = re.compile(r"\S@\S|://|\d{5}|:$")  # in what stands in a table rather t
 Rows = Sequence[Sequence[str]]
 
 
-def check_cells(cells: int, where: str) -> None:
+def check_cells(cells: int, location: str) -> None:
     """Raise `FormatError` for a table that would take too much memory."""
     if cells > MAX_CELLS:
-        raise FormatError(f"{where}: refused, as it has more than {MAX_CELLS:,} cells")
+        raise FormatError(f"{location}: refused, as it has more than {MAX_CELLS:,} cells")
 
 
 def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) -> Iterator[Block]:
@@ -31,85 +31,87 @@ def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) ->
     names: Sequence[str] = ()
     before: Sequence[str] = ()  # the names of the last table
     begins = True
-    at = 0
-    while at < len(rows):
-        cells = rows[at]
+    position = 0
+    while position < len(rows):
+        cells = rows[position]
         if not any(cells):
             names, begins = (), True
         elif begins and sum(map(bool, cells)) > 1:
             end = next(
-                (n for n in range(at + 1, min(len(rows), at + 1 + _SAMPLE_ROWS)) if not any(rows[n])),
-                at + 1 + _SAMPLE_ROWS,
+                (n for n in range(position + 1, min(len(rows), position + 1 + _SAMPLE_ROWS)) if not any(rows[n])),
+                position + 1 + _SAMPLE_ROWS,
             )
-            others = rows[at + 1 : end]
-            marked = any(bold[at : at + 1]) and not all(bold[at + 1 : end])
-            if notes := _notes(cells, others):
-                yield from filter(None, (row(line, page=page) for line in rows[at : at + notes]))
-                at += notes
+            rows_below = rows[position + 1 : end]
+            is_marked = any(bold[position : position + 1]) and not all(bold[position + 1 : end])
+            if notes := _notes(cells, rows_below):
+                yield from filter(None, (row(line, page=page) for line in rows[position : position + notes]))
+                position += notes
                 continue
-            if others and (both := _in_two_rows(cells, others)):
+            if rows_below and (both := _in_two_rows(cells, rows_below)):
                 names = before = both
-                at += 1
-            elif are_names(cells, others, bold=marked, first_table=not _same_places(before, cells)):
+                position += 1
+            elif are_names(cells, rows_below, bold=is_marked, first_table=not _same_places(before, cells)):
                 names = before = cells
             elif (block := row(cells, page=page)) is not None:
                 yield block
             begins = False
         elif (block := row(cells, names, page)) is not None:
             yield block  # one cell above a table is its title
-        at += 1
+        position += 1
 
 
-def _notes(first: Sequence[str], others: Rows) -> int:
+def _notes(first: Sequence[str], rows_below: Rows) -> int:
     """How many rows are notes above the row that names the columns: the first of all cells, above numbers; 0 or 2+."""
-    counts = [sum(map(bool, line)) for line in (first, *others)]
+    counts = [sum(map(bool, line)) for line in (first, *rows_below)]
     width = max(counts)
-    at = counts.index(width)
-    if at < 2 or width < 3 or min(counts[:at]) > width / 2:
+    position = counts.index(width)
+    if position < 2 or width < 3 or min(counts[:position]) > width / 2:
         return 0
-    names, below = others[at - 1], others[at : at + _REGULAR]
-    regular = len(below) > 1 and all(count >= 0.7 * width for count in counts[at + 1 : at + 1 + _REGULAR])
-    named = any(_above_numbers(names, below, place) for place in range(len(names)))
-    return at if regular and named and are_names(names, below, bold=False) else 0
+    names, first_rows = rows_below[position - 1], rows_below[position : position + _REGULAR]
+    regular = len(first_rows) > 1 and all(
+        count >= 0.7 * width for count in counts[position + 1 : position + 1 + _REGULAR]
+    )
+    is_named = any(_above_numbers(names, first_rows, index) for index in range(len(names)))
+    return position if regular and is_named and are_names(names, first_rows, bold=False) else 0
 
 
-def are_names(first: Sequence[str], others: Rows, *, bold: bool, first_table: bool = True) -> bool:
+def are_names(first: Sequence[str], rows_below: Rows, *, bold: bool, first_table: bool = True) -> bool:
     """Whether a row names the columns of those below.
 
     It is bold, or it stands above numbers and has none, or it has at least three columns: of two, the first mostly
     holds the names and the second what they say.
     """
-    filled = [cell for cell in first if cell]
-    if len(filled) < 2 or not any(map(any, others)):
+    nonempty = [cell for cell in first if cell]
+    if len(nonempty) < 2 or not any(map(any, rows_below)):
         return False
-    years = [place for place, cell in enumerate(first) if _YEAR.fullmatch(cell)]
-    if any(_VALUE.search(cell) or len(cell) > _MAX_NAME_LENGTH for cell in filled):
+    years = [position for position, cell in enumerate(first) if _YEAR.fullmatch(cell)]
+    if any(_VALUE.search(cell) or len(cell) > _MAX_NAME_LENGTH for cell in nonempty):
         return False
-    if any(_NUMBER.fullmatch(cell) and not _YEAR.fullmatch(cell) for cell in filled) or len(years) == len(filled):
+    if any(_NUMBER.fullmatch(cell) and not _YEAR.fullmatch(cell) for cell in nonempty) or len(years) == len(nonempty):
         return False
     if years:
-        return len(years) > 1 and all(_above_numbers(first, others, place) for place in years)
+        return len(years) > 1 and all(_above_numbers(first, rows_below, position) for position in years)
     if bold:
         return True
-    numbers = [place for place in range(len(first)) if _above_numbers(first, others, place)]
+    numbers = [position for position in range(len(first)) if _above_numbers(first, rows_below, position)]
     if numbers:
-        return len(filled) > 2 or not _differ(_column(others, numbers[-1]))
-    repeated = any(cell and cell == other for line in others for cell, other in zip(first, line, strict=False))
-    return first_table and len(filled) > 2 and not repeated
+        return len(nonempty) > 2 or not _differ(_column(rows_below, numbers[-1]))
+    is_repeated = any(cell and cell == other for line in rows_below for cell, other in zip(first, line, strict=False))
+    return first_table and len(nonempty) > 2 and not is_repeated
 
 
-def _above_numbers(first: Sequence[str], others: Rows, place: int) -> bool:
+def _above_numbers(first: Sequence[str], rows_below: Rows, position: int) -> bool:
     """Whether a cell is a word or year above numbers."""
-    name = first[place]
-    below = _column(others, place)
-    if not name or not below or (_AMOUNT.match(name) and not _YEAR.fullmatch(name)):
+    name = first[position]
+    cells_below = _column(rows_below, position)
+    if not name or not cells_below or (_AMOUNT.match(name) and not _YEAR.fullmatch(name)):
         return False
-    return sum(_AMOUNT.match(cell) is not None for cell in below) >= _NUMBERS * len(below)
+    return sum(_AMOUNT.match(cell) is not None for cell in cells_below) >= _NUMBERS * len(cells_below)
 
 
-def _column(rows: Rows, place: int) -> list[str]:
+def _column(rows: Rows, position: int) -> list[str]:
     """The cells of a column that are not empty."""
-    return [line[place] for line in rows if place < len(line) and line[place]]
+    return [line[position] for line in rows if position < len(line) and line[position]]
 
 
 def _differ(cells: Sequence[str]) -> bool:
@@ -118,22 +120,22 @@ def _differ(cells: Sequence[str]) -> bool:
     return len(forms) > 1 and 2 * len(forms) > len(cells)
 
 
-def _in_two_rows(upper: Sequence[str], others: Rows) -> list[str]:
+def _in_two_rows(upper: Sequence[str], rows_below: Rows) -> list[str]:
     """The names of columns in two rows, of which the upper one groups those of the lower one; empty if they do not."""
-    lower = others[0]
-    gaps = [place for place, cell in enumerate(lower) if cell and not any(upper[place : place + 1])]
+    lower = rows_below[0]
+    gaps = [position for position, cell in enumerate(lower) if cell and not any(upper[position : position + 1])]
     if (
         len(gaps) < 2
-        or len(others) < 2
-        or not are_names(lower, others[1:], bold=False)
+        or len(rows_below) < 2
+        or not are_names(lower, rows_below[1:], bold=False)
         or any(_NUMBER.fullmatch(cell) and not _YEAR.fullmatch(cell) for cell in upper if cell)
     ):
         return []
-    if not any(_above_numbers(lower, others[1:], place) for place in gaps):
+    if not any(_above_numbers(lower, rows_below[1:], position) for position in gaps):
         return []
     names, group = [], ""
-    for place, cell in enumerate(lower):
-        group = (upper[place] if place < len(upper) else "") or group
+    for position, cell in enumerate(lower):
+        group = (upper[position] if position < len(upper) else "") or group
         names.append(", ".join(part for part in (group, cell) if part))
     return names
 

@@ -42,7 +42,7 @@ def read_mail(file: RawFile) -> tuple[str, list[Block]]:
     try:
         message = message_from_bytes(file.data, policy=default)
         subject = squeeze(str(message["Subject"] or ""))
-        said = [f"{name}: {value}" for name in _SHOWN_HEADERS if (value := squeeze(str(message[name] or "")))]
+        lines = [f"{name}: {value}" for name in _SHOWN_HEADERS if (value := squeeze(str(message[name] or "")))]
         body = message.get_body(("plain", "html"))
         file.dropped["attachment"] += sum(1 for _ in message.iter_attachments()) if message.is_multipart() else 0
         text = _text(body, file.where) if body is not None else ""
@@ -52,18 +52,18 @@ def read_mail(file: RawFile) -> tuple[str, list[Block]]:
         raise
     except Exception as error:  # the library raises much on headers and parts that are broken
         raise FormatError(f"{file.where}: broken: {first_line(error)}") from error
-    if not said and not subject:
+    if not lines and not subject:
         raise FormatError(f"{file.where}: not an e-mail: it has no header")
-    blocks = [Block(line) for line in said]
+    blocks = [Block(line) for line in lines]
     if body is not None and body.get_content_subtype() == "html":
-        return subject, blocks + html_blocks(text, file.dropped, where=file.where)[1]
+        return subject, blocks + html_blocks(text, file.dropped, location=file.where)[1]
     return subject, [*blocks, *_without_quotes(text, file.dropped)]
 
 
 def is_mailbox(head: bytes) -> bool:
     """Whether a file begins as a mailbox does: with a line about the first message, and its header."""
-    first, _, rest = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")
-    return _ENVELOPE.fullmatch(first.rstrip()) is not None and _FIELD.match(rest) is not None
+    first, _, tail = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")
+    return _ENVELOPE.fullmatch(first.rstrip()) is not None and _FIELD.match(tail) is not None
 
 
 def read_mailbox(file: RawFile) -> tuple[str, list[Block]]:
@@ -73,13 +73,13 @@ def read_mailbox(file: RawFile) -> tuple[str, list[Block]]:
     blocks: list[Block] = []
     for message in _messages(file.data):
         try:
-            subject, said = read_mail(replace(file, data=message))
+            subject, text = read_mail(replace(file, data=message))
         except FormatError:
             file.dropped["broken message"] += 1
             continue
         blocks += [
             heading(subject or "No subject", 1),
-            *(replace(block, level=0, kind=_below(block)) for block in said),
+            *(replace(block, level=0, kind=_below(block)) for block in text),
         ]
     return "", blocks
 
@@ -93,12 +93,12 @@ def _messages(data: bytes) -> Iterator[bytes]:
     """The messages of a mailbox; a line that begins one follows an empty line, and a header follows it."""
     lines = data.splitlines(keepends=True)
     begins = [
-        place
-        for place, line in enumerate(lines)
+        position
+        for position, line in enumerate(lines)
         if line.startswith(b"From ")
-        and (not place or not lines[place - 1].strip())
+        and (not position or not lines[position - 1].strip())
         and _ENVELOPE.fullmatch(line.rstrip())
-        and any(_FIELD.match(after) for after in lines[place + 1 : place + 2])
+        and any(_FIELD.match(after) for after in lines[position + 1 : position + 2])
     ]
     for begin, end in pairwise([*begins, len(lines)]):
         yield b"".join(line[1:] if _ESCAPED_FROM.match(line) else line for line in lines[begin + 1 : end])
@@ -116,42 +116,42 @@ def read_saved_page(file: RawFile) -> tuple[str, list[Block]]:
         raise FormatError(f"{file.where}: broken: {first_line(error)}") from error
     if not text:
         raise FormatError(f"{file.where}: not a saved page: it has no HTML")
-    return html_blocks(text, file.dropped, where=file.where)
+    return html_blocks(text, file.dropped, location=file.where)
 
 
-def _without_quotes(text: str, dropped: Counter[str]) -> Iterator[Block]:
+def _without_quotes(text: str, omissions: Counter[str]) -> Iterator[Block]:
     """The text without what it quotes, but with what it forwards, and with questions that are answered one by one."""
     own: list[str] = []  # the texts before, between and after the quotes
     quotes: list[str] = []
     start = 0
-    for found in _QUOTATION.finditer(text):
-        own.append(text[start : found.start()])
-        quotes.append(found["quote"])
-        start = found.end()
+    for match in _QUOTATION.finditer(text):
+        own.append(text[start : match.start()])
+        quotes.append(match["quote"])
+        start = match.end()
     own.append(text[start:])
-    said = [len(_SIGNATURE.sub("", part).split()) for part in own]
+    word_counts = [len(_SIGNATURE.sub("", part).split()) for part in own]
     own = [_DASHES.sub("", part) for part in own]
-    answered = [bool(words) for words in said[1:]]
-    several = sum(answered) > 1
-    alone = sum(answered) == 1 and said[0] <= _MAX_GREETING_WORDS < said[-1] and len(quotes) == 1
-    kept = ""
-    for place, quote in enumerate(quotes):
-        kept += own[place]
+    answers = [bool(words) for words in word_counts[1:]]
+    has_several = sum(answers) > 1
+    is_alone = sum(answers) == 1 and word_counts[0] <= _MAX_GREETING_WORDS < word_counts[-1] and len(quotes) == 1
+    result = ""
+    for position, quote in enumerate(quotes):
+        result += own[position]
         plain = _MARK.sub("", quote)
-        if _FORWARD.search(kept[-300:]) or _HEADER.match(plain) or not any(said):
-            kept += f"\n{plain}\n"
-        elif answered[place] and (several or alone):
-            yield from keep_bare_headings([*text_blocks(kept, dropped)])
-            kept = ""
-            asked = squeeze("\n".join(line for line in plain.splitlines() if not line.startswith(">")))
-            if asked:
-                yield Block(f"> {asked}", Kind.LEAD)
+        if _FORWARD.search(result[-300:]) or _HEADER.match(plain) or not any(word_counts):
+            result += f"\n{plain}\n"
+        elif answers[position] and (has_several or is_alone):
+            yield from keep_bare_headings([*text_blocks(result, omissions)])
+            result = ""
+            question = squeeze("\n".join(line for line in plain.splitlines() if not line.startswith(">")))
+            if question:
+                yield Block(f"> {question}", Kind.LEAD)
         else:
-            kept += "\n"
-    yield from keep_bare_headings([*text_blocks(kept + own[-1], dropped)])
+            result += "\n"
+    yield from keep_bare_headings([*text_blocks(result + own[-1], omissions)])
 
 
-def _text(part: MIMEPart, where: str) -> str:
+def _text(part: MIMEPart, location: str) -> str:
     """The text of a part, in the encoding that it names if that is one."""
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
@@ -159,4 +159,4 @@ def _text(part: MIMEPart, where: str) -> str:
     try:
         return data.decode(part.get_content_charset() or "utf-8").replace("\r\n", "\n")
     except (LookupError, ValueError):
-        return decode_text(data, where)
+        return decode_text(data, location)

@@ -45,18 +45,18 @@ def read_markdown(file: RawFile) -> tuple[str, list[Block]]:
     return markdown_blocks(decode_text(file.data, file.where), file.dropped, file.name)
 
 
-def markdown_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
+def markdown_blocks(text: str, omissions: Counter[str], name: str = "") -> tuple[str, list[Block]]:
     """The title and the blocks of a text in CommonMark, with tables, front matter, callouts, MyST and MkDocs."""
     title = ""
     if front := _FRONT_MATTER.match(text) or _TOML.match(text):
-        found = _TITLE.search(front[0])
-        title = found[1].strip().strip("\"'") if found else ""
+        match = _TITLE.search(front[0])
+        title = match[1].strip().strip("\"'") if match else ""
         text = text[front.end() :]
-    own, blocks = html_blocks(render_html(text, dropped, mdx=name.lower().endswith(".mdx")), dropped, name)
-    return title or own, blocks
+    part, blocks = html_blocks(render_html(text, omissions, mdx=name.lower().endswith(".mdx")), omissions, name)
+    return title or part, blocks
 
 
-def render_html(text: str, dropped: Counter[str], *, mdx: bool = False) -> str:
+def render_html(text: str, omissions: Counter[str], *, mdx: bool = False) -> str:
     """Markdown, or MDX, as HTML."""
     from markdown_it import MarkdownIt
 
@@ -67,44 +67,44 @@ def render_html(text: str, dropped: Counter[str], *, mdx: bool = False) -> str:
     read_mkdocs(reader, text)
     if mdx:
         read_mdx(reader)
-    known: dict[str, Any] = {}
-    tokens = [*expand_directives(reader, reader.parse(text, known), known, dropped)]
-    return str(reader.renderer.render([*_split_paragraphs(reader, tokens, known)], reader.options, known))
+    env: dict[str, Any] = {}
+    tokens = [*expand_directives(reader, reader.parse(text, env), env, omissions)]
+    return str(reader.renderer.render([*_split_paragraphs(reader, tokens, env)], reader.options, env))
 
 
-def _split_paragraphs(reader: "MarkdownIt", tokens: "list[Token]", known: dict[str, Any]) -> "Iterator[Token]":
+def _split_paragraphs(reader: "MarkdownIt", tokens: "list[Token]", env: dict[str, Any]) -> "Iterator[Token]":
     """The tokens, with a paragraph for each line of one whose lines all begin with labels, as those of minutes do."""
     contents = False  # whether the last heading is that of contents
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         if token.type == "heading_open" or (token.type == "inline" and nav.names_contents(token.content)):
             contents = token.type == "inline"
         if token.type == "inline" and ".." in token.content and not contents:
-            token = _with_prices(reader, token, known)
+            token = _with_prices(reader, token, env)
         lines = _split_labels(token.content) if token.type == "inline" else []
         if token.type == "inline" and not lines and token.level == 1:  # of no list
             lines = _lines(token.content)
-        if not lines or tokens[place - 1].type != "paragraph_open" or tokens[place - 1].hidden:
+        if not lines or tokens[position - 1].type != "paragraph_open" or tokens[position - 1].hidden:
             yield token
             continue
         for number, line in enumerate(lines):
             if number:
-                yield from (tokens[place + 1], tokens[place - 1])
-            yield from reader.parseInline(line, known)
+                yield from (tokens[position + 1], tokens[position - 1])
+            yield from reader.parseInline(line, env)
 
 
-def _with_prices(reader: "MarkdownIt", token: "Token", known: dict[str, Any]) -> "Token":
+def _with_prices(reader: "MarkdownIt", token: "Token", env: dict[str, Any]) -> "Token":
     """The token, with colons for the dots of `Tea ...... 2.60`, which are no contents."""
-    said = DOTS.sub(": ", token.content)
-    lines = said.split("\n")
+    text = DOTS.sub(": ", token.content)
+    lines = text.split("\n")
     if (
         not have_dots(token.content.split("\n"))
-        or "`" in said
-        or "](" in said
+        or "`" in text
+        or "](" in text
         or any(len(line) > _WIDEST for line in lines)
     ):
         return token
-    (found,) = reader.parseInline(said, known)
-    return found
+    (result,) = reader.parseInline(text, env)
+    return result
 
 
 def _lines(content: str) -> list[str]:
@@ -125,7 +125,7 @@ def _split_labels(content: str) -> list[str]:
         return []
     if all(map(_LABEL.match, lines)):
         return lines
-    starts = [place for place, line in enumerate(lines) if _BOLD_LABEL.match(line)]
+    starts = [position for position, line in enumerate(lines) if _BOLD_LABEL.match(line)]
     if len(starts) < 2:
         return []
     return ["\n".join(lines[start:end]) for start, end in pairwise(sorted({0, *starts, len(lines)}))]

@@ -54,8 +54,8 @@ def _placeholders(text: str) -> Callable[[str, int], bool]:
     """
     ended = {(end[1] or end[2]).lower() for end in _END.finditer(text)}
 
-    def is_text(part: str, place: int) -> bool:
-        tag = _TAG.match(part, place)
+    def is_text(part: str, position: int) -> bool:
+        tag = _TAG.match(part, position)
         if tag is None:
             return False
         name, end, attribute = tag[2].lower(), tag[1], tag[3]

@@ -27,9 +27,9 @@ def read_mdx(reader: "MarkdownIt") -> None:
         line = state.src[first : state.eMarks[start]]
         label, last = "", start + 1
         if line.startswith(_COMMENT):
-            closed = state.src.find(_COMMENT_END, first, first + _LONGEST[1])
-            last += state.src.count("\n", first, closed)
-            if closed < 0 or last > end:
+            end_position = state.src.find(_COMMENT_END, first, first + _LONGEST[1])
+            last += state.src.count("\n", first, end_position)
+            if end_position < 0 or last > end:
                 return False
         elif _SCRIPT.match(line) and state.parentType == "root":
             last = _blank(state, start, end)
@@ -42,8 +42,8 @@ def read_mdx(reader: "MarkdownIt") -> None:
             return False
         if silent:
             return True
-        if (said := _LABEL.search(label)) is not None:
-            state.push("html_block", "", 0).content = f"<p><b>{escape(said[1] or said[2])}</b></p>"
+        if (text := _LABEL.search(label)) is not None:
+            state.push("html_block", "", 0).content = f"<p><b>{escape(text[1] or text[2])}</b></p>"
         state.line = last
         return True
 
@@ -57,11 +57,11 @@ def _blank(state: "StateBlock", line: int, end: int) -> int:
     return line
 
 
-def _length(text: str, place: int) -> int:
+def _length(text: str, position: int) -> int:
     """The length of the tag that a text begins with, if nothing stands behind it on its line; else 0."""
-    while (part := _PARTS.match(text, place)) is not None:
-        place = part.end()
-    ends = place < len(text) and text[place] == ">"
-    place += ends
-    opened = text[:place].endswith(">")
-    return place if opened and not text[place:].partition("\n")[0].strip() else 0
+    while (part := _PARTS.match(text, position)) is not None:
+        position = part.end()
+    ends = position < len(text) and text[position] == ">"
+    position += ends
+    opening = text[:position].endswith(">")
+    return position if opening and not text[position:].partition("\n")[0].strip() else 0

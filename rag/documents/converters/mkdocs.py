@@ -53,17 +53,17 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
             return False
         line = first_line(state, start)
         tab = _TAB.fullmatch(line)
-        found = _BOX.fullmatch(line) if tab is None else None
-        if found is not None and found.lastindex is None:  # "!!!" alone
-            found = None
+        result = _BOX.fullmatch(line) if tab is None else None
+        if result is not None and result.lastindex is None:  # "!!!" alone
+            result = None
         inner = state.sCount[start] + _INDENT
-        if (tab is None and found is None) or not _goes_on(state, start + 1, end, inner):
+        if (tab is None and result is None) or not _goes_on(state, start + 1, end, inner):
             return False
         if silent:
             return True
-        if found is not None:
-            title = found[2] if found[2] is not None else found[3]
-            title = (found[1] or "").replace("-", " ").capitalize() if title is None else title
+        if result is not None:
+            title = result[2] if result[2] is not None else result[3]
+            title = (result[1] or "").replace("-", " ").capitalize() if title is None else title
             info = f"{{admonition}} {title}" if title else "{div}"
         else:
             info = f"{{tab-item}} {tab[1] or tab[2]}" if tab is not None else ""
@@ -71,36 +71,36 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         return True
 
     def read_fence(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
-        found = None if state.is_code_block(start) else _FENCE_BLOCK.fullmatch(first_line(state, start).rstrip())
-        if found is None:
+        match = None if state.is_code_block(start) else _FENCE_BLOCK.fullmatch(first_line(state, start).rstrip())
+        if match is None:
             return False
         last = start + 1
-        while last < min(end, start + _LONGEST) and first_line(state, last).rstrip() != found[1]:
+        while last < min(end, start + _LONGEST) and first_line(state, last).rstrip() != match[1]:
             last += 1
         if last == min(end, start + _LONGEST):
             return False
         if not silent:
-            title = "" if found[2] in _PLAIN else found[2].capitalize()
-            if found[3] and found[2] != "html":  # `/// html | div.wide` names an element
-                title = found[3].strip()
+            title = "" if match[2] in _PLAIN else match[2].capitalize()
+            if match[3] and match[2] != "html":  # `/// html | div.wide` names an element
+                title = match[3].strip()
             token = state.push("box", "", 0)
-            token.info = "{div}" if not title else f"{{{'tab-item' if found[2] == 'tab' else 'admonition'}}} {title}"
+            token.info = "{div}" if not title else f"{{{'tab-item' if match[2] == 'tab' else 'admonition'}}} {title}"
             content = state.getLines(start + 1, last, state.sCount[start], False)
             token.content = _OPTIONS.sub("", content, count=1) if _OPTIONS.match(content) else content
             state.line = last + 1
         return True
 
     def footnote(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
-        found = None if state.is_code_block(start) else _FOOTNOTE.match(first_line(state, start))
-        if found is None or silent:
-            return found is not None
-        first = first_line(state, start)[found.end() :]
+        match = None if state.is_code_block(start) else _FOOTNOTE.match(first_line(state, start))
+        if match is None or silent:
+            return match is not None
+        first = first_line(state, start)[match.end() :]
         _push(state, "{div}", first, start, _lazy(state, start + 1, end), end, state.sCount[start] + _INDENT)
         return True
 
     def definition(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
-        found = None if state.is_code_block(start) else _DEFINITION.match(first_line(state, start))
-        if found is None or state.parentType not in ("root", "paragraph", "list"):
+        match = None if state.is_code_block(start) else _DEFINITION.match(first_line(state, start))
+        if match is None or state.parentType not in ("root", "paragraph", "list"):
             return False
         if silent:
             return True
@@ -110,21 +110,21 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
             return False
         info = "{div}"
         if defined:
-            rest, _, term = state.tokens[-2].content.rpartition("\n")
+            alternatives, _, term = state.tokens[-2].content.rpartition("\n")
             info = f"{{details}} {term}"
-            state.tokens[-2].content = rest
-            if not rest:
+            state.tokens[-2].content = alternatives
+            if not alternatives:
                 del state.tokens[-3:]
-        first = first_line(state, start)[found.end() :]
+        first = first_line(state, start)[match.end() :]
         _push(state, info, first, start, _lazy(state, start + 1, end), end, state.sCount[start] + 2)
         return True
 
     def line(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
         if state.is_code_block(start):
             return False
-        said = first_line(state, start).rstrip()
-        short = _ABBREVIATION.fullmatch(said)
-        if short is None and not (_ATTRIBUTES.fullmatch(said) or _SILENT.fullmatch(said)):
+        words = first_line(state, start).rstrip()
+        short = _ABBREVIATION.fullmatch(words)
+        if short is None and not (_ATTRIBUTES.fullmatch(words) or _SILENT.fullmatch(words)):
             return False
         if not silent:
             if short is not None:
@@ -137,48 +137,48 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         return behind and state.src[state.pos] == "{" and _skip_match(state, _ATTRIBUTES)
 
     def mark(state: "StateInline", silent: bool) -> bool:
-        found = _MARK.match(state.src, state.pos, state.posMax)
-        if found is None or found[1] not in footnotes:
+        match = _MARK.match(state.src, state.pos, state.posMax)
+        if match is None or match[1] not in footnotes:
             return False
-        state.pos = found.end()
+        state.pos = match.end()
         return True
 
     def reference(state: "StateInline", silent: bool) -> bool:
-        found = _REFERENCE.match(state.src, state.pos, state.posMax)
-        if found is None or state.src[state.pos - 1 : state.pos].isalnum():  # a[i][j.k]
+        match = _REFERENCE.match(state.src, state.pos, state.posMax)
+        if match is None or state.src[state.pos - 1 : state.pos].isalnum():  # a[i][j.k]
             return False
-        if (found[2] or found[3]).upper() in state.env.get("references", ()):
+        if (match[2] or match[3]).upper() in state.env.get("references", ()):
             return False
         if not silent:
-            most, state.posMax = state.posMax, found.end(1 if found[1] else 3)
+            most, state.posMax = state.posMax, match.end(1 if match[1] else 3)
             state.pos += 1
             state.md.inline.tokenize(state)
             state.posMax = most
-        state.pos = found.end()
+        state.pos = match.end()
         return True
 
     def icon(state: "StateInline", silent: bool) -> bool:
         return state.src[state.pos] == ":" and _skip_match(state, _ICON)
 
     def tick(state: "StateInline", silent: bool) -> bool:
-        found = _TICK.match(state.src, state.pos, state.posMax) if state.src[state.pos] == ":" else None
-        if found is None:
+        match = _TICK.match(state.src, state.pos, state.posMax) if state.src[state.pos] == ":" else None
+        if match is None:
             return False
         if not silent:
-            state.push("text", "", 0).content = _TICKS[found[0]]
-        state.pos = found.end()
+            state.push("text", "", 0).content = _TICKS[match[0]]
+        state.pos = match.end()
         return True
 
     def keys(state: "StateInline", silent: bool) -> bool:
-        found = _KEYS.match(state.src, state.pos, state.posMax) if state.src[state.pos] == "+" else None
-        if found is None:
+        match = _KEYS.match(state.src, state.pos, state.posMax) if state.src[state.pos] == "+" else None
+        if match is None:
             return False
         if not silent:
-            state.push("text", "", 0).content = "+".join(key.capitalize() for key in found[1].split("+"))
-        state.pos = found.end()
+            state.push("text", "", 0).content = "+".join(key.capitalize() for key in match[1].split("+"))
+        state.pos = match.end()
         return True
 
-    others = ["paragraph", "reference", "blockquote", "list"]
+    remainder = ["paragraph", "reference", "blockquote", "list"]
     for name, rule in (
         ("box", box),
         ("fenced", read_fence),
@@ -186,7 +186,7 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         ("definition", definition),
         ("line", line),
     ):
-        reader.block.ruler.before("fence", f"mkdocs_{name}", rule, {"alt": others})
+        reader.block.ruler.before("fence", f"mkdocs_{name}", rule, {"alt": remainder})
     for name, part in (
         ("attributes", attributes),
         ("mark", mark),
@@ -205,9 +205,9 @@ def _tidy(state: "StateCore") -> None:
     for opening, inline in zip(state.tokens, state.tokens[1:], strict=False):
         content = inline.content.rstrip()
         if opening.type == "heading_open" and content.endswith("}"):
-            place = content.rfind("{")
-            if _ATTRIBUTES.fullmatch(content, place):
-                inline.content = content[:place].rstrip()
+            position = content.rfind("{")
+            if _ATTRIBUTES.fullmatch(content, position):
+                inline.content = content[:position].rstrip()
 
 
 def _is_silent(code: str) -> bool:
@@ -235,9 +235,9 @@ def _lazy(state: "StateBlock", line: int, end: int) -> int:
     return line
 
 
-def _push(state: "StateBlock", info: str, first: str, start: int, rest: int, end: int, indent: int) -> None:
-    """Add a box with the first line, the lines up to `rest`, and all that are indented after that."""
-    after = last = rest
+def _push(state: "StateBlock", info: str, first: str, start: int, tail: int, end: int, indent: int) -> None:
+    """Add a box with the first line, the lines up to `tail`, and all that are indented after that."""
+    after = last = tail
     while after < end and (state.isEmpty(after) or state.sCount[after] >= indent):
         after += 1
         last = last if state.isEmpty(after - 1) else after
@@ -249,8 +249,8 @@ def _push(state: "StateBlock", info: str, first: str, start: int, rest: int, end
 
 
 def _skip_match(state: "StateInline", pattern: re.Pattern[str]) -> bool:
-    found = pattern.match(state.src, state.pos, state.posMax)
-    if found is None:
+    match = pattern.match(state.src, state.pos, state.posMax)
+    if match is None:
         return False
-    state.pos = found.end()
+    state.pos = match.end()
     return True

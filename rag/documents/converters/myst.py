@@ -68,14 +68,14 @@ def read_myst(reader: "MarkdownIt", text: str) -> None:
         if (
             state.src[state.pos] != "{"
             or before == "$"
-            or (found := _ROLE.match(state.src, state.pos, state.posMax)) is None
+            or (match := _ROLE.match(state.src, state.pos, state.posMax)) is None
         ):
             return False
         if not silent:
-            text = found[3].replace("\n", " ")
-            shown = titles.get(text, "") if found[1].rpartition(":")[2] == "ref" else ""
-            state.push("text", "", 0).content = shown or rst.role_text(found[1], text)
-        state.pos = found.end()
+            text = match[3].replace("\n", " ")
+            shown = titles.get(text, "") if match[1].rpartition(":")[2] == "ref" else ""
+            state.push("text", "", 0).content = shown or rst.role_text(match[1], text)
+        state.pos = match.end()
         return True
 
     fence = make_fence_rule(markers=(":",), token_type="box")
@@ -84,52 +84,52 @@ def read_myst(reader: "MarkdownIt", text: str) -> None:
         info = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]].lstrip(":")
         return bool(_FENCE.match(info) or _BOX.match(info)) and fence(state, start, end, silent)
 
-    others = ["paragraph", "reference", "blockquote", "list"]
-    reader.block.ruler.before("fence", "myst_box", box, {"alt": others})
-    reader.block.ruler.before("fence", "myst_line", line, {"alt": others})
+    alternatives = ["paragraph", "reference", "blockquote", "list"]
+    reader.block.ruler.before("fence", "myst_box", box, {"alt": alternatives})
+    reader.block.ruler.before("fence", "myst_line", line, {"alt": alternatives})
     reader.inline.ruler.before("backticks", "myst_role", role)
 
 
 def expand_directives(
-    reader: "MarkdownIt", tokens: "Sequence[Token]", known: dict[str, Any], dropped: Counter[str], depth: int = 0
+    reader: "MarkdownIt", tokens: "Sequence[Token]", env: dict[str, Any], omissions: Counter[str], depth: int = 0
 ) -> "Iterator[Token]":
     """The tokens, with what directives and boxes say in their place."""
     from markdown_it.token import Token
 
     for token in tokens:
-        found = _directive_of(token)
-        if found is None or depth >= _DEEPEST:
+        directive = _directive_of(token)
+        if directive is None or depth >= _DEEPEST:
             yield token
             continue
-        name, argument = found
+        name, argument = directive
         content = _OPTIONS.sub("", token.content, count=1)
 
         def read(text: str) -> "list[Token]":
-            return [*expand_directives(reader, reader.parse(dedent(text), known), known, dropped, depth + 1)]
+            return [*expand_directives(reader, reader.parse(dedent(text), env), env, omissions, depth + 1)]
 
         if name in rst.CONTENTS:
-            dropped[nav.CONTENTS] += 1
+            omissions[nav.CONTENTS] += 1
         elif name in _OMITTED or rst.is_silent(name):
             continue
         elif name in rst.CODE:
             yield Token("fence", "code", 0, content=content)
         elif name in _BY_RST:
             text = f".. {name}:: {argument}\n{indent(token.content, '   ')}"
-            yield _html(rst.rst_html(token.content if name == "eval-rst" else text, dropped))
+            yield _html(rst.rst_html(token.content if name == "eval-rst" else text, omissions))
         elif name in rst.CHANGES:
-            number, _, rest = argument.partition(" ")
-            said = f"{rest} {content}".strip()
-            yield from read(f"{rst.CHANGES[name]} {number}: {said}" if said else f"{rst.CHANGES[name]} {number}")
+            number, _, tail = argument.partition(" ")
+            words = f"{tail} {content}".strip()
+            yield from read(f"{rst.CHANGES[name]} {number}: {words}" if words else f"{rst.CHANGES[name]} {number}")
         elif name in _FIGURES:
             yield from [_html("<figure><figcaption>"), *read(content), _html("</figcaption></figure>")]
         elif name in _NOTES or (name == "admonition" and argument):
-            own = name == "admonition"
-            title = reader.renderInline(argument, known) if own else escape(_TITLES.get(name, name.title()))
-            text = content if own else f"{argument}\n\n{content}"
+            part = name == "admonition"
+            title = reader.renderInline(argument, env) if part else escape(_TITLES.get(name, name.title()))
+            text = content if part else f"{argument}\n\n{content}"
             head = f'<div class="admonition"><p class="admonition-title">{title}</p>'
             yield from [_html(head), *read(text), _html("</div>")]
         elif argument and name not in _CONDITIONS:
-            term = reader.renderInline(argument, known) if name in _PROSE else escape(argument)
+            term = reader.renderInline(argument, env) if name in _PROSE else escape(argument)
             yield from [_html(f"<dl><dt>{term}</dt><dd>"), *read(content), _html("</dd></dl>")]
         else:
             yield from read(content)
@@ -139,8 +139,8 @@ def _directive_of(token: "Token") -> tuple[str, str] | None:
     """The name and the argument of a directive or a box; None if a token is neither."""
     if token.type not in ("fence", "box"):
         return None
-    if (found := _FENCE.match(token.info)) is not None and (token.type == "box" or _is_directive(found[1])):
-        return found[1].lower(), found[2].strip()
+    if (match := _FENCE.match(token.info)) is not None and (token.type == "box" or _is_directive(match[1])):
+        return match[1].lower(), match[2].strip()
     if token.type == "fence" or (box := _BOX.match(token.info)) is None:
         return None
     name = (box[1] or "div").lower()

@@ -21,14 +21,16 @@ def read_notebook(file: RawFile) -> tuple[str, list[Block]]:
     for cell in _cells(notebook, file.where):
         source = _join_source(cell.get("source", cell.get("input", "")))
         if cell.get("cell_type") == "markdown":
-            found, page = html_blocks(render_html(source, file.dropped), file.dropped, where=file.where)
-            title = title or found
+            result, page = html_blocks(render_html(source, file.dropped), file.dropped, location=file.where)
+            title = title or result
             blocks += page
         elif cell.get("cell_type") == "heading":
             level = cell.get("level")
             marks = "#" * level if isinstance(level, int) and 0 < level < 7 else "#"
-            found, page = html_blocks(render_html(f"{marks} {source}", file.dropped), file.dropped, where=file.where)
-            title = title or found
+            result, page = html_blocks(
+                render_html(f"{marks} {source}", file.dropped), file.dropped, location=file.where
+            )
+            title = title or result
             blocks += page
         elif cell.get("cell_type") == "code":
             file.dropped["output of a cell"] += bool(cell.get("outputs"))
@@ -37,14 +39,14 @@ def read_notebook(file: RawFile) -> tuple[str, list[Block]]:
     return title, blocks
 
 
-def _cells(notebook: Any, where: str) -> list[dict[str, Any]]:  # noqa: ANN401
+def _cells(notebook: Any, location: str) -> list[dict[str, Any]]:  # noqa: ANN401
     if isinstance(notebook, dict):
         sheets = notebook.get("worksheets")
         first = sheets[0] if isinstance(sheets, list) and sheets and isinstance(sheets[0], dict) else {}
         cells = notebook.get("cells", first.get("cells"))
         if isinstance(cells, list) and all(isinstance(cell, dict) for cell in cells):
             return cells
-    raise FormatError(f"{where}: not a notebook: it has no cells")
+    raise FormatError(f"{location}: not a notebook: it has no cells")
 
 
 def _join_source(source: Any) -> str:  # noqa: ANN401

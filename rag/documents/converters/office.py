@@ -39,18 +39,18 @@ _MAX_REPEATED_LENGTH = 300  # characters of a cell that is repeated in the rows 
 
 
 @contextmanager
-def _library(where: str) -> Iterator[None]:
+def _library(location: str) -> Iterator[None]:
     """Turn a missing library, and whatever a library raises on a broken file, into one line; drop warnings."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     except ImportError as error:
-        raise FormatError(f"{where}: needs {error.name}: pip install 'attributed-rag[documents]'") from error
+        raise FormatError(f"{location}: needs {error.name}: pip install 'attributed-rag[documents]'") from error
     except FormatError:
         raise
     except Exception as error:
-        raise FormatError(f"{where}: broken: {first_line(error)}") from error
+        raise FormatError(f"{location}: broken: {first_line(error)}") from error
 
 
 def read_docx(file: RawFile) -> tuple[str, list[Block]]:
@@ -62,7 +62,7 @@ def read_docx(file: RawFile) -> tuple[str, list[Block]]:
         page = mammoth.convert_to_html(
             io.BytesIO(file.data), style_map=_STYLES, convert_image=mammoth.images.img_element(lambda _: {})
         ).value
-        return html_blocks(mark_header_rows(page), file.dropped, where=file.where)
+        return html_blocks(mark_header_rows(page), file.dropped, location=file.where)
 
 
 def mark_header_rows(page: str) -> str:
@@ -73,14 +73,14 @@ def mark_header_rows(page: str) -> str:
 def _with_header_row(table: str, lines: list[str]) -> str:
     cells = [_CELL.findall(line) for line in lines]
     texts = [[squeeze(_TAG.sub(" ", cell)) for cell in row] for row in cells]
-    at = next((number for number, row in enumerate(texts) if len(row) > 1), len(texts))  # below a title
-    if at + 1 >= len(texts) or not all(texts[at]):
+    position = next((number for number, row in enumerate(texts) if len(row) > 1), len(texts))  # below a title
+    if position + 1 >= len(texts) or not all(texts[position]):
         return table
-    bold = [all(_BOLD.fullmatch(cell) for cell in row if _TAG.sub("", cell).strip()) for row in cells[at:]]
-    if not are_names(texts[at], texts[at + 1 :], bold=bold[0] and not all(bold)):
+    bold = [all(_BOLD.fullmatch(cell) for cell in row if _TAG.sub("", cell).strip()) for row in cells[position:]]
+    if not are_names(texts[position], texts[position + 1 :], bold=bold[0] and not all(bold)):
         return table
-    named = lines[at].replace("<td", "<th").replace("</td>", "</th>")
-    return table.replace(f"<tr>{lines[at]}</tr>", f"<tr>{named}</tr>", 1)
+    is_named = lines[position].replace("<td", "<th").replace("</td>", "</th>")
+    return table.replace(f"<tr>{lines[position]}</tr>", f"<tr>{is_named}</tr>", 1)
 
 
 def read_pptx(file: RawFile) -> tuple[str, list[Block]]:
@@ -139,10 +139,10 @@ def _shapes(shapes: Iterable[Any]) -> Iterator[Any]:
 
 def _paragraphs(shape: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
     paragraphs = [one for one in shape.text_frame.paragraphs if squeeze(one.text)]
-    listed = len(paragraphs) > 1 and (shape.is_placeholder or any(one.level for one in paragraphs))
+    is_list = len(paragraphs) > 1 and (shape.is_placeholder or any(one.level for one in paragraphs))
     for paragraph in paragraphs:
         text = squeeze(paragraph.text)
-        yield item(text, min(paragraph.level, 8), "-", number) if listed else Block(text, page=number)
+        yield item(text, min(paragraph.level, 8), "-", number) if is_list else Block(text, page=number)
 
 
 def read_xlsx(file: RawFile) -> tuple[str, list[Block]]:
@@ -164,8 +164,8 @@ def read_xlsx(file: RawFile) -> tuple[str, list[Block]]:
                 begins = not bold or bold[-1] or sum(map(bool, rows[-2])) < 2  # fonts take time
                 bold.append(begins and all(cell.font.b for cell in line if cell.value is not None))
             _fill_ranges(rows, _merged_ranges(archive, sheet), MAX_CELLS - cells)
-            if found := [*grid_rows(rows, bold=bold)]:
-                blocks += [heading(squeeze(sheet.title), 2), *found]
+            if result := [*grid_rows(rows, bold=bold)]:
+                blocks += [heading(squeeze(sheet.title), 2), *result]
         book.close()
         return "", blocks
 
@@ -175,16 +175,16 @@ def _merged_ranges(archive: zipfile.ZipFile, sheet: Any) -> Iterator[tuple[int, 
     from openpyxl.utils import range_boundaries
 
     with archive.open(sheet._worksheet_path) as file:
-        found = _MERGED_CELL.findall(file.read())
-    for place in found:
-        left, top, _, bottom = range_boundaries(place.decode())
+        ranges = _MERGED_CELL.findall(file.read())
+    for position in ranges:
+        left, top, _, bottom = range_boundaries(position.decode())
         if bottom > top:
             yield left - 1, top - 1, bottom - 1
 
 
-def _fill_ranges(rows: list[list[str]], merged: Iterable[tuple[int, int, int]], room: int) -> None:
+def _fill_ranges(rows: list[list[str]], ranges: Iterable[tuple[int, int, int]], room: int) -> None:
     """Repeat a cell that spans rows in each of them, unless it is long; rows get up to `room` empty cells before it."""
-    for column, top, bottom in merged:
+    for column, top, bottom in ranges:
         if top >= len(rows) or column >= len(rows[top]) or len(rows[top][column]) > _MAX_REPEATED_LENGTH:
             continue
         for cells in rows[top + 1 : bottom + 1]:
@@ -212,9 +212,9 @@ def _cell(value: Any, cell: Any) -> str:  # noqa: ANN401
         if "%" in _LITERAL.sub("", cell.number_format):
             return f"{100 * value:.12g}%"
         if sign := _MONEY.search(cell.number_format):
-            whole = f"{abs(value):.12g}"
+            digits = f"{abs(value):.12g}"
             in_cents = f"{abs(value):.2f}"
-            amount = in_cents.removesuffix(".00") if float(in_cents) == float(whole) else whole  # £0.0035 a sheet
+            amount = in_cents.removesuffix(".00") if float(in_cents) == float(digits) else digits  # £0.0035 a sheet
             return f"{'-' if value < 0 else ''}{sign[0]}{amount}"
     if isinstance(value, float):
         return f"{value:.12g}"

@@ -68,7 +68,9 @@ def read_man_page(file: RawFile, source: str) -> tuple[str, list[Block]]:
         source, text = "mdoc", _simple_mdoc(text)
     title, blocks = _convert(file, _TABLE.sub(_simple_table, text).encode(), source)
     name, bracket, section = title.partition("(")
-    return f"{name.lower() if name.isupper() else name}{bracket}{section}", [_without_capitals(one) for one in blocks]
+    return f"{name.lower() if name.isupper() else name}{bracket}{section}", [
+        _without_capitals(block) for block in blocks
+    ]
 
 
 def _web_link(macro: re.Match[str]) -> str:
@@ -101,14 +103,14 @@ def _terms(body: str) -> str:
     def tag(indent: re.Match[str]) -> str:
         if indent[0] == "</blockquote>":
             return ends.pop() if ends else indent[0]
-        above, mark = indent[1] or "", indent[2]
-        line = squeeze(_TAG.sub("", above))
+        previous, mark = indent[1] or "", indent[2]
+        line = squeeze(_TAG.sub("", previous))
         if mark:
             ends.append("</li></ul>")
-            return f"<p>{above}</p><ul><li>"
+            return f"<p>{previous}</p><ul><li>"
         if line and len(line.split()) <= _TERM_WORDS and (line.endswith("...") or line[-1] not in ".:;,!?"):
             ends.append("</dd></dl>")
-            return f"<dl><dt>{above}</dt><dd>"
+            return f"<dl><dt>{previous}</dt><dd>"
         ends.append("</blockquote>")
         return indent[0]
 
@@ -198,7 +200,7 @@ def _convert(file: RawFile, data: bytes, source: str) -> tuple[str, list[Block]]
     if source in ("man", "mdoc"):
         body = _terms(body)
     if not title:
-        return html_blocks(body, file.dropped, where=file.where)
+        return html_blocks(body, file.dropped, location=file.where)
     body = _HEADING.sub(lambda tag: f"{tag[1]}{int(tag[2]) + 1}", body)
-    _, blocks = html_blocks(body, file.dropped, where=file.where)
+    _, blocks = html_blocks(body, file.dropped, location=file.where)
     return title, blocks

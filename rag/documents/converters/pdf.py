@@ -31,14 +31,14 @@ def read_pdf(file: RawFile) -> tuple[str, list[Block]]:
     return pdf_blocks(read_pages(file.data, file.where), file.dropped)
 
 
-def pdf_blocks(pages: Pages, dropped: Counter[str]) -> tuple[str, list[Block]]:
+def pdf_blocks(pages: Pages, omissions: Counter[str]) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a PDF."""
-    kept = without_lists(without_edges(pages.lines, dropped), dropped)
-    style = Style.of(kept)
+    result = without_lists(without_edges(pages.lines, omissions), omissions)
+    style = Style.of(result)
     words = Words(pages.lines)
-    builder = _Builder(style, words, dropped)
-    marked = by_bookmarks(pages.outline, kept) if pages.outline else by_size(kept, style.size, words)
-    for number, lines in enumerate(marked, 1):
+    builder = _Builder(style, words, omissions)
+    marks = by_bookmarks(pages.outline, result) if pages.outline else by_size(result, style.size, words)
+    for number, lines in enumerate(marks, 1):
         builder.page(lines, number)
     builder.flush()
     title = file_title(pages, style.size, words)
@@ -85,7 +85,7 @@ class _Builder:
     before: Line | None = None  # the last line of the block before, on the same page
     waiting: list[Line] = field(default_factory=list)  # of the paragraph that a caption or note interrupts: `lines`
     began: int = 0  # the page that `waiting` began on
-    apart: list[tuple[list[Line], int]] = field(default_factory=list)  # captions and notes to come after `lines`
+    separate: list[tuple[list[Line], int]] = field(default_factory=list)  # captions and notes to come after `lines`
     edges: Counter[int] = field(default_factory=Counter)  # where lines of the page end
     widest: int = 0
 
@@ -96,9 +96,9 @@ class _Builder:
         self.widest = max(rights, default=0)
         self.before = None
         rows = [*with_tables(lines, self.style.leading)]
-        for at, line in enumerate(rows):
+        for position, line in enumerate(rows):
             if isinstance(line, Line):
-                if line.look == _BOLD and self._is_heading(line, rows[at - 1 : at + 2] if at else []):
+                if line.look == _BOLD and self._is_heading(line, rows[position - 1 : position + 2] if position else []):
                     self.flush(line)
                     self.blocks.append(heading(clean_heading(self.words.join(line.text)), 6, number))
                 elif not "!" <= line.text[0] < "\ue000" and _BRACES.fullmatch(line.text):
@@ -119,19 +119,19 @@ class _Builder:
     def _add(self, line: Line, number: int) -> None:
         """Add a line to the block of the lines before it, or begin another one."""
         if self.lines:
-            whole = self.lines[-1]
-            if line.y - whole.y > -self.style.leading:
-                inside = len(self.lines) > 1
-                joined = with_piece(whole, self.piece or whole, line, self.style.leading, inside=inside)
-                if joined is not None:
-                    self.lines[-1], self.piece = joined, line
+            last_line = self.lines[-1]
+            if line.y - last_line.y > -self.style.leading:
+                is_inside = len(self.lines) > 1
+                result = with_piece(last_line, self.piece or last_line, line, self.style.leading, is_inside=is_inside)
+                if result is not None:
+                    self.lines[-1], self.piece = result, line
                     return
-            if (line.size < self.style.size or line.text[0] in "FTL") and self._interrupts(whole, line):
+            if (line.size < self.style.size or line.text[0] in "FTL") and self._interrupts(last_line, line):
                 self._interrupt(line, number)
                 return
-            if (self.waiting and not self._is_below(whole, line)) or self._ends(whole, line):
+            if (self.waiting and not self._is_below(last_line, line)) or self._ends(last_line, line):
                 if self.waiting and self._goes_on(self.waiting, line):
-                    self.apart.append((self.lines, self.number))
+                    self.separate.append((self.lines, self.number))
                     self.lines, self.number, self.waiting = self.waiting, self.began, []
                 else:
                     self.flush(line)
@@ -140,22 +140,22 @@ class _Builder:
         self.lines.append(line)
         self.piece = None
 
-    def _interrupts(self, above: Line, line: Line) -> bool:
+    def _interrupts(self, previous: Line, line: Line) -> bool:
         """Whether a line begins a caption, or a note at the foot of the page."""
         if _FLOAT.match(line.text):
-            shifted = abs(line.left - above.left) > line.size
-            return shifted or not self._is_below(above, line) or not self._full(above, line)
+            is_shifted = abs(line.left - previous.left) > line.size
+            return is_shifted or not self._is_below(previous, line) or not self._full(previous, line)
         return line.size < self.style.size - 15 and _NOTE.match(line.text) is not None
 
-    def _is_below(self, above: Line, line: Line) -> bool:
+    def _is_below(self, previous: Line, line: Line) -> bool:
         """Whether a line stands right below another one of its size."""
-        near = 0 <= above.y - line.y <= 1.35 * max(self.style.leading, line.size)
-        return near and abs(line.size - above.size) <= 15
+        is_near = 0 <= previous.y - line.y <= 1.35 * max(self.style.leading, line.size)
+        return is_near and abs(line.size - previous.size) <= 15
 
     def _interrupt(self, line: Line, number: int) -> None:
         """Begin a caption or note; the paragraph before it waits for its next line."""
         if self.waiting:
-            self.apart.append((self.lines, self.number))
+            self.separate.append((self.lines, self.number))
         elif self.lines[-1].text[-1] not in _ENDS and not self.lines[-1].mono and self.lines[-1].look != _BOLD:
             self.waiting, self.began = self.lines, self.number
         else:
@@ -171,13 +171,13 @@ class _Builder:
 
     def _table(self, table: Table, number: int) -> None:
         """Add the rows of a table; one without words belongs to a figure unless it stands below text or another one."""
-        above = self.lines[-1] if self.lines else self.before
+        previous = self.lines[-1] if self.lines else self.before
         self.flush()
         top = table.top
-        goes_on = above is None and self.blocks and self.blocks[-1].kind is Kind.ROW
+        goes_on = previous is None and self.blocks and self.blocks[-1].kind is Kind.ROW
         far = (3 if table.names or len(table.rows) > 1 else 1.6) * self.style.leading
-        below = above is not None and 0 < above.y - top.y <= far
-        if not (table.has_words or below or goes_on):
+        is_below = previous is not None and 0 < previous.y - top.y <= far
+        if not (table.has_words or is_below or goes_on):
             self.dropped[nav.SIGNS] += len(table.rows)
             return
         names = [squeeze(self.words.join(name)) for name in table.names]
@@ -194,63 +194,71 @@ class _Builder:
         """Whether a bold line stands alone between text in ordinary print."""
         if len(around) < 3 or line.text[-1] in ".,;:" or len(line.text.split()) > 10 or not line.text[0].isupper():
             return False
-        above, _, below = around
-        if not isinstance(above, Line) or not isinstance(below, Line):
+        previous, _, following = around
+        if not isinstance(previous, Line) or not isinstance(following, Line):
             return False
-        return above.y - line.y > 1.2 * self.style.leading and below.look == 0 and line.y - below.y > 0.5 * line.size
+        return (
+            previous.y - line.y > 1.2 * self.style.leading
+            and following.look == 0
+            and line.y - following.y > 0.5 * line.size
+        )
 
     def _full(self, line: Line, following: Line) -> bool:
         """Whether a line runs to the right edge of its column, or the next word found no room in it."""
-        at = line.right // 30
+        position = line.right // 30
         edges = self.edges
-        if edges[at] + edges[at - 1] + edges[at + 1] > 3:
+        if edges[position] + edges[position - 1] + edges[position + 1] > 3:
             return True
         letter = (line.right - line.left) / len(line.text)
         word = following.text[:40].partition(" ")[0]
         return self.widest - line.right < letter * (len(word) + 1)
 
-    def _ends(self, above: Line, line: Line) -> bool:
+    def _ends(self, previous: Line, line: Line) -> bool:
         """Whether a line begins another block than the line above it."""
-        gap = above.y - line.y
+        gap = previous.y - line.y
         leading = max(self.style.leading, line.size)
-        mono_above, mono = above.look & 1, line.look & 1
-        if above.text[-1] == HYPHEN:
+        mono_above, mono = previous.look & 1, line.look & 1
+        if previous.text[-1] == HYPHEN:
             return False
         if mono_above and (mono or not any(map(str.isalpha, line.text))):  # or a result below a line of code
             return gap > 2.5 * leading or gap < 0
         if mono_above != mono:  # a line of prose may be set in typewriter to its end
-            return bool(mono_above) or gap > 1.35 * leading or above.text[-1] in _ENDS or not self._full(above, line)
+            return (
+                bool(mono_above) or gap > 1.35 * leading or previous.text[-1] in _ENDS or not self._full(previous, line)
+            )
         if _ITEM.match(line.text):
             return True
-        open_end = above.text[-1] not in _ENDS
-        near = 0 <= gap <= 1.35 * leading
-        other_size = abs(line.size - above.size) > 15 and all(
-            abs(line.size - one.size) > 15 for one in self.lines[-4:-1]
+        open_end = previous.text[-1] not in _ENDS
+        is_near = 0 <= gap <= 1.35 * leading
+        other_size = abs(line.size - previous.size) > 15 and all(
+            abs(line.size - item.size) > 15 for item in self.lines[-4:-1]
         )
-        if near and open_end:
-            if other_size and gap < 0.9 * leading and is_numerator(line) and self._full(above, line):
+        if is_near and open_end:
+            if other_size and gap < 0.9 * leading and is_numerator(line) and self._full(previous, line):
                 return line.size >= self.style.size
             if line.text[0].islower():
                 return other_size and gap > 0.5 * leading
-        full = self._full(above, line)
+        full = self._full(previous, line)
         goes_on = open_end and (full or line.text[0].islower())
-        if not near:
+        if not is_near:
             next_page = gap < 0 or gap > 6 * leading  # or the next column
             return not goes_on or (gap > 2 * leading and not next_page)
         if other_size and gap > 0.5 * leading:
             return True
-        shifted = abs(line.left - above.left) > 0.8 * line.size and (len(self.lines) > 1 or line.left > above.left)
+        is_shifted = abs(line.left - previous.left) > 0.8 * line.size and (
+            len(self.lines) > 1 or line.left > previous.left
+        )
         hangs = len(self.lines) == 1 and _ITEM.match(self.lines[0].text) is not None
-        return not goes_on and ((shifted and not hangs) or not full)
+        return not goes_on and ((is_shifted and not hangs) or not full)
 
     def flush(self, following: Line | None = None) -> None:
         """End the block of the lines collected so far, before the line that follows."""
         if self.waiting:
-            self.apart.append((self.lines, self.number))
+            self.separate.append((self.lines, self.number))
             self.lines, self.number, self.waiting = self.waiting, self.began, []
-        apart, self.apart = self.apart, []
+        separate, self.separate = self.separate, []
         self._end(following)
-        for self.lines, self.number in apart:
+        for self.lines, self.number in separate:
             self._end(following)
 
     def _end(self, following: Line | None) -> None:
@@ -280,8 +288,8 @@ class _Builder:
         text = squeeze(self.words.join(" ".join([line.text for line in lines])))
         if nav.is_boilerplate(text):
             return
-        if (ruled := _RULED.fullmatch(text)) is not None:
-            self.blocks.append(Block(ruled["words"], Kind.LEAD, 0, self.number))
+        if (rule_match := _RULED.fullmatch(text)) is not None:
+            self.blocks.append(Block(rule_match["words"], Kind.LEAD, 0, self.number))
             return
         if (mark := _ITEM.match(text)) is not None:
             sign = mark[1].strip("().")
@@ -294,14 +302,14 @@ class _Builder:
     def _numbers(self, lines: Sequence[Line]) -> None:
         """Keep lines without words that stand below text as rows of a table do; the others belong to figures."""
         for line in lines:
-            above = self.before
+            previous = self.before
             if (
-                above is not None
+                previous is not None
                 and any(map(str.isdigit, line.text))
-                and 0 < above.y - line.y <= 1.6 * self.style.leading
-                and abs(above.size - line.size) <= 15
-                and above.left - line.size <= line.left
-                and line.right <= above.right + line.size
+                and 0 < previous.y - line.y <= 1.6 * self.style.leading
+                and abs(previous.size - line.size) <= 15
+                and previous.left - line.size <= line.left
+                and line.right <= previous.right + line.size
             ):
                 self.blocks.append(Block(squeeze(self.words.join(line.text)), Kind.ROW, 0, self.number))
                 self.before = line

@@ -9,10 +9,10 @@ _EQUATION = re.compile(r"\(\w{1,3}(?:\.\w{1,3})*\)")  # its number, at the right
 _LIMITS = ("min", "max", "lim", "inf", "sup", "log", "arg")
 
 
-def with_piece(line: Line, last: Line, piece: Line, leading: int, *, inside: bool) -> Line | None:
+def with_piece(line: Line, last: Line, piece: Line, leading: int, *, is_inside: bool) -> Line | None:
     """A line with another piece of its formula; None if the piece is none.
 
-    `last` is the piece before it, at first the line itself. `inside` says that the line is not the first of its text.
+    `last` is the piece before it, at first the line itself. `is_inside` says that the line is not the first of its text.
     """
     rise = piece.y - line.y
     if not -0.72 * leading <= rise <= 1.2 * leading or line.mono or piece.mono:
@@ -22,21 +22,21 @@ def with_piece(line: Line, last: Line, piece: Line, leading: int, *, inside: boo
     tall = signs or len(piece.text) < 4  # brackets and roots hang from their upper ends
     if rise > (1.2 if tall else 0.72) * leading:
         return None
-    merged = last is line  # the numerator, if there is one, ends the line
-    starts = merged and inside and is_numerator(line)
+    ranges = last is line  # the numerator, if there is one, ends the line
+    starts = ranges and is_inside and is_numerator(line)
     level = abs(rise) <= 0.1 * size
     between = piece.left - line.right
     if level:
         if not (-size < between < 3 * size or (between > 0 and _EQUATION.fullmatch(piece.text))):
             return None
     elif not -2.5 * size < between < 3 * size:
-        if merged:  # a fraction at the beginning of a line
-            below = starts and abs(piece.left - line.left) < 3 * size
+        if ranges:  # a fraction at the beginning of a line
+            is_aligned = starts and abs(piece.left - line.left) < 3 * size
         else:
-            below = piece.left < last.right and last.left < piece.right
-        if not below:
+            is_aligned = piece.left < last.right and last.left < piece.right
+        if not is_aligned:
             return None
-    small = not merged or starts or piece.size < line.size - 15
+    small = not ranges or starts or piece.size < line.size - 15
     bar = "/" if small and not signs and _is_below(line, last, piece) else " "
     y = line.y
     if bar == "/" and starts:
@@ -52,8 +52,8 @@ def is_numerator(line: Line) -> bool:
 
 def _is_below(line: Line, last: Line, piece: Line) -> bool:
     """Whether a piece is the denominator of the fraction whose numerator is the piece before it or ends the line."""
-    down = 0.3 * line.size
-    if piece.y - line.y > -down or not any(map(str.isalnum, last.text[-2:])):
+    rows = 0.3 * line.size
+    if piece.y - line.y > -rows or not any(map(str.isalnum, last.text[-2:])):
         return False
     upper, lower = last.text.split()[-1], piece.text.split()[0]
     if "=" in lower or (
@@ -62,4 +62,4 @@ def _is_below(line: Line, last: Line, piece: Line) -> bool:
         return False  # what stands below a sum, a limit or a word
     if last is line:
         return piece.left < line.right - 0.3 * line.size
-    return last.y - line.y >= down and piece.left < last.right and last.left < piece.right
+    return last.y - line.y >= rows and piece.left < last.right and last.left < piece.right

@@ -43,11 +43,11 @@ def by_bookmarks(
     outline: Sequence[tuple[int, str, int, float | None]], pages: Sequence[list[Line]]
 ) -> Iterator[Marked]:
     """The lines of each page, with bookmarks in place of the lines that they repeat."""
-    numbered = sum(_NUMBER.match(title) is not None for level, title, *_ in outline if level == 0) > 1
+    number_match = sum(_NUMBER.match(title) is not None for level, title, *_ in outline if level == 0) > 1
     by_page: dict[int, list[_Waiting]] = {}
     for level, title, page, height in outline:
         text = clean_heading(title)
-        if numbered:
+        if number_match:
             text = _NUMBER.sub("", text, count=1)
         if text:
             by_page.setdefault(page, []).append(_Waiting(_letters(text), Mark(text, min(level + 1, 6)), height))
@@ -57,35 +57,35 @@ def by_bookmarks(
 
 
 def _place_marks(waiting: list[_Waiting], lines: list[Line]) -> Marked:
-    marked: Marked = []
-    at = 0
+    marks: Marked = []
+    position = 0
     titles = "\n".join(mark.letters for mark in waiting)
     ends = [n for n, line in enumerate(lines) if _may_end(line.text, titles)]  # most lines are no heading
     needed = {n + more for n in ends for more in range(3)}
     letters = [_letters(line.text) if n in needed else _OTHER for n, line in enumerate(lines)]
-    while at < len(lines):
-        for index, mark in enumerate(waiting if letters[at] != _OTHER else ()):
-            if length := _length(mark.letters, letters[at : at + 3]):
+    while position < len(lines):
+        for index, mark in enumerate(waiting if letters[position] != _OTHER else ()):
+            if length := _length(mark.letters, letters[position : position + 3]):
                 # A heading that is not among the lines stands before this one.
-                marked += [earlier.mark for earlier in waiting[: index + 1]]
+                marks += [earlier.mark for earlier in waiting[: index + 1]]
                 del waiting[: index + 1]
-                at += length
+                position += length
                 break
         else:
-            while waiting and waiting[0].height is not None and _is_past(waiting[0], lines, at, letters):
-                marked.append(waiting.pop(0).mark)
-            marked.append(lines[at])
-            at += 1
-    return marked + [mark.mark for mark in waiting]
+            while waiting and waiting[0].height is not None and _is_past(waiting[0], lines, position, letters):
+                marks.append(waiting.pop(0).mark)
+            marks.append(lines[position])
+            position += 1
+    return marks + [mark.mark for mark in waiting]
 
 
-def _is_past(waiting: _Waiting, lines: list[Line], at: int, letters: list[str]) -> bool:
+def _is_past(waiting: _Waiting, lines: list[Line], position: int, letters: list[str]) -> bool:
     """Whether the place that a bookmark names is above a line, and no line to come repeats the bookmark."""
-    if waiting.height is None or 10 * waiting.height < lines[at].y:
+    if waiting.height is None or 10 * waiting.height < lines[position].y:
         return False
     return not any(
         letters[later] != _OTHER and _length(waiting.letters, letters[later : later + 3])
-        for later in range(at, len(lines))
+        for later in range(position, len(lines))
     )
 
 
@@ -120,17 +120,17 @@ def by_size(pages: Sequence[list[Line]], usual: int, words: Words) -> Iterator[M
         sizes.update(line.size for line in lines if _is_large(line, usual))
     levels = {size: min(2 + rank, 6) for rank, size in enumerate(sorted(sizes, reverse=True))}
     for lines in pages:
-        marked: Marked = []
+        marks: Marked = []
         waiting: list[Line] = []
         for line in lines:
             if waiting and (line.size != waiting[-1].size or waiting[-1].y - line.y > 2.2 * line.size):
-                marked += _mark(waiting, levels, words)
+                marks += _mark(waiting, levels, words)
                 waiting = []
             if _is_large(line, usual):
                 waiting.append(line)
             else:
-                marked.append(line)
-        yield marked + _mark(waiting, levels, words)
+                marks.append(line)
+        yield marks + _mark(waiting, levels, words)
 
 
 def _is_large(line: Line, usual: int) -> bool:
@@ -145,10 +145,10 @@ def _mark(lines: list[Line], levels: dict[int, int], words: Words) -> Marked:
 
 
 def file_title(pages: Pages, usual: int, words: Words) -> str:
-    """The title that a file names, or the largest print on its first page; "" if there is none."""
-    named = squeeze(words.letters(pages.title))
-    if named and not _NO_TITLE.match(named.casefold()) and any(map(str.isalpha, named)):
-        return clean_heading(named)
+    """The title that a file title_letters, or the largest print on its first page; "" if there is none."""
+    title_letters = squeeze(words.letters(pages.title))
+    if title_letters and not _NO_TITLE.match(title_letters.casefold()) and any(map(str.isalpha, title_letters)):
+        return clean_heading(title_letters)
     first = next((lines for lines in pages.lines if lines), [])
     largest = max((line.size for line in first), default=0)
     run = next((run for size, run in groupby(first, key=lambda line: line.size) if size == largest), ())

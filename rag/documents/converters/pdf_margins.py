@@ -26,17 +26,17 @@ _GAP = 1.3  # line heights between a header and the text
 _ROUNDS = 3  # lines of a header
 
 
-def without_edges(pages: Sequence[list[Line]], dropped: Counter[str]) -> list[list[Line]]:
+def without_edges(pages: Sequence[list[Line]], omissions: Counter[str]) -> list[list[Line]]:
     """The pages without the headers and footers; what repeats at an edge, a line at a time from the outside."""
-    kept = [sorted(lines, key=attrgetter("y"), reverse=True) for lines in pages]
+    result = [sorted(lines, key=attrgetter("y"), reverse=True) for lines in pages]
     gone: list[set[int]] = [set() for _ in pages]
     for edge in (0, -1):
         for _ in range(_ROUNDS):
-            found = [*_headers(kept, edge)]
-            for number in found:
-                gone[number].add(id(kept[number].pop(edge)))
-            dropped[nav.MARGIN] += len(found)
-            if not found:
+            items = [*_headers(result, edge)]
+            for number in items:
+                gone[number].add(id(result[number].pop(edge)))
+            omissions[nav.MARGIN] += len(items)
+            if not items:
                 break
     return [[line for line in lines if id(line) not in out] for lines, out in zip(pages, gone, strict=True)]
 
@@ -45,17 +45,21 @@ def _headers(pages: Sequence[list[Line]], edge: int) -> Iterator[int]:
     """The numbers of the pages whose first (0) or last (-1) line is a header or footer."""
     edges = {number: lines[edge] for number, lines in enumerate(pages) if lines}
     patterns = Counter(_pattern(line) for line in edges.values())
-    apart = {number: _apart(pages[number], edge) for number in edges}
+    separate = {number: _apart(pages[number], edge) for number in edges}
     heights: Counter[int] = Counter()
     for number, line in edges.items():
-        heights[line.y // 10] += apart[number]
+        heights[line.y // 10] += separate[number]
     enough = 0.4 * len(edges)
     for number, line in edges.items():
         pattern = _pattern(line)
-        numbered = pattern[0] == "#" or pattern[-1] == "#"
-        repeats = patterns[pattern] >= (3 if numbered else max(4, 0.1 * len(edges)))
-        at = line.y // 10
-        fixed = len(edges) > 4 and heights[at] + heights[at - 1] + heights[at + 1] > enough and apart[number]
+        is_numbered = pattern[0] == "#" or pattern[-1] == "#"
+        repeats = patterns[pattern] >= (3 if is_numbered else max(4, 0.1 * len(edges)))
+        position = line.y // 10
+        fixed = (
+            len(edges) > 4
+            and heights[position] + heights[position - 1] + heights[position + 1] > enough
+            and separate[number]
+        )
         number_alone = _PAGE_NUMBER.fullmatch(line.text) is not None and not _in_last_row(pages[number], edge)
         if number_alone or (len(edges) > 2 and repeats) or fixed:
             yield number
@@ -65,8 +69,10 @@ def _in_last_row(lines: list[Line], edge: int) -> bool:
     """Whether the line at an edge stands beside others, near the row above or below it: the last cell of a table."""
     line = lines[edge]
     inwards = lines[1:] if edge == 0 else lines[-2::-1]
-    beside = next((at for at, other in enumerate(inwards) if abs(other.y - line.y) > line.size / 2), len(inwards))
-    return 0 < beside < len(inwards) and abs(inwards[beside].y - line.y) <= _GAP * 1.2 * line.size
+    neighbours = next(
+        (position for position, other in enumerate(inwards) if abs(other.y - line.y) > line.size / 2), len(inwards)
+    )
+    return 0 < neighbours < len(inwards) and abs(inwards[neighbours].y - line.y) <= _GAP * 1.2 * line.size
 
 
 def _pattern(line: Line) -> str:
@@ -81,61 +87,63 @@ def _apart(lines: list[Line], edge: int) -> bool:
     return abs(line.y - following.y) > _GAP * 1.2 * max(line.size, following.size)
 
 
-def without_lists(pages: Sequence[list[Line]], dropped: Counter[str]) -> list[list[Line]]:
+def without_lists(pages: Sequence[list[Line]], omissions: Counter[str]) -> list[list[Line]]:
     """The lines of pages without those of a table of contents or an index."""
     texts = ((number, line.text) for number, lines in enumerate(pages) for line in lines)
     beginnings = Beginnings((number, text) for number, text in texts if not nav.is_contents_line(text))
-    kept: list[list[Line]] = []
-    inside = False  # whether the page before has one, or its title at the end
+    result: list[list[Line]] = []
+    is_inside = False  # whether the page before has one, or its title at the end
     for number, lines in enumerate(pages):
-        titled = any(map(nav.names_contents, [line.text for line in lines]))
-        kept.append(_without_list(lines, number, beginnings, titled=inside or titled))
-        dropped[nav.CONTENTS] += len(lines) - len(kept[-1])
-        inside = titled or len(kept[-1]) < len(lines)
-    return kept
+        has_title = any(map(nav.names_contents, [line.text for line in lines]))
+        result.append(_without_list(lines, number, beginnings, has_title=is_inside or has_title))
+        omissions[nav.CONTENTS] += len(lines) - len(result[-1])
+        is_inside = has_title or len(result[-1]) < len(lines)
+    return result
 
 
-def _without_list(lines: list[Line], number: int, beginnings: Beginnings, *, titled: bool) -> list[Line]:
+def _without_list(lines: list[Line], number: int, beginnings: Beginnings, *, has_title: bool) -> list[Line]:
     """The lines of a page without those of a list: it has a title, or half of it names what stands on later pages.
 
     Prices and sizes may look the same, and may be in order.
     """
 
     def are_named(names: Sequence[str]) -> bool:
-        return titled or 2 * sum(beginnings.stand_below(name, number) for name in names) >= len(names)
+        return has_title or 2 * sum(beginnings.stand_below(name, number) for name in names) >= len(names)
 
     ends = [(line.text, end) for line in lines if (end := _page_at_end(line.text)) is not None]
     most = len(lines) >= 8 and len(ends) > 0.6 * len(lines)
-    if most and titled and 2 * sum(_leads_to(text, end) for text, end in ends) > len(ends):
+    if most and has_title and 2 * sum(_leads_to(text, end) for text, end in ends) > len(ends):
         return _around(lines)  # the pages of an index are in no order
-    dotted = [line.text for line in lines if nav.is_contents_line(line.text)]
-    if dotted and not (nav.are_contents(dotted) and are_named([*map(nav.entry_of, dotted)])):
+    leaders = [line.text for line in lines if nav.is_contents_line(line.text)]
+    if leaders and not (nav.are_contents(leaders) and are_named([*map(nav.entry_of, leaders)])):
         return lines
     pages = [text for text, _ in ends]
-    if len(dotted) > 0.2 * len(lines):
+    if len(leaders) > 0.2 * len(lines):
         return _around(lines)
     if most and (_behind_commas(pages) or (_in_order(pages) and are_named([text[:end] for text, end in ends]))):
         return _around(lines)
-    goes_on = titled and not any(nav.names_contents(line.text) for line in lines)
-    listed = (
-        next((at for at, line in enumerate(lines) if _page_at_end(line.text) is None), len(lines)) if goes_on else 0
+    goes_on = has_title and not any(nav.names_contents(line.text) for line in lines)
+    items = (
+        next((position for position, line in enumerate(lines) if _page_at_end(line.text) is None), len(lines))
+        if goes_on
+        else 0
     )
-    return [line for line in lines[listed:] if not nav.is_contents_line(line.text)] if dotted or listed else lines
+    return [line for line in lines[items:] if not nav.is_contents_line(line.text)] if leaders or items else lines
 
 
 def _around(lines: list[Line]) -> list[Line]:
     """What stands above the title of a list, such as an abstract, and several lines below it, without page numbers."""
-    listed = [at for at, line in enumerate(lines) if _page_at_end(line.text) is not None]
-    title = next((at for at, line in enumerate(lines) if nav.names_contents(line.text)), 0)
-    below = lines[max(listed, default=len(lines)) + 1 :]
-    return [*lines[:title], *(below if len(below) >= _SOME else [])]
+    is_list = [position for position, line in enumerate(lines) if _page_at_end(line.text) is not None]
+    title = next((position for position, line in enumerate(lines) if nav.names_contents(line.text)), 0)
+    remaining_lines = lines[max(is_list, default=len(lines)) + 1 :]
+    return [*lines[:title], *(remaining_lines if len(remaining_lines) >= _SOME else [])]
 
 
 def _page_at_end(text: str) -> int | None:
     """Where the number of a page begins that a line ends in."""
     last = text.rstrip(" ,")  # others may follow in the next line
-    found = _TO_PAGE.search(last, max(0, len(last) - 24)) if last.endswith(_PAGE_ENDS) else None
-    return found.start() if found else None
+    match = _TO_PAGE.search(last, max(0, len(last) - 24)) if last.endswith(_PAGE_ENDS) else None
+    return match.start() if match else None
 
 
 def _leads_to(text: str, end: int) -> bool:
@@ -150,7 +158,7 @@ def _behind_commas(texts: Sequence[str]) -> bool:
 
 def _in_order(texts: Sequence[str]) -> bool:
     """Whether the numbers at the ends of lines mostly rise, or the lines are in order."""
-    pages = [int(found[1]) for text in texts if (found := _FIRST_PAGE.search(text)) is not None]
+    pages = [int(match[1]) for text in texts if (match := _FIRST_PAGE.search(text)) is not None]
     names = [text.casefold() for text in texts]
     rising = sum(before <= after for before, after in pairwise(pages))
     sorted_ = sum(before <= after for before, after in pairwise(names))

@@ -46,19 +46,19 @@ class Pages(NamedTuple):
     lines: list[list[Line]]
 
 
-def read_pages(data: bytes, where: str, seconds: float | None = None) -> Pages:
+def read_pages(data: bytes, location: str, seconds: float | None = None) -> Pages:
     """Read a PDF; raises `FormatError` if it is broken, encrypted, has no text or takes longer than `seconds`."""
-    rows = _rows(data, where, SECONDS if seconds is None else seconds)
+    rows = _rows(data, location, SECONDS if seconds is None else seconds)
     first = next(rows)
     lines = [[Line(*line) for line in page] for page in rows]
     if not any(lines):
         raise FormatError(
-            f"{where}: no text on its {len(lines)} pages: scanned pages need text recognition (OCR) first"
+            f"{location}: no text on its {len(lines)} pages: scanned pages need text recognition (OCR) first"
         )
     return Pages(first["title"] or "", [tuple(mark) for mark in first["outline"]], lines)
 
 
-def _rows(data: bytes, where: str, limit: float) -> Iterator[Any]:
+def _rows(data: bytes, location: str, limit: float) -> Iterator[Any]:
     """What the worker writes about a file."""
     with _lock:
         process = _start_worker()
@@ -70,36 +70,36 @@ def _rows(data: bytes, where: str, limit: float) -> Iterator[Any]:
 
         timer = threading.Timer(limit, stop)
         timer.start()
-        done = False
+        is_done = False
         try:
             process.stdin.write(b"%d\n" % len(data))
             process.stdin.write(data)
             process.stdin.flush()
             for line in process.stdout:
                 row = json.loads(line)
-                done = row is None or (isinstance(row, dict) and "error" in row)
+                is_done = row is None or (isinstance(row, dict) and "error" in row)
                 if row is None:
                     return
-                if done:
-                    raise FormatError(_explain_error(where, row["error"]))
+                if is_done:
+                    raise FormatError(_explain_error(location, row["error"]))
                 yield row
         except (OSError, ValueError):
             pass  # the process ended, also in the middle of a line
         finally:
             timer.cancel()
-            if not done:
+            if not is_done:
                 _stop()
     if late.is_set():
-        raise FormatError(f"{where}: the PDF takes longer than {limit:g} seconds to read")
-    raise FormatError(f"{where}: the PDF cannot be read: the reader crashed on it or ran out of memory")
+        raise FormatError(f"{location}: the PDF takes longer than {limit:g} seconds to read")
+    raise FormatError(f"{location}: the PDF cannot be read: the reader crashed on it or ran out of memory")
 
 
-def _explain_error(where: str, error: str) -> str:
+def _explain_error(location: str, error: str) -> str:
     if "assword" in error:
-        return f"{where}: the PDF is encrypted: save it without a password first"
+        return f"{location}: the PDF is encrypted: save it without a password first"
     if "No module named" in error:
-        return f"{where}: reading PDFs needs pypdfium2: pip install pypdfium2"
-    return f"{where}: the PDF cannot be read: {error}"
+        return f"{location}: reading PDFs needs pypdfium2: pip install pypdfium2"
+    return f"{location}: the PDF cannot be read: {error}"
 
 
 class _Worker(NamedTuple):

@@ -49,22 +49,22 @@ class Table(NamedTuple):
 
 def with_tables(lines: Sequence[Line | Mark], leading: int) -> Iterator[Line | Mark | Table]:
     """The lines of a page, with tables in place of the lines that they are made of."""
-    at = 0
-    while at < len(lines):
-        line = lines[at]
-        if isinstance(line, Line) and line.cells and not (at and _is_result(lines[at - 1], line, leading)):
-            rows, columns, end = _rows(lines, at, leading)
+    position = 0
+    while position < len(lines):
+        line = lines[position]
+        if isinstance(line, Line) and line.cells and not (position and _is_result(lines[position - 1], line, leading)):
+            rows, columns, end = _rows(lines, position, leading)
             if len(rows) > 1 or (rows and _has_numbers(rows[0])):
                 yield _table(rows, columns, line)
-                at = end
+                position = end
                 continue
         yield line
-        at += 1
+        position += 1
 
 
-def _is_result(above: Line | Mark, line: Line, leading: int) -> bool:
+def _is_result(previous: Line | Mark, line: Line, leading: int) -> bool:
     """Whether a line is the result of the code above it."""
-    return isinstance(above, Line) and above.mono and 0 < above.y - line.y <= 2.5 * max(leading, line.size)
+    return isinstance(previous, Line) and previous.mono and 0 < previous.y - line.y <= 2.5 * max(leading, line.size)
 
 
 def _has_numbers(row: _Row) -> bool:
@@ -73,12 +73,12 @@ def _has_numbers(row: _Row) -> bool:
     return len(row.cells) > 2 and 2 * numbers > len(row.cells)
 
 
-def _rows(lines: Sequence[Line | Mark], at: int, leading: int) -> tuple[list[_Row], list[tuple[int, int]], int]:
+def _rows(lines: Sequence[Line | Mark], position: int, leading: int) -> tuple[list[_Row], list[tuple[int, int]], int]:
     """The rows that begin with a line, the left and right ends of their columns, and the number of the line after."""
     rows: list[_Row] = []
     columns: list[tuple[int, int]] = []
-    while at < len(lines):
-        row, end = _row(lines, at, leading)
+    while position < len(lines):
+        row, end = _row(lines, position, leading)
         if row is None:
             break
         if rows:
@@ -89,40 +89,40 @@ def _rows(lines: Sequence[Line | Mark], at: int, leading: int) -> tuple[list[_Ro
         else:
             columns = [(cell.left, cell.right) for cell in row.cells]
         rows.append(row)
-        at = end
-    return rows, columns, at
+        position = end
+    return rows, columns, position
 
 
-def _row(lines: Sequence[Line | Mark], at: int, leading: int) -> tuple[_Row | None, int]:
+def _row(lines: Sequence[Line | Mark], position: int, leading: int) -> tuple[_Row | None, int]:
     """The row that begins with a line, with the lines that go on below and beside its cells; None if it is no row."""
-    line = lines[at]
+    line = lines[position]
     if isinstance(line, Mark) or line.mono:
-        return None, at
+        return None, position
     cells = _cells(line)
     row = _Row(cells, line.y, line.y, line.size, bool(line.look))
-    below = line.y
-    at += 1
-    while at < len(lines):
-        line = lines[at]
+    lowest = line.y
+    position += 1
+    while position < len(lines):
+        line = lines[position]
         if isinstance(line, Mark) or line.mono or abs(line.size - row.size) > 15 or len(cells) > _CELLS:
             break
         if abs(line.y - row.y) <= 0.35 * row.size and line.left > cells[-1].right + row.size // 2:
             cells += _cells(line)
-            below = row.y
-        elif not line.cells and 0.8 * leading <= below - line.y <= 1.35 * max(leading, row.size):
+            lowest = row.y
+        elif not line.cells and 0.8 * leading <= lowest - line.y <= 1.35 * max(leading, row.size):
             # A line goes on in a cell that it begins below of; that of the first cell may be a paragraph of its own.
             column = next((n for n, cell in enumerate(cells) if abs(cell.left - line.left) < 0.6 * row.size), 0)
             if column == 0:
                 break
             text, left, right = cells[column]
             cells[column] = Cell(f"{text} {line.text}", left, max(right, line.right))
-            below = line.y
-            row.bottom = min(row.bottom, below)
+            lowest = line.y
+            row.bottom = min(row.bottom, lowest)
         else:
             break
-        at += 1
+        position += 1
     is_item = len(cells) == 2 and len(cells[0].text) == 1 and not cells[0].text.isalnum()  # or a remark in code
-    return (row if len(cells) > 1 and not is_item else None), at
+    return (row if len(cells) > 1 and not is_item else None), position
 
 
 def _cells(line: Line) -> list[Cell]:
@@ -139,20 +139,20 @@ def _cells(line: Line) -> list[Cell]:
 def _fit_row(columns: list[tuple[int, int]], row: _Row) -> list[tuple[int, int]] | None:
     """The columns with another row; None if its cells do not stand below them."""
     fitted = list(columns)
-    taken: list[int] = []
+    blocks: list[int] = []
     aligned: list[bool] = []
     for cell in row.cells:
         over = [n for n, (left, right) in enumerate(fitted) if cell.left < right and left < cell.right]
-        if len(over) > 1 or over[:1] == taken[-1:] != []:
+        if len(over) > 1 or over[:1] == blocks[-1:] != []:
             return None
         if over:
             left, right = fitted[over[0]]
             off = (cell.left - left, cell.right - right, (cell.left + cell.right - left - right) // 2)
             aligned.append(min(map(abs, off)) <= row.size)
             fitted[over[0]] = (min(left, cell.left), max(right, cell.right))
-            taken += over
+            blocks += over
         else:
-            taken.append(len(fitted))
+            blocks.append(len(fitted))
             fitted.append((cell.left, cell.right))
     fits = len(aligned) > 1 and aligned[0] and 2 * sum(aligned) > len(aligned)
     return sorted(fitted) if fits else None
@@ -170,29 +170,29 @@ def _at(row: _Row, left: int, right: int) -> str:
     return next((cell.text for cell in row.cells if left <= cell.left and cell.right <= right), "")
 
 
-def _are_names(first: Sequence[str], others: Sequence[Sequence[str]], *, bold: bool) -> bool:
+def _are_names(first: Sequence[str], tail: Sequence[Sequence[str]], *, bold: bool) -> bool:
     """Whether a row names the columns: it is bold, or stands above numbers and has none or lacks the first cell."""
-    if _has_corner(first, others):
+    if _has_corner(first, tail):
         return True
     if not all(_COLUMN.match(cell) and len(cell.split()) <= _NAME for cell in first):
         return False
     if bold:
         return True
-    if len(first) == 2 and len(others) < 2:
+    if len(first) == 2 and len(tail) < 2:
         return False  # a name and what it says, as in a form
     for column, name in enumerate(first):
-        cells = [row[column] for row in others if row[column]]
+        cells = [row[column] for row in tail if row[column]]
         if any(map(str.isalpha, name)) and 2 * sum(map(bool, map(_NUMBER.fullmatch, cells))) > len(cells):
             return True
     return False
 
 
-def _has_corner(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+def _has_corner(first: Sequence[str], tail: Sequence[Sequence[str]]) -> bool:
     """Whether a row lacks the first cell alone, as that stands above names and the others above numbers: `50–59`."""
-    if first[0] or len({*first}) != len(first) or len(first) < 3 or len(others) < 2:
+    if first[0] or len({*first}) != len(first) or len(first) < 3 or len(tail) < 2:
         return False
-    columns = [[row[column] for row in others if row[column]] for column in range(len(first))]
+    columns = [[row[column] for row in tail if row[column]] for column in range(len(first))]
     numbers = [sum(map(bool, map(_NUMBER.fullmatch, cells))) for cells in columns]
-    named = len(columns[0]) == len(others) and not numbers[0] and all(map(_LETTER.search, columns[0]))
+    is_named = len(columns[0]) == len(tail) and not numbers[0] and all(map(_LETTER.search, columns[0]))
     counted = all(2 * count > len(cells) for count, cells in zip(numbers[1:], columns[1:], strict=True))
-    return named and counted and all(len(cell.split()) <= _NAME for cell in first)
+    return is_named and counted and all(len(cell.split()) <= _NAME for cell in first)

@@ -37,13 +37,13 @@ class Words:
             text = text.replace(sign, letters)
         return _ACCENTED.sub(_compose, text).replace(HYPHEN, "-")
 
-    def _join(self, found: re.Match[str]) -> str:
-        first, second = found[1], found[2]
-        whole, parted = first + second, f"{first}-{second}"
-        seen = self._words()
-        if (whole.lower() in seen) != (parted.lower() in seen):
-            return whole if whole.lower() in seen else parted
-        return parted if second[0].isupper() else whole
+    def _join(self, match: re.Match[str]) -> str:
+        first, second = match[1], match[2]
+        word, parts = first + second, f"{first}-{second}"
+        visited = self._words()
+        if (word.lower() in visited) != (parts.lower() in visited):
+            return word if word.lower() in visited else parts
+        return parts if second[0].isupper() else word
 
     def _words(self) -> set[str]:
         if self._seen is None:
@@ -53,7 +53,7 @@ class Words:
         return self._seen
 
 
-def _compose(found: re.Match[str]) -> str:
-    letter = "i" if found[2] == "ı" else found[2]
-    whole = unicodedata.normalize("NFC", letter + _ACCENTS[found[1]])
-    return whole if len(whole) == 1 else found[0]
+def _compose(match: re.Match[str]) -> str:
+    letter = "i" if match[2] == "ı" else match[2]
+    word = unicodedata.normalize("NFC", letter + _ACCENTS[match[1]])
+    return word if len(word) == 1 else match[0]

@@ -106,20 +106,20 @@ def _read(data: bytes) -> None:
 
 def _outline(document: Any) -> list[tuple[int, str, int, float | None]]:
     """Level, title, page (from 0) and height on the page of each bookmark."""
-    found: list[tuple[int, str, int, float | None]] = []
+    items: list[tuple[int, str, int, float | None]] = []
     try:
         for mark in document.get_toc(max_depth=8):
-            place = mark.get_dest()
-            page = place.get_index() if place is not None else None
-            if page is None or len(found) >= 100_000:
+            position = mark.get_dest()
+            page = position.get_index() if position is not None else None
+            if page is None or len(items) >= 100_000:
                 continue
-            mode, view = place.get_view()
+            mode, view = position.get_view()
             heights = {1: 1, 3: 0, 7: 0}  # where the height stands in the views XYZ, FitH and FitBH
             height = view[heights[mode]] if mode in heights and len(view) > heights[mode] else None
-            found.append((mark.level, mark.get_title(), page, height))
+            items.append((mark.level, mark.get_title(), page, height))
     except Exception:  # noqa: BLE001  (a broken outline leaves the text readable)
-        return found
-    return found
+        return items
+    return items
 
 
 def _lines(document: Any, number: int) -> list[Row]:
@@ -149,31 +149,31 @@ def _lines(document: Any, number: int) -> list[Row]:
 
 def _values(raw: Any, page: Any, form: Any) -> list[Row]:
     """What is filled in on a page, as lines."""
-    found: list[Row] = []
+    items: list[Row] = []
     written = {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
     for number in range(min(raw.FPDFPage_GetAnnotCount(page), _FIELDS)):
         field = raw.FPDFPage_GetAnnot(page, number)
-        place = raw.FS_RECTF()
-        if raw.FPDFAnnot_GetFormFieldType(form, field) in written and raw.FPDFAnnot_GetRect(field, place):
+        position = raw.FS_RECTF()
+        if raw.FPDFAnnot_GetFormFieldType(form, field) in written and raw.FPDFAnnot_GetRect(field, position):
             size = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)
             buffer = (ctypes.c_ushort * (size // 2 + 1))()
             raw.FPDFAnnot_GetFormFieldValue(form, field, buffer, size)
             text = " ".join(_clean_text(bytes(buffer).decode("utf-16-le", "replace")).split())
             if text:
-                left, right, top = int(10 * place.left), int(10 * place.right), int(10 * place.top)
-                y = int(10 * place.bottom) if top - 10 * place.bottom < 300 else top - 100
-                found.append((text, left, right, y + 30, 100, 0))
+                left, right, top = int(10 * position.left), int(10 * position.right), int(10 * position.top)
+                y = int(10 * position.bottom) if top - 10 * position.bottom < 300 else top - 100
+                items.append((text, left, right, y + 30, 100, 0))
         raw.FPDFPage_CloseAnnot(field)
-    return found
+    return items
 
 
 def _fill_in(printed: list[Row], values: list[Row]) -> list[Row]:
     """The lines of a form, where what is filled in stands in a cell beside the words to its left, or below others."""
-    filled = list(printed)
+    nonempty = list(printed)
     for value in values:
         text, left, right, y, size = value[:5]
         labels: list[tuple[int, int, int, list[int]]] = []  # its right, its row, the cells up to it, all cells
-        for number, row in enumerate(filled):
+        for number, row in enumerate(nonempty):
             if abs(row[3] - y) > max(size, row[4]):
                 continue
             cells = row[6] if len(row) > 6 else [0, row[1], row[2]]
@@ -181,18 +181,26 @@ def _fill_in(printed: list[Row], values: list[Row]) -> list[Row]:
             if up_to and cells[up_to - 1] <= left + size:
                 labels.append((cells[up_to - 1], number, up_to, cells))
         if labels:
-            end, near, up_to, cells = max(labels)
-            words, begin, last, height, letters, look = filled[near][:6]
-            at = cells[up_to] if up_to < len(cells) else len(words)
-            before, after = words[:at].rstrip(), words[at:]
+            end, neighbours, up_to, cells = max(labels)
+            words, begin, last, height, letters, look = nonempty[neighbours][:6]
+            position = cells[up_to] if up_to < len(cells) else len(words)
+            before, after = words[:position].rstrip(), words[position:]
             added = [len(before) + 1, max(left, end + 1), right]
-            shift = len(before) + len(text) + 2 - at
-            later = [place + (0 if n % 3 else shift) for n, place in enumerate(cells[up_to:])]
+            shift = len(before) + len(text) + 2 - position
+            later = [index + (0 if n % 3 else shift) for n, index in enumerate(cells[up_to:])]
             text = f"{before} {text} {after}".rstrip()
-            filled[near] = (text, begin, max(last, right), height, letters, look, [*cells[:up_to], *added, *later])
+            nonempty[neighbours] = (
+                text,
+                begin,
+                max(last, right),
+                height,
+                letters,
+                look,
+                [*cells[:up_to], *added, *later],
+            )
         else:
-            filled.insert(next((n for n, row in enumerate(filled) if row[3] < y), len(filled)), value)
-    return filled
+            nonempty.insert(next((n for n, row in enumerate(nonempty) if row[3] < y), len(nonempty)), value)
+    return nonempty
 
 
 def _measure_lines(raw: Any, page: Any) -> list[Row]:
@@ -204,25 +212,25 @@ def _measure_lines(raw: Any, page: Any) -> list[Row]:
     text = buffer[: 2 * written].decode("utf-16-le", "surrogatepass")
     if len(text) != written:  # characters of two units each: keep the positions
         text = "".join(map(chr, memoryview(buffer).cast("H")[:written]))
-    place = None  # of a character on the page, by its place in the text, which lacks those without a code
+    position = None  # of a character on the page, by its place in the text, which lacks those without a code
     if written != count:
         index = raw.FPDFText_GetCharIndexFromTextIndex
-        place = [index(page, at) for at in range(written)]
-    text = _HYPHEN_LIGATURE.sub("\ufffe", _CODE.sub(lambda code: _sign(raw, page, code, place), text))
+        position = [index(page, offset) for offset in range(written)]
+    text = _HYPHEN_LIGATURE.sub("\ufffe", _CODE.sub(lambda code: _sign(raw, page, code, position), text))
     x, y, end_x = ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
     to_x, to_y, to_end, nowhere = map(ctypes.byref, (x, y, end_x, ctypes.c_double()))
     origin, font_size = raw.FPDFText_GetCharOrigin, raw.FPDFText_GetFontSize
     lines: list[Row] = []
     starts: list[re.Match[str]] = []
-    for found in _LINE.finditer(text):
-        clean, first, last = _clean_text(found[0]), found.start(), found.end() - 1
+    for match in _LINE.finditer(text):
+        clean, first, last = _clean_text(match[0]), match.start(), match.end() - 1
         middle = (first + last) // 2
         if text[middle].isspace():  # a space that is not in the file has no font
             middle = first
         alphanumeric = text[first].isalnum()
-        starts.append(found)
-        if place is not None:
-            first, middle, last = place[first], place[middle], place[last]
+        starts.append(match)
+        if position is not None:
+            first, middle, last = position[first], position[middle], position[last]
         origin(page, first, to_x, to_y)
         origin(page, last, to_end, nowhere)
         size = font_size(page, middle)
@@ -232,15 +240,15 @@ def _measure_lines(raw: Any, page: Any) -> list[Row]:
             look = (look & two) | (look & three) | (two & three)
         right = end_x.value + 0.5 * size  # the width of a letter is about half its height
         lines.append((clean, int(10 * x.value), int(10 * right), int(10 * y.value), int(10 * size), look))
-    _part(raw, page, lines, starts, place)
+    _part(raw, page, lines, starts, position)
     return lines
 
 
-def _sign(raw: Any, page: Any, code: re.Match[str], place: list[int] | None) -> str:
+def _sign(raw: Any, page: Any, code: re.Match[str], position: list[int] | None) -> str:
     """The sign for a code of a font without a name; in other fonts such a code is part of a formula, or lost."""
-    at = code.start() if place is None else place[code.start()]
-    found = raw.FPDFText_GetFontInfo(page, at, _name, _size, _to_flags)
-    return _CODES[ord(code[0])] if found and not _name.value else code[0]
+    index = code.start() if position is None else position[code.start()]
+    result = raw.FPDFText_GetFontInfo(page, index, _name, _size, _to_flags)
+    return _CODES[ord(code[0])] if result and not _name.value else code[0]
 
 
 def _clean_text(text: str) -> str:
@@ -256,18 +264,18 @@ def _clean_text(text: str) -> str:
     return text.replace("\0", "")
 
 
-def _part(raw: Any, page: Any, lines: list[Row], starts: list[re.Match[str]], place: list[int] | None) -> None:
+def _part(raw: Any, page: Any, lines: list[Row], starts: list[re.Match[str]], position: list[int] | None) -> None:
     """Find the wide gaps in the lines of a page that are wide for their letters, and in those beside them."""
     widths = [(row[2] - row[1]) / len(row[0]) for row in lines]
     if not widths:
         return
     usual = 2 * sorted(widths)[len(widths) // 4]  # where the font size is not what is seen, as the page is scaled
     x, x_after = ctypes.c_double(), ctypes.c_double()
-    at, at_after, nowhere = ctypes.byref(x), ctypes.byref(x_after), ctypes.byref(ctypes.c_double())
+    index, at_after, nowhere = ctypes.byref(x), ctypes.byref(x_after), ctypes.byref(ctypes.c_double())
     origin = raw.FPDFText_GetCharOrigin
     limit = _WIDE * usual
     waiting = [n for n, width in enumerate(widths) if width > limit and width > _WIDE * lines[n][4]]
-    seen = set(waiting)
+    visited = set(waiting)
     while waiting:
         number = waiting.pop()
         text, left, right, y, size, look = lines[number][:6]
@@ -280,9 +288,9 @@ def _part(raw: Any, page: Any, lines: list[Row], starts: list[re.Match[str]], pl
         space = written.find(" ")
         while space > 0:
             before, after = start + space - 1, start + space + 1
-            if place is not None:
-                before, after = place[before], place[min(after, len(place) - 1)]
-            origin(page, before, at, nowhere)
+            if position is not None:
+                before, after = position[before], position[min(after, len(position) - 1)]
+            origin(page, before, index, nowhere)
             origin(page, after, at_after, nowhere)
             if 10 * (x_after.value - x.value) > gap:
                 cells += (begin, left, int(10 * x.value + 0.5 * size))
@@ -293,18 +301,21 @@ def _part(raw: Any, page: Any, lines: list[Row], starts: list[re.Match[str]], pl
             if len(written) != len(text):
                 cells[::3] = [len(_clean_text(written[:begin])) for begin in cells[::3]]
             lines[number] = (text, cells[1], right, y, size, look, cells)
-            beside = [near for near in _beside(lines, number, max(size, usual)) if near not in seen]
-            seen.update(beside)
-            waiting += beside
+            neighbours = [near for near in _beside(lines, number, max(size, usual)) if near not in visited]
+            visited.update(neighbours)
+            waiting += neighbours
 
 
 def _beside(lines: list[Row], number: int, size: float) -> Iterator[int]:
     """The two lines before a line and the two after it, up to one that is far from it."""
     for step in (-1, 1):
-        for near in (number + step, number + 2 * step):
-            if not 0 <= near < len(lines) or abs(lines[near][3] - lines[number][3]) > 2.5 * abs(near - number) * size:
+        for neighbours in (number + step, number + 2 * step):
+            if (
+                not 0 <= neighbours < len(lines)
+                or abs(lines[neighbours][3] - lines[number][3]) > 2.5 * abs(neighbours - number) * size
+            ):
                 break
-            yield near
+            yield neighbours
 
 
 _looks: dict[bytes, int] = {}  # by the name of a font

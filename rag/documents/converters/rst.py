@@ -64,33 +64,33 @@ def read_rst(file: RawFile) -> tuple[str, list[Block]]:
     return rst_blocks(decode_text(file.data, file.where), file.dropped, file.name)
 
 
-def rst_blocks(text: str, dropped: Counter[str], name: str = "") -> tuple[str, list[Block]]:
+def rst_blocks(text: str, omissions: Counter[str], name: str = "") -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a text."""
-    parts = _publish(text, dropped)
+    parts = _publish(text, omissions)
     if parts is None:  # docutils fails on it, so it is read as it stands
         from rag.documents.converters.text import text_blocks
 
-        return "", [*text_blocks(text, dropped)]
-    _, blocks = html_blocks(parts["body"], dropped, name)
+        return "", [*text_blocks(text, omissions)]
+    _, blocks = html_blocks(parts["body"], omissions, name)
     title, _ = html_blocks(parts["html_title"], Counter(), name)
-    _, said = html_blocks(parts["docinfo"], Counter(), name)  # ":Author: Ann"
-    return title, [*(block for block in said if not _SILENT_FIELD.match(block.text)), *blocks]
+    _, content = html_blocks(parts["docinfo"], Counter(), name)  # ":Author: Ann"
+    return title, [*(block for block in content if not _SILENT_FIELD.match(block.text)), *blocks]
 
 
-def rst_html(text: str, dropped: Counter[str]) -> str:
+def rst_html(text: str, omissions: Counter[str]) -> str:
     """A part of another document as HTML."""
-    parts = _publish(text, dropped, doctitle_xform=False)
+    parts = _publish(text, omissions, doctitle_xform=False)
     return f"<pre>{escape(text)}</pre>" if parts is None else str(parts["body"])
 
 
-def _publish(text: str, dropped: Counter[str], **more: bool) -> dict[str, Any] | None:
+def _publish(text: str, omissions: Counter[str], **more: bool) -> dict[str, Any] | None:
     """The HTML of a text in parts, as docutils makes it; None if it fails."""
     from docutils.core import publish_parts
     from docutils.utils import SystemMessage
 
-    dropped[nav.CONTENTS] += sum(found in CONTENTS for found in _DIRECTIVE.findall(text))
+    omissions[nav.CONTENTS] += sum(match in CONTENTS for match in _DIRECTIVE.findall(text))
     text, indexes = _INDEXES.subn("", text)
-    dropped[nav.NAVIGATION] += indexes
+    omissions[nav.NAVIGATION] += indexes
     settings = {
         "_disable_config": True,
         "file_insertion_enabled": False,
@@ -135,10 +135,10 @@ def _parser() -> Any:  # noqa: ANN401
                 if title := titles.get(nodes.fully_normalize_name(node.get(_LABEL, "")), ""):
                     node.children = [nodes.Text(title)]
             for node in self.document.findall(nodes.field_name):
-                said = node.astext().split()
-                if len(said) > 1 and said[0] in _PARAMETERS:
-                    of_type = f" ({' '.join(said[1:-1])})" if len(said) > 2 else ""
-                    node.children = [nodes.Text(said[-1] + of_type)]
+                content = node.astext().split()
+                if len(content) > 1 and content[0] in _PARAMETERS:
+                    of_type = f" ({' '.join(content[1:-1])})" if len(content) > 2 else ""
+                    node.children = [nodes.Text(content[-1] + of_type)]
             for node in [*self.document.findall(nodes.problematic)]:
                 if unknown := _UNKNOWN.fullmatch(node.astext()):
                     node.parent.replace(node, nodes.Text(unknown[unknown.lastindex or 0]))
@@ -174,16 +174,16 @@ def _learn(text: str) -> None:
     from docutils.parsers.rst import directives, roles
     from docutils.parsers.rst.languages import en
 
-    found = {name.lower() for name in _DIRECTIVE.findall(text)}
-    for name in found & en.directives.keys():
+    result = {name.lower() for name in _DIRECTIVE.findall(text)}
+    for name in result & en.directives.keys():
         module, kind = directives._directive_registry.get(en.directives[name], ("", ""))
         if module:
-            own = getattr(import_module(f"docutils.parsers.rst.directives.{module}"), kind)
-            if own.option_spec:
-                lenient = type(kind, (own,), {"option_spec": _AnyOption(own.option_spec)})
+            part = getattr(import_module(f"docutils.parsers.rst.directives.{module}"), kind)
+            if part.option_spec:
+                lenient = type(kind, (part,), {"option_spec": _AnyOption(part.option_spec)})
                 directives.register_directive(name, lenient)
     other, code = _directives()
-    for name in found - {*en.directives, *directives._directives} | (CONTENTS - {"sectnum"}):
+    for name in result - {*en.directives, *directives._directives} | (CONTENTS - {"sectnum"}):
         directives.register_directive(name, other)
     for name in CODE:
         directives.register_directive(name, code)
@@ -202,35 +202,37 @@ def role_text(name: str, text: str) -> str:
     last = name.lower().rpartition(":")[2]
     if last in _VERBATIM:
         return text
-    titled = _TARGET.search(text)
-    if titled and (titled[0][0].isspace() or last in _REFERENCES):
-        return text[: titled.start()] or text
-    shown = text.lstrip("!")
+    target_match = _TARGET.search(text)
+    if target_match and (target_match[0][0].isspace() or last in _REFERENCES):
+        return text[: target_match.start()] or text
+    label = text.lstrip("!")
     if last == "doc":
-        return PurePosixPath(shown.removesuffix("/index") or shown).name or shown
-    return shown[1:].rpartition(".")[2] if _SHORT_REFERENCE.fullmatch(shown) else shown
+        return PurePosixPath(label.removesuffix("/index") or label).name or label
+    return label[1:].rpartition(".")[2] if _SHORT_REFERENCE.fullmatch(label) else label
 
 
 def _role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
     from docutils import nodes
 
-    shown = nodes.inline(raw, role_text(name, text).replace("\0", ""))
+    label = nodes.inline(raw, role_text(name, text).replace("\0", ""))
     if name.lower().rpartition(":")[2] in _LABELS and not _TARGET.search(text):
-        shown[_LABEL] = text
-    return [shown], []
+        label[_LABEL] = text
+    return [label], []
 
 
 def _default_role(_: str, raw: str, text: str, *__: Any, **___: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
     from docutils import nodes
 
-    named = _NAMED_REFERENCE.fullmatch(text)
+    name_match = _NAMED_REFERENCE.fullmatch(text)
     if _SHORT_REFERENCE.fullmatch(text):
-        shown = text[1:].rpartition(".")[2]
-    elif named and (named["name"] in named["title"] or named["path"].count(".") > 1):  # not `open <notes.txt>`
-        shown = named["title"]
+        label = text[1:].rpartition(".")[2]
+    elif name_match and (
+        name_match["name"] in name_match["title"] or name_match["path"].count(".") > 1
+    ):  # not `open <notes.txt>`
+        label = name_match["title"]
     else:
-        shown = text
-    return [nodes.inline(raw, shown.replace("\0", ""))], []
+        label = text
+    return [nodes.inline(raw, label.replace("\0", ""))], []
 
 
 def _directives() -> tuple[Any, Any]:
@@ -256,9 +258,9 @@ def _directives() -> tuple[Any, Any]:
             self.state.nested_parse(self.content, self.content_offset, content)
             if name in CHANGES:
                 first = content.children[0].astext() if content.children else ""
-                number, _, rest = argument.partition(" ")
-                said = f"{CHANGES[name]} {number}: {self._inline(rest).astext()} {first}".strip().rstrip(":")
-                return [nodes.paragraph("", said), *content.children[1:]]
+                number, _, tail = argument.partition(" ")
+                words = f"{CHANGES[name]} {number}: {self._inline(tail).astext()} {first}".strip().rstrip(":")
+                return [nodes.paragraph("", words), *content.children[1:]]
             if name == "seealso":
                 head = nodes.paragraph("", "See also", classes=["admonition-title"])
                 return [head, self._inline(argument), *content.children]
@@ -270,22 +272,22 @@ def _directives() -> tuple[Any, Any]:
             return [nodes.definition_list("", entry)]
 
         def _inline(self, text: str) -> nodes.Node:
-            found, _ = self.state.inline_text(text, self.lineno)
-            return nodes.paragraph("", "", *found)
+            result, _ = self.state.inline_text(text, self.lineno)
+            return nodes.paragraph("", "", *result)
 
     class Code(Lenient):
         """Lines of code, whose first may stand where another directive has its argument."""
 
         def run(self) -> list[nodes.Node]:
             lines = [*self.content]
-            said = self.arguments[0].split("\n") if self.arguments else []
-            beside = self.block_text.partition("::")[2].partition("\n")[0].strip()
-            if self.name.lower() == "plot" and beside:  # of a file, with its caption
+            words = self.arguments[0].split("\n") if self.arguments else []
+            neighbours = self.block_text.partition("::")[2].partition("\n")[0].strip()
+            if self.name.lower() == "plot" and neighbours:  # of a file, with its caption
                 caption: Any = nodes.Element()
                 self.state.nested_parse(self.content, self.content_offset, caption)
                 return [*caption.children]
-            if below := said[1:] if beside else said:
-                lines = [*below, "", *lines]
+            if lower := words[1:] if neighbours else words:
+                lines = [*lower, "", *lines]
             return [nodes.literal_block("", "\n".join(lines))]
 
     return Other, Code

@@ -108,11 +108,11 @@ def split_title(text: str, blocks: Sequence[Block]) -> tuple[str, list[Block]]:
     levels = [block.level for block in blocks if block.kind is Kind.HEADING]
     if first.kind is Kind.HEADING:
         following = blocks[1]
-        others = [block.text for block in blocks[1:] if block.level and not _CHAPTER.match(block.text)]
-        above = following.kind is Kind.HEADING and following.level <= first.level
-        above = above or (first.text.isupper() and not any(map(str.isupper, others)))
+        tail = [block.text for block in blocks[1:] if block.level and not _CHAPTER.match(block.text)]
+        is_above = following.kind is Kind.HEADING and following.level <= first.level
+        is_above = is_above or (first.text.isupper() and not any(map(str.isupper, tail)))
         only = sum(level <= first.level for level in levels) == 1
-        has_title = (above or only) and not (first.level > 1 and is_generic(first.text))
+        has_title = (is_above or only) and not (first.level > 1 and is_generic(first.text))
     else:
         has_title = levels.count(1) != 1 and first.kind is Kind.TEXT and _is_title_line(text, first.text)
     return (first.text, [*keep_bare_headings(blocks[1:])]) if has_title else ("", [*keep_bare_headings(blocks)])
@@ -136,13 +136,13 @@ def _is_title_line(text: str, first: str) -> bool:
     )
 
 
-def text_blocks(text: str, dropped: Counter[str]) -> Iterator[Block]:
-    """The blocks of a text; contents, headers and footers of pages, and a MIME header are counted in `dropped`."""
+def text_blocks(text: str, omissions: Counter[str]) -> Iterator[Block]:
+    """The blocks of a text; contents, headers and footers of pages, and a MIME header are counted in `omissions`."""
     text, headers = _MIME_HEADER.subn("", text)
-    dropped[nav.BOILERPLATE] += headers
-    text = _join_words(_without_margins(visible(text), dropped))
+    omissions[nav.BOILERPLATE] += headers
+    text = _join_words(_without_margins(visible(text), omissions))
     has_italics = len(_ITALICS.findall(text)) >= _MIN_ITALICS
-    paragraphs = _mark_headings(_mark_questions([*_drop_contents(_paragraphs(text), dropped)]))
+    paragraphs = _mark_headings(_mark_questions([*_drop_contents(_paragraphs(text), omissions)]))
     for block in _blocks(paragraphs):
         cleaned = has_italics and block.kind is not Kind.CODE and "_" in block.text
         yield replace(block, text=_ITALICS.sub(r"\1", block.text)) if cleaned else block
@@ -161,21 +161,22 @@ def _join_words(text: str) -> str:
     return _LINE_END_HYPHEN.sub(join, text)
 
 
-def _without_margins(text: str, dropped: Counter[str]) -> str:
+def _without_margins(text: str, omissions: Counter[str]) -> str:
     """The text without the first and last lines of its pages that most pages have, but for numbers."""
     pages = [page.splitlines() for page in text.split("\f")]
     if len(pages) < _MIN_PAGES:
         return text
     for edge in (0, -1):
-        places = [[place for place, line in enumerate(page) if line.strip()][edge:][:1] for page in pages]
+        positions = [[position for position, line in enumerate(page) if line.strip()][edge:][:1] for page in pages]
         patterns = [
-            [_DIGITS.sub("0", squeeze(page[at])) for at in ats] for page, ats in zip(pages, places, strict=True)
+            [_DIGITS.sub("0", squeeze(page[index])) for index in ats]
+            for page, ats in zip(pages, positions, strict=True)
         ]
-        counts = Counter(pattern for found in patterns for pattern in found)
-        for page, ats, found in zip(pages, places, patterns, strict=True):
-            if found and 2 * counts[found[0]] >= len(pages):
+        counts = Counter(pattern for match in patterns for pattern in match)
+        for page, ats, result in zip(pages, positions, patterns, strict=True):
+            if result and 2 * counts[result[0]] >= len(pages):
                 page[ats[0]] = ""
-                dropped[nav.MARGIN] += 1
+                omissions[nav.MARGIN] += 1
     lines: list[str] = []
     for page in pages:
         page_lines = "\n".join(page).strip("\n").split("\n")
@@ -194,11 +195,13 @@ def _goes_over(line: str, following: str) -> bool:
 def _paragraphs(text: str) -> list[_Paragraph]:
     """The paragraphs of a text; headings as wikis and Markdown mark them have a level."""
     lines = [line.rstrip() for line in text.replace("\f", "\n\n").expandtabs(8).splitlines()]
-    hashes = [place for place, line in enumerate(lines) if line.startswith("#")]
+    hashes = [position for position, line in enumerate(lines) if line.startswith("#")]
     has_hashes = (
         len(hashes) > 1
-        and all(_HASH_HEADING.fullmatch(lines[place]) and not (place and lines[place - 1]) for place in hashes)
-        and any(lines[place].startswith("##") for place in hashes)
+        and all(
+            _HASH_HEADING.fullmatch(lines[position]) and not (position and lines[position - 1]) for position in hashes
+        )
+        and any(lines[position].startswith("##") for position in hashes)
     )  # comments stand below each other
     paragraphs: list[_Paragraph] = []
     waiting: list[str] = []
@@ -219,44 +222,46 @@ def _paragraphs(text: str) -> list[_Paragraph]:
     return paragraphs
 
 
-def _drop_contents(paragraphs: Sequence[_Paragraph], dropped: Counter[str]) -> Iterator[_Paragraph]:
+def _drop_contents(paragraphs: Sequence[_Paragraph], omissions: Counter[str]) -> Iterator[_Paragraph]:
     """The paragraphs without tables of contents, whose lines stand again below, each at the beginning of a paragraph.
 
     Nearly all do; most below the word `Contents`; half of lines with dots before a page number.
     """
     begins = [
-        (place, " ".join([line for line in paragraph.lines[:3] if not RULE.fullmatch(line)][:count]))
-        for place, paragraph in enumerate(paragraphs)
+        (position, " ".join([line for line in paragraph.lines[:3] if not RULE.fullmatch(line)][:count]))
+        for position, paragraph in enumerate(paragraphs)
         for count in (1, 2)
     ]
     beginnings = Beginnings(begins)
     title: _Paragraph | None = None  # of contents, if they follow
-    inside = False
-    for place, paragraph in enumerate(paragraphs):
-        first, *others = paragraph.lines
-        if nav.names_contents(first) and all(map(RULE.fullmatch, others)):
+    is_inside = False
+    for position, paragraph in enumerate(paragraphs):
+        first, *tail = paragraph.lines
+        if nav.names_contents(first) and all(map(RULE.fullmatch, tail)):
             if title is not None:
                 yield title
-            title, inside = paragraph, False
+            title, is_inside = paragraph, False
             continue
-        announced = title is not None or inside
-        dotted = [line for line in paragraph.lines if nav.is_contents_line(line)]
-        if dotted and nav.are_contents(dotted):
-            announced = announced or any(map(nav.names_contents, paragraph.lines))
-            below = sum(beginnings.stand_below(nav.entry_of(line), place) for line in dotted)
-            if announced or 2 * below >= len(dotted):
-                dropped[nav.CONTENTS] += len(dotted)
-                title, inside = None, True
-                if rest := tuple(one for one in paragraph.lines if one not in dotted and not nav.names_contents(one)):
-                    yield _Paragraph(rest)
+        is_announced = title is not None or is_inside
+        leaders = [line for line in paragraph.lines if nav.is_contents_line(line)]
+        if leaders and nav.are_contents(leaders):
+            is_announced = is_announced or any(map(nav.names_contents, paragraph.lines))
+            count_below = sum(beginnings.stand_below(nav.entry_of(line), position) for line in leaders)
+            if is_announced or 2 * count_below >= len(leaders):
+                omissions[nav.CONTENTS] += len(leaders)
+                title, is_inside = None, True
+                if remainder := tuple(
+                    item for item in paragraph.lines if item not in leaders and not nav.names_contents(item)
+                ):
+                    yield _Paragraph(remainder)
                 continue
-        below = sum(
-            beginnings.stand_below(line, place, whole=bool(_GAP.search(line.strip()))) for line in paragraph.lines
+        count_below = sum(
+            beginnings.stand_below(line, position, is_whole=bool(_GAP.search(line.strip()))) for line in paragraph.lines
         )
         count = len(paragraph.lines)
-        inside = below >= max(1, 0.6 * count) if announced else below >= max(4, 0.9 * count)
-        if inside:
-            dropped[nav.CONTENTS] += count
+        is_inside = count_below >= max(1, 0.6 * count) if is_announced else count_below >= max(4, 0.9 * count)
+        if is_inside:
+            omissions[nav.CONTENTS] += count
         else:
             if title is not None:
                 yield title
@@ -272,47 +277,49 @@ def _mark_questions(paragraphs: Sequence[_Paragraph]) -> list[_Paragraph]:
     pairs = min(sum(map(bool, map(mark.match, lines))) for mark in (QUESTION, ANSWER))
     if pairs < max(2, len(lines) / _MAX_ANSWER_LINES):
         return [*paragraphs]
-    marked: list[_Paragraph] = []
+    result: list[_Paragraph] = []
     for paragraph in paragraphs:
-        starts = {place for place, line in enumerate(paragraph.lines) if QUESTION.match(line) or ANSWER.match(line)}
+        starts = {
+            position for position, line in enumerate(paragraph.lines) if QUESTION.match(line) or ANSWER.match(line)
+        }
         for start, end in pairwise(sorted({0, *starts, len(paragraph.lines)})):
             part = replace(paragraph, lines=paragraph.lines[start:end])
-            first, *rest = part.lines
+            first, *tail = part.lines
             if mark := QUESTION.match(first):
-                text = join_lines([first[mark.end() :], *rest])
+                text = join_lines([first[mark.end() :], *tail])
                 if len(text.split()) <= _MAX_QUESTION_WORDS:
                     part = _Paragraph((text,), _BELOW)
             elif mark := ANSWER.match(first):
-                shift = max(min(map(indent_of, rest), default=0) - part.indent, 0)  # of lines below the text
-                part = _Paragraph((" " * part.indent + first[mark.end() :], *(line[shift:] for line in rest)))
-            marked.append(part)
-    return marked
+                shift = max(min(map(indent_of, tail), default=0) - part.indent, 0)  # of lines below the text
+                part = _Paragraph((" " * part.indent + first[mark.end() :], *(line[shift:] for line in tail)))
+            result.append(part)
+    return result
 
 
 def _mark_headings(paragraphs: Sequence[_Paragraph]) -> list[_Paragraph]:
     """The paragraphs, with short lines between others as headings, and versions above lists, if there are two each."""
     base = _usual_indent(paragraphs)
     titles, versions = set[int](), set[int]()
-    for place, (paragraph, following) in enumerate(pairwise(paragraphs)):
+    for position, (paragraph, following) in enumerate(pairwise(paragraphs)):
         if paragraph.level:
             continue
-        before = paragraphs[place - 1] if place else None
+        before = paragraphs[position - 1] if position else None
         if _may_be_title(paragraph, base) and not following.level:
-            alike = [one for one in (before, following) if one is not None]
-            if all(one.is_sentence and one.indent == base for one in alike) or all(map(_is_list, alike)):
-                titles.add(place)
-        first, *rest = paragraph.lines
-        below = rest[0] if rest else following.lines[0]
+            alike = [item for item in (before, following) if item is not None]
+            if all(item.is_sentence and item.indent == base for item in alike) or all(map(_is_list, alike)):
+                titles.add(position)
+        first, *tail = paragraph.lines
+        below = tail[0] if tail else following.lines[0]
         if _VERSION.fullmatch(first.strip()) and (BULLET.match(below) or indent_of(below) > paragraph.indent):
-            versions.add(place)
-    marked: list[_Paragraph] = []
-    for place, paragraph in enumerate(paragraphs):
-        if place in versions and len(versions) > 1:
-            marked.append(_Paragraph(paragraph.lines[:1], 2))
-            marked += [_Paragraph(paragraph.lines[1:])] if paragraph.lines[1:] else []
+            versions.add(position)
+    result: list[_Paragraph] = []
+    for position, paragraph in enumerate(paragraphs):
+        if position in versions and len(versions) > 1:
+            result.append(_Paragraph(paragraph.lines[:1], 2))
+            result += [_Paragraph(paragraph.lines[1:])] if paragraph.lines[1:] else []
         else:
-            marked.append(replace(paragraph, level=_BELOW) if place in titles and len(titles) > 1 else paragraph)
-    return marked
+            result.append(replace(paragraph, level=_BELOW) if position in titles and len(titles) > 1 else paragraph)
+    return result
 
 
 def _may_be_title(paragraph: _Paragraph, base: int) -> bool:
@@ -349,30 +356,30 @@ def _blocks(paragraphs: Sequence[_Paragraph]) -> Iterator[Block]:
     rules: list[tuple[str, bool]] = []  # signs that underline headings, and whether they stand above too, by level
     code_lines: list[str] = []
     terms = _terms(paragraphs, base)
-    above = 1  # level of the last heading
-    for place, paragraph in enumerate(paragraphs):
+    last_level = 1  # level of the last heading
+    for position, paragraph in enumerate(paragraphs):
         lines = [*paragraph.lines]
         rows = [] if paragraph.level else parse_drawn_table(lines) or _options(lines)
-        is_listing = not paragraph.level and place not in terms and not rows and is_code(lines, base)
-        if is_listing and place - 1 not in terms:
+        is_listing = not paragraph.level and position not in terms and not rows and is_code(lines, base)
+        if is_listing and position - 1 not in terms:
             code_lines += ["", *lines]
             continue
         if (block := code("\n".join(code_lines))) is not None:
             yield block
         code_lines = []
-        if place in terms:
+        if position in terms:
             continue  # it stands before its text
         if paragraph.level:
-            level = above + 1 if paragraph.level == _BELOW else paragraph.level
-            above = above if paragraph.level == _BELOW else level
+            level = last_level + 1 if paragraph.level == _BELOW else paragraph.level
+            last_level = last_level if paragraph.level == _BELOW else level
             yield heading(squeeze(lines[0]), min(level, 6))
             continue
-        if place - 1 in terms and not rows:
-            yield entry(squeeze(paragraphs[place - 1].lines[0]), join_lines(lines))
+        if position - 1 in terms and not rows:
+            yield entry(squeeze(paragraphs[position - 1].lines[0]), join_lines(lines))
             continue
-        is_step = _is_step(paragraphs, place)
+        is_step = _is_step(paragraphs, position)
         for block in rows or _paragraph_blocks(lines, base, width, rules, is_step=is_step):
-            above = block.level or above
+            last_level = block.level or last_level
             yield block
     if (block := code("\n".join(code_lines))) is not None:
         yield block
@@ -380,9 +387,9 @@ def _blocks(paragraphs: Sequence[_Paragraph]) -> Iterator[Block]:
 
 def _terms(paragraphs: Sequence[_Paragraph], base: int) -> set[int]:
     """The places of short lines that the indented paragraph below explains: names, or several in one text."""
-    places = [
-        place
-        for place, (paragraph, text) in enumerate(pairwise(paragraphs))
+    positions = [
+        position
+        for position, (paragraph, text) in enumerate(pairwise(paragraphs))
         if len(paragraph.lines) == 1
         and not (paragraph.level or text.level)
         and text.indent >= paragraph.indent + 2
@@ -392,23 +399,29 @@ def _terms(paragraphs: Sequence[_Paragraph], base: int) -> set[int]:
         and not any(mark.match(paragraph.lines[0]) for mark in (BULLET, RULE, _NUMBER, _CHAPTER))
         and not is_code(text.lines, base)
     ]
-    return {place for place in places if len(places) > 1 or _NAME.search(paragraphs[place].lines[0])}
+    return {position for position in positions if len(positions) > 1 or _NAME.search(paragraphs[position].lines[0])}
 
 
-def _is_step(paragraphs: Sequence[_Paragraph], place: int) -> bool:
+def _is_step(paragraphs: Sequence[_Paragraph], position: int) -> bool:
     """Whether a paragraph is one of counted ones that are sentences, and so has no heading."""
 
-    def number(at: int) -> int:
-        mark = BULLET.match(paragraphs[at].lines[0]) if 0 <= at < len(paragraphs) else None
+    def number(index: int) -> int:
+        mark = BULLET.match(paragraphs[index].lines[0]) if 0 <= index < len(paragraphs) else None
         return int(mark[2].strip("().")) if mark is not None and mark[2].strip("().").isdigit() else -9
 
-    near = [at for at in (place - 1, place + 1) if number(place) > 0 and number(at) == number(place) + at - place]
-    return any(paragraphs[at].lines[-1][-1] in ".!?" and any(map(wordy, paragraphs[at].lines)) for at in near)
+    neighbours = [
+        index
+        for index in (position - 1, position + 1)
+        if number(position) > 0 and number(index) == number(position) + index - position
+    ]
+    return any(
+        paragraphs[index].lines[-1][-1] in ".!?" and any(map(wordy, paragraphs[index].lines)) for index in neighbours
+    )
 
 
 def _options(lines: Sequence[str]) -> list[Block]:
     """The entries of a list of options as `--help` prints it, with the line above them; else none."""
-    starts = [place for place, line in enumerate(lines) if _OPTION.match(line)]
+    starts = [position for position, line in enumerate(lines) if _OPTION.match(line)]
     if len(starts) < 2 or starts[0] > 1 or (starts[0] == 1 and not lines[0].endswith(":")):
         return []
     indent = indent_of(lines[starts[0]])
@@ -442,7 +455,7 @@ def _paragraph_blocks(
         lines = lines[count:]
         if not lines:
             return
-    starts = [place for place, line in enumerate(lines) if CLAUSE.match(line)]
+    starts = [position for position, line in enumerate(lines) if CLAUSE.match(line)]
     parts = [lines]
     if starts[:1] == [0] and any(map(BULLET.match, lines)):  # clauses of a contract, with items
         parts = [lines[start:end] for start, end in pairwise([*starts, len(lines)])]
@@ -459,11 +472,11 @@ def _paragraph_blocks(
 
 def _read_underline(lines: list[str], rules: list[tuple[str, bool]]) -> Generator[Block, None, list[str]]:
     """Yield the heading that has a line of signs below (and above) it; return the other lines."""
-    above = len(lines) >= 3 and RULE.fullmatch(lines[0]) is not None and lines[0].strip() == lines[2].strip()
-    lines = lines[above:]
+    has_rule_above = len(lines) >= 3 and RULE.fullmatch(lines[0]) is not None and lines[0].strip() == lines[2].strip()
+    lines = lines[has_rule_above:]
     rule = RULE.fullmatch(lines[1]) if len(lines) >= 2 and not RULE.fullmatch(lines[0]) else None
     if rule is not None and len(lines[1].strip()) >= 0.5 * len(lines[0].strip()):
-        rank = rule[1], above
+        rank = rule[1], has_rule_above
         if rank not in rules:
             rules.append(rank)
         yield heading(squeeze(lines[0]), min(rules.index(rank) + 1, 6))
@@ -481,8 +494,8 @@ def _heading_lines(lines: Sequence[str], base: int) -> int:
     if number is not None and clause is not None and clause[1] == f"{number[1]}.":  # "1. Rent" above "1.1 It is"
         return 1
     if number is not None and "." in number[1]:  # it may be wrapped
-        whole = " ".join(lines)
-        return len(lines) if len(lines) < 3 and _is_heading(whole, base, _MAX_QUESTION_WORDS, ".,;:!") else 0
+        text = " ".join(lines)
+        return len(lines) if len(lines) < 3 and _is_heading(text, base, _MAX_QUESTION_WORDS, ".,;:!") else 0
     if len(lines) > 1 and all(map(str.isupper, lines)):
         # A sentence, or entries such as "POLICE 110", unless the first line is a word above times or prices.
         digits = [any(map(str.isdigit, line)) for line in lines]
@@ -510,39 +523,41 @@ def _is_heading(line: str, base: int, max_words: int, ends: str) -> bool:
 
 def _first_item(lines: Sequence[str]) -> int:
     """The place of the first item of a list, or the number of lines; prose may have a line that begins with a dash."""
-    marks = [(place, mark) for place, line in enumerate(lines) if (mark := BULLET.match(line))]
+    marks = [(position, mark) for position, line in enumerate(lines) if (mark := BULLET.match(line))]
     if not marks or not marks[0][0]:
         return 0 if marks else len(lines)
-    place, mark = marks[0]
+    position, mark = marks[0]
     words = lines[0].split()
     if (
-        place == 1
+        position == 1
         and mark[2] in "-*•"
         and len(words) <= _MAX_TITLE_WORDS
         and not words[0][0].islower()
         and words[-1][-1].isalnum()
     ):
-        return place  # the name of the list
+        return position  # the name of the list
     sign = mark[2].strip("().")
     signs = [other[2].strip("().") for _, other in marks]
     has_next = {"1": "2", "a": "b"}.get(sign) in signs
-    several = has_next or (not sign.isalnum() and sum(other[2] == mark[2] for _, other in marks) > 1)
-    return place if several or (sign in ("1", "-", "*", "•") and lines[place - 1].endswith(":")) else len(lines)
+    is_several = has_next or (not sign.isalnum() and sum(other[2] == mark[2] for _, other in marks) > 1)
+    return (
+        position if is_several or (sign in ("1", "-", "*", "•") and lines[position - 1].endswith(":")) else len(lines)
+    )
 
 
 def _after_list(lines: Sequence[str], first: int, width: int) -> int:
     """The place after a list: its last item is short, and the line after it begins a sentence and has no indent."""
-    places = [place for place in range(first, len(lines)) if BULLET.match(lines[place])]
-    if not places or places[-1] + 1 >= len(lines):
+    positions = [position for position in range(first, len(lines)) if BULLET.match(lines[position])]
+    if not positions or positions[-1] + 1 >= len(lines):
         return len(lines)
-    last, following = lines[places[-1]], lines[places[-1] + 1]
+    last, following = lines[positions[-1]], lines[positions[-1] + 1]
     begins = following.lstrip()[0].isupper() and indent_of(following) <= indent_of(last)
-    return places[-1] + 1 if begins and len(last) < 0.6 * width else len(lines)
+    return positions[-1] + 1 if begins and len(last) < 0.6 * width else len(lines)
 
 
 def _items(lines: Sequence[str]) -> Iterator[Block]:
     """Items of a list; a line that begins with no mark continues the item before it."""
-    starts = [place for place, line in enumerate(lines) if BULLET.match(line)]
+    starts = [position for position, line in enumerate(lines) if BULLET.match(line)]
     indents: list[int] = []
     for start, end in pairwise([*starts, len(lines)]):
         mark = BULLET.match(lines[start])
@@ -565,7 +580,9 @@ def _running_text(lines: Sequence[str], width: int) -> Iterator[Block]:
         for start, end in pairwise(sorted({0, *starts, len(lines)})):
             yield Block(join_lines(lines[start:end]))
     elif are_lines(lines, width):
-        starts = [place for place, line in enumerate(lines) if not place or not goes_on(lines[place - 1], line)]
+        starts = [
+            position for position, line in enumerate(lines) if not position or not goes_on(lines[position - 1], line)
+        ]
         yield from (Block(join_lines(lines[start:end])) for start, end in pairwise([*starts, len(lines)]))
     elif _is_term(lines[0]) and hangs(lines) and not len(lines[0]) > 0.8 * max(map(len, lines[1:])):
         yield entry(squeeze(lines[0]), join_lines(lines[1:]))

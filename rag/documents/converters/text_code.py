@@ -24,8 +24,8 @@ _PROGRAM = re.compile(
 def is_prose(text: str) -> bool:
     """Whether preformatted text holds sentences, as a manual page set in `<pre>` does, rather than code."""
     lines = [line for line in text.splitlines() if line.strip()]
-    coded = sum(bool(_COMMENT.match(line) or _PROGRAM.match(line.rstrip())) for line in lines)
-    if len(lines) < 6 or coded > 0.2 * len(lines):
+    code_lines = sum(bool(_COMMENT.match(line) or _PROGRAM.match(line.rstrip())) for line in lines)
+    if len(lines) < 6 or code_lines > 0.2 * len(lines):
         return False
     return sum(map(wordy, lines)) >= 0.5 * len(lines)
 
@@ -40,11 +40,11 @@ def is_text_file(head: bytes) -> bool:
         return False
     words = text.split()
     lines = [(wordy(line), _NO_TEXT.match(line) is not None) for line in text.splitlines() if line.strip()]
-    said = sum(of_sentence and not other for of_sentence, other in lines)
+    content = sum(of_sentence and not other for of_sentence, other in lines)
     return (
-        said > 0
-        and said >= 0.3 * len(lines)
-        and 2 * sum(other for _, other in lines) <= said
+        content > 0
+        and content >= 0.3 * len(lines)
+        and 2 * sum(other for _, other in lines) <= content
         and sum(map(bool, map(WORD.match, words))) >= 0.75 * len(words)
     )
 

@@ -54,15 +54,15 @@ def hangs(lines: Sequence[str]) -> bool:
 def find_marked_lines(lines: Sequence[str]) -> list[int]:
     """The places of lines that begin with times, boxes to tick, numbers or labels: two or more of a kind, else none."""
     for mark in (_TIME, _BOX, CLAUSE):
-        starts = [place for place, line in enumerate(lines) if mark.match(line)]
+        starts = [position for position, line in enumerate(lines) if mark.match(line)]
         if len(starts) > 1 and starts[0] <= 1:
             return starts
     least = min(map(indent_of, lines), default=0)
-    heads = [place for place, line in enumerate(lines) if indent_of(line) == least]
-    starts = [place for place in heads if _NAMED_VALUE.match(lines[place])]
+    heads = [position for position, line in enumerate(lines) if indent_of(line) == least]
+    starts = [position for position in heads if _NAMED_VALUE.match(lines[position])]
     if len(starts) > 1 and starts[0] == 0 and 3 * len(starts) >= 2 * len(heads) and not any(map(BULLET.match, lines)):
         return starts
-    starts = [place for place, line in enumerate(lines) if _CAPITALS.match(line)]
+    starts = [position for position, line in enumerate(lines) if _CAPITALS.match(line)]
     return starts if len(starts) > 1 else []
 
 
@@ -79,9 +79,9 @@ def are_lines(lines: Sequence[str], width: int) -> bool:
     if len(lines) < 4 or any(map(GOES_ON.search, lines[:-1])) or any(map(str.isupper, lines)):
         return False
     longest = max(map(len, lines))
-    wrapped = sum(len(line) > 0.85 * longest for line in lines[:-1])
+    wrapped_count = sum(len(line) > 0.85 * longest for line in lines[:-1])
     begins = [line.lstrip(" *</[")[:1] for line in lines[1:]]
-    return wrapped < 0.5 * len(lines) and all(sign.isupper() or sign.isdigit() for sign in begins)
+    return wrapped_count < 0.5 * len(lines) and all(sign.isupper() or sign.isdigit() for sign in begins)
 
 
 def are_narrow(lines: Sequence[str]) -> bool:
@@ -95,8 +95,8 @@ def are_narrow(lines: Sequence[str]) -> bool:
         return False
     begins = [line.lstrip() for line in lines[1:]]
     small = sum((line[0].islower() and not LABEL.match(line)) or line[0] in "-–—" for line in begins)
-    few = len(lines) >= 4 and longest < _TINY and not any(map(wordy, lines))
-    return few or small <= 0.3 * (len(lines) - 1)
+    is_sparse = len(lines) >= 4 and longest < _TINY and not any(map(wordy, lines))
+    return is_sparse or small <= 0.3 * (len(lines) - 1)
 
 
 def goes_on(line: str, following: str) -> bool:

@@ -29,7 +29,7 @@ def have_dots(lines: Sequence[str]) -> bool:
 def price_list(lines: Sequence[str]) -> Iterator[Block]:
     """Rows such as `Tea ....... 2.60`, one or more a line; a line without dots belongs to the row above it."""
     lines = [row for line in lines for row in _VALUE.sub(r"\1\n", line).split("\n")]
-    starts = [place for place, line in enumerate(lines) if DOTS.search(line)]
+    starts = [position for position, line in enumerate(lines) if DOTS.search(line)]
     if starts[0]:
         yield Block(join_lines(lines[: starts[0]]))
     for start, end in pairwise([*starts, len(lines)]):
@@ -39,19 +39,19 @@ def price_list(lines: Sequence[str]) -> Iterator[Block]:
 
 def parse_drawn_table(lines: Sequence[str]) -> list[Block]:
     """The rows of a table that is drawn with `|` between its cells, which some stand between lines; else none."""
-    said = [line.strip().translate(_BOXES) for line in lines]
-    if len(said) < 3 or not all(line[0] in "|+" and line[-1] in "|+" for line in said):
+    texts = [line.strip().translate(_BOXES) for line in lines]
+    if len(texts) < 3 or not all(line[0] in "|+" and line[-1] in "|+" for line in texts):
         return []
     table: list[list[list[str]]] = [[]]  # the lines between rules, in cells
-    for line in said:
+    for line in texts:
         if _GRID_RULE.fullmatch(line):
             table.append([])
         else:
             table[-1].append([squeeze(cell) for cell in line[1:-1].split("|")])
     parts = [part for part in table if part]
     widths = {len(cells) for part in parts for cells in part}
-    ruled = [line for line in said if _GRID_RULE.fullmatch(line)]
-    if len(parts) < 2 or len(widths) != 1 or widths == {1} or any("  " in line for line in ruled):
+    rule_lines = [line for line in texts if _GRID_RULE.fullmatch(line)]
+    if len(parts) < 2 or len(widths) != 1 or widths == {1} or any("  " in line for line in rule_lines):
         return []  # the last: a cell spans rows
     if len(parts) > 2:  # a rule below each row: its other lines, which lack cells, go on
         parts = [
@@ -60,9 +60,9 @@ def parse_drawn_table(lines: Sequence[str]) -> list[Block]:
             else part
             for part in parts
         ]
-    names, others = parts[0][-1], [cells for part in parts[1:] for cells in part]
-    alike = all(len(part) == 1 for part in parts) and not any("=" in line for line in ruled)  # also the first row
+    names, body = parts[0][-1], [cells for part in parts[1:] for cells in part]
+    alike = all(len(part) == 1 for part in parts) and not any("=" in line for line in rule_lines)  # also the first row
     long = any(len(name.split()) > _NAME_WORDS for name in names)
-    if long or (alike and not are_names(names, others, bold=False)):
+    if long or (alike and not are_names(names, body, bold=False)):
         return [block for part in parts for cells in part if (block := row(cells))]
-    return [block for cells in others if (block := row(cells, names))]
+    return [block for cells in body if (block := row(cells, names))]
