@@ -37,7 +37,7 @@ def run_program(argv: Sequence[str], data: bytes, location: str) -> str:
             raise FormatError(f"{location}: {name} takes longer than {2 * SECONDS} seconds") from None
         if process.returncode < 0:
             raise FormatError(
-                f"{location}: {name} was stopped: it needs more than {SECONDS} seconds, {MEMORY >> 30} GiB of memory or "
+                f"{location}: {name} was stopped: it needs more than {SECONDS} seconds, {MEMORY >> 30} GiB or "
                 f"{MAX_OUTPUT >> 20} MiB of output"
             )
         if process.returncode:

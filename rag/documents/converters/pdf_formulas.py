@@ -12,7 +12,7 @@ _LIMITS = ("min", "max", "lim", "inf", "sup", "log", "arg")
 def with_piece(line: Line, last: Line, piece: Line, leading: int, *, is_inside: bool) -> Line | None:
     """A line with another piece of its formula; None if the piece is none.
 
-    `last` is the piece before it, at first the line itself. `is_inside` says that the line is not the first of its text.
+    `last` is the piece before it, at first the line itself. `is_inside`: the line is not the first of its text.
     """
     rise = piece.y - line.y
     if not -0.72 * leading <= rise <= 1.2 * leading or line.mono or piece.mono:
