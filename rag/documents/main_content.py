@@ -113,7 +113,7 @@ def html_blocks(text: str, omissions: Counter[str], name: str = "", location: st
         tabs = _tab_labels(tree.body)
         _change(tree.body)
     for node in tree.body.css(_REMOVED):
-        if node.tag not in _WHOLE:
+        if node.tag not in _WHOLE and not (node.tag == "a" and _is_whole_heading(node)):
             node.decompose()
     if tree.body.css_first(_LEFT_OUT) is not None:
         _leave_out(tree.body, omissions)
@@ -126,6 +126,15 @@ def html_blocks(text: str, omissions: Counter[str], name: str = "", location: st
         return "", blocks
     own_title = page_title(title.text() if title is not None else "", page.headings, parent_title)
     return own_title, list(_drop_title(blocks, own_title))
+
+
+def _is_whole_heading(link: "LexborNode") -> bool:
+    """Whether a link holds all words of a heading, as links to the heading itself do on some sites."""
+    parent = link.parent
+    if parent is None or parent.tag not in _HEADINGS:
+        return False
+    words = _WORDS.findall(link.text())
+    return bool(words) and words == _WORDS.findall(parent.text())
 
 
 def _change(body: "LexborNode") -> None:

@@ -46,6 +46,9 @@ CODE = frozenset(
 _PROSE = re.compile(r"-|(?![^\s(]*/)\S*[\s(]")  # of an argument alone: some words, an option or a declaration; no path
 _SILENT_FIELD = re.compile(r"(?:orphan|tocdepth|nocomments|nosearch|no-search|copyright)\b|\w+: \$\w+\$", re.IGNORECASE)
 _INDEXES = re.compile(r"^ {0,9}[*-] +:ref:`(?:genindex|modindex|search)` *$", re.MULTILINE)  # as sphinx-quickstart
+_SIGNATURE = re.compile(
+    r"^([ \t]*\.\. )class(::[ \t]+[\w.]+\()", re.MULTILINE
+)  # Sphinx's; docutils has another `class`
 _PARSING = threading.Lock()
 CHANGES = {
     "versionadded": "New in version",
@@ -89,7 +92,7 @@ def _publish(text: str, omissions: Counter[str], **more: bool) -> dict[str, Any]
     from docutils.utils import SystemMessage
 
     omissions[nav.CONTENTS] += sum(match in CONTENTS for match in _DIRECTIVE.findall(text))
-    text, indexes = _INDEXES.subn("", text)
+    text, indexes = _INDEXES.subn("", _SIGNATURE.sub(r"\1py:class\2", text))
     omissions[nav.NAVIGATION] += indexes
     settings = {
         "_disable_config": True,
@@ -253,7 +256,7 @@ def _directives() -> tuple[Any, Any]:
             name = self.name.lower()
             if name in CONTENTS or is_silent(name):
                 return []
-            argument = " ".join(self.arguments[0].split()) if self.arguments else ""
+            argument = " ".join(self.arguments[0].split()).replace(" \\ ", " ") if self.arguments else ""
             content: Any = nodes.Element()
             self.state.nested_parse(self.content, self.content_offset, content)
             if name in CHANGES:

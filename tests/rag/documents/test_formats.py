@@ -206,6 +206,11 @@ def test_parameters_in_rst_begin_with_their_names(tmp_path: Path) -> None:
     assert blocks(tmp_path, "r.rst", text) == ["sail(to)", "to: a port", "fast (bool): at once", "returns: the hours"]
 
 
+def test_a_signature_of_a_class_may_go_on_in_the_next_line(tmp_path: Path) -> None:
+    text = ".. class:: Mill(wheels, \\\n             stones=2)\n\n   It grinds.\n"
+    assert blocks(tmp_path, "a.rst", text) == ["Mill(wheels, stones=2): It grinds."]
+
+
 def test_rst_leaves_out_what_is_to_do_and_names_of_files(tmp_path: Path) -> None:
     left_out = ".. todo:: Write this. It says 42.", ".. bibliography:: _static/references.bib", ".. automodapi:: mill"
     kept = ".. option:: -f", ".. function:: flow(speed)", ".. centered:: Mind the gap"
@@ -1062,6 +1067,13 @@ def test_what_a_library_says_of_a_broken_file_is_one_line(tmp_path: Path, name: 
         with pytest.raises(FormatError) as caught:
             read(tmp_path, "r.xlsx", packed(files | {name: broken}))
         assert "\n" not in str(caught.value)
+
+
+def test_an_item_of_a_book_may_name_a_part_of_a_page(tmp_path: Path) -> None:
+    package = BOOK.replace('href="a.xhtml"', 'href="a.xhtml#top"').replace('<itemref idref="b"/>', "")
+    page = f"<body><p>{LONG}</p></body>"
+    data = packed({"META-INF/container.xml": CONTAINER, "o/b.opf": package, "o/a.xhtml": page, "o/nav.xhtml": page})
+    assert [passage.text for passage in read(tmp_path, "book.epub", data)] == [LONG]
 
 
 def test_names_inside_a_book_stand_on_one_line(tmp_path: Path) -> None:

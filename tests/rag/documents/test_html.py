@@ -689,3 +689,10 @@ def test_the_label_of_a_tab_stands_above_what_it_shows() -> None:
     asked = """<div role="tab" id="q"><h3>Are dogs allowed?</h3></div>
       <div role="tabpanel" aria-labelledby="q"><p>No.</p></div>"""
     assert [block.text for block in html_blocks(asked, Counter())[1]] == ["Are dogs allowed?", "No."]
+
+
+def test_a_heading_may_be_a_link_to_itself() -> None:
+    page = '<h1>Mills</h1><h2><a class="permalink" href="#wheels">Wheels</a></h2><p>They turn.</p>'
+    page += '<h2>Stones<a class="permalink" href="#stones">#</a></h2><p>They grind.</p>'
+    _, blocks = html_blocks(page, Counter())
+    assert [block.text for block in blocks if block.level] == ["Wheels", "Stones"]
