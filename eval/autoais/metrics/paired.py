@@ -108,9 +108,9 @@ class _Test:
 
         a, b = test.a, test.b
         self._statistic, self._columns = test.statistic, a.shape[1]
-        self._ours, self._theirs = a.sum(axis=0), b.sum(axis=0)
+        self._a_sums, self._b_sums = a.sum(axis=0), b.sum(axis=0)
         self._squares = _products(a, a).sum(axis=0), _products(b, b).sum(axis=0)
-        self._both = _products(a, b).sum(axis=0)
+        self._cross_products = _products(a, b).sum(axis=0)
         self.changes = _changes(test)
         self._observed = self._standardise(np.zeros((1, self.changes.shape[1])))[0]
 
@@ -124,11 +124,11 @@ class _Test:
         import numpy as np
 
         sums, squares, products = np.split(shifts, [self._columns, self._columns + self._columns**2], axis=1)
-        a_value, slope = self._statistic(self._ours + sums)
-        b_value, other_slope = self._statistic(self._theirs - sums)
+        a_value, slope = self._statistic(self._a_sums + sums)
+        b_value, other_slope = self._statistic(self._b_sums - sums)
         own_variance = _weigh(slope, self._squares[0] + squares, slope)
         own_variance += _weigh(other_slope, self._squares[1] - squares, other_slope)
-        variance = own_variance - 2 * _weigh(slope, self._both + products, other_slope)
+        variance = own_variance - 2 * _weigh(slope, self._cross_products + products, other_slope)
         difference = np.abs(a_value - b_value)
         error = np.sqrt(np.where(variance > _EPSILON * own_variance, variance, 0.0))
         ratio: Floats = np.divide(difference, error, out=np.full_like(difference, np.inf), where=error > 0)

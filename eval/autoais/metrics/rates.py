@@ -138,14 +138,14 @@ class Ratio:
 
 
 class Tally:
-    """The scores of each answer's items, for rates, pooled and averaged ratios; keeps 32 bytes per answer.
+    """The scores of each answer's items, for rates, micro- and macro-averaged ratios; keeps 32 bytes per answer.
 
     Intervals are over questions: a question may have several answers.
     """
 
     def __init__(self, items: str) -> None:
         self.items = items  # "sentences" or "citations", for the reason of an absent value
-        self._gained, self._decided, self._all, self._question = array("d"), array("d"), array("d"), array("q")
+        self._score_sums, self._n_decided, self._all, self._question = array("d"), array("d"), array("d"), array("q")
 
     def __len__(self) -> int:
         return len(self._all)
@@ -157,8 +157,8 @@ class Tally:
         """
         scores = list(values)
         decided_scores = [value for value in scores if value is not None]
-        self._gained.append(math.fsum(decided_scores))
-        self._decided.append(len(decided_scores))
+        self._score_sums.append(math.fsum(decided_scores))
+        self._n_decided.append(len(decided_scores))
         self._all.append(len(scores))
         self._question.append(len(self._question) if question is None else question)
 
@@ -167,24 +167,26 @@ class Tally:
 
         With `macro`, its mean score and 1, or `empty` and 1 if it has no items, or nothing if `empty` is None.
         """
-        score_sum, items = self._gained[-1], self._all[-1]
+        score_sum, items = self._score_sums[-1], self._all[-1]
         if not macro:
             return score_sum, items
         return (score_sum / items, 1.0) if items else (0.0, 0.0) if empty is None else (empty, 1.0)
 
     def rate(self) -> Rate:
         """Return the rate of yes/no items (scores 1 and 0)."""
-        total, n_decided = int(sum(self._all)), int(sum(self._decided))
-        return Rate(int(sum(self._gained)), total, total - n_decided, self.estimate())
+        total, n_decided = int(sum(self._all)), int(sum(self._n_decided))
+        return Rate(int(sum(self._score_sums)), total, total - n_decided, self.estimate())
 
     def mean(self) -> Mean:
         """Return the mean of one item per answer."""
         estimate = self.estimate()
-        return Mean(None if estimate is None else estimate.value, int(sum(self._decided)), intervals.interval(estimate))
+        return Mean(
+            None if estimate is None else estimate.value, int(sum(self._n_decided)), intervals.interval(estimate)
+        )
 
     def micro_average(self) -> Ratio:
         """Return the mean score over the items of all answers."""
-        score_sum, n_decided, total = math.fsum(self._gained), int(sum(self._decided)), int(sum(self._all))
+        score_sum, n_decided, total = math.fsum(self._score_sums), int(sum(self._n_decided)), int(sum(self._all))
         estimate = self.estimate()
         return Ratio(
             score_sum / n_decided if n_decided else None,
@@ -202,7 +204,7 @@ class Tally:
         An answer without items has the value `empty`, and is left out if that is None. An answer without decided items
         is undecided.
         """
-        pairs = list(zip(self._gained, self._all, strict=True))
+        pairs = list(zip(self._score_sums, self._all, strict=True))
         floors = [score_sum / items if items else empty for score_sum, items in pairs]
         known_floors = [value for value in floors if value is not None]
         values, weights = self._columns(empty, macro=True)
@@ -219,7 +221,7 @@ class Tally:
         )
 
     def estimate(self, empty: float | None = None, *, macro: bool = False) -> Estimate | None:
-        """Return the pooled or the averaged value as an estimate over questions; None if nothing was decided.
+        """Return the micro or the macro average as an estimate over questions; None if nothing was decided.
 
         Two tallies to which the same answers were added have the same questions in the same order.
         """
@@ -229,10 +231,10 @@ class Tally:
         return intervals.ratio(score_sums, items)
 
     def _columns(self, empty: float | None = None, *, macro: bool = False) -> "tuple[Floats, Floats]":
-        """Return two numbers per answer; the ratio of their sums is the pooled or the averaged value."""
+        """Return two numbers per answer; the ratio of their sums is the micro or the macro average."""
         import numpy as np
 
-        score_sums, n_decided, total = (np.array(column) for column in (self._gained, self._decided, self._all))
+        score_sums, n_decided, total = (np.array(column) for column in (self._score_sums, self._n_decided, self._all))
         if not macro:
             return score_sums, n_decided
         values = np.divide(score_sums, n_decided, out=np.zeros_like(score_sums), where=n_decided > 0)
