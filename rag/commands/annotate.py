@@ -175,7 +175,7 @@ def serve(
         typer.echo(f"{annotation_study.settings.title}: {items}, scheme {annotation_study.scheme.name}")
         if base_url is None and port not in (0, _PORT):
             typer.echo(f"Links of `rag annotate invite` need --base-url {address(host, port)}")
-        serve_app(create_app(annotation_study, base_url), host=host, port=port, tell=typer.echo)
+        serve_app(create_app(annotation_study, base_url), host=host, port=port, log=typer.echo)
     finally:
         annotation_study.close()
 

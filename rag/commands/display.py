@@ -398,13 +398,13 @@ def step_bars(
                 step, advance = new_step, stack.enter_context(progress_bar(new_step, total, unit(new_step)))
             advance(count, "", total)
 
-        def say(line: str) -> None:
+        def log(line: str) -> None:
             nonlocal advance
             stack.close()
             advance = None
             note(line)
 
-        yield update, say
+        yield update, log
 
 
 @contextmanager
@@ -413,7 +413,7 @@ def step_progress(
 ) -> Iterator[Callable[[str, int, int], None]]:
     """A progress bar for each step of a run; a stopped run prints how to continue."""
     step = "starting"
-    with step_bars(lambda _: unit) as (update, say):
+    with step_bars(lambda _: unit) as (update, log):
 
         def report(new_step: str, count: int, total: int) -> None:
             nonlocal step
@@ -423,7 +423,7 @@ def step_progress(
         try:
             yield report
         except KeyboardInterrupt:
-            say(f"stopped while {step}; {way_to_resume}")
+            log(f"stopped while {step}; {way_to_resume}")
             raise
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from autoais.base.terminal import clean, format_count, new_console, new_table, p_value, say
+from autoais.base.terminal import clean, format_count, new_console, new_table, p_value, print_line
 from rag.base.terminal import counted, note
 from rag.bench.benchmark import Benchmark, LabelSet
 from rag.bench.predictions import DID_NOT_FIT
@@ -225,16 +225,16 @@ _MAX_EXAMPLES = 3  # pairs that a line names
 def show_changes(changes: Mapping[str, Any]) -> None:
     """Print what `run_changes` returns."""
     for difference in changes["inputs"]:
-        say(f"{difference['place']}: {difference['old']} -> {difference['new']}")
+        print_line(f"{difference['place']}: {difference['old']} -> {difference['new']}")
     for label in changes["only_old"]:
-        say(f"{label}: in the old run only")
+        print_line(f"{label}: in the old run only")
     for label in changes["only_new"]:
-        say(f"{label}: in the new run only")
+        print_line(f"{label}: in the new run only")
     for label, system in changes["systems"].items():
         differences = [
             format_count(len(system[part]), description) for part, description in _CHANGES.items() if system[part]
         ]
-        say(
+        print_line(
             f"{label}: "
             f"{', '.join(differences) + ' differ' if differences else 'the same hits, answers, verdicts and metrics'}"
         )
@@ -243,16 +243,16 @@ def show_changes(changes: Mapping[str, Any]) -> None:
                 f"{difference[side]:.3f}" if isinstance(difference[side], float) else difference[side]
                 for side in ("old", "new")
             )
-            say(f"  {difference['place']}: {old} -> {new}")
+            print_line(f"  {difference['place']}: {old} -> {new}")
         for difference in system["ways"][:_MAX_EXAMPLES]:
-            say(
+            print_line(
                 f"  question {difference['id']}: "
                 f"{difference['old'].replace('_', ' ')} -> {difference['new'].replace('_', ' ')}"
             )
         if (remaining := len(system["ways"]) - _MAX_EXAMPLES) > 0:
-            say(f"  and {format_count(remaining, 'questions')} more that went another way (--json)")
+            print_line(f"  and {format_count(remaining, 'questions')} more that went another way (--json)")
     if not changes["systems"]:
-        say("no system is in both runs")
+        print_line("no system is in both runs")
 
 
 _CHANGES = {

@@ -175,7 +175,7 @@ def add(
             allow_network=allow_network,
             progress=progress,
         )
-    _tell(changes, folder)
+    _note_changes(changes, folder)
 
 
 @index_app.command()
@@ -192,7 +192,7 @@ def remove(
 
     with files_progress("removing") as progress:
         changes = remove_from_index(folder, targets, progress=progress)
-    _tell(changes, folder)
+    _note_changes(changes, folder)
 
 
 @index_app.command()
@@ -228,7 +228,7 @@ def update(
             allow_network=allow_network,
             progress=progress,
         )
-    _tell(changes, folder)
+    _note_changes(changes, folder)
 
 
 @index_app.command()
@@ -247,7 +247,7 @@ def merge(
         merge_indexes(indexes, to, replace=replace, progress=progress, log=log)
 
 
-def _tell(changes: "Changes", folder: Path) -> None:
+def _note_changes(changes: "Changes", folder: Path) -> None:
     for line in changes.notes:
         note(line)
     for reason in changes.skipped:

@@ -124,11 +124,11 @@ def serve(
         price=price,
         cite="links" if cite == "links" else "markers",
         log_questions=log_questions,
-        tell=_tell,
+        log=_log,
     )
 
 
-def _tell(line: str) -> None:
+def _log(line: str) -> None:
     """Print a line; a full disk or a closed pipe does not end the server."""
     try:
         typer.echo(line)

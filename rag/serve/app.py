@@ -125,13 +125,13 @@ def serve_indexes(
     host: str = "127.0.0.1",
     port: int = 8000,
     log_questions: bool = False,
-    tell: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
     **options: Unpack[AppOptions],
 ) -> None:
     """Serve pages and APIs over indexes, by name, until SIGINT or SIGTERM; `rag serve` as a library call.
 
     `systems`, `judge` and `limits` are those of `Service`, `options` those of the application (`AppOptions`).
-    `log_questions` writes questions and outcomes to stderr, as JSON lines; `tell` receives the lines that `rag serve`
+    `log_questions` writes questions and outcomes to stderr, as JSON lines; `log` receives the lines that `rag serve`
     prints. Raises `UserError` for what cannot be opened or used.
     """
     check_type("indexes", indexes, "a dict of names and indexes", Mapping)
@@ -142,8 +142,8 @@ def serve_indexes(
         service.watch(_log)
     service.warm()
     for name, index in service.indexes.items():
-        tell(f"{name}: {counted(index.manifest['passages'], 'passage')}")
-    serve(app, host=host, port=port, tell=tell, stopping=service.stop)
+        log(f"{name}: {counted(index.manifest['passages'], 'passage')}")
+    serve(app, host=host, port=port, log=log, stopping=service.stop)
 
 
 def _log(reply: Reply) -> None:

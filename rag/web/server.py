@@ -24,10 +24,10 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
-    tell: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
     stopping: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM. `tell` receives the address, and whether only this machine can reach it.
+    """Serve until SIGINT or SIGTERM. `log` receives the address, and whether only this machine can reach it.
 
     `stopping` is called when the end begins. Nothing is logged about requests: addresses may hold personal links. The
     client's address and scheme are those of the X-Forwarded headers of a proxy on this machine, or of one whose address
@@ -52,8 +52,8 @@ def serve(
     # asyncio sets it only for sockets that name their protocol; without it, small answers come 40 ms late.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with listening:
-        tell(address(host, listening.getsockname()[1]))
-        tell("Only this machine can reach it." if is_loopback(host) else f"Other machines can reach it on {host}.")
+        log(address(host, listening.getsockname()[1]))
+        log("Only this machine can reach it." if is_loopback(host) else f"Other machines can reach it on {host}.")
         config = uvicorn.Config(
             _ShutdownResponses(app),
             log_level="warning",

@@ -31,9 +31,14 @@ def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}"
 
 
-def say(line: str, *, err: bool = False) -> None:
-    """Print one line, cleaned."""
-    typer.echo(clean(line), err=err)
+def print_line(line: str) -> None:
+    """Print a line, cleaned."""
+    typer.echo(clean(line))
+
+
+def note(line: str) -> None:
+    """Print a line to standard error, cleaned."""
+    typer.echo(clean(line), err=True)
 
 
 # Metrics that systems are chosen by; `answer_recall` replaces exact match and F1 of systems without short answers.

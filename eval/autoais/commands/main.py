@@ -14,7 +14,8 @@ from autoais.base.interrupts import EXIT_CODE, is_interrupted
 from autoais.base.terminal import (
     format_count,
     new_console,
-    say,
+    note,
+    print_line,
     show_ais,
     show_comparison,
     show_evaluation,
@@ -168,18 +169,18 @@ def score(
             cache=cache,
             skip_bad=skip_bad,
             keep_answers=ais_csv is not None,
-            log=_say,
+            log=note,
         )
     is_model = not isinstance(judge_instance, HumanJudge)
     if not is_model and "human" in result.record:  # people agree with themselves
         result.record["human"] = {name: result.record["human"][name] for name in ("data", "labels", "metrics")} | {
             "agreement": {}
         }
-    _say_notes({note["text"]: note["count"] for note in result.record["notes"].values()})
+    _print_notes({note["text"]: note["count"] for note in result.record["notes"].values()})
     if (client := getattr(judge_instance, "client", None)) is not None:
-        _say(f"{judge_instance.name}: {client.usage}")
-    if (note := getattr(judge_instance, "note", None)) is not None:
-        _say(f"{judge_instance.name}: {note}")
+        note(f"{judge_instance.name}: {client.usage}")
+    if (remark := getattr(judge_instance, "note", None)) is not None:
+        note(f"{judge_instance.name}: {remark}")
     # Judging may be expensive: a closed pipe (`| head`) must not lose the files, nor a full disk the printed report.
     try:
         _write_scores(result, file, report=report, scores=scores, ais_csv=ais_csv)
@@ -210,7 +211,7 @@ def _write_scores(
         write_atomic(ais_csv, ais_lines(run.kept, compat=as_2023, last=last_question(file) if as_2023 else ""))
     if scores is not None:
         write_atomic(scores, attributed_qa.scores(result.metrics))
-        _say(f"AutoAIS in {scores} is from judge {run.judge.name}")
+        note(f"AutoAIS in {scores} is from judge {run.judge.name}")
 
 
 @app.command()
@@ -305,7 +306,7 @@ def train(
     from autoais.training.recipe import run
 
     needs("torch", "transformers", "onnx")
-    run(recipe, data, folder, short=short, log=_say)
+    run(recipe, data, folder, short=short, log=note)
 
 
 @app.command("ais-report")
@@ -324,7 +325,7 @@ def ais_report(
     for path, file_report in zip(files, result["files"], strict=True):
         if file_report["most_agree"] < RATERS:
             how_many_agree = format_count(file_report["most_agree"], "annotators")
-            _say(
+            note(
                 f"warning: {path}: at most {how_many_agree} agree on an item; the agreement assumes {RATERS} and is "
                 "wrong if there were fewer: use `autoais agreement` on the ratings"
             )
@@ -426,7 +427,7 @@ def evaluate_judge(
     if plot is not None and plot.suffix != ".svg":
         raise UserError(f"{plot}: the plot is an SVG; name a file that ends in .svg")
     judge_instance = open_judge(judge, **parse_options(judge_option or ()))
-    result = api.evaluate_judge(labels, judge_instance, calibration=calibration, cache=cache, worst=worst, log=_say)
+    result = api.evaluate_judge(labels, judge_instance, calibration=calibration, cache=cache, worst=worst, log=note)
     if report is not None:
         write_atomic(report, [dumps(result if texts else without_texts(result), indent=2)])
     if plot is not None:
@@ -466,7 +467,7 @@ def calibrate(
     check_outputs(labels, [output], [cache])
     check_distinct(labels)
     judge_instance = open_judge(judge, **parse_options(judge_option or ()))
-    result = calibrate_judge(labels, output, judge_instance, by=by, folds=folds, cache=cache, log=_say)
+    result = calibrate_judge(labels, output, judge_instance, by=by, folds=folds, cache=cache, log=note)
     if as_json:
         print_json(result)
     else:
@@ -507,9 +508,9 @@ def convert(
     conversion = api.convert(
         source, target, to, format=come_from, corpus=corpora, questions=questions, skip_bad=skip_bad
     )
-    _say_notes(conversion.notes)
+    _print_notes(conversion.notes)
     for loss, count in conversion.losses.items():
-        _say(f"lost, because {to} has no field for it: {loss} ({format_count(count, 'answers')})")
+        note(f"lost, because {to} has no field for it: {loss} ({format_count(count, 'answers')})")
 
 
 @app.command()
@@ -533,7 +534,7 @@ def ratings(
     """Convert human ratings to and from other tools, or write their consensus into the answers."""
     from autoais import api
 
-    _say_notes(api.convert_ratings(source, target, to, answers=answers, likert=likert, without=without or ()))
+    _print_notes(api.convert_ratings(source, target, to, answers=answers, likert=likert, without=without or ()))
 
 
 @app.command()
@@ -573,28 +574,23 @@ def validate(
     faults, n_records = 0, Counter[str]()
     for fault in formats.merge_warnings(formats.validate(file, name, topics, n_records)):
         faults += not fault.warning
-        say(str(fault))
+        print_line(str(fault))
     for record_kind, count in n_records.items():
         verdict = format_count(faults, "faults") if faults else "no faults"
-        say(f"{file}: {record_kind}, {format_count(count, 'records')}, {verdict}")
+        print_line(f"{file}: {record_kind}, {format_count(count, 'records')}, {verdict}")
     if apply_fixes:
         target = file.with_name(file.name.removesuffix(".gz") + ".fixed")
         check_outputs([file, questions], [target])
         rows, fixes = formats.fix(file, name)
         write_atomic(target, rows)
         for message in [*fixes, f"{format_count(len(rows), 'rows')} in {target}"]:
-            say(message)
+            print_line(message)
     raise SystemExit(1 if faults else 0)
 
 
-def _say(line: str) -> None:
-    """Print a line on standard error."""
-    say(line, err=True)
-
-
-def _say_notes(notes: "Mapping[str, int]") -> None:
-    for note, count in notes.items():
-        _say(format_count(count, note))
+def _print_notes(notes: "Mapping[str, int]") -> None:
+    for text, count in notes.items():
+        note(format_count(count, text))
 
 
 def print_json(value: object) -> None:
@@ -658,7 +654,7 @@ def run(application: typer.Typer) -> None:
 def _fail(message: str) -> NoReturn:
     if is_interrupted():  # a module that was interrupted while it loaded looks like one that is missing
         raise SystemExit(EXIT_CODE)
-    _say(f"error: {message}")
+    note(f"error: {message}")
     raise SystemExit(2)
 
 

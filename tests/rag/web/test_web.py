@@ -223,7 +223,7 @@ from rag.web.server import serve
 async def hello(request):
     return PlainTextResponse("hello")
 
-serve(Starlette(routes=[Route("/in/{token}", hello)]), port=0, tell=lambda line: print(line, flush=True))
+serve(Starlette(routes=[Route("/in/{token}", hello)]), port=0, log=lambda line: print(line, flush=True))
 """
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from autoais.base.errors import UserError, first_line, missing_extra
 from autoais.base.io.provenance import versions
-from autoais.base.terminal import say
+from autoais.base.terminal import note
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -323,9 +323,7 @@ class _Pool:
         while not completions:
             completions, _ = self._ray.wait([*running, *opening], timeout=None if is_announced else _NOTICE_AFTER)
             if not completions:
-                say(
-                    "ray: no worker is ready yet: the cluster has no room for one, or it is opening the model", err=True
-                )
+                note("ray: no worker is ready yet: the cluster has no room for one, or it is opening the model")
                 is_announced = True
         for call in completions:
             if call in opening:
@@ -350,7 +348,7 @@ class _Pool:
     def _replace(self, worker: _Worker) -> None:
         """Start a worker in the place of a lost one, unless that is done already."""
         if worker in self._workers:
-            say("ray: a worker was lost; others go on, and a new one is started where there is room", err=True)
+            note("ray: a worker was lost; others go on, and a new one is started where there is room")
             self._ray.kill(worker.actor)
             self._workers[self._workers.index(worker)] = self._start_worker()
 
