@@ -21,7 +21,7 @@ from rag.retrieval import Retriever
 
 if TYPE_CHECKING:
     from rag.documents.corpus import Corpus
-    from rag.index.build import Estimate
+    from rag.index.build import BuildNeeds
     from rag.index.rebuild import Changes
     from rag.retrieval.planning import Plan
 
@@ -142,7 +142,7 @@ def build_shards(
     from autoais.base.engines import ENGINES
     from rag.base.urls import is_url
     from rag.documents.sources import MAX_SHARDS
-    from rag.retrieval.sharding import Options, format_config, jobs, run, write_config
+    from rag.retrieval.sharding import ShardOptions, format_config, jobs, run, write_config
 
     _check_new(to)
     listed, named = _sources(sources), check_retrievers(retrievers) or []
@@ -161,7 +161,7 @@ def build_shards(
             raise UsageError("an engine is for the encoders of retrievers: name one")
     elif address is not None or workers is not None:
         raise UsageError("address and workers are for an engine: name one, such as ray")
-    options = Options(
+    options = ShardOptions(
         retrievers=tuple(named),
         memory=_budget(memory, named),
         format=format,
@@ -271,7 +271,7 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
 
 
 @contextmanager
-def _told(needed: "Estimate", to: Path, log: Callable[[str], None]) -> Iterator[None]:
+def _told(needed: "BuildNeeds", to: Path, log: Callable[[str], None]) -> Iterator[None]:
     """Say what a build needs, and if it is stopped, what there is."""
     from rag.base.terminal import free_disk, megabytes
 
@@ -579,7 +579,7 @@ def search(query: str, index: AnyIndex = None, *, retriever: AnyRetriever = "bm2
 
 
 class SystemOptions(TypedDict, total=False):
-    """The options of a system: its retriever, its number of passages, and those of `rag.answer.systems.Options`."""
+    """The options of a system: its retriever, its number of passages, and those of `rag.answer.options.Options`."""
 
     retriever: AnyRetriever | None
     k: int | None

@@ -16,7 +16,7 @@ from rag.annotate.types import MAX_EVIDENCE, Annotator
 from rag.answer.export.escaping import visible
 from rag.base.errors import LinkError
 from rag.web.pages import Pages, sentence
-from rag.web.security import RateLimit, client_of, csrf_token, is_csrf_token
+from rag.web.security import FailureLimiter, client_of, csrf_token, is_csrf_token
 
 _MAX_REASON = 5_000  # characters
 _RETRY = {"Retry-After": "2"}
@@ -34,7 +34,7 @@ class Site:
         # A cookie knows no port: two studies on one host have cookies of two names.
         name = f"study-{hashlib.sha256(str(study.folder.resolve()).encode()).hexdigest()[:12]}"
         self._cookie = f"__Host-{name}" if self._secure else name
-        self._guesses = RateLimit()
+        self._guesses = FailureLimiter()
 
     # --- sessions ---------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,8 @@
-"""The options of a system: one table, from which the command line, Python, system specs and servers take theirs."""
+"""The options of a system: one table of names, types, help and ranges.
+
+The command line, system specs and servers read it; `tests/rag/answer/test_options.py` checks that the signatures of
+Python have every option.
+"""
 
 from dataclasses import dataclass, fields
 from typing import Any

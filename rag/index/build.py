@@ -27,17 +27,17 @@ _BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class BuildNeeds:
     """The estimated needs of a build, in bytes."""
 
     memory: int
     disk: int
 
 
-def estimate(corpus: Corpus) -> Estimate:
+def estimate(corpus: Corpus) -> BuildNeeds:
     """Estimate memory (the writer's heap and caches) and disk (the passages, and about 0.4 times that for postings)."""
     parts = corpus.shard.of if corpus.shard is not None else 1
-    return Estimate(memory=HEAP_BYTES + 100_000_000, disk=int(corpus.bytes_unpacked * 1.45 / parts))
+    return BuildNeeds(memory=HEAP_BYTES + 100_000_000, disk=int(corpus.bytes_unpacked * 1.45 / parts))
 
 
 def build(

@@ -17,7 +17,7 @@ from rag.base.errors import FormatError, IndexingError, UsageError
 from rag.base.progress import Progress, no_progress
 from rag.base.types import DOCUMENTS
 from rag.documents.sources import Shard, Source, place
-from rag.index.build import Estimate, PassageWriter, building, check_new, manifest_of, write_manifest
+from rag.index.build import BuildNeeds, PassageWriter, building, check_new, manifest_of, write_manifest
 from rag.index.compare import repeats
 from rag.index.files import FileRecord, Root, combined, read_files, roots_of, write_files
 from rag.index.index import Index
@@ -123,11 +123,11 @@ def _opened(folders: Sequence[str | Path]) -> list[Member]:
     return members
 
 
-def estimate_merge(merger: Merger) -> Estimate:
+def estimate_merge(merger: Merger) -> BuildNeeds:
     """Estimate memory, which is that of a build, and disk, which is that of all indexes."""
     mirrors = [root.source.path.parent for root in merger.roots if root.source.url]
     disk = sum(map(folder_size, [*(member.build for member in merger.members), *mirrors]))
-    return Estimate(memory=HEAP_BYTES + 100_000_000, disk=disk)
+    return BuildNeeds(memory=HEAP_BYTES + 100_000_000, disk=disk)
 
 
 def merge(

@@ -41,7 +41,7 @@ _PATIENCE = 30.0  # seconds that a process has to clean up
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ShardOptions:
     """The options of `rag index build` that all shards have; `memory` is in bytes, `engine` as on the command line."""
 
     retrievers: Sequence[str] = ()
@@ -61,7 +61,7 @@ class Job:
     sources: Sequence[Path]
     shard: Shard
     folder: Path
-    options: Options
+    options: ShardOptions
     replace: bool = False
 
     def commands(self) -> Iterator[list[str]]:
@@ -111,7 +111,7 @@ class Job:
             )
 
 
-def jobs(sources: Sequence[Path], to: Path, shards: int, options: Options, *, replace: bool) -> list[Job]:
+def jobs(sources: Sequence[Path], to: Path, shards: int, options: ShardOptions, *, replace: bool) -> list[Job]:
     """The shards of a collection: `001-of-008.index` and so on.
 
     Raises `IndexingError` for a source that does not exist, `FormatError` for one of unknown format, and

@@ -9,9 +9,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag.serve.http import error_response, wants_page
-from rag.serve.keys import Keys, Rate
+from rag.serve.keys import Keys, RequestLimiter
 from rag.web.pages import Pages
-from rag.web.security import RateLimit, client_of
+from rag.web.security import FailureLimiter, client_of
 
 _OPEN = ("/healthz", "/readyz", "/openapi.json", "/sign-in")
 _STATIC = "/static/"
@@ -27,7 +27,7 @@ class SignIn:
         self.keys = keys
         self._secure = bool(base_url and base_url.startswith("https:"))
         self._cookie = "__Host-rag-session" if self._secure else "rag-session"
-        self._guesses = RateLimit()
+        self._guesses = FailureLimiter()
         self._pages = Pages("rag.web")
 
     def routes(self) -> list[Route]:
@@ -107,7 +107,7 @@ class Gate:
         self, app: ASGIApp, sign_in: SignIn, rate: int | None, origins: Collection[str], max_body: int
     ) -> None:
         self._app, self._sign_in, self._max_body = app, sign_in, max_body
-        self._rate = Rate(rate) if rate else None
+        self._rate = RequestLimiter(rate) if rate else None
         self._origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

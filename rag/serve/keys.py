@@ -68,7 +68,7 @@ def read_keys(path: Path | None) -> Keys:
     return Keys(all_keys)
 
 
-class Rate:
+class RequestLimiter:
     """At most `limit` requests in a minute for each caller, in bursts of up to as many. For one event loop."""
 
     def __init__(self, limit: int, clock: Callable[[], float] = time.monotonic) -> None:

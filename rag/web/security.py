@@ -130,7 +130,7 @@ def client_of(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-class RateLimit:
+class FailureLimiter:
     """Counts failures by client: at most `limit` within `seconds`. For one event loop, without locks.
 
     The defaults are those for wrong keys and links.

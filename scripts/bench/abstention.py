@@ -36,7 +36,7 @@ from autoais.metrics.classification import roc_auc
 from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.short_answers import has_answer
 from autoais.training.prepare import read_excluded_questions
-from rag.answer.generators.confidence import SIGNALS, Confidence, Estimate
+from rag.answer.generators.confidence import SIGNALS, Confidence, LogisticRegression
 from rag.answer.generators.passage_reader import PassageReader
 from rag.base.errors import QuestionError
 from rag.base.types import Hit, Passage, Question, best_first
@@ -157,7 +157,7 @@ def fit(
 
 def logistic(
     simulation: Floats, holds: Truth, documents: Floats, truth: Truth, *, balance_classes: bool = False
-) -> Estimate:
+) -> LogisticRegression:
     """An estimate fitted to both kinds of cases, (cases, signals), with half of the weight each.
 
     If `balance_classes`, both classes of the documents have equal weight.
@@ -172,10 +172,12 @@ def logistic(
     )
     coefficients = fit_logistic(x, labels.astype(float), weight, ridge, np.zeros(x.shape[1]))
     weights = coefficients[:-1] / spread
-    return Estimate(dict(zip(SIGNALS, map(float, weights), strict=True)), float(coefficients[-1] - weights @ mean))
+    return LogisticRegression(
+        dict(zip(SIGNALS, map(float, weights), strict=True)), float(coefficients[-1] - weights @ mean)
+    )
 
 
-def estimate_all(estimate: Estimate, cases: Floats) -> Floats:
+def estimate_all(estimate: LogisticRegression, cases: Floats) -> Floats:
     """The probability of each case; `cases` is (cases, signals)."""
     return np.array([estimate.of(dict(zip(SIGNALS, case, strict=True))) for case in cases.tolist()])
 

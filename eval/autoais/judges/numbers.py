@@ -24,7 +24,7 @@ _SCALES = {
     "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mln": 1e6, "billion": 1e9, "bn": 1e9,
     "trillion": 1e12,
 }  # fmt: skip
-_PERHAPS = {"m": 1e6, "b": 1e9}  # 5m may be five million or five metres
+_AMBIGUOUS_SCALES = {"m": 1e6, "b": 1e9}  # 5m may be five million or five metres
 _VALUES = (
     {word: float(value) for words in (UNDER_TWENTY, _ORDINALS) for value, word in enumerate(words)}
     | {word: float(value) for value, word in enumerate(_ROMAN, 2)}
@@ -217,7 +217,7 @@ def _numbers(text: str) -> Iterator[_Number]:
         number = _Number(match.start(), end, value, digits)
         unit = _unit(text, number.start, end)
         yield replace(number, measure=unit[0], size=unit[1])
-        if digit_text and (letter := _FOLLOWING.match(text, end)) and (scale := _PERHAPS.get(letter[1])):
+        if digit_text and (letter := _FOLLOWING.match(text, end)) and (scale := _AMBIGUOUS_SCALES.get(letter[1])):
             yield replace(number, value=value * scale)
 
 

@@ -8,7 +8,7 @@ from autoais.metrics.rates import Ratio
 from autoais.metrics.scores import CitationScores
 
 
-def citations(claim: JudgedClaim) -> Iterator[bool | None]:
+def precision_outcomes(claim: JudgedClaim) -> Iterator[bool | None]:
     """Yield whether each citation counts: all support the claim together, and it does alone or the rest do not.
 
     None if that depends on an undecided judgement.
@@ -31,7 +31,7 @@ def add(
     """
     claims = list(answer)
     wrong = unresolved + sum(claim.claim.unresolved for claim in claims)
-    outcomes = [outcome for claim in claims for outcome in citations(claim)]
+    outcomes = [outcome for claim in claims for outcome in precision_outcomes(claim)]
     scores.add([claim.union.verdict.ais for claim in claims], outcomes + [False] * wrong, question)
 
 

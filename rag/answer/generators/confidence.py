@@ -25,7 +25,7 @@ _YEAR = re.compile(  # "in 1976", "the 2030 cup"; "2000 files" are no year
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class LogisticRegression:
     """A logistic regression on `SIGNALS`."""
 
     weights: Mapping[str, float]
@@ -46,8 +46,8 @@ class Confidence:
     though the passages answer it.
     """
 
-    right: Estimate
-    answerable: Estimate
+    right: LogisticRegression
+    answerable: LogisticRegression
     threshold: float
 
     @classmethod
@@ -63,10 +63,10 @@ class Confidence:
         return confidence
 
 
-def _estimate(row: Mapping[str, Any]) -> Estimate:
+def _estimate(row: Mapping[str, Any]) -> LogisticRegression:
     if missing := [name for name in SIGNALS if name not in row["weights"]]:
         raise ValueError(f"no weight of {', '.join(missing)}: fit it to the signals of this version")
-    estimate = Estimate({name: float(row["weights"][name]) for name in SIGNALS}, float(row["bias"]))
+    estimate = LogisticRegression({name: float(row["weights"][name]) for name in SIGNALS}, float(row["bias"]))
     if not all(map(math.isfinite, (*estimate.weights.values(), estimate.bias))):
         raise ValueError("a weight is not a number")
     return estimate

@@ -77,7 +77,7 @@ def test_a_sentence_may_cite_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = judged(judge, "".join(texts), "".join(texts[:1]))
     monkeypatch.setattr("autoais.metrics.claims._PAIRS", 7)
     assert judged(judge, "".join(texts), "".join(texts[:1])) == whole
-    assert list(alce.citations(whole[0])) == [True] * 40  # each is needed
+    assert list(alce.precision_outcomes(whole[0])) == [True] * 40  # each is needed
 
 
 # --- ALCE ----------------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_the_golden_example_of_alce() -> None:
 )
 def test_which_citations_count(judge: Table, cited: str, counts: list[bool | None]) -> None:
     (claim,) = judged(judge, cited)
-    assert list(alce.citations(claim)) == counts
+    assert list(alce.precision_outcomes(claim)) == counts
     for counted, strictly in zip(counts, alce._strict_citations(claim), strict=True):
         assert counted is None or strictly == counted
 
@@ -413,7 +413,7 @@ def test_liu_and_alce_agree_where_nothing_is_partial_or_redundant(
     cited: list[str], supports: dict[frozenset[str], bool | None]
 ) -> None:
     for claim in judged(Table(supports), *cited):
-        for alone, counted in zip(claim.per_citation, alce.citations(claim), strict=True):
+        for alone, counted in zip(claim.per_citation, alce.precision_outcomes(claim), strict=True):
             if claim.union.verdict.ais and alone.verdict.ais:
                 assert counted is True
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.base.errors import UsageError
-from rag.serve.keys import Keys, Rate, read_keys
+from rag.serve.keys import Keys, RequestLimiter, read_keys
 
 GOOD = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=20, max_size=40)
 
@@ -58,7 +58,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 @given(st.integers(1, 100), st.lists(st.floats(0, 30), max_size=60))
 def test_no_more_pass_than_a_burst_and_the_rate(limit: int, pauses: list[float]) -> None:
     now = 0.0
-    rate = Rate(limit, lambda: now)
+    rate = RequestLimiter(limit, lambda: now)
     passed = 0
     for pause in pauses:
         now += pause
@@ -73,7 +73,7 @@ def test_no_more_pass_than_a_burst_and_the_rate(limit: int, pauses: list[float])
 
 
 def test_callers_are_forgotten_in_turn() -> None:
-    rate = Rate(1, lambda: 0.0)
+    rate = RequestLimiter(1, lambda: 0.0)
     assert rate.wait("first") == 0
     for number in range(10_000):
         rate.wait(str(number))

@@ -30,7 +30,7 @@ from rag.answer.export.escaping import visible
 from rag.base.errors import RagError, UserError
 from rag.retrieval.client import is_loopback
 from rag.web.pages import Pages, escape_text
-from rag.web.security import HEADERS, RateLimit, csrf_token, is_csrf_token, list_hosts, middleware, signature
+from rag.web.security import HEADERS, FailureLimiter, csrf_token, is_csrf_token, list_hosts, middleware, signature
 from rag.web.server import _ShutdownResponses, other_address, serve
 
 
@@ -182,7 +182,7 @@ def test_a_csrf_token_belongs_to_its_session() -> None:
 
 def test_a_client_that_fails_often_waits_and_others_do_not() -> None:
     now = [0.0]
-    limit = RateLimit(3, 60, clock=lambda: now[0])
+    limit = FailureLimiter(3, 60, clock=lambda: now[0])
     for _ in range(3):
         assert limit.wait("a") == 0
         limit.count_failure("a")
@@ -194,7 +194,7 @@ def test_a_client_that_fails_often_waits_and_others_do_not() -> None:
 
 
 def test_a_million_clients_take_no_more_memory() -> None:
-    limit = RateLimit(3, 60)
+    limit = FailureLimiter(3, 60)
     for n in range(20_000):
         limit.count_failure(str(n))
     assert len(limit._failures) == 10_000
