@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def cores() -> int:
-    """Return the number of texts to read in parallel: `OMP_NUM_THREADS` (a worker's share in a cluster), or all cores."""
+    """Return how many texts to read in parallel: `OMP_NUM_THREADS` (a worker's share in a cluster), or all cores."""
     setting = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(setting) if setting.isdecimal() and int(setting) else os.cpu_count() or 1
 

@@ -113,7 +113,7 @@ def readable(text: str) -> str:
 def assign_types(
     offsets: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]], other_type: int, word_type: int
 ) -> list[int]:
-    """Return a type per piece: `word_type` if it lies in one of the words, else `other_type`; both lists are in order."""
+    """Return a type per piece: `word_type` if it lies in one of the words, else `other_type`; both lists are sorted."""
     types = []
     index = 0
     for start, end in offsets:
