@@ -59,8 +59,9 @@ test-project: .venv-test/done
 
 # The core by itself, without torch or any extra, on another Python if it is here (on the path, or pyenv's): the public
 # APIs and commands, and what is written in C or depends on the version of a package.
-CORE = tests/rag/test_api.py tests/rag/base tests/rag/commands tests/rag/documents tests/rag/index \
-  tests/rag/answer/generators tests/rag/retrieval/test_retrieval.py tests/autoais/test_api.py tests/autoais/commands \
+PURE_PYTHON = %/test_conventions.py %/test_endless.py %/test_mirrors.py
+CORE = tests/rag/test_api.py tests/rag/base tests/rag/commands tests/rag/index \
+  $(filter-out $(PURE_PYTHON),$(wildcard tests/rag/documents/test_*.py)) tests/rag/answer/generators tests/rag/retrieval/test_retrieval.py tests/autoais/test_api.py tests/autoais/commands \
   tests/autoais/base/text tests/autoais/judges/test_shipped_judge.py tests/autoais/judges/test_cache.py \
   tests/test_packaging.py tests/test_plugins.py
 
