@@ -79,7 +79,7 @@ def build_index(
     """
     from rag.documents.corpus import Corpus
     from rag.documents.sources import Shard
-    from rag.index.web_sources import Fetching, check_sources, fetched
+    from rag.index.web_sources import Fetching, check_sources, fetch_for_build
 
     _check_new(to)
     listed, named = _sources(sources), check_retrievers(retrievers)
@@ -91,7 +91,7 @@ def build_index(
     check_sources(listed, allow_network=allow_network, format=format)
 
     how = Fetching(chosen, left, strict, _counted("fetching", progress))
-    with fetched(Path(to), listed, how, replace=replace) as found:
+    with fetch_for_build(Path(to), listed, how, replace=replace) as found:
         for line in found.notes:
             log(line)
         corpus = Corpus(

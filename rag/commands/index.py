@@ -365,9 +365,9 @@ def fetch(
     from rag.base.terminal import megabytes
     from rag.commands.display import progress_bar
     from rag.index.download import fetch as fetch_index
-    from rag.index.download import named, read_table
+    from rag.index.download import find_prebuilt, read_table
 
-    item = named(name, read_table(table))
+    item = find_prebuilt(name, read_table(table))
     note(f"{item.name}: {item.description}, {megabytes(item.size)} packed")
     with progress_bar("downloading", item.size, None) as advance:
         home = fetch_index(item, offline=offline, progress=lambda count: advance(count, ""))

@@ -10,7 +10,7 @@ from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 from rag.base.errors import QuestionError, RagError, check_list, check_type
 
 ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
-_LONGEST_QUERY = 10_000
+_MAX_QUERY_LENGTH = 10_000
 # max_depth, -c, --all, os.path, std::map, /etc/hosts, sha256, maxDepth
 _IDENTIFIER = re.compile(r"^--?\w|_|\w[:/.]+\w|[a-z]\d|\d[a-z]|[a-z][A-Z]|\w\(\)$")
 _AROUND_WORDS = "?!.,;:\"'`[]“”‘’"
@@ -22,7 +22,9 @@ _NO_IDENTIFIER = re.compile(
 )
 _LETTER_OPTION = re.compile(r"-\w")  # -c is not -C
 # Words of a question that say nothing of what it is about, besides stop words.
-_ASKING = frozenset("can could do does did has have i is may me must my one should there we would you your".split())
+_QUESTION_WORDS = frozenset(
+    "can could do does did has have i is may me must my one should there we would you your".split()
+)
 
 # Lucene's English stop words, and question words.
 QUERY_STOP_WORDS = """
@@ -44,8 +46,8 @@ def _query_analyzer() -> TextAnalyzer:
 
 def _english(*filters: Filter) -> TextAnalyzer:
     builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase())
-    for each in filters:
-        builder = builder.filter(each)
+    for filter_ in filters:
+        builder = builder.filter(filter_)
     return builder.filter(Filter.stemmer("english")).build()
 
 
@@ -53,8 +55,8 @@ def check_query(query: str) -> None:
     """Raise `QuestionError` for a query that is empty, too long, or contains invalid characters."""
     if not query.strip():
         raise QuestionError("the question is empty")
-    if len(query) > _LONGEST_QUERY:
-        raise QuestionError(f"the question has {len(query):,} characters; at most {_LONGEST_QUERY:,} are searched")
+    if len(query) > _MAX_QUERY_LENGTH:
+        raise QuestionError(f"the question has {len(query):,} characters; at most {_MAX_QUERY_LENGTH:,} are searched")
     try:
         query.encode("utf-8")
     except UnicodeEncodeError:
@@ -66,27 +68,27 @@ def query_terms(query: str) -> list[str]:
     check_query(query)
     terms = list(dict.fromkeys(_query_analyzer().analyze(query)))
     if not terms:
-        shown = query.strip()[:60]
-        raise QuestionError(f"nothing to search for in {shown!r}: only stop words or punctuation; add a content word")
+        excerpt = query.strip()[:60]
+        raise QuestionError(f"nothing to search for in {excerpt!r}: only stop words or punctuation; add a content word")
     return terms
 
 
 def is_lookup(query: str) -> bool:
     """Whether a query asks for something by its exact name: it has an identifier, or one word besides stop words."""
-    rest = _content_words(query)
-    return len(rest) == 1 or any(map(_is_identifier, rest))
+    words = _content_words(query)
+    return len(words) == 1 or any(map(_is_identifier, words))
 
 
-def asked_name(query: str) -> re.Pattern[str] | None:
+def name_pattern(query: str) -> re.Pattern[str] | None:
     """Return what finds the name that a query asks about: its only identifier, or its only word; None if it asks more.
 
     "What is the default of max_depth?" is about `max_depth`; with three or more other words, a query is about those.
     The pattern finds the whole name: `--exclude` is not in `--exclude-from`, nor `os.path` in `os.path.join`.
     """
-    rest = [word for word in _content_words(query) if word.lower() not in _ASKING]
-    name = next(filter(_is_identifier, rest), rest[0] if len(rest) == 1 else None)
-    others = [word for word in rest if word != name]
-    if name is None or len(others) > 2 or any(map(_is_identifier, others)):
+    words = [word for word in _content_words(query) if word.lower() not in _QUESTION_WORDS]
+    name = next(filter(_is_identifier, words), words[0] if len(words) == 1 else None)
+    other_words = [word for word in words if word != name]
+    if name is None or len(other_words) > 2 or any(map(_is_identifier, other_words)):
         return None
     before = r"(?<![\w-])" if name.startswith("-") else r"(?<!\w)"
     case = re.NOFLAG if _LETTER_OPTION.fullmatch(name) else re.IGNORECASE

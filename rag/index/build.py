@@ -15,11 +15,11 @@ from autoais.base.io.provenance import command
 from rag.base.errors import FormatError, IndexingError
 from rag.base.types import DOCUMENTS, Passage
 from rag.documents.corpus import Corpus
-from rag.index.files import FileRecord, Root, Stamp, combined, write_files
-from rag.index.folder import LOCK, claimed, in_use, sweep
+from rag.index.files import FileRecord, Root, Stamp, combine_checksums, write_files
+from rag.index.folder import LOCK, in_use, lock_folder, sweep
 from rag.index.index import Index
 from rag.index.integrity import fingerprints
-from rag.index.manifest import BUILD, MANIFEST, described
+from rag.index.manifest import BUILD, MANIFEST, describe_index
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer
 
@@ -59,8 +59,8 @@ def building(to: Path, *, replace: bool) -> Iterator[Path]:
 
     An exception, also Ctrl-C, removes what was made. Raises `IndexingError` as `build` does.
     """
-    made = not to.exists()
-    with claimed(to):
+    is_new_folder = not to.exists()
+    with lock_folder(to):
         if not replace:
             check_new(to)
         try:
@@ -68,7 +68,7 @@ def building(to: Path, *, replace: bool) -> Iterator[Path]:
                 yield work
         except BaseException:
             sweep(to)
-            if made:
+            if is_new_folder:
                 (to / LOCK).unlink(missing_ok=True)
                 with suppress(OSError):
                     to.rmdir()
@@ -134,20 +134,20 @@ def manifest_of(
     `counts` are those of a `PassageWriter`. `dead` deleted passages still count in BM25's statistics. Files that are
     links to those of the `old` build keep the checksums that its manifest says.
     """
-    linked = () if old is None else (old.build, old.manifest.get("files", {}))
+    links = () if old is None else (old.build, old.manifest.get("files", {}))
     return {
         "build": build.name,
-        **described(
+        **describe_index(
             [root.source.name for root in roots],
             sorted({root.source.format for root in roots}),
             counts,
-            combined(records),
+            combine_checksums(records),
         ),
         "skipped": sum(record.bad for record in records),
         "command": command(),
         "roots": [root.record(index) for root in roots],
         "dead": dead,
-        "files": fingerprints(build, *linked),
+        "files": fingerprints(build, *links),
     }
 
 
@@ -182,7 +182,7 @@ def _fill(
                 numbers[id(file.source)],
                 file.name,
                 file.within,
-                stamp.confirmed(file.path),
+                stamp.after_reading(file.path),
                 passages=count,
                 checksum=checksum,
                 bad=report.bad - before,
@@ -234,16 +234,16 @@ class PassageWriter:
             raise
         self._postings.abandon()
 
-    def add(self, located: Iterable[tuple[str, Passage]], file: int = 0) -> tuple[int, str]:
+    def add(self, passages: Iterable[tuple[str, Passage]], file: int = 0) -> tuple[int, str]:
         """Write the passages of a file; return their number, and the SHA-256 of ids, headings and texts in order."""
         digest, before = hashlib.sha256(), self.counts["passages"]
         rows = before
-        stream = encodable(located, self._refuse)
+        stream = encodable(passages, self._refuse)
         while batch := list(islice(stream, _BATCH)):
-            added = self._store.add(rows, [passage for _, passage, _ in batch], file)
-            for (where, passage, encoded), is_new in zip(batch, added, strict=True):
+            is_added = self._store.add(rows, [passage for _, passage, _ in batch], file)
+            for (location, passage, encoded), is_new in zip(batch, is_added, strict=True):
                 if not is_new:
-                    self._refuse(duplicate(where, passage))
+                    self._refuse(duplicate(location, passage))
                     continue
                 digest.update(encoded)
                 self._postings.add(rows, passage)
@@ -254,21 +254,23 @@ class PassageWriter:
         return rows - before, digest.hexdigest()
 
 
-def duplicate(where: str, passage: Passage) -> FormatError:
+def duplicate(location: str, passage: Passage) -> FormatError:
     """The error for an id that is taken."""
-    return FormatError(f"{where}: id {passage.id!r} occurs twice in the corpus")
+    return FormatError(f"{location}: id {passage.id!r} occurs twice in the corpus")
 
 
 def encodable(
-    located: Iterable[tuple[str, Passage]], refuse: Callable[[FormatError], None]
+    passages: Iterable[tuple[str, Passage]], refuse: Callable[[FormatError], None]
 ) -> Iterator[tuple[str, Passage, bytes]]:
     """Yield (location, passage, bytes for the checksum) of the passages that are text."""
-    for where, passage in located:
+    for location, passage in passages:
         try:
-            own = "" if passage.headings == passage.default_headings else passage.headings
-            parts = (passage.id, passage.title, passage.section, passage.text, own)
+            headings = "" if passage.headings == passage.default_headings else passage.headings
+            parts = (passage.id, passage.title, passage.section, passage.text, headings)
             encoded = "\x1f".join(parts).encode("utf-8")
         except UnicodeEncodeError:  # JSON can contain a lone surrogate: "\ud83d"
-            refuse(FormatError(f"{where}: passage {passage.id!r} contains a lone surrogate, which is not a character"))
+            refuse(
+                FormatError(f"{location}: passage {passage.id!r} contains a lone surrogate, which is not a character")
+            )
         else:
-            yield where, passage, encoded
+            yield location, passage, encoded

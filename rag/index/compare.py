@@ -16,46 +16,46 @@ from rag.index.files import FileRecord, Root
 class Plan:
     """The sources that an index shall have, and which of them to look through; the rest stays as it is.
 
-    `roots` are (number among the sources before, source). Files whose names are in `dropped` go.
+    `roots` are (number among the sources before, source). Files whose names are in `removed_names` go.
     """
 
     roots: list[tuple[int | None, Root]]
-    listed: set[int] = field(default_factory=set)  # places in `roots`
-    dropped: set[str] = field(default_factory=set)
+    sources: set[int] = field(default_factory=set)  # places in `roots`
+    removed_names: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class Work:
     """Which files to read, and which records stay; `changed`, `new` and `deleted` are names of files by number."""
 
-    kept: list[FileRecord] = field(default_factory=list)
-    read: list[tuple[int, int, SourceFile]] = field(default_factory=list)  # number, source, file
+    records: list[FileRecord] = field(default_factory=list)
+    files_to_read: list[tuple[int, int, SourceFile]] = field(default_factory=list)  # number, source, file
     changed: dict[int, str] = field(default_factory=dict)
     new: dict[int, str] = field(default_factory=dict)
     deleted: dict[int, str] = field(default_factory=dict)
-    touched: set[int] = field(default_factory=set)  # sources with such files
+    sources: set[int] = field(default_factory=set)  # sources with such files
 
 
 def compare(index: Path, plan: Plan, records: Sequence[FileRecord]) -> Work:
     """Look for changed, new and deleted files among the sources that the plan lists."""
     work, number = Work(), max((record.number for record in records), default=-1)
-    known = _to_look_for(plan, records, work)
-    for source in sorted(plan.listed):
-        there = known.get(source, {})
-        for file in _files(index, plan.roots[source][1], len(there)):
-            before = there.pop(file.within, None)
+    records_by_source = _to_look_for(plan, records, work)
+    for source in sorted(plan.sources):
+        remaining = records_by_source.get(source, {})
+        for file in _files(index, plan.roots[source][1], len(remaining)):
+            before = remaining.pop(file.within, None)
             if before is None:
                 number += 1
                 work.new[number] = file.name
-                work.read.append((number, source, file))
-            elif stamp := before.stamp.renewed(file.path):
-                work.kept.append(replace(before, stamp=stamp))
+                work.files_to_read.append((number, source, file))
+            elif stamp := before.stamp.if_unchanged(file.path):
+                work.records.append(replace(before, stamp=stamp))
             else:
                 work.changed[before.number] = file.name
-                work.read.append((before.number, source, file))
-        work.deleted |= {record.number: record.name for record in there.values()}
-        work.touched.update([source] if there else [])
-    work.touched.update(source for _, source, _ in work.read)
+                work.files_to_read.append((before.number, source, file))
+        work.deleted |= {record.number: record.name for record in remaining.values()}
+        work.sources.update([source] if remaining else [])
+    work.sources.update(source for _, source, _ in work.files_to_read)
     if work.changed or work.new or work.deleted:
         _read_again(plan, work)
     return work
@@ -63,18 +63,18 @@ def compare(index: Path, plan: Plan, records: Sequence[FileRecord]) -> Work:
 
 def _to_look_for(plan: Plan, records: Sequence[FileRecord], work: Work) -> dict[int, dict[str, FileRecord]]:
     """The records of the sources that the plan lists, by source and path; the work gets all others, kept or deleted."""
-    places = {old: place for place, (old, _) in enumerate(plan.roots)}
-    known: dict[int, dict[str, FileRecord]] = {}
+    numbers = {old: number for number, (old, _) in enumerate(plan.roots)}
+    records_by_source: dict[int, dict[str, FileRecord]] = {}
     for record in records:
-        source = places.get(record.source)
-        if source is None or record.name in plan.dropped:
+        source = numbers.get(record.source)
+        if source is None or record.name in plan.removed_names:
             work.deleted[record.number] = record.name
-            work.touched.update([] if source is None else [source])
-        elif source in plan.listed:
-            known.setdefault(source, {})[record.within] = replace(record, source=source)
+            work.sources.update([] if source is None else [source])
+        elif source in plan.sources:
+            records_by_source.setdefault(source, {})[record.within] = replace(record, source=source)
         else:
-            work.kept.append(replace(record, source=source))
-    return known
+            work.records.append(replace(record, source=source))
+    return records_by_source
 
 
 def _files(index: Path, root: Root, before: int) -> Iterator[SourceFile]:
@@ -93,33 +93,33 @@ def _files(index: Path, root: Root, before: int) -> Iterator[SourceFile]:
 
 def _read_again(plan: Plan, work: Work) -> None:
     """Also read corpora with passages left out, as what changed may bring those back."""
-    for record in list(work.kept):
+    for record in list(work.records):
         source = plan.roots[record.source][1].source
         if record.bad and source.format not in (DOCUMENTS, LUCENE) and source.path.exists():
-            work.kept.remove(record)
+            work.records.remove(record)
             work.changed[record.number] = record.name
-            work.read.append((record.number, record.source, source.file(source.path)))
+            work.files_to_read.append((record.number, record.source, source.file(source.path)))
 
 
 def repeats(records: Sequence[FileRecord]) -> dict[str, str]:
     """The files of a source that a fresh build would leave out, with the files that they repeat."""
     sketches = {record.name: unpack_sketch(record.sketch) for record in records if record.sketch}
-    twins, found = Duplicates([record.name for record in records], sketches.get), {}
+    index, duplicates = Duplicates([record.name for record in records], sketches.get), {}
     for record in records:
-        page = twins.page_of(record.name)
+        page = index.page_of(record.name)
         sketch = sketches.get(record.name)
-        twin = twins.find(record.name, sketch) if page is None and sketch is not None else page
-        if twin is not None:
-            found[record.name] = twin
+        original = index.find(record.name, sketch) if page is None and sketch is not None else page
+        if original is not None:
+            duplicates[record.name] = original
         elif sketch is not None:
-            twins.add(record.name, sketch)
-    return found
+            index.add(record.name, sketch)
+    return duplicates
 
 
 def unknown(records: Sequence[FileRecord]) -> list[FileRecord]:
     """The files that were left out unread, as sources of pages that are no longer there."""
-    unread = [record for record in records if record.twin and not record.sketch]
-    if not unread:
+    unread_records = [record for record in records if record.twin and not record.sketch]
+    if not unread_records:
         return []
-    twins = Duplicates([record.name for record in records], lambda _: None)
-    return [record for record in unread if twins.page_of(record.name) is None]
+    index = Duplicates([record.name for record in records], lambda _: None)
+    return [record for record in unread_records if index.page_of(record.name) is None]

@@ -2,8 +2,8 @@
 
 import re
 
-_LONGEST = 200  # characters of a question that asks for a definition
-_MOST = 5  # words of what is asked about
+_MAX_QUESTION_LENGTH = 200  # characters of a question that asks for a definition
+_MAX_NAME_WORDS = 5  # words of what is asked about
 _ASKS = re.compile(
     r"(?:what is meant by|(?:what|who)(?:['’]s| is| (?P<plural>are|were)| was)(?: the (?:meaning|definition) of)?"
     r"|define|(?:definition|meaning) of)"
@@ -35,43 +35,43 @@ def definition(question: str) -> re.Pattern[str] | None:
     Layout Engine (GLE) is a language", and the name line of a manual page ("tmux - terminal multiplexer").
     """
     question = " ".join(question.split())
-    if len(question) > _LONGEST:
+    if len(question) > _MAX_QUESTION_LENGTH:
         return None
-    asked = _MEANS.fullmatch(question) or _ASKS.fullmatch(question)
-    if asked is None:
+    match = _MEANS.fullmatch(question) or _ASKS.fullmatch(question)
+    if match is None:
         return None
-    name = asked["name"].strip("\"'`“”‘’ ")
+    name = match["name"].strip("\"'`“”‘’ ")
     if name.lower() in _PRONOUNS or not any(map(str.isalnum, name)) or _OTHER.search(name):
         return None
-    if len(name.split()) > _MOST:
+    if len(name.split()) > _MAX_NAME_WORDS:
         return None
-    whole = _forms(name, plural=asked["plural"] is not None)
-    if asked["where"]:  # "What is Ruby on Rails?"
-        whole += rf"(?:{_literal(asked['where'])})?"
-    whole = rf"(?<!\w){whole}(?!\w)"
-    thing = rf"(?:the\s+|an?\s+)?{_MARKS}{whole}(?:\(\w{{0,3}}\))?{_MARKS}"  # ls(1)
+    pattern = _forms(name, plural=match["plural"] is not None)
+    if match["where"]:  # "What is Ruby on Rails?"
+        pattern += rf"(?:{_literal(match['where'])})?"
+    pattern = rf"(?<!\w){pattern}(?!\w)"
+    subject = rf"(?:the\s+|an?\s+)?{_MARKS}{pattern}(?:\(\w{{0,3}}\))?{_MARKS}"  # ls(1)
     is_a = r",?\s+(?:is|are|was|were|means|denotes|refers\s+to|stands\s+for)\s+"
     is_a += r"(?:an?|the|any|one|some|used\s+(?:to|for))\b"
     return re.compile(
-        rf"(?:^[ \t]*|[,;:.?!]\s+)(?:[-*•]\s+|or\s+)?(?:(?:the\s+)?GNU\s+)?{thing}(?:\s+(?:{_NOUNS}))?"
+        rf"(?:^[ \t]*|[,;:.?!]\s+)(?:[-*•]\s+|or\s+)?(?:(?:the\s+)?GNU\s+)?{subject}(?:\s+(?:{_NOUNS}))?"
         rf"(?:\s+\([^()]{{1,80}}\))?{is_a}"
-        rf"|\([^()]{{0,30}}{whole}[^()]{{0,30}}\){is_a}"
-        rf"|{whole}{_MARKS},\s+which{is_a}"
-        rf"|^[ \t]*(?:name:[ \t]+)?{thing}[ \t]+[-–—]{{1,2}}[ \t]+\w",
+        rf"|\([^()]{{0,30}}{pattern}[^()]{{0,30}}\){is_a}"
+        rf"|{pattern}{_MARKS},\s+which{is_a}"
+        rf"|^[ \t]*(?:name:[ \t]+)?{subject}[ \t]+[-–—]{{1,2}}[ \t]+\w",
         re.IGNORECASE | re.MULTILINE,
     )
 
 
 def _forms(name: str, *, plural: bool) -> str:
     """The pattern of a name in both numbers: "named pipes" are asked for, or "a named pipe"."""
-    lowered = name.lower()
-    if plural and lowered.endswith("ies"):
+    lower_name = name.lower()
+    if plural and lower_name.endswith("ies"):
         return rf"{_literal(name[:-3])}(?:y|ies)"
-    if plural and lowered.endswith(("ses", "xes", "ches", "shes")):
+    if plural and lower_name.endswith(("ses", "xes", "ches", "shes")):
         return rf"{_literal(name[:-2])}(?:es)?"
-    if plural and lowered.endswith("s"):
+    if plural and lower_name.endswith("s"):
         return rf"{_literal(name[:-1])}s?"
-    if not plural and lowered.endswith("y") and lowered[-2:-1] not in "aeiou":
+    if not plural and lower_name.endswith("y") and lower_name[-2:-1] not in "aeiou":
         return rf"{_literal(name[:-1])}(?:y|ies)"
     return rf"{_literal(name)}(?:e?s)?" if name[-1].isalpha() else _literal(name)
 

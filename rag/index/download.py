@@ -46,12 +46,12 @@ def read_table(path: Path | None = None) -> dict[str, Prebuilt]:
     """The indexes of a TOML table by name (default: the table that ships with rag); raises `RagError` if invalid."""
     try:
         text = path.read_text("utf-8") if path else files("rag").joinpath("data", "prebuilt.toml").read_text("utf-8")
-        return {name: _checked(name, row) for name, row in tomllib.loads(text).items()}
+        return {name: _read_row(name, row) for name, row in tomllib.loads(text).items()}
     except (OSError, ValueError, RecursionError, AttributeError) as error:  # ValueError: not TOML, not UTF-8, a bad row
         raise RagError(f"{path}: cannot be read as a table of indexes: {error}") from error
 
 
-def _checked(name: str, row: Mapping[str, object]) -> Prebuilt:
+def _read_row(name: str, row: Mapping[str, object]) -> Prebuilt:
     url, checksum, size = row.get("url"), row.get("checksum"), row.get("size")
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise ValueError(f"{name}: url should start with https://, found {url!r}")
@@ -64,12 +64,12 @@ def _checked(name: str, row: Mapping[str, object]) -> Prebuilt:
     return Prebuilt(name, url, checksum, size, str(row.get("description", "")))
 
 
-def named(name: str, table: dict[str, Prebuilt]) -> Prebuilt:
+def find_prebuilt(name: str, table: dict[str, Prebuilt]) -> Prebuilt:
     """The index of that name; otherwise raises `RagError` with similar names."""
     if name in table:
         return table[name]
-    near = difflib.get_close_matches(name, table, n=3, cutoff=0.4)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(sorted(table))}"
+    similar_names = difflib.get_close_matches(name, table, n=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(similar_names)}?" if similar_names else f"there are: {', '.join(sorted(table))}"
     raise RagError(f"no prebuilt index called {name!r}; {hint}")
 
 
@@ -112,20 +112,22 @@ def download(item: Prebuilt, to: Path, progress: Progress | None = None) -> None
     if free < item.size:
         raise RagError(f"{part.parent}: {item.name} takes {item.size:,} bytes packed, {free:,} are free")
     _receive(item, part, progress)
-    algorithm, _, wanted = item.checksum.partition(":")
+    algorithm, _, expected = item.checksum.partition(":")
     with part.open("rb") as file:
-        found = hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
-    if found != wanted:
+        digest = hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+    if digest != expected:
         part.unlink()
-        raise RagError(f"{item.url}: {algorithm} should be {wanted}, found {found}: the file was removed, fetch again")
+        raise RagError(
+            f"{item.url}: {algorithm} should be {expected}, found {digest}: the file was removed, fetch again"
+        )
     part.replace(to)
 
 
 def _receive(item: Prebuilt, part: Path, progress: Progress | None) -> None:
     """Request the missing bytes until all are there; raises `RagError` after a few requests in vain."""
-    reason, most, vain = "", 0, 0
+    reason, max_size, vain = "", 0, 0
     while (before := _size(part)) < item.size:
-        most = max(most, before)
+        max_size = max(max_size, before)
         try:
             _get(item, part, progress)
             reason = "the connection broke off"
@@ -135,7 +137,7 @@ def _receive(item: Prebuilt, part: Path, progress: Progress | None) -> None:
             raise RagError(f"{item.url}: the server returned {error.code} {error.reason}") from error
         except FAILURES as error:
             reason = reason_of(error)
-        vain = 0 if _size(part) > most else vain + 1
+        vain = 0 if _size(part) > max_size else vain + 1
         if vain == _ATTEMPTS:
             raise RagError(
                 f"{item.url}: {reason} after {_size(part):,} of {item.size:,} bytes; "
@@ -155,34 +157,34 @@ def _get(item: Prebuilt, part: Path, progress: Progress | None) -> None:
         headers["Range"] = f"bytes={have}-"
     request = urllib.request.Request(item.url, headers=headers)
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
-        ranged = response.status == http.client.PARTIAL_CONTENT
-        if ranged and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+        is_partial = response.status == http.client.PARTIAL_CONTENT
+        if is_partial and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
             raise http.client.HTTPException("the server sent another range than requested")
-        with part.open("ab" if ranged else "wb") as file:
+        with part.open("ab" if is_partial else "wb") as file:
             _copy(response, file, item, progress)
 
 
 def _copy(response: http.client.HTTPResponse, file: BinaryIO, item: Prebuilt, progress: Progress | None) -> None:
-    done = file.tell()
+    size = file.tell()
     while block := response.read(_BLOCK):
-        done += len(block)
-        file.write(block[: item.size - done] if done > item.size else block)
+        size += len(block)
+        file.write(block[: item.size - size] if size > item.size else block)
         if progress:
-            progress(min(done, item.size))
-        if done > item.size:  # longer than announced: the rest is dropped, and the checksum decides
+            progress(min(size, item.size))
+        if size > item.size:  # longer than announced: the rest is dropped, and the checksum decides
             return
 
 
-def _extract(packed: tarfile.TarFile, work: Path) -> None:
+def _extract(archive: tarfile.TarFile, work: Path) -> None:
     """Extract an archive; raises `TarError` for a member that would be written outside."""
     if hasattr(tarfile, "data_filter"):
-        packed.extractall(work, filter="data")
+        archive.extractall(work, filter="data")
         return
-    for member in packed:  # Python 3.11.2, which Debian 12 has, knows no filters
+    for member in archive:  # Python 3.11.2, which Debian 12 has, knows no filters
         member.name = member.name.lstrip("/")
         if ".." in PurePosixPath(member.name).parts or not (member.isreg() or member.isdir()):
             raise tarfile.TarError(f"{member.name!r} is outside of the archive's folder, or no file")
-    packed.extractall(work)
+    archive.extractall(work)
 
 
 def _unpack(archive: Path, home: Path) -> None:
@@ -190,12 +192,12 @@ def _unpack(archive: Path, home: Path) -> None:
     work = home.with_name(f"{home.name}.unpacking")
     shutil.rmtree(work, ignore_errors=True)  # of a killed run
     try:
-        with tarfile.open(archive) as packed:
-            _extract(packed, work)
-        found = {path.parent for path in work.rglob("segments_*")}
-        if len(found) != 1:
-            raise tarfile.TarError(f"it should hold one Lucene index, found {len(found)}")
-        found.pop().replace(home)
+        with tarfile.open(archive) as tar:
+            _extract(tar, work)
+        folders = {path.parent for path in work.rglob("segments_*")}
+        if len(folders) != 1:
+            raise tarfile.TarError(f"it should hold one Lucene index, found {len(folders)}")
+        folders.pop().replace(home)
     except (tarfile.TarError, BadGzipFile, EOFError, zlib.error) as error:
         archive.unlink()
         raise RagError(f"{home.name}: the archive cannot be used and was removed: {error}") from error

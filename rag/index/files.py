@@ -18,7 +18,7 @@ from rag.index.manifest import WEB, is_path
 FILES = "files.jsonl"
 _SMALL = 1 << 20
 _TOO_LARGE = "too large"  # in place of a checksum
-_SETTLED = (
+_MIN_AGE_NS = (
     2_000_000_000  # nanoseconds: a file modified this shortly before it was read can change again with the same time
 )
 
@@ -42,25 +42,25 @@ class Stamp:
         """
         try:
             status = path.stat()
-            settled = time.time_ns() - status.st_mtime_ns > _SETTLED
+            is_old = time.time_ns() - status.st_mtime_ns > _MIN_AGE_NS
             if document and status.st_size > MAX_FILE_SIZE:
-                return cls(_TOO_LARGE, status.st_size, status.st_mtime_ns if settled else None)
+                return cls(_TOO_LARGE, status.st_size, status.st_mtime_ns if is_old else None)
             small = status.st_size < _SMALL  # for which the buffer of a streamed hash takes longer than the hash
             digest = hashlib.sha256(path.read_bytes()).hexdigest() if small else sha256_file(path)
-            return cls(digest, status.st_size, status.st_mtime_ns if settled else None)
+            return cls(digest, status.st_size, status.st_mtime_ns if is_old else None)
         except OSError:
             return cls("", 0, None)
 
-    def confirmed(self, path: Path) -> "Stamp":
+    def after_reading(self, path: Path) -> "Stamp":
         """The stamp once the file was read: without a checksum if it changed meanwhile."""
         try:
             status = path.stat()
         except OSError:
             return replace(self, sha256="", mtime=None)
-        same = status.st_size == self.size and self.mtime in (None, status.st_mtime_ns)
-        return self if same else replace(self, sha256="", mtime=None)
+        is_same = status.st_size == self.size and self.mtime in (None, status.st_mtime_ns)
+        return self if is_same else replace(self, sha256="", mtime=None)
 
-    def renewed(self, path: Path) -> "Stamp | None":
+    def if_unchanged(self, path: Path) -> "Stamp | None":
         """The stamp of today if the file is as it was, by size and time or else by its checksum; None if it changed."""
         try:
             status = path.stat()
@@ -105,23 +105,23 @@ def write_files(build: Path, records: Iterable[FileRecord]) -> None:
 def read_files(build: Path) -> list[FileRecord]:
     """The table of files of a build; raises `IndexingError` if it is missing or damaged."""
     try:
-        return [_record(row, where) for where, row in read_objects(build / FILES)]
+        return [_record(row, location) for location, row in read_objects(build / FILES)]
     except UserError as error:
         raise IndexingError(f"{error}: build the index again") from error
 
 
-def _record(row: dict[str, Any], where: str) -> FileRecord:
-    stamp = field(row, "stamp", dict, where)
-    numbers = {name: field(row, name, int, where) for name in ("number", "source", "passages", "bad")}
-    texts = {name: field(row, name, str, where) for name in ("name", "within", "checksum", "twin", "sketch")}
+def _record(row: dict[str, Any], location: str) -> FileRecord:
+    stamp = field(row, "stamp", dict, location)
+    numbers = {name: field(row, name, int, location) for name in ("number", "source", "passages", "bad")}
+    texts = {name: field(row, name, str, location) for name in ("name", "within", "checksum", "twin", "sketch")}
     if not is_path(texts["within"]):
-        raise FormatError(f"{where}: field 'within' is not a path: {texts['within'][:100]!r}")
-    mtime = None if stamp.get("mtime") is None else field(stamp, "mtime", int, where)
-    known = Stamp(field(stamp, "sha256", str, where), field(stamp, "size", int, where), mtime)
-    return FileRecord(stamp=known, **numbers, **texts)  # type: ignore[arg-type]
+        raise FormatError(f"{location}: field 'within' is not a path: {texts['within'][:100]!r}")
+    mtime = None if stamp.get("mtime") is None else field(stamp, "mtime", int, location)
+    stamp_of_file = Stamp(field(stamp, "sha256", str, location), field(stamp, "size", int, location), mtime)
+    return FileRecord(stamp=stamp_of_file, **numbers, **texts)  # type: ignore[arg-type]
 
 
-def combined(records: Iterable[FileRecord]) -> str:
+def combine_checksums(records: Iterable[FileRecord]) -> str:
     """The checksum of an index: that of its only file's passages, or the SHA-256 of those of its files, in order."""
     checksums = [record.checksum for record in records if record.passages]
     return checksums[0] if len(checksums) == 1 else hashlib.sha256("".join(checksums).encode()).hexdigest()
@@ -144,7 +144,7 @@ class Root:
         absolute = Path(os.path.normpath(source.path.absolute()))
         mirror = {"url": source.url} if source.url else {}
         part = {"shard": str(source.shard)} if source.shard else {}
-        removed = {"removed": list(source.removed)} if source.removed else {}
+        globs = {"removed": list(source.removed)} if source.removed else {}
         return {
             **mirror,
             **part,
@@ -154,42 +154,44 @@ class Root:
             "prefix": source.prefix,
             "include": list(source.include),
             "exclude": list(source.exclude),
-            **removed,
+            **globs,
             "skip_bad": self.skip_bad,
             "strict": self.strict,
         }
 
     @classmethod
-    def of(cls, record: Mapping[str, Any], index: Path, where: str) -> "Root":
+    def of(cls, record: Mapping[str, Any], index: Path, location: str) -> "Root":
         """From the manifest; a relative path that leads nowhere gives way to the absolute one."""
-        texts = {name: field(record, name, str, where) for name in ("path", "absolute", "format", "prefix")}
+        texts = {name: field(record, name, str, location) for name in ("path", "absolute", "format", "prefix")}
         for name in ("path", "absolute"):
             if not is_path(texts[name]):
-                raise FormatError(f"{where}: field {name!r} is not a path: {texts[name][:100]!r}")
+                raise FormatError(f"{location}: field {name!r} is not a path: {texts[name][:100]!r}")
         absolute = Path(texts["absolute"])
-        moved = Path(os.path.normpath(index.resolve() / texts["path"]))
-        include, exclude, removed = (strings(record, name, where) for name in ("include", "exclude", "removed"))
-        path = moved if moved.exists() or not absolute.exists() else absolute
-        url = field(record, "url", str, where) if "url" in record else ""
+        relative = Path(os.path.normpath(index.resolve() / texts["path"]))
+        include, exclude, removed_globs = (
+            strings(record, name, location) for name in ("include", "exclude", "removed")
+        )
+        path = relative if relative.exists() or not absolute.exists() else absolute
+        url = field(record, "url", str, location) if "url" in record else ""
         if url:
-            path = _mirror(index, texts["path"], url, where)
+            path = _mirror(index, texts["path"], url, location)
         try:
-            shard = Shard.parse(field(record, "shard", str, where)) if "shard" in record else None
+            shard = Shard.parse(field(record, "shard", str, location)) if "shard" in record else None
         except UsageError as error:
-            raise FormatError(f"{where}: {error}") from error
-        source = Source(path, texts["format"], texts["prefix"], include, exclude, url, shard, removed)
-        return cls(source, field(record, "skip_bad", bool, where), field(record, "strict", bool, where))
+            raise FormatError(f"{location}: {error}") from error
+        source = Source(path, texts["format"], texts["prefix"], include, exclude, url, shard, removed_globs)
+        return cls(source, field(record, "skip_bad", bool, location), field(record, "strict", bool, location))
 
 
-def _mirror(index: Path, path: str, url: str, where: str) -> Path:
+def _mirror(index: Path, path: str, url: str, location: str) -> Path:
     """The folder of a web source; another index's is never it, and nothing outside is written or deleted."""
     folder, _, host = path.partition("/")
     try:
         if folder.startswith(WEB) and host == host_of(url):
             return index / folder / host
     except UserError as error:
-        raise FormatError(f"{where}: {error}") from error
-    raise FormatError(f"{where}: {path!r} is not the folder of {url}")
+        raise FormatError(f"{location}: {error}") from error
+    raise FormatError(f"{location}: {path!r} is not the folder of {url}")
 
 
 def roots_of(manifest: Mapping[str, Any], index: Path) -> list[Root]:
@@ -197,9 +199,9 @@ def roots_of(manifest: Mapping[str, Any], index: Path) -> list[Root]:
     if "roots" not in manifest:
         raise IndexingError(f"{index} does not know its sources: build it again with rag index build --replace")
     try:
-        listed = manifest["roots"]
-        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        records = manifest["roots"]
+        if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
             raise FormatError("field 'roots' should be a list of objects")
-        return [Root.of(one, index, "manifest.json") for one in listed]
+        return [Root.of(record, index, "manifest.json") for record in records]
     except FormatError as error:
         raise IndexingError(f"the manifest of {index} is damaged ({error}): build the index again") from error

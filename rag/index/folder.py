@@ -14,7 +14,7 @@ LOCK = ".rag-lock"
 
 
 @contextmanager
-def claimed(to: Path) -> Iterator[None]:
+def lock_folder(to: Path) -> Iterator[None]:
     """Create the folder, or check that it is an index or empty, lock it against other writers, and sweep it."""
     if to.exists() and not to.is_dir():
         raise IndexingError(f"{to} is a file; name a folder for the index")
@@ -38,7 +38,7 @@ def _ours(name: str) -> bool:
 
 def sweep(to: Path) -> None:
     """Remove what killed and replaced builds left, under the lock; what an open index still reads stays."""
-    for path in _left(to):
+    for path in _leftover_paths(to):
         if path.is_dir():
             with lock_if_free(path) as free:
                 if free:
@@ -49,10 +49,15 @@ def sweep(to: Path) -> None:
 
 def leftovers(to: Path) -> int:
     """The bytes of what `sweep` would remove, if nobody reads it, beyond what the index itself uses."""
-    kept = {path.stat().st_ino for name in _current(to) or () for path in (to / name).rglob("*")}
-    left = [file for path in _left(to) for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
-    inodes = {(status := file.stat()).st_ino: status.st_size for file in left}
-    return sum(size for inode, size in inodes.items() if inode not in kept)
+    inodes_in_use = {path.stat().st_ino for name in _current(to) or () for path in (to / name).rglob("*")}
+    files = [
+        file
+        for path in _leftover_paths(to)
+        for file in (path.rglob("*") if path.is_dir() else [path])
+        if file.is_file()
+    ]
+    inodes = {(status := file.stat()).st_ino: status.st_size for file in files}
+    return sum(size for inode, size in inodes.items() if inode not in inodes_in_use)
 
 
 def in_use(to: Path, name: str) -> bool:
@@ -60,12 +65,12 @@ def in_use(to: Path, name: str) -> bool:
     return name in (_current(to) or ())
 
 
-def _left(to: Path) -> list[Path]:
+def _leftover_paths(to: Path) -> list[Path]:
     current = _current(to)
     if current is None:  # the manifest is damaged: any build may be the one it named
         return []
-    kept = {MANIFEST, LOCK, DATABASE_FOLDER, *current}
-    return [path for path in to.iterdir() if _ours(path.name) and path.name not in kept]
+    names_in_use = {MANIFEST, LOCK, DATABASE_FOLDER, *current}
+    return [path for path in to.iterdir() if _ours(path.name) and path.name not in names_in_use]
 
 
 def _current(to: Path) -> set[str] | None:

@@ -11,7 +11,7 @@ import autoais
 from rag.base.resources import folder as shipped_folder
 from rag.base.types import DOCUMENTS
 from rag.index.index import Index
-from rag.index.manifest import BASE_RETRIEVER, described
+from rag.index.manifest import BASE_RETRIEVER, describe_index
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import BM25, POSTINGS, BM25Writer
 from rag.index.retriever_config import read_config
@@ -95,4 +95,4 @@ def _write(pages: Iterable[Page], store: PassageStore, postings: BM25Writer) -> 
 
     with PassageWriter(store, postings) as writer:
         _, checksum = writer.add((name, passage) for name, page in pages for passage in read_document(page, name))
-    return described(["docs/handbook"], [DOCUMENTS], writer.counts, checksum) | {"skipped": 0}
+    return describe_index(["docs/handbook"], [DOCUMENTS], writer.counts, checksum) | {"skipped": 0}

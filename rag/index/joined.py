@@ -32,15 +32,15 @@ class _Stores:
         self._stores = stores
 
     def rows(self, rows: Sequence[int]) -> list[Passage]:
-        found: dict[int, Passage] = {}
-        for place, store in enumerate(self._stores):
-            ours = [row for row in rows if row % len(self._stores) == place]
-            if ours:
-                found |= zip(ours, store.rows([row // len(self._stores) for row in ours]), strict=True)
-        return [found[row] for row in rows]
+        passages: dict[int, Passage] = {}
+        for number, store in enumerate(self._stores):
+            store_rows = [row for row in rows if row % len(self._stores) == number]
+            if store_rows:
+                passages |= zip(store_rows, store.rows([row // len(self._stores) for row in store_rows]), strict=True)
+        return [passages[row] for row in rows]
 
     def get(self, identifier: str) -> Passage | None:
-        return next((found for store in self._stores if (found := store.get(identifier))), None)
+        return next((passage for store in self._stores if (passage := store.get(identifier))), None)
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
         yield from islice(chain.from_iterable(store.scan() for store in self._stores), first, None)
@@ -56,12 +56,12 @@ class Joined(BM25):
         folder = Path(tempfile.mkdtemp(prefix="rag-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         # Tantivy reads its segments in the order of the list; a hit gives the position of its segment in it.
-        self._index_of, self._indexes = _linked(indexes, folder), len(indexes)
+        self._index_of, self._indexes = _link_segments(indexes, folder), len(indexes)
         with faults(lambda reason: f"the indexes cannot be searched as one: {reason}"):
-            opened = tantivy.Index.open(str(folder))
+            tantivy_index = tantivy.Index.open(str(folder))
         store = _Stores([index.store for index in indexes])
         counts = {name: sum(index.manifest[name] for index in indexes) for name in ("untitled", "passages")}
-        super().__init__(opened, store, config, **counts)
+        super().__init__(tantivy_index, store, config, **counts)
 
     def _rows(self, addresses: list[Any]) -> list[int]:
         rows = super()._rows(addresses)
@@ -71,9 +71,9 @@ class Joined(BM25):
         ]
 
 
-def _linked(indexes: Sequence[Index], folder: Path) -> list[int]:
+def _link_segments(indexes: Sequence[Index], folder: Path) -> list[int]:
     """Fill the folder with links to the segments of all indexes; returns the index of each segment."""
-    whole: dict[str, Any] | None = None
+    common_meta: dict[str, Any] | None = None
     segments: list[Any] = []
     index_of: list[int] = []
     for number, index in enumerate(indexes):
@@ -81,7 +81,7 @@ def _linked(indexes: Sequence[Index], folder: Path) -> list[int]:
         source = index.build / POSTINGS
         try:
             meta = json.loads((source / _META).read_bytes())
-            own = meta.pop("segments")
+            own_segments = meta.pop("segments")
             meta.pop("opstamp")  # of the last change
             for path in source.glob("[!.]*"):
                 if path.name != _META:
@@ -90,10 +90,10 @@ def _linked(indexes: Sequence[Index], folder: Path) -> list[int]:
             raise IndexingError(f"{index.build.parent} shares files with another shard: is it a copy of it?") from None
         except (OSError, ValueError, LookupError, AttributeError) as error:
             raise IndexingError(f"{source}: cannot be read ({first_line(error)}): build the index again") from error
-        if whole not in (None, meta):
+        if common_meta not in (None, meta):
             raise IndexingError(f"{index.build.parent} was built by another version: build it again")
-        whole = meta
-        segments += own
-        index_of += [number] * len(own)
-    (folder / _META).write_text(json.dumps({**(whole or {}), "segments": segments, "opstamp": 0}), "utf-8")
+        common_meta = meta
+        segments += own_segments
+        index_of += [number] * len(own_segments)
+    (folder / _META).write_text(json.dumps({**(common_meta or {}), "segments": segments, "opstamp": 0}), "utf-8")
     return index_of

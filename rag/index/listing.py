@@ -27,15 +27,15 @@ class FoundIndex:
     problem: str = ""
 
 
-def find_indexes(places: Iterable[Path]) -> list[FoundIndex]:
+def find_indexes(folders: Iterable[Path]) -> list[FoundIndex]:
     """The indexes among these folders and the folders in them."""
-    found: dict[Path, FoundIndex] = {}
-    for place in places:
-        inside = sorted(place.iterdir()) if place.is_dir() else []
-        for path in [place, *inside]:
-            if path.is_dir() and path.resolve() not in found and _is_index(path):
-                found[path.resolve()] = _described(path)
-    return list(found.values())
+    indexes: dict[Path, FoundIndex] = {}
+    for folder in folders:
+        children = sorted(folder.iterdir()) if folder.is_dir() else []
+        for path in [folder, *children]:
+            if path.is_dir() and path.resolve() not in indexes and _is_index(path):
+                indexes[path.resolve()] = _describe_index(path)
+    return list(indexes.values())
 
 
 def _is_index(path: Path) -> bool:
@@ -45,7 +45,7 @@ def _is_index(path: Path) -> bool:
         return False
 
 
-def _described(path: Path) -> FoundIndex:
+def _describe_index(path: Path) -> FoundIndex:
     try:
         manifest = read_manifest(path)
         build = path / manifest["build"]
@@ -60,8 +60,8 @@ def _described(path: Path) -> FoundIndex:
 
 def about(index: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     """A manifest for people: without checksums per file, with the size on disk and what killed builds left there."""
-    told = {name: value for name, value in manifest.items() if name not in ("files", "dead")}
-    return told | {"bytes": folder_size(index / manifest["build"]), "leftover_bytes": leftovers(index)}
+    summary = {name: value for name, value in manifest.items() if name not in ("files", "dead")}
+    return summary | {"bytes": folder_size(index / manifest["build"]), "leftover_bytes": leftovers(index)}
 
 
 def files_of(index: Path) -> list[FileRecord]:

@@ -32,7 +32,7 @@ def directory(folder: Path) -> Any:  # noqa: ANN401  (a Java object)
 
 
 @contextmanager
-def faults(what: str) -> Iterator[None]:
+def faults(problem: str) -> Iterator[None]:
     """Raise Java exceptions as an `IndexingError` of one line."""
     from jnius import JavaException
 
@@ -40,7 +40,7 @@ def faults(what: str) -> Iterator[None]:
         yield
     except JavaException as error:
         reason = _EXCEPTION_NAMES.sub("", str(error).splitlines()[0])
-        raise IndexingError(f"the Lucene index {what}: {reason}") from error
+        raise IndexingError(f"the Lucene index {problem}: {reason}") from error
 
 
 class Passages:
@@ -146,11 +146,11 @@ def open_lucene(folder: Path) -> "Index":
     return Index(folder.resolve().name, None, manifest, passages, None, lucene=folder)
 
 
-def _passage(name: str | None, text: str | None, where: str) -> Passage:
+def _passage(name: str | None, text: str | None, location: str) -> Passage:
     if not name or not text:
-        raise FormatError(f"{where}: it stores no id or no text; build the index with -storeRaw")
+        raise FormatError(f"{location}: it stores no id or no text; build the index with -storeRaw")
     try:
-        row = parse_object(text.encode("utf-8", "replace"), where)
+        row = parse_object(text.encode("utf-8", "replace"), location)
     except FormatError:
         row = {}
     if isinstance(row.get("text"), str):
@@ -159,11 +159,11 @@ def _passage(name: str | None, text: str | None, where: str) -> Passage:
         passage = Passage(name, title, row["text"]) if row["text"].strip() else Passage(name, "", title)
     else:
         contents = row["contents"] if isinstance(row.get("contents"), str) else text
-        parsed, quoted = wikipedia.parse(contents, name), _DPR.fullmatch(contents)
-        plain = Passage(name, quoted[1], quoted[2]) if quoted else Passage(name, "", contents)
+        parsed, dpr_match = wikipedia.parse(contents, name), _DPR.fullmatch(contents)
+        plain = Passage(name, dpr_match[1], dpr_match[2]) if dpr_match else Passage(name, "", contents)
         passage = parsed or plain
     if not passage.text.strip():
-        raise FormatError(f"{where}: passage {name!r} has no text")
+        raise FormatError(f"{location}: passage {name!r} has no text")
     # JSON can contain lone surrogates, which are not characters.
     texts = (passage.id, passage.title, passage.text, passage.section, passage.headings)
     name, title, text, section, headings = (part.encode("utf-8", "replace").decode("utf-8") for part in texts)

@@ -33,18 +33,13 @@ def is_path(text: str) -> bool:
         return False
 
 
-def read_fingerprints(record: Mapping[str, Any], where: str) -> Fingerprints:
+def read_fingerprints(record: Mapping[str, Any], location: str) -> Fingerprints:
     """The field `files` of a manifest (older ones lack it); raises `FormatError` if a path leads out of the folder."""
-    files = field(record, "files", dict, where) if "files" in record else {}
-    for name, recorded in files.items():
-        if (
-            not isinstance(recorded, Mapping)
-            or not is_path(name)
-            or Path(name).is_absolute()
-            or ".." in Path(name).parts
-        ):
-            raise FormatError(f"{where}: {name[:100]!r} is not a file of the folder with its checksum")
-        field(recorded, "bytes", int, where), field(recorded, "sha256", str, where)
+    files = field(record, "files", dict, location) if "files" in record else {}
+    for name, stamp in files.items():
+        if not isinstance(stamp, Mapping) or not is_path(name) or Path(name).is_absolute() or ".." in Path(name).parts:
+            raise FormatError(f"{location}: {name[:100]!r} is not a file of the folder with its checksum")
+        field(stamp, "bytes", int, location), field(stamp, "sha256", str, location)
     return files
 
 
@@ -66,7 +61,7 @@ def is_shard(manifest: Mapping[str, Any]) -> bool:
     return any("shard" in root for root in manifest.get("roots", ()))
 
 
-def described(sources: list[str], formats: list[str], counts: Mapping[str, int], checksum: str) -> dict[str, Any]:
+def describe_index(sources: list[str], formats: list[str], counts: Mapping[str, int], checksum: str) -> dict[str, Any]:
     """The part of the manifest that every index has."""
     return {
         "format_version": FORMAT_VERSION,

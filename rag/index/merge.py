@@ -19,13 +19,13 @@ from rag.base.types import DOCUMENTS
 from rag.documents.sources import Shard, Source, place
 from rag.index.build import BuildNeeds, PassageWriter, building, check_new, manifest_of, write_manifest
 from rag.index.compare import repeats
-from rag.index.files import FileRecord, Root, combined, read_files, roots_of, write_files
+from rag.index.files import FileRecord, Root, combine_checksums, read_files, roots_of, write_files
 from rag.index.index import Index
 from rag.index.open import open_build, open_index
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer
 from rag.index.update import overlap
-from rag.index.web_sources import copied
+from rag.index.web_sources import copy_source
 
 MergeParts = Callable[[Sequence[tuple[Index, Sequence[int]]], Index], Mapping[str, str]]
 """Brings the parts of indexes, given with rows that are left out, into the merged one; says why others are left out."""
@@ -98,27 +98,27 @@ def plan_merge(folders: Sequence[str | Path], to: Path, *, replace: bool = False
     `IndexingError` for indexes that cannot be opened or do not fit together, and for an index in `to`, unless
     `replace`.
     """
-    members = _opened(folders)
+    members = _open_members(folders)
     if any(member.folder.resolve() == to.resolve() for member in members):
         raise UsageError(f"{to} is one of the indexes to merge: name another folder for the merged one")
     if not replace:
         check_new(to)
     if any(member.shard for member in members):
         return _of_shards(_all_shards(members))
-    for one, other in combinations(members, 2):
-        _check_sources(one, other)
+    for first, other in combinations(members, 2):
+        _check_sources(first, other)
     return _side_by_side(members)
 
 
-def _opened(folders: Sequence[str | Path]) -> list[Member]:
+def _open_members(folders: Sequence[str | Path]) -> list[Member]:
     if len(folders) < 2:
         raise UsageError(f"merging needs two or more indexes, found {len(folders)}")
     for folder in folders:
         if "://" in str(folder):
             raise UsageError(f"{folder} is on a server: copy the folder of the index to this machine")
     members = [Member.open(Path(folder)) for folder in folders]
-    for one, other in combinations(members, 2):
-        if one.folder.resolve() == other.folder.resolve():
+    for first, other in combinations(members, 2):
+        if first.folder.resolve() == other.folder.resolve():
             raise UsageError(f"{other.folder} is named twice")
     return members
 
@@ -146,43 +146,43 @@ def merge(
     report = progress or no_progress
     _check_ids(merger, report)
     with building(to, replace=replace) as work:
-        roots = [_taken(root, to) for root in merger.roots]
-        counts, left = _fill(merger, work, report)
+        roots = [_copy_root(root, to) for root in merger.roots]
+        counts, omitted_rows = _fill(merger, work, report)
         write_files(work, merger.records)
         manifest = manifest_of(to, work, roots, merger.records, counts)
-        left_out: Mapping[str, str] = {}
+        reasons: Mapping[str, str] = {}
         if merge_parts is not None:
-            given = [(member.index, rows) for member, rows in zip(merger.members, left, strict=True)]
-            left_out = merge_parts(given, open_build(to, manifest))
+            indexes = [(member.index, rows) for member, rows in zip(merger.members, omitted_rows, strict=True)]
+            reasons = merge_parts(indexes, open_build(to, manifest))
         write_manifest(to, manifest)
-    return manifest, left_out
+    return manifest, reasons
 
 
-def _taken(root: Root, to: Path) -> Root:
-    return replace(root, source=copied(root.source, to))
+def _copy_root(root: Root, to: Path) -> Root:
+    return replace(root, source=copy_source(root.source, to))
 
 
 def _fill(merger: Merger, work: Path, report: Progress) -> tuple[dict[str, int], list[list[int]]]:
     """Write passages and postings; returns the counts of the manifest, and the rows of each index that are left out."""
     store = PassageStore.create(work / PASSAGES)
     postings = BM25Writer(work / POSTINGS, HEAP_BYTES)
-    left: list[list[int]] = []
+    omitted_rows: list[list[int]] = []
     writer = PassageWriter(store, postings, _raise, lambda rows: report("merging", rows, merger.passages))
     with writer:
         for member, numbers in zip(merger.members, merger.numbers, strict=True):
-            row, gone = 0, list[int]()
-            for file, found in groupby(member.store.located(), key=itemgetter(0)):
-                passages = (passage for _, passage in found)
+            row, omitted = 0, list[int]()
+            for file, file_rows in groupby(member.store.scan_files(), key=itemgetter(0)):
+                passages = (passage for _, passage in file_rows)
                 if file in numbers:
                     count, _ = writer.add(((str(member.folder), passage) for passage in passages), numbers[file])
                 else:
                     count = sum(1 for _ in passages)
-                    gone += range(row, row + count)
+                    omitted += range(row, row + count)
                 row += count
-            left.append(gone)
+            omitted_rows.append(omitted)
     if writer.counts["passages"] != sum(record.passages for record in merger.records):
         raise IndexingError("the passages of an index do not match its files: rag index verify tells which")
-    return writer.counts, left
+    return writer.counts, omitted_rows
 
 
 def _raise(error: FormatError) -> None:
@@ -196,26 +196,26 @@ def _check_ids(merger: Merger, report: Progress) -> None:
         return ((identifier, number) for identifier in member.store.ids())
 
     every = heapq.merge(*(ids(number, member) for number, member in enumerate(merger.members)))
-    for done, ((one, first), (other, second)) in enumerate(pairwise(every), 2):
-        if one == other:
+    for count, ((passage_id, first), (other, second)) in enumerate(pairwise(every), 2):
+        if passage_id == other:
             raise IndexingError(
-                f"{merger.members[first].folder} and {merger.members[second].folder} both have a passage {one!r}: "
-                "build one index of the sources of both instead"
+                f"{merger.members[first].folder} and {merger.members[second].folder} both have a passage "
+                f"{passage_id!r}: build one index of the sources of both instead"
             )
-        if done % _STEP == 0 or done == merger.passages:
-            report("comparing ids", done, merger.passages)
+        if count % _STEP == 0 or count == merger.passages:
+            report("comparing ids", count, merger.passages)
 
 
 # --- indexes of different sources --------------------------------------------------------------------------------
 
 
-def _check_sources(one: Member, other: Member) -> None:
+def _check_sources(first: Member, other: Member) -> None:
     """Raise `IndexingError` for a source of an index that is in a source of the other."""
-    for source in (root.source for root in one.roots):
-        for another in (root.source for root in other.roots):
-            if overlap(source.url or source.path, another):
+    for source in (root.source for root in first.roots):
+        for other_source in (root.source for root in other.roots):
+            if overlap(source.url or source.path, other_source):
                 raise IndexingError(
-                    f"{one.folder} has the source {source.given} and {other.folder} {another.given}, "
+                    f"{first.folder} has the source {source.given} and {other.folder} {other_source.given}, "
                     "which an update would read twice: build one index of them instead"
                 )
 
@@ -225,52 +225,55 @@ def _side_by_side(members: Sequence[Member]) -> Merger:
     records: list[FileRecord] = []
     numbers: list[dict[int, int]] = []
     for member in members:
-        known = {record.number: number for number, record in enumerate(member.records, len(records))}
+        new_numbers = {record.number: number for number, record in enumerate(member.records, len(records))}
         records += (
-            replace(record, number=known[record.number], source=record.source + len(roots)) for record in member.records
+            replace(record, number=new_numbers[record.number], source=record.source + len(roots))
+            for record in member.records
         )
         roots += member.roots
-        numbers.append(known)
+        numbers.append(new_numbers)
     return Merger(members, roots, records, numbers)
 
 
 # --- shards of one build -----------------------------------------------------------------------------------------
 
-_NAMED = 8  # missing shards
+_MAX_LISTED_SHARDS = 8  # missing shards
 
 
 def _all_shards(members: Sequence[Member]) -> list[Member]:
     """The shards in order; raises `IndexingError` unless they are those of one build, and all of them."""
-    (first, known), *_ = ((member, member.shard) for member in members if member.shard)
-    found: dict[int, Member] = {}
+    (first, first_shard), *_ = ((member, member.shard) for member in members if member.shard)
+    members_by_number: dict[int, Member] = {}
     for member in members:
         shard = member.shard
         if shard is None:
             raise IndexingError(
-                f"{first.folder} is shard {known} and {member.folder} is no shard: merge all {known.of} shards first, "
-                "and then the index that they make"
+                f"{first.folder} is shard {first_shard} and {member.folder} is no shard: merge all "
+                f"{first_shard.of} shards first, and then the index that they make"
             )
-        if shard.of != known.of or not _same_build(first, member):
+        if shard.of != first_shard.of or not _same_build(first, member):
             raise IndexingError(
-                f"{first.folder} (shard {known}) and {member.folder} (shard {shard}) were not built from the same "
-                "sources with the same options: merge the shards of one build"
+                f"{first.folder} (shard {first_shard}) and {member.folder} (shard {shard}) were not built from the "
+                "same sources with the same options: merge the shards of one build"
             )
-        if shard.number in found:
-            raise IndexingError(f"{found[shard.number].folder} and {member.folder} are both shard {shard}")
-        found[shard.number] = member
-    if missing := [f"{number}/{known.of}" for number in range(1, known.of + 1) if number not in found]:
-        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        if shard.number in members_by_number:
+            raise IndexingError(f"{members_by_number[shard.number].folder} and {member.folder} are both shard {shard}")
+        members_by_number[shard.number] = member
+    if missing := [
+        f"{number}/{first_shard.of}" for number in range(1, first_shard.of + 1) if number not in members_by_number
+    ]:
+        remainder = f" and {len(missing) - _MAX_LISTED_SHARDS} more" if len(missing) > _MAX_LISTED_SHARDS else ""
         raise IndexingError(
-            f"{', '.join(missing[:_NAMED])}{more} of the shards {'is' if len(missing) == 1 else 'are'} missing: "
-            f"name all {known.of}"
+            f"{', '.join(missing[:_MAX_LISTED_SHARDS])}{remainder} of the shards "
+            f"{'is' if len(missing) == 1 else 'are'} missing: name all {first_shard.of}"
         )
-    return [found[number] for number in sorted(found)]
+    return [members_by_number[number] for number in sorted(members_by_number)]
 
 
-def _same_build(one: Member, other: Member) -> bool:
+def _same_build(first: Member, other: Member) -> bool:
     """Whether two shards were built from the same sources with the same options."""
-    return [_anywhere(root) for root in one.roots] == [_anywhere(root) for root in other.roots] and all(
-        _same_place(one, other, number) for number in range(len(one.roots))
+    return [_anywhere(root) for root in first.roots] == [_anywhere(root) for root in other.roots] and all(
+        _same_place(first, other, number) for number in range(len(first.roots))
     )
 
 
@@ -279,39 +282,43 @@ def _anywhere(root: Root) -> Root:
     return replace(root, source=replace(root.source, path=Path(root.source.path.name), shard=None))
 
 
-def _same_place(one: Member, other: Member, number: int) -> bool:
+def _same_place(first: Member, other: Member, number: int) -> bool:
     """Whether a source of two shards is one: a file that both read, which is compared by its contents, or a path."""
-    if all(any(r.source == number and not r.within for r in member.records) for member in (one, other)):
+    if all(any(r.source == number and not r.within for r in member.records) for member in (first, other)):
         return True
-    source, another = one.roots[number].source, other.roots[number].source
-    built_at = {member.index.manifest["roots"][number]["absolute"] for member in (one, other)}
-    return bool(source.url) or len(built_at) == 1 or source.path.resolve() == another.path.resolve()
+    source, other_source = first.roots[number].source, other.roots[number].source
+    built_at = {member.index.manifest["roots"][number]["absolute"] for member in (first, other)}
+    return bool(source.url) or len(built_at) == 1 or source.path.resolve() == other_source.path.resolve()
 
 
 def _of_shards(members: Sequence[Member]) -> Merger:
-    found: dict[tuple[int, str], list[tuple[Member, FileRecord]]] = {}
+    records_by_file: dict[tuple[int, str], list[tuple[Member, FileRecord]]] = {}
     for member in members:
         for record in member.records:
-            found.setdefault((record.source, record.within), []).append((member, record))
-    order = sorted(found, key=lambda key: (key[0], place(key[1])))
-    whole = [_joined(number, found[key]) for number, key in enumerate(order)]
+            records_by_file.setdefault((record.source, record.within), []).append((member, record))
+    order = sorted(records_by_file, key=lambda key: (key[0], place(key[1])))
+    merged = [_merge_records(number, records_by_file[key]) for number, key in enumerate(order)]
     roots = [replace(root, source=replace(root.source, shard=None)) for root in members[0].roots]
-    records = [settled for number, root in enumerate(roots) for settled in _settled(root.source, number, whole)]
-    kept = {(record.source, record.within): record.number for record in records if record.passages}
+    records = [record for number, root in enumerate(roots) for record in _drop_duplicates(root.source, number, merged)]
+    numbers_by_file = {(record.source, record.within): record.number for record in records if record.passages}
     numbers = [
-        {r.number: kept[r.source, r.within] for r in member.records if (r.source, r.within) in kept}
+        {
+            r.number: numbers_by_file[r.source, r.within]
+            for r in member.records
+            if (r.source, r.within) in numbers_by_file
+        }
         for member in members
     ]
     return Merger(members, roots, records, numbers)
 
 
-def _joined(number: int, parts: Sequence[tuple[Member, FileRecord]]) -> FileRecord:
+def _merge_records(number: int, parts: Sequence[tuple[Member, FileRecord]]) -> FileRecord:
     """The record of a file of which each shard holds a part, or one all; raises `IndexingError` if it has changed.
 
     A shard counts all broken lines of a file, wherever their passages would go.
     """
-    (first, record), *others = parts
-    for member, other in others:
+    (first, record), *other_parts = parts
+    for member, other in other_parts:
         if not record.stamp.sha256 or other.stamp.sha256 != record.stamp.sha256:
             raise IndexingError(
                 f"{first.folder} and {member.folder} have read different versions of {record.name}: "
@@ -322,18 +329,20 @@ def _joined(number: int, parts: Sequence[tuple[Member, FileRecord]]) -> FileReco
         record,
         number=number,
         passages=sum(part.passages for part in every),
-        checksum=combined(every),
+        checksum=combine_checksums(every),
         bad=max(part.bad for part in every),
     )
 
 
-def _settled(source: Source, number: int, records: Sequence[FileRecord]) -> list[FileRecord]:
+def _drop_duplicates(source: Source, number: int, records: Sequence[FileRecord]) -> list[FileRecord]:
     """The records of a source, without the passages of documents that repeat one of another shard."""
-    mine = [record for record in records if record.source == number]
-    if source.format != DOCUMENTS or not any(record.within for record in mine):
-        return mine
-    twins, nothing = repeats(mine), combined([])
+    own_records = [record for record in records if record.source == number]
+    if source.format != DOCUMENTS or not any(record.within for record in own_records):
+        return own_records
+    duplicates, empty_checksum = repeats(own_records), combine_checksums([])
     return [
-        replace(record, twin=twins[record.name], passages=0, checksum=nothing) if record.name in twins else record
-        for record in mine
+        replace(record, twin=duplicates[record.name], passages=0, checksum=empty_checksum)
+        if record.name in duplicates
+        else record
+        for record in own_records
     ]

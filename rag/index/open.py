@@ -57,8 +57,8 @@ def _open_handbook() -> Index:
 
     If neither can be used, such as where the cache folder is read-only, the pages are indexed in memory.
     """
-    shipped = handbook.find_shipped_index()
-    index = _open_current(shipped) if shipped is not None else None
+    shipped_folder = handbook.find_shipped_index()
+    index = _open_current(shipped_folder) if shipped_folder is not None else None
     if index is not None:
         return index
     pages, folder = handbook.list_pages(), handbook.cache_folder()

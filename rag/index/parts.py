@@ -16,7 +16,7 @@ from autoais.base.io.provenance import command, versions
 from rag.base.errors import FormatError, IndexingError, RagError
 from rag.index.folder import LOCK
 from rag.index.integrity import PART as _MANIFEST
-from rag.index.integrity import PARTS, changed, fingerprints
+from rag.index.integrity import PARTS, find_faults, fingerprints
 from rag.index.manifest import read_fingerprints, read_manifest
 from rag.index.retriever_config import RetrieverConfig
 
@@ -54,38 +54,38 @@ def open_part(index: "Index", config: RetrieverConfig) -> tuple[Path, dict[str, 
         home = old  # a run was stopped while it replaced the part
     path = home / _MANIFEST
     if not path.is_file():
-        begun = ", it is half-built" if home.with_name(f"{config.name}.new").exists() else ""
+        half_built = ", it is half-built" if home.with_name(f"{config.name}.new").exists() else ""
         raise IndexingError(
-            f"index {index.name} has no part {config.name!r} yet{begun}: "
+            f"index {index.name} has no part {config.name!r} yet{half_built}: "
             f"add it with rag index build --to {home.parents[2]} --retriever NAME (the one that you search with)"
         )
     try:
         part = parse_object(path.read_bytes(), str(path))
-        made_of, record = part["checksum"], part["recipe"]
+        checksum, record = part["checksum"], part["recipe"]
         files = read_fingerprints(part, str(path))
     except (OSError, FormatError, KeyError) as error:
         raise IndexingError(f"{path} is damaged ({error}): add the part again") from error
-    if made_of != index.manifest["checksum"]:
+    if checksum != index.manifest["checksum"]:
         raise IndexingError(f"{home} was built from other passages than the index: add the part again")
     if record != config.record():
         raise IndexingError(f"{home} was built with another retriever of that name: add the part again")
-    for fault in changed(home, files):  # FAISS may search a damaged index for ever
+    for fault in find_faults(home, files):  # FAISS may search a damaged index for ever
         raise IndexingError(f"{home}: {fault}, it is damaged: add the part again")
     return home, part
 
 
 def read_data_configs(index: "Index") -> list[RetrieverConfig]:
     """The configurations of the retrievers that have their data in an index."""
-    found = []
+    configs = []
     for path in sorted((index.build / PARTS).glob(f"*/{_MANIFEST}")) if index.build else ():
         try:
-            found.append(RetrieverConfig.of(parse_object(path.read_bytes(), str(path))["recipe"]))
+            configs.append(RetrieverConfig.of(parse_object(path.read_bytes(), str(path))["recipe"]))
         except (OSError, FormatError, KeyError, TypeError, AttributeError):
             continue  # damaged: to be added again in any case
-    return found
+    return configs
 
 
-def drop_unfinished(index: "Index", config: RetrieverConfig) -> None:
+def remove_work(index: "Index", config: RetrieverConfig) -> None:
     """Remove what a run that failed left of a part."""
     home = _home(index, config)
     shutil.rmtree(home.with_name(f"{config.name}.new"), ignore_errors=True)
@@ -104,8 +104,8 @@ def adding(
         home = _home(index, config)
         old = home.with_name(f"{config.name}.old")
         files = {name: stamp for name, stamp in fingerprints(work).items() if name != _PLAN}
-        made = {"versions": versions(), "command": command(), "files": files}
-        write_atomic(work / _MANIFEST, [dumps(record | made, indent=2)])
+        provenance = {"versions": versions(), "command": command(), "files": files}
+        write_atomic(work / _MANIFEST, [dumps(record | provenance, indent=2)])
         if home.exists():
             home.replace(old)
         work.replace(home)
@@ -125,8 +125,8 @@ def beginning(
     process is adding the part or updating the index; with `updating`, it is this process that updates it.
     """
     home = _home(index, config)
-    work, old = (home.with_name(f"{config.name}.{which}") for which in ("new", "old"))
-    wanted = {"recipe": config.record(), "checksum": index.manifest["checksum"], **plan}
+    work, old = (home.with_name(f"{config.name}.{suffix}") for suffix in ("new", "old"))
+    full_plan = {"recipe": config.record(), "checksum": index.manifest["checksum"], **plan}
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         lock = home.with_name(f".{config.name}.lock")
@@ -138,14 +138,14 @@ def beginning(
             if old.exists() and not home.exists():  # stopped between the two moves below
                 old.replace(home)
             shutil.rmtree(old, ignore_errors=True)
-            if work.exists() and _read(work / _PLAN) != json.loads(dumps(wanted)):
+            if work.exists() and _read(work / _PLAN) != json.loads(dumps(full_plan)):
                 shutil.rmtree(work)
             work.mkdir(exist_ok=True)
-            write_atomic(work / _PLAN, [dumps(wanted)])
-            yield work, wanted
+            write_atomic(work / _PLAN, [dumps(full_plan)])
+            yield work, full_plan
     except OSError as error:
-        elsewhere = isinstance(error.filename, str) and not Path(error.filename).is_relative_to(home.parent)
-        if elsewhere or isinstance(error, (ConnectionError, TimeoutError, gaierror)):
+        is_elsewhere = isinstance(error.filename, str) and not Path(error.filename).is_relative_to(home.parent)
+        if is_elsewhere or isinstance(error, (ConnectionError, TimeoutError, gaierror)):
             raise  # of the block: a model that is not there, a server that is away
         raise IndexingError(f"{work}: cannot be written: {error.strerror or error}") from error
 

@@ -15,7 +15,7 @@ from rag.base.errors import IndexingError
 from rag.base.types import Passage
 
 PASSAGES = "passages.sqlite"
-_DAMAGED = "is damaged, build the index again"
+_DAMAGE = "is damaged, build the index again"
 COLUMNS = "id, title, text, section, headings, page"
 
 
@@ -93,13 +93,13 @@ class PassageStore:
             return [True] * len(values)
         # An id was repeated: remove the batch and add one at a time, so that rows have no gaps.
         self._connection.execute("DELETE FROM passage WHERE row >= ?", (first_row,))
-        added, row = [], first_row
+        flags, row = [], first_row
         for value in values:
             before = self._connection.total_changes
             self._connection.execute(sql, (row, *value))
-            added.append(self._connection.total_changes > before)
-            row += added[-1]
-        return added
+            flags.append(self._connection.total_changes > before)
+            row += flags[-1]
+        return flags
 
     def finish(self) -> None:
         """Commit and sync to disk."""
@@ -113,36 +113,36 @@ class PassageStore:
         """The passages in these rows, in the given order."""
         if len(rows) > 500:  # SQLite limits the number of parameters
             return [p for i in range(0, len(rows), 500) for p in self.rows(rows[i : i + 500])]
-        with faults(_DAMAGED):
-            found = self._connection.execute(
+        with faults(_DAMAGE):
+            rows_found = self._connection.execute(
                 f"SELECT row, {self._columns} FROM passage WHERE row IN ({marks(len(rows))})", rows
             )
-            passages = {row: _passage(values) for row, *values in found}
+            passages = {row: _passage(values) for row, *values in rows_found}
         missing = next((row for row in rows if row not in passages), None)
         if missing is not None:
-            raise IndexingError(f"the passage store {_DAMAGED}: row {missing} is missing")
+            raise IndexingError(f"the passage store {_DAMAGE}: row {missing} is missing")
         return [passages[row] for row in rows]
 
     def get(self, identifier: str) -> Passage | None:
         """The passage with that id, or None."""
         sql = f"SELECT {self._columns} FROM passage WHERE id = ?"
-        with faults(_DAMAGED):
-            found = self._connection.execute(sql, (identifier,)).fetchone()
-        return _passage(found) if found else None
+        with faults(_DAMAGE):
+            values = self._connection.execute(sql, (identifier,)).fetchone()
+        return _passage(values) if values else None
 
     def of_file(self, number: int) -> Iterator[Passage]:
         """Stream the passages of a file of the index."""
         # Rows of a document that was changed are in no order, but its ids are numbered: shorter ones come first.
         sql = f"SELECT {self._columns} FROM passage WHERE file = ? ORDER BY length(id), id"
-        with faults(_DAMAGED):
+        with faults(_DAMAGE):
             for values in self._connection.execute(sql, (number,)):
                 yield _passage(values)
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
         """Stream the passages, from a row on."""
-        return (passage for _, passage in self.located(first))
+        return (passage for _, passage in self.scan_files(first))
 
-    def located(self, first: int = 0) -> Iterator[tuple[int, Passage]]:
+    def scan_files(self, first: int = 0) -> Iterator[tuple[int, Passage]]:
         """Stream (number of the file, passage), from a row on."""
         sql = f"SELECT file, {self._columns} FROM passage WHERE row >= ? ORDER BY row"
         return ((file, _passage(values)) for file, *values in self._stream(sql, first))
@@ -153,7 +153,7 @@ class PassageStore:
 
     def _stream(self, sql: str, *parameters: int) -> Iterator[Sequence[Any]]:
         """The rows of a query, by ordinary reads, as mapped pages would count as memory."""
-        with faults(_DAMAGED), ExitStack() as stack:
+        with faults(_DAMAGE), ExitStack() as stack:
             connection = self._connection
             if self._path is not None:
                 connection = stack.enter_context(closing(read_only(self._path)))
@@ -165,14 +165,14 @@ def _passage(values: Sequence[Any]) -> Passage:
     *texts, headings, page = values
     fits = all(type(text) is str for text in texts)
     if not fits or not isinstance(headings, str | None) or not isinstance(page, int | None):
-        raise IndexingError(f"the passage store {_DAMAGED}: row {texts[0]!r:.60} holds a value of another type")
+        raise IndexingError(f"the passage store {_DAMAGE}: row {texts[0]!r:.60} holds a value of another type")
     return Passage(*values)
 
 
 def values_of(passage: Passage) -> tuple[str | int | None, ...]:
     """The values of `COLUMNS`; headings only if they differ from title and section, as in a few of Attributed QA."""
-    own = None if passage.headings == passage.default_headings else passage.headings
-    return passage.id, passage.title, passage.text, passage.section, own, passage.page
+    headings = None if passage.headings == passage.default_headings else passage.headings
+    return passage.id, passage.title, passage.text, passage.section, headings, passage.page
 
 
 def marks(n: int) -> str:
@@ -198,9 +198,9 @@ def keep_folder(owner: object, folder: Path) -> None:
 
 
 @contextmanager
-def faults(what: str) -> Iterator[None]:
+def faults(problem: str) -> Iterator[None]:
     """Raise errors of SQLite as one `IndexingError`."""
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-        raise IndexingError(f"the passage store {what}: {first_line(error)}") from error
+        raise IndexingError(f"the passage store {problem}: {first_line(error)}") from error

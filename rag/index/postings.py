@@ -26,10 +26,10 @@ POSTINGS = "bm25"
 HEAP_BYTES = 500_000_000  # with half of it, a million passages end in twice the segments, which search slower
 _UPDATE_HEAP_BYTES = 50_000_000
 _ANALYZER_ID = "english"
-_MOST = 5_000  # hits fetched for one query
+_MAX_FETCHED = 5_000  # hits fetched for one query
 _SPARE = 10  # extra hits fetched where other statistics may change their order
 _ROUNDING = 1 + 1e-5  # scores have 32 bits
-TIED = 5  # extra hits fetched: 95 % of ties at rank k are shorter, and a second search would cost more
+TIE_MARGIN = 5  # extra hits fetched: 95 % of ties at rank k are shorter, and a second search would cost more
 
 
 def _schema() -> tantivy.Schema:
@@ -44,7 +44,7 @@ def _schema() -> tantivy.Schema:
 
 def weights_of(config: RetrieverConfig) -> Mapping[str, float]:
     """The weight of each field; raises `RagError` if the retriever's weights are invalid."""
-    config.only(["engine", "k1", "b", "weights"])
+    config.check_settings(["engine", "k1", "b", "weights"])
     weights: Mapping[str, float] = config.setting("weights", dict)
     if not weights or not weights.keys() <= set(FIELDS) or not all(map(is_weight, weights.values())):
         raise RagError(
@@ -109,7 +109,7 @@ def update_postings(
     new.mkdir()
     for path in old.iterdir():
         if not path.name.startswith(".tantivy"):  # locks
-            _link(path, new / path.name, copied=path.name in _REPLACED)
+            _link(path, new / path.name, as_copy=path.name in _REWRITTEN_FILES)
     with _writing():
         index = tantivy.Index.open(str(new))
         index.register_tokenizer(_ANALYZER_ID, passage_analyzer())
@@ -130,11 +130,11 @@ def update_postings(
         return bool(index.searcher().num_docs == passages)
 
 
-_REPLACED = ("meta.json", ".managed.json")  # written anew and moved over the old file
+_REWRITTEN_FILES = ("meta.json", ".managed.json")  # written anew and moved over the old file
 
 
-def _link(path: Path, to: Path, *, copied: bool) -> None:
-    if not copied:
+def _link(path: Path, to: Path, *, as_copy: bool) -> None:
+    if not as_copy:
         with suppress(OSError):  # a file system without hard links, or with a limit on them
             os.link(path, to)
             return
@@ -161,14 +161,14 @@ def _writing() -> Iterator[None]:
 
 
 @contextmanager
-def faults(told: Callable[[str], str]) -> Iterator[None]:
-    """Raise what Tantivy raises for damaged or unreadable files as an `IndexingError`; `told` words the reason."""
+def faults(word_reason: Callable[[str], str]) -> Iterator[None]:
+    """Raise what Tantivy raises for damaged or unreadable files as an `IndexingError`; `word_reason` words it."""
     try:
         yield
     except BaseException as error:
         if not _is_fault(error):
             raise
-        raise IndexingError(told(first_line(error))) from error
+        raise IndexingError(word_reason(first_line(error))) from error
 
 
 def _is_fault(error: BaseException) -> bool:
@@ -183,10 +183,10 @@ def _reading() -> AbstractContextManager[None]:
 def count_documents(folder: Path) -> int:
     """The number of passages in the postings of a folder; raises `IndexingError` if they cannot be read."""
     with _reading(), ExitStack() as stack:
-        return int(_opened(folder, stack).searcher().num_docs)
+        return int(_open_tantivy(folder, stack).searcher().num_docs)
 
 
-def _opened(folder: Path, stack: ExitStack) -> tantivy.Index:
+def _open_tantivy(folder: Path, stack: ExitStack) -> tantivy.Index:
     """Open the postings of a folder, which may be read-only; closing `stack` removes what this needs.
 
     Raises `IndexingError` if they are damaged.
@@ -197,17 +197,17 @@ def _opened(folder: Path, stack: ExitStack) -> tantivy.Index:
         if not _is_fault(error):
             raise
         if os.access(folder, os.W_OK) or not os.access(folder, os.R_OK):
-            raise IndexingError(_damaged(folder)(first_line(error))) from error
+            raise IndexingError(_damage_message(folder)(first_line(error))) from error
     # Tantivy needs a lock file even for reading; a temporary folder of links can hold it.
     links = Path(tempfile.mkdtemp(prefix="rag-"))
     stack.callback(shutil.rmtree, links, ignore_errors=True)
     for path in folder.glob("[!.]*"):  # without the writer's old lock files
         (links / path.name).symlink_to(path.absolute())
-    with faults(_damaged(folder)):
+    with faults(_damage_message(folder)):
         return tantivy.Index.open(str(links))
 
 
-def _damaged(folder: Path) -> Callable[[str], str]:
+def _damage_message(folder: Path) -> Callable[[str], str]:
     return lambda reason: f"{folder}: cannot be opened as a Tantivy index ({reason}): build the index again"
 
 
@@ -239,12 +239,12 @@ class BM25:
     ) -> "BM25":
         """Open an index folder, which may be read-only."""
         with ExitStack() as stack:
-            with faults(_damaged(folder)):
-                opened = cls(_opened(folder, stack), store, config, untitled=untitled, passages=passages)
-            weakref.finalize(opened, stack.pop_all().close)
-        return opened
+            with faults(_damage_message(folder)):
+                bm25 = cls(_open_tantivy(folder, stack), store, config, untitled=untitled, passages=passages)
+            weakref.finalize(bm25, stack.pop_all().close)
+        return bm25
 
-    def weighted(self, config: RetrieverConfig) -> "BM25":
+    def with_config(self, config: RetrieverConfig) -> "BM25":
         """The same index, searched with the weights of another configuration."""
         other = copy.copy(self)
         other.name, other.config, other._weights = config.name, config, weights_of(config)
@@ -255,7 +255,7 @@ class BM25:
         check_search(queries, k)
         terms = [query_terms(query) for query in queries]
         with _reading():
-            return [self._search(each, k) for each in terms]
+            return [self._search(query, k) for query in terms]
 
     def statistics(self, queries: Sequence[str]) -> list[Statistics]:
         """Return what the terms of each query are weighed by here; raises as `search` does."""
@@ -263,7 +263,7 @@ class BM25:
         with _reading():
             return [self._statistics(query_terms(query)) for query in queries]
 
-    def search_within(self, queries: Sequence[str], k: int, whole: Sequence[Statistics]) -> list[list[Hit]]:
+    def search_within(self, queries: Sequence[str], k: int, statistics: Sequence[Statistics]) -> list[list[Hit]]:
         """Search as a part of a collection with these statistics, one for each query.
 
         More hits are fetched until no other passage can be among the best under those statistics. Raises `UsageError`
@@ -272,29 +272,32 @@ class BM25:
         check_search(queries, k)
         terms = [query_terms(query) for query in queries]
         with _reading():
-            return [self._within(each, k, one) for each, one in zip(terms, whole, strict=True)]
+            return [
+                self._within(query, k, query_statistics)
+                for query, query_statistics in zip(terms, statistics, strict=True)
+            ]
 
-    def _within(self, terms: list[str], k: int, whole: Statistics) -> list[Hit]:
-        here = self._statistics(terms)
-        if {len(each) for each in whole.frequencies.values()} != {len(terms)}:
+    def _within(self, terms: list[str], k: int, collection: Statistics) -> list[Hit]:
+        own = self._statistics(terms)
+        if {len(frequencies) for frequencies in collection.frequencies.values()} != {len(terms)}:
             raise UsageError(f"the statistics are not those of {len(terms)} terms")
-        growth, fetched = here.most(whole, self._weights) * _ROUNDING, k + max(_SPARE, k // 4)
-        score = whole.scorer(terms, self._weights)
+        growth, depth = own.max_growth(collection, self._weights) * _ROUNDING, k + max(_SPARE, k // 4)
+        score = collection.scorer(terms, self._weights)
         while True:
-            hits = self._search(terms, fetched)
-            found = best_first(Hit(hit.passage, score(hit.passage)) for hit in hits)
-            if len(hits) < fetched or found[k - 1].score > hits[-1].score * growth:
-                return found[:k]
-            if fetched > _MOST:
+            hits = self._search(terms, depth)
+            rescored = best_first(Hit(hit.passage, score(hit.passage)) for hit in hits)
+            if len(hits) < depth or rescored[k - 1].score > hits[-1].score * growth:
+                return rescored[:k]
+            if depth > _MAX_FETCHED:
                 raise UsageError("the statistics differ too much from those here: spread the passages at random")
-            fetched *= 2
+            depth *= 2
 
     def _statistics(self, terms: list[str]) -> Statistics:
-        lengths, counted = {}, self._searcher.num_docs
+        lengths, count = {}, self._searcher.num_docs
         for name in FIELDS:
-            lengths[name], counted = self._length(name, counted)
+            lengths[name], count = self._length(name, count)
         frequencies = {name: tuple(self._searcher.doc_freq(name, term) for term in terms) for name in FIELDS}
-        return Statistics(counted, self._untitled_passages, lengths, frequencies)
+        return Statistics(count, self._untitled_passages, lengths, frequencies)
 
     def _length(self, name: str, passages: int) -> tuple[float, int]:
         """The mean length of a field, and the passages that are counted: deleted ones too, until they are merged."""
@@ -305,22 +308,22 @@ class BM25:
                 if term := next(iter(passage_analyzer().analyze(field_text(passage, name))), None):
                     query = Query.term_query(self._schema, name, term, index_option="freq")
                     (_, address), *_ = self._searcher.search(query, 1, count=False).hits
-                    told = json.loads(query.explain(self._searcher, address).to_json())
+                    explanation = json.loads(query.explain(self._searcher, address).to_json())
                     values = {
-                        one["description"][:5]: one["value"]
-                        for part in told["details"]
-                        for one in part.get("details", ())
+                        detail["description"][:5]: detail["value"]
+                        for part in explanation["details"]
+                        for detail in part.get("details", ())
                     }
                     self._lengths[name] = (values["avgdl"], round(values["N, to"]))
                     break
         return self._lengths[name]
 
     def _search(self, terms: list[str], k: int) -> list[Hit]:
-        found = self._top(self._query(terms, self._weights), k)
-        raised = self._untitled(terms, k, found[k - 1][0] if len(found) >= k else 0.0) if self._mixed else []
-        rows = self._rows([address for _, address in (*found, *raised)])
-        best = [(row, float(score)) for row, (score, _) in zip(rows, (*found, *raised), strict=True)]
-        if raised:
+        top = self._top(self._query(terms, self._weights), k)
+        untitled_top = self._top_untitled(terms, k, top[k - 1][0] if len(top) >= k else 0.0) if self._mixed else []
+        rows = self._rows([address for _, address in (*top, *untitled_top)])
+        best = [(row, float(score)) for row, (score, _) in zip(rows, (*top, *untitled_top), strict=True)]
+        if untitled_top:
             # dict() keeps the later score of a passage, which is the higher one.
             best = sorted(dict(best).items(), key=lambda item: -item[1])
             # Keep ties with the k-th, which are sorted by id; the rest need not be fetched.
@@ -331,12 +334,12 @@ class BM25:
         """The rows of the store where the passages at these addresses are."""
         return [int(row or 0) for row in self._searcher.fast_field_values("row", addresses)]
 
-    def _untitled(self, terms: list[str], k: int, least: float) -> list[tuple[Any, Any]]:
-        """(score, address) of the top k passages without headings, and ties, with a score of at least `least`."""
-        alone = self._query(terms, {"contents": sum(self._weights.values())})
+    def _top_untitled(self, terms: list[str], k: int, min_score: float) -> list[tuple[Any, Any]]:
+        """(score, address) of the top k passages without headings, and ties, with a score of at least `min_score`."""
+        contents_query = self._query(terms, {"contents": sum(self._weights.values())})
         marker = Query.const_score_query(Query.term_query(self._schema, "untitled", 1), 0.0)
-        found = self._top(Query.boolean_query([(Occur.Must, marker), (Occur.Must, alone)]), k)
-        return [hit for hit in found if hit[0] >= least]
+        top = self._top(Query.boolean_query([(Occur.Must, marker), (Occur.Must, contents_query)]), k)
+        return [hit for hit in top if hit[0] >= min_score]
 
     def _query(self, terms: list[str], weights: Mapping[str, float]) -> Query:
         return Query.boolean_query(
@@ -352,7 +355,7 @@ class BM25:
 
     def _top(self, query: Query, k: int) -> list[tuple[Any, Any]]:
         """(score, address) of the top k, and of all others that tie with the k-th."""
-        limit = min(k, self._searcher.num_docs) + TIED  # the engine allocates memory for the limit
+        limit = min(k, self._searcher.num_docs) + TIE_MARGIN  # the engine allocates memory for the limit
         while True:
             hits: list[tuple[Any, Any]] = self._searcher.search(query, limit, count=False).hits
             if len(hits) < limit or hits[-1][0] < hits[k - 1][0]:

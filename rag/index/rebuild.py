@@ -23,7 +23,7 @@ from rag.index.files import (
     roots_of,
     write_files,
 )
-from rag.index.folder import claimed, sweep
+from rag.index.folder import lock_folder, sweep
 from rag.index.index import Index
 from rag.index.manifest import is_shard, read_manifest
 from rag.index.open import open_build
@@ -60,8 +60,8 @@ class Changes:
 
     def __str__(self) -> str:
         counts = {"changed": self.changed, "new": self.new, "deleted": self.deleted}
-        told = [f"{len(names):,} {what}" for what, names in counts.items() if names]
-        return ", ".join([*told, f"{self.unchanged:,} unchanged"])
+        parts = [f"{len(names):,} {change}" for change, names in counts.items() if names]
+        return ", ".join([*parts, f"{self.unchanged:,} unchanged"])
 
 
 def change(
@@ -72,19 +72,19 @@ def change(
 ) -> Changes:
     """Change an index as a plan of its sources and files says, under its lock, and remove what is no longer used."""
     read_manifest(index)  # before the lock, which would make the folder
-    with claimed(index), _swept(index):
+    with lock_folder(index), _sweep_afterwards(index):
         manifest = read_manifest(index)
         roots, records = roots_of(manifest, index), read_files(index / manifest["build"])
         plan = make_plan(roots, records)
         work = compare(index, plan, records)
         same_roots = [root.record(index) for _, root in plan.roots] == [root.record(index) for root in roots]
         if not (work.changed or work.new or work.deleted) and same_roots:
-            return Changes(unchanged=len(work.kept))
+            return Changes(unchanged=len(work.records))
         return _rebuild(index, manifest, plan, work, carry, progress)
 
 
 @contextmanager
-def _swept(index: Path) -> Iterator[None]:
+def _sweep_afterwards(index: Path) -> Iterator[None]:
     try:
         yield
     finally:
@@ -101,19 +101,19 @@ def _rebuild(
 ) -> Changes:
     old, roots = open_build(index, manifest), [root for _, root in plan.roots]
     with new_build(index) as build:
-        reader = _Reader(roots, _copied(old, build))
+        reader = _Reader(roots, _copy_passages(old, build))
         records = reader.read_all(work, progress)
         if not reader.editor.rows:
             raise IndexingError(f"{index} would have no passages left: remove its folder instead")
         counts, dead = _write_postings(old, build, reader.editor)
         write_files(build, records)
-        changed = manifest_of(index, build, roots, records, counts, dead=dead, old=old)
-        left_out = _carried(old, open_build(index, changed), sorted(reader.editor.written), carry)
-        write_manifest(index, changed)
-    return _changes(work, records, reader.reasons, left_out)
+        new_manifest = manifest_of(index, build, roots, records, counts, dead=dead, old=old)
+        lost_parts = _carry_parts(old, open_build(index, new_manifest), sorted(reader.editor.written), carry)
+        write_manifest(index, new_manifest)
+    return _changes(work, records, reader.reasons, lost_parts)
 
 
-def _copied(old: Index, build: Path) -> RowEditor:
+def _copy_passages(old: Index, build: Path) -> RowEditor:
     """The editor of a copy of the passages in a new build."""
     assert old.build is not None
     try:
@@ -123,17 +123,17 @@ def _copied(old: Index, build: Path) -> RowEditor:
     return RowEditor(build / PASSAGES, old.manifest["passages"])
 
 
-def _changes(work: Work, records: Sequence[FileRecord], skipped: Sequence[str], left_out: Sequence[str]) -> Changes:
+def _changes(work: Work, records: Sequence[FileRecord], reasons: Sequence[str], lost_parts: Sequence[str]) -> Changes:
     """What was done; a file that became or ceased to be a repeat of another one has changed too."""
-    was = {record.number: record.twin for record in work.kept}
-    flipped = {r.name for r in records if r.number in was and bool(was[r.number]) != bool(r.twin)}
+    originals = {record.number: record.twin for record in work.records}
+    flipped_names = {r.name for r in records if r.number in originals and bool(originals[r.number]) != bool(r.twin)}
     return Changes(
-        changed=tuple(sorted({*work.changed.values(), *flipped})),
+        changed=tuple(sorted({*work.changed.values(), *flipped_names})),
         new=tuple(sorted(work.new.values())),
         deleted=tuple(sorted(work.deleted.values())),
-        unchanged=len(work.kept) - len(flipped),
-        skipped=tuple(skipped),
-        left_out=tuple(left_out),
+        unchanged=len(work.records) - len(flipped_names),
+        skipped=tuple(reasons),
+        left_out=tuple(lost_parts),
     )
 
 
@@ -153,12 +153,12 @@ class _Reader:
         """Read the files of the work into the store and finish it; returns the records of all files in order."""
         try:
             self.editor.start(work.deleted, work.changed)
-            records = list(work.kept)
-            for done, (number, source, file) in enumerate(work.read, 1):
+            records = list(work.records)
+            for count, (number, source, file) in enumerate(work.files_to_read, 1):
                 records.append(self.read(number, source, file))
                 if progress is not None:
-                    progress(done, len(work.read))
-            records = self.settle(records, work.touched)
+                    progress(count, len(work.files_to_read))
+            records = self.settle(records, work.sources)
             self.editor.finish()
         finally:
             self.editor.abandon()
@@ -171,9 +171,9 @@ class _Reader:
             self._corpora[source] = Corpus.of([root.source], skip_bad=root.skip_bad, strict=root.strict)
         corpus, stamp = self._corpora[source], Stamp.of(file.path, document=file.source.format == DOCUMENTS)
         before, digest, count = corpus.report.bad, hashlib.sha256(), 0
-        for where, passage, encoded in encodable(corpus.read_file(file), corpus.refuse):
+        for location, passage, encoded in encodable(corpus.read_file(file), corpus.refuse):
             if not self.editor.put(passage, number):
-                corpus.refuse(duplicate(where, passage))
+                corpus.refuse(duplicate(location, passage))
                 continue
             digest.update(encoded)
             count += 1
@@ -182,7 +182,7 @@ class _Reader:
             source,
             file.name,
             file.within,
-            stamp.confirmed(file.path),
+            stamp.after_reading(file.path),
             passages=count,
             checksum=digest.hexdigest(),
             bad=corpus.report.bad - before,
@@ -191,54 +191,54 @@ class _Reader:
 
     def compares(self, source: int) -> bool:
         """Whether files of a source are left out if they repeat others."""
-        described = self._roots[source].source
-        return described.format == DOCUMENTS and described.path.is_dir()
+        source_of_files = self._roots[source].source
+        return source_of_files.format == DOCUMENTS and source_of_files.path.is_dir()
 
     def settle(self, records: Sequence[FileRecord], changes: set[int]) -> list[FileRecord]:
         """The records in order, without the passages of files that a fresh build would leave out as repeats.
 
         A file whose twin is gone is read again, and a file that repeats one that is new or changed goes.
         """
-        ordered = sorted(records, key=lambda record: (record.source, place(record.within)))
-        found: dict[int, FileRecord] = {record.number: record for record in ordered}
+        sorted_records = sorted(records, key=lambda record: (record.source, place(record.within)))
+        current: dict[int, FileRecord] = {record.number: record for record in sorted_records}
         for source in filter(self.compares, sorted(changes)):
-            mine = [record for record in ordered if record.source == source]
-            for record in unknown(mine):
-                found[record.number] = self._again(record)
-            mine = [found[record.number] for record in mine]
-            twins = repeats(mine)
-            gone = {record.number for record in mine if record.name in twins and record.passages}
-            self.editor.drop(gone)
-            for record in mine:
-                twin = twins.get(record.name, "")
-                if twin:
-                    found[record.number] = replace(record, twin=twin, passages=0, checksum=_NOTHING)
+            own_records = [record for record in sorted_records if record.source == source]
+            for record in unknown(own_records):
+                current[record.number] = self._again(record)
+            own_records = [current[record.number] for record in own_records]
+            duplicates = repeats(own_records)
+            numbers = {record.number for record in own_records if record.name in duplicates and record.passages}
+            self.editor.drop(numbers)
+            for record in own_records:
+                original = duplicates.get(record.name, "")
+                if original:
+                    current[record.number] = replace(record, twin=original, passages=0, checksum=_EMPTY_CHECKSUM)
                 elif record.twin:
-                    found[record.number] = self._again(record)
-        return [found[record.number] for record in ordered]
+                    current[record.number] = self._again(record)
+        return [current[record.number] for record in sorted_records]
 
     def _again(self, record: FileRecord) -> FileRecord:
         source = self._roots[record.source].source
         return self.read(record.number, record.source, source.file(source.path / record.within))
 
 
-_NOTHING = hashlib.sha256().hexdigest()
+_EMPTY_CHECKSUM = hashlib.sha256().hexdigest()
 
 
 def _write_postings(old: Index, build: Path, editor: RowEditor) -> tuple[dict[str, int], int]:
     """Write the postings of the new rows; returns the counts of the manifest, and the deleted passages among them."""
     assert old.build is not None
     before, rows, fresh = old.manifest["passages"], editor.rows, sorted(editor.written)
-    replaced = sorted({row for row in fresh if row < before} | set(range(rows, before)))
+    replaced_rows = sorted({row for row in fresh if row < before} | set(range(rows, before)))
     store = PassageStore.open(build / PASSAGES)
-    gained = sum(not passage.headings for passage in _stream(store, fresh))
-    lost = sum(not passage.headings for passage in _stream(old.store, replaced))
-    counts = {"passages": rows, "untitled": old.manifest["untitled"] + gained - lost}
-    dead = old.manifest.get("dead", 0) + len(replaced)
-    few = len(fresh) <= _FRESH_SHARE * rows and (not dead or (rows > EXACT and dead <= _DEAD_SHARE * rows))
-    if few:
-        added = zip(fresh, _stream(store, fresh), strict=True)
-        if update_postings(old.build / POSTINGS, build / POSTINGS, replaced, added, rows):
+    new_untitled = sum(not passage.headings for passage in _stream(store, fresh))
+    old_untitled = sum(not passage.headings for passage in _stream(old.store, replaced_rows))
+    counts = {"passages": rows, "untitled": old.manifest["untitled"] + new_untitled - old_untitled}
+    dead = old.manifest.get("dead", 0) + len(replaced_rows)
+    is_small = len(fresh) <= _FRESH_SHARE * rows and (not dead or (rows > EXACT and dead <= _DEAD_SHARE * rows))
+    if is_small:
+        fresh_passages = zip(fresh, _stream(store, fresh), strict=True)
+        if update_postings(old.build / POSTINGS, build / POSTINGS, replaced_rows, fresh_passages, rows):
             return counts, dead
         shutil.rmtree(build / POSTINGS)
     writer = BM25Writer(build / POSTINGS, HEAP_BYTES, shard=is_shard(old.manifest))
@@ -257,8 +257,8 @@ def _stream(store: Store, rows: Sequence[int]) -> Iterator[Passage]:
         yield from store.rows(rows[first : first + _AT_ONCE])
 
 
-def _carried(old: Index, new: Index, written: Sequence[int], carry: CarryParts | None) -> list[str]:
+def _carry_parts(old: Index, new: Index, rows: Sequence[int], carry: CarryParts | None) -> list[str]:
     configs = read_data_configs(old)
     if carry is None or not configs:
         return [config.name for config in configs]
-    return carry(old, new, written)
+    return carry(old, new, rows)

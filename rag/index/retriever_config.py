@@ -11,12 +11,12 @@ from autoais.base.io.paths import is_file
 from rag.base.errors import RagError, check_type
 from rag.base.resources import folder, names
 
-_MOST = 10**6  # largest weight, so that scores cannot overflow
+_MAX_WEIGHT = 10**6  # largest weight, so that scores cannot overflow
 
 
 def is_weight(value: object) -> bool:
     """Whether a value is a valid weight: a number above 0 and at most a million."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _MOST
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _MAX_WEIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +41,20 @@ class RetrieverConfig:
         """The dict for a manifest."""
         return {"name": self.name, "kind": self.kind, **self.settings}
 
-    def only(self, allowed: Iterable[str]) -> None:
+    def check_settings(self, names: Iterable[str]) -> None:
         """Raise `RagError` for an unknown setting, so that a typo is not ignored."""
-        known = sorted(allowed)
-        if unknown := sorted(set(self.settings) - set(known)):
+        setting_names = sorted(names)
+        if unknown := sorted(set(self.settings) - set(setting_names)):
             raise RagError(
                 f"retriever {self.name}: unknown setting {unknown[0]!r} of kind {self.kind}; "
-                f"there are: {', '.join(known) or 'none'}"
+                f"there are: {', '.join(setting_names) or 'none'}"
             )
 
     def setting(self, name: str, kind: type[Any], default: Any = None) -> Any:  # noqa: ANN401  (of type `kind`)
         """A setting, or `default`; raises `RagError` if it has another type than `kind` (an int is a float)."""
         value = self.settings.get(name, default)
         if kind is float and type(value) is int:
-            value = float(value) if abs(value) < _MOST else math.inf
+            value = float(value) if abs(value) < _MAX_WEIGHT else math.inf
         if isinstance(value, float) and not math.isfinite(value):
             raise RagError(f"retriever {self.name}: {name} should be a finite number, found {value}")
         if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
@@ -77,24 +77,26 @@ def read_config(name: str, kinds: Container[str] = ()) -> RetrieverConfig:
     kind, _, url = name.partition(":")
     if kind == "remote" and url:
         return RetrieverConfig(name, kind, {"url": url})
-    known = names("indexes", ".toml")
-    if name in known:
-        return _parsed(name, folder("indexes").joinpath(f"{name}.toml").read_text("utf-8"))
+    shipped_names = names("indexes", ".toml")
+    if name in shipped_names:
+        return _parse_config(name, folder("indexes").joinpath(f"{name}.toml").read_text("utf-8"))
     if name.endswith(".toml"):
         try:
             text = Path(name).read_text("utf-8")
         except (OSError, ValueError) as error:
             raise RagError(f"{name}: cannot be read as the configuration of a retriever: {error}") from error
-        return _parsed(name, text, Path(name).parent)
+        return _parse_config(name, text, Path(name).parent)
     if name in kinds:
         return RetrieverConfig(name, name, {})
-    listed = kinds if isinstance(kinds, Iterable) else ()
-    installed = [one for one in listed if one not in known and one not in _WITH_SETTINGS]
-    others = "a+b, which fuses two, and remote:URL, a server"
-    raise RagError(f"no retriever called {name!r}; there are: {', '.join([*known, *installed])}, {others}")
+    kind_names = kinds if isinstance(kinds, Iterable) else ()
+    plain_kinds = [
+        kind_name for kind_name in kind_names if kind_name not in shipped_names and kind_name not in _WITH_SETTINGS
+    ]
+    hint = "a+b, which fuses two, and remote:URL, a server"
+    raise RagError(f"no retriever called {name!r}; there are: {', '.join([*shipped_names, *plain_kinds])}, {hint}")
 
 
-def _parsed(name: str, text: str, home: Path | None = None) -> RetrieverConfig:
+def _parse_config(name: str, text: str, home: Path | None = None) -> RetrieverConfig:
     try:
         return replace(RetrieverConfig.of(tomllib.loads(text)), home=home)
     except KeyError as error:
@@ -114,21 +116,21 @@ def walk_configs(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, R
     `kinds` as for `read_config`. Raises `RagError` for a cycle.
     """
     check_type("retriever", name, "a name or a .toml file", str)
-    chosen: set[str] = set()
+    checked_names: set[str] = set()
 
-    def walk(name: str, above: tuple[str, ...], seen: set[str]) -> Iterator[tuple[str, RetrieverConfig]]:
-        if name in above:
-            raise RagError(f"retriever {name} is based on itself: {' of '.join((*above, name))}")
+    def walk(name: str, parents: tuple[str, ...], visited: set[str]) -> Iterator[tuple[str, RetrieverConfig]]:
+        if name in parents:
+            raise RagError(f"retriever {name} is based on itself: {' of '.join((*parents, name))}")
         config = read_config(name, kinds)
-        if name not in seen:
-            seen.add(name)
+        if name not in visited:
+            visited.add(name)
             yield name, config
         settings = config.settings
         for other in _names(settings.get("choices")):  # it is not based on all of them, but may not choose itself
-            if other in above or other not in chosen:
-                list(walk(other, (*above, name), set()))
-                chosen.add(other)
+            if other in parents or other not in checked_names:
+                list(walk(other, (*parents, name), set()))
+                checked_names.add(other)
         for other in [*_names([settings.get("base")]), *_names(settings.get("retrievers"))]:
-            yield from walk(other, (*above, name), seen)
+            yield from walk(other, (*parents, name), visited)
 
     return walk(name, (), set())

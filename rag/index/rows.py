@@ -29,13 +29,13 @@ class RowEditor:
             # No journal: an interrupted update is discarded as a whole.
             self._connection.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN")
 
-    def start(self, deleted: Collection[int], changed: Collection[int]) -> None:
+    def start(self, deleted_files: Collection[int], changed_files: Collection[int]) -> None:
         """Remove the passages of deleted files, and expect those of changed files again; both by number."""
         with faults("cannot be written"):
             for row, file in self._connection.execute("SELECT row, file FROM passage ORDER BY row DESC"):
-                if file in deleted:
+                if file in deleted_files:
                     self._free.append(row)
-                elif file in changed:
+                elif file in changed_files:
                     self._waiting.add(row)
             self._remove(self._free)
 
@@ -44,20 +44,20 @@ class RowEditor:
         sql = f"SELECT row, file, {COLUMNS} FROM passage WHERE id = ?"
         values = values_of(passage)
         with faults("cannot be written"):
-            there = self._connection.execute(sql, values[:1]).fetchone()
-            if there is None:
+            stored = self._connection.execute(sql, values[:1]).fetchone()
+            if stored is None:
                 row = self._free.pop() if self._free else self.rows
                 self.rows = max(self.rows, row + 1)
             else:
-                row = there[0]
+                row = stored[0]
                 if row not in self._waiting:
                     return False
                 self._waiting.remove(row)
-                if there[1:] == (file, *values):
+                if stored[1:] == (file, *values):
                     return True
             sql = f"REPLACE INTO passage (row, file, {COLUMNS}) VALUES ({marks(2 + len(values))})"
             self._connection.execute(sql, (row, file, *values))
-            if there is None or there[2:] != values:
+            if stored is None or stored[2:] != values:
                 self.written.add(row)
         return True
 
@@ -90,7 +90,7 @@ class RowEditor:
         self._connection.close()
 
     def _remove(self, rows: Iterable[int]) -> None:
-        listed = list(rows)
-        for first in range(0, len(listed), _AT_ONCE):
-            some = listed[first : first + _AT_ONCE]
-            self._connection.execute(f"DELETE FROM passage WHERE row IN ({marks(len(some))})", some)
+        all_rows = list(rows)
+        for first in range(0, len(all_rows), _AT_ONCE):
+            batch = all_rows[first : first + _AT_ONCE]
+            self._connection.execute(f"DELETE FROM passage WHERE row IN ({marks(len(batch))})", batch)

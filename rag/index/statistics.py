@@ -15,8 +15,8 @@ from rag.index.analysis import passage_analyzer
 
 K1, B = 1.2, 0.75  # fixed by Tantivy's Python binding
 FIELDS = ("contents", "title")  # headings and text; headings alone
-_MOST = 2**53  # passages: more than anybody has, and not too many to reckon with
-_LEAST_IDF = 2.0**-24  # in 32 bits, what is less is 0: a term that all of nine million passages have
+_MAX_PASSAGES = 2**53  # passages: more than anybody has, and not too many to reckon with
+_MIN_IDF = 2.0**-24  # in 32 bits, what is less is 0: a term that all of nine million passages have
 _CONTRADICT = "the statistics of BM25 contradict one another"
 
 
@@ -40,12 +40,12 @@ class Statistics:
     frequencies: Mapping[str, tuple[int, ...]]
 
     def __post_init__(self) -> None:
-        counts = [count for each in self.frequencies.values() for count in each]
+        counts = [count for frequencies in self.frequencies.values() for count in frequencies]
         fine = (
             self.lengths.keys() == self.frequencies.keys() == set(FIELDS)
-            and 0 <= self.untitled <= self.passages <= _MOST
+            and 0 <= self.untitled <= self.passages <= _MAX_PASSAGES
             and all(math.isfinite(length) and length >= 0 for length in self.lengths.values())
-            and len({len(each) for each in self.frequencies.values()}) == 1
+            and len({len(frequencies) for frequencies in self.frequencies.values()}) == 1
             and all(0 <= count <= self.passages for count in counts)
         )
         if not fine:
@@ -66,7 +66,7 @@ class Statistics:
         )
 
     @property
-    def mixed(self) -> bool:
+    def is_mixed(self) -> bool:
         """Whether some passages have headings and others have none."""
         return 0 < self.untitled < self.passages
 
@@ -85,12 +85,12 @@ class Statistics:
         It raises `UsageError` for a passage with text in a field that is empty in all, by these statistics.
         """
         plain = self._factors(terms, weights)
-        doubled = self._factors(terms, {"contents": sum(weights.values())}) if self.mixed else plain
+        untitled_factors = self._factors(terms, {"contents": sum(weights.values())}) if self.is_mixed else plain
         analyze = passage_analyzer().analyze
 
         def score(passage: Passage) -> float:
-            found = 0.0
-            for name, factors in (plain if passage.headings else doubled).items():
+            total = 0.0
+            for name, factors in (plain if passage.headings else untitled_factors).items():
                 tokens = analyze(field_text(passage, name))
                 if tokens and not self.lengths[name]:
                     raise UsageError(_CONTRADICT)
@@ -98,38 +98,38 @@ class Statistics:
                 norm = K1 * (1 - B + B * length / self.lengths[name]) if tokens else 0.0
                 for term, factor in factors:
                     if count := tokens.count(term):
-                        found += factor * count / (count + norm)
-            return found
+                        total += factor * count / (count + norm)
+            return total
 
         return score
 
     def _factors(self, terms: Sequence[str], weights: Mapping[str, float]) -> dict[str, list[tuple[str, float]]]:
         return {
-            name: [(term, weight * self.idf(name, place) * (K1 + 1)) for place, term in enumerate(terms)]
+            name: [(term, weight * self.idf(name, position) * (K1 + 1)) for position, term in enumerate(terms)]
             for name, weight in weights.items()
         }
 
-    def most(self, whole: "Statistics", weights: Mapping[str, float]) -> float:
+    def max_growth(self, collection: "Statistics", weights: Mapping[str, float]) -> float:
         """The largest factor by which the score of a passage here can grow under the statistics of the whole."""
         factor = 1.0
         for name in weights:
-            if self.lengths[name] and whole.lengths[name]:
-                shorter = max(1.0, whole.lengths[name] / self.lengths[name])
+            if self.lengths[name] and collection.lengths[name]:
+                shorter = max(1.0, collection.lengths[name] / self.lengths[name])
                 rarer = [
-                    whole.idf(name, place) / max(self.idf(name, place), _LEAST_IDF)
-                    for place, count in enumerate(self.frequencies[name])
+                    collection.idf(name, position) / max(self.idf(name, position), _MIN_IDF)
+                    for position, count in enumerate(self.frequencies[name])
                     if count
                 ]
                 factor = max(factor, shorter * max(rarer, default=1.0))
-        if whole.mixed and not self.mixed and self.untitled:
+        if collection.is_mixed and not self.is_mixed and self.untitled:
             factor *= sum(weights.values()) / weights.get("contents", sum(weights.values()))
         return factor
 
 
 def _single(value: float) -> float:
     """The value in 32 bits."""
-    found: float = struct.unpack("f", struct.pack("f", value))[0]
-    return found
+    single: float = struct.unpack("f", struct.pack("f", value))[0]
+    return single
 
 
 def _length(code: int) -> int:

@@ -17,7 +17,7 @@ from rag.documents.sources import Source, check_globs, escape_glob, matches, pre
 from rag.index.compare import Plan
 from rag.index.files import FileRecord, Root
 from rag.index.rebuild import CarryParts, Changes, change
-from rag.index.web_sources import Fetching, check_sources, fetch_sources, forbidden, refresh
+from rag.index.web_sources import Fetching, check_sources, fetch_sources, refresh, refusal_reason
 
 
 def update(
@@ -42,24 +42,24 @@ def update(
     notes: list[str] = []
 
     def plan(roots: list[Root], _: list[FileRecord]) -> Plan:
-        chosen = {_own(index, roots, source) for source in sources} if sources else set(range(len(roots)))
-        made = list(roots)
-        for number in chosen:
-            made[number] = _with_globs(roots[number], include, exclude, skip_bad, restore=restore)
-        web = [made[number] for number in sorted(chosen) if made[number].source.url]
-        notes.extend(_refreshed(web, made, progress, allow_network=allow_network))
-        return Plan([*enumerate(made)], chosen)
+        numbers = {_own(index, roots, source) for source in sources} if sources else set(range(len(roots)))
+        new_roots = list(roots)
+        for number in numbers:
+            new_roots[number] = _with_globs(roots[number], include, exclude, skip_bad, restore=restore)
+        web = [new_roots[number] for number in sorted(numbers) if new_roots[number].source.url]
+        notes.extend(_refresh_mirrors(web, new_roots, progress, allow_network=allow_network))
+        return Plan([*enumerate(new_roots)], numbers)
 
     return replace(change(index, plan, carry, progress), notes=tuple(notes))
 
 
-def _refreshed(
+def _refresh_mirrors(
     web: Sequence[Root], roots: Sequence[Root], progress: Count | None, *, allow_network: bool
 ) -> Iterator[str]:
     """Fetch the pages of web sources, if that is allowed; yields what to tell people."""
-    if web and (reason := forbidden(allow_network=allow_network)):
-        named = web[0].source.url if len(web) == 1 else f"{len(web):,} web sources"
-        yield f"{named} not asked for changes: {reason}"
+    if web and (reason := refusal_reason(allow_network=allow_network)):
+        names = web[0].source.url if len(web) == 1 else f"{len(web):,} web sources"
+        yield f"{names} not asked for changes: {reason}"
         return
     for root in web:
         yield from refresh(root, roots, progress)
@@ -84,7 +84,7 @@ def add(
     which nothing can be fetched, and as `update` does.
     """
     check_sources(sources, allow_network=allow_network, format=format)
-    how = Fetching(include, exclude, strict, progress)
+    options = Fetching(include, exclude, strict, progress)
     notes: list[str] = []
 
     def plan(roots: list[Root], _: list[FileRecord]) -> Plan:
@@ -93,25 +93,27 @@ def add(
                 restore = " --restore" if root.source.removed else ""
                 way_out = f"rag index update{restore} reads it"
                 raise IndexingError(f"{source}: {root.source.given} is a source of {index}: {way_out}")
-        found = fetch_sources(index, sources, roots, how)
-        notes.extend(found.notes)
-        given = Corpus(
-            found.paths,
+        sources_found = fetch_sources(index, sources, roots, options)
+        notes.extend(sources_found.notes)
+        new_sources = Corpus(
+            sources_found.paths,
             format,
             skip_bad,
             include=include,
             exclude=exclude,
             strict=strict,
-            urls=found.urls,
+            urls=sources_found.urls,
             shard=roots[0].source.shard if roots else None,
         ).described
-        taken = {root.source.prefix: root.source.home for root in roots}
+        homes = {root.source.prefix: root.source.home for root in roots}
         fresh = [
             Root(replace(source, prefix=prefix), skip_bad, strict)
-            for source, prefix in zip(given, prefixes([source.home for source in given], taken), strict=True)
+            for source, prefix in zip(
+                new_sources, prefixes([source.home for source in new_sources], homes), strict=True
+            )
         ]
-        made = [*enumerate(roots), *((None, root) for root in fresh)]
-        return Plan(made, set(range(len(roots), len(made))))
+        numbered_roots = [*enumerate(roots), *((None, root) for root in fresh)]
+        return Plan(numbered_roots, set(range(len(roots), len(numbered_roots))))
 
     return replace(change(index, plan, carry, progress), notes=tuple(notes))
 
@@ -125,23 +127,28 @@ def remove(
     """
 
     def plan(roots: list[Root], records: list[FileRecord]) -> Plan:
-        gone: set[int] = set()
-        dropped: set[str] = set()
-        left = list(roots)
+        removed_roots: set[int] = set()
+        removed_names: set[str] = set()
+        new_roots = list(roots)
         for target in targets:
-            whole = [number for number, root in enumerate(roots) if _means(target, root.source)]
-            files = [] if whole else _files(records, roots, str(target))
-            if not whole and not files:
+            numbers = [number for number, root in enumerate(roots) if _means(target, root.source)]
+            files = [] if numbers else _files(records, roots, str(target))
+            if not numbers and not files:
                 raise IndexingError(f"{index} has no source or file {str(target)!r}: rag index show lists its files")
-            gone.update(whole)
-            dropped.update(record.name for record in files)
+            removed_roots.update(numbers)
+            removed_names.update(record.name for record in files)
             for number in {record.source for record in files}:
-                inside = {record.within for record in files if record.source == number}
-                if "" in inside:
-                    gone.add(number)
-                there = {record.within for record in records if record.source == number}
-                left[number] = _without(left[number], _globs(str(target), roots[number].source, inside, there))
-        return Plan([(number, root) for number, root in enumerate(left) if number not in gone], dropped=dropped)
+                paths = {record.within for record in files if record.source == number}
+                if "" in paths:
+                    removed_roots.add(number)
+                all_paths = {record.within for record in records if record.source == number}
+                new_roots[number] = _without(
+                    new_roots[number], _globs(str(target), roots[number].source, paths, all_paths)
+                )
+        return Plan(
+            [(number, root) for number, root in enumerate(new_roots) if number not in removed_roots],
+            removed_names=removed_names,
+        )
 
     return change(index, plan, carry, progress)
 
@@ -150,8 +157,8 @@ def _own(index: Path, roots: Sequence[Root], source: str | Path) -> int:
     for number, root in enumerate(roots):
         if _same(source, root.source):
             return number
-    there = ", ".join(root.source.given for root in roots)
-    raise IndexingError(f"{source} is not a source of {index} ({there}): rag index add adds it")
+    names = ", ".join(root.source.given for root in roots)
+    raise IndexingError(f"{source} is not a source of {index} ({names}): rag index add adds it")
 
 
 def _same(target: str | Path, source: Source) -> bool:
@@ -165,11 +172,11 @@ def _means(target: str | Path, source: Source) -> bool:
     return _same(target, source) or (str(target) == source.name and not Path(target).exists())
 
 
-def overlap(given: str | Path, source: Source) -> bool:
+def overlap(target: str | Path, source: Source) -> bool:
     """Whether one source lies in the other."""
-    if is_url(given) or source.url:
-        return _same(given, source)
-    return _lies_in(Path(given), source.path) or _lies_in(source.path, Path(given))
+    if is_url(target) or source.url:
+        return _same(target, source)
+    return _lies_in(Path(target), source.path) or _lies_in(source.path, Path(target))
 
 
 def _lies_in(path: Path, folder: Path) -> bool:
@@ -207,16 +214,16 @@ def _with_globs(
     return replace(root, source=source, skip_bad=root.skip_bad if skip_bad is None else skip_bad)
 
 
-def _globs(target: str, source: Source, inside: set[str], there: set[str]) -> list[str]:
+def _globs(target: str, source: Source, paths: set[str], all_paths: set[str]) -> list[str]:
     """The globs that exclude from a source what a target means: a single one, if it matches the same files."""
     if is_url(target):
         target = key_of(target)
     absolute = str(Path(target).absolute())
-    within = absolute.removeprefix(f"{source.path.absolute()}/")
-    for glob in (target, f"/{target.removeprefix(source.prefix)}", f"/{within}"):
-        if {name for name in there if matches(name, glob)} == inside:
+    relative = absolute.removeprefix(f"{source.path.absolute()}/")
+    for glob in (target, f"/{target.removeprefix(source.prefix)}", f"/{relative}"):
+        if {name for name in all_paths if matches(name, glob)} == paths:
             return [glob]
-    return [escape_glob(name) for name in sorted(inside)]
+    return [escape_glob(name) for name in sorted(paths)]
 
 
 def _without(root: Root, globs: Sequence[str]) -> Root:

@@ -9,7 +9,7 @@ from typing import Any
 from autoais.base.errors import first_line
 from autoais.base.io.jsonl import field, parse_object
 from rag.base.errors import FormatError, IndexingError
-from rag.index.files import FILES, combined, read_files
+from rag.index.files import FILES, combine_checksums, read_files
 from rag.index.integrity import PART, PARTS, checksum_faults, size_faults
 from rag.index.manifest import Fingerprints, read_fingerprints, read_manifest
 from rag.index.passages import COLUMNS, PASSAGES, read_only
@@ -35,8 +35,8 @@ def verify(index: Path) -> list[str]:
 def _files(folder: Path, files: Fingerprints) -> Iterator[str]:
     wrong = list(size_faults(folder, files))
     yield from wrong
-    others = {name: files[name] for name in files if not any(fault.startswith(f"{name} ") for fault in wrong)}
-    yield from checksum_faults(folder, others)
+    intact_files = {name: files[name] for name in files if not any(fault.startswith(f"{name} ") for fault in wrong)}
+    yield from checksum_faults(folder, intact_files)
 
 
 def _passages(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -68,18 +68,18 @@ def _table(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
     total = sum(record.passages for record in records)
     if total != manifest["passages"]:
         yield f"{FILES} counts {total:,} passages, not {manifest['passages']:,}"
-    if f"sha256:{combined(records)}" != manifest["checksum"]:
+    if f"sha256:{combine_checksums(records)}" != manifest["checksum"]:
         yield f"{FILES} and the manifest have other checksums of the passages"
 
 
 def _postings(build: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
     try:
-        found = count_documents(build / POSTINGS)
+        count = count_documents(build / POSTINGS)
     except IndexingError as error:
         yield f"{POSTINGS}: {error}"
         return
-    if found != manifest["passages"]:
-        yield f"{POSTINGS} has {found:,} documents, not {manifest['passages']:,}"
+    if count != manifest["passages"]:
+        yield f"{POSTINGS} has {count:,} documents, not {manifest['passages']:,}"
 
 
 def _part(path: Path, manifest: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from rag.documents.corpus import Corpus
 from rag.documents.sources import Source, check_globs, is_selected
 from rag.index.build import check_new
 from rag.index.files import Root
-from rag.index.folder import LOCK, claimed
+from rag.index.folder import LOCK, lock_folder
 from rag.index.manifest import MANIFEST, WEB
 
 
@@ -40,7 +40,7 @@ class Fetching:
     progress: Count | None = None
 
 
-def forbidden(*, allow_network: bool) -> str:
+def refusal_reason(*, allow_network: bool) -> str:
     """Why the network may not be used, and what allows it; empty if it may."""
     from rag.base.network import is_offline
 
@@ -51,23 +51,23 @@ def forbidden(*, allow_network: bool) -> str:
 
 def check_sources(sources: Sequence[str | Path], *, allow_network: bool, format: str | None = None) -> None:  # noqa: A002
     """Raise `UsageError` for a URL that may not be fetched, is no URL or given twice, or has another format."""
-    seen = set()
+    keys = set()
     for source in sources:
         if not isinstance(source, str) or not is_url(source):
             if isinstance(source, Path) and source.parts[:1] in (("http:",), ("https:",)) and not source.exists():
                 raise UsageError(f"{source} was a URL before it became a Path: give it as a string")
             continue
         key = key_of(source)
-        if reason := forbidden(allow_network=allow_network):
+        if reason := refusal_reason(allow_network=allow_network):
             raise UsageError(f"{source} is a URL: {reason}")
-        if key in seen:
+        if key in keys:
             raise UsageError(f"{source} is given twice")
         if format not in (None, DOCUMENTS):
             raise UsageError(f"{source}: pages are documents, they cannot be read as {format}")
-        seen.add(key)
+        keys.add(key)
 
 
-def fetch_sources(index: Path, sources: Sequence[str | Path], roots: Sequence[Root], how: Fetching) -> Fetched:
+def fetch_sources(index: Path, sources: Sequence[str | Path], roots: Sequence[Root], options: Fetching) -> Fetched:
     """Mirror the URLs among the sources in new folders of an index, whose sources so far are `roots`.
 
     The index must be locked. Raises `IndexingError` for a URL from which nothing can be fetched, for one that the
@@ -75,20 +75,22 @@ def fetch_sources(index: Path, sources: Sequence[str | Path], roots: Sequence[Ro
     """
     if local := [Path(source) for source in sources if not is_url(source)]:
         Corpus(local)  # a path that is not there is said before pages are fetched
-    found = Fetched()
-    known = [root.source for root in roots if root.source.url]
-    for given in sources:
-        if not isinstance(given, str) or not is_url(given):
-            found.paths.append(Path(given))
+    result = Fetched()
+    web_sources = [root.source for root in roots if root.source.url]
+    for target in sources:
+        if not isinstance(target, str) or not is_url(target):
+            result.paths.append(Path(target))
             continue
-        url = normalized(given)
+        url = normalized(target)
         path = new_folder(index) / host_of(url)
-        source = Source(path, DOCUMENTS, include=check_globs(how.include), exclude=check_globs(how.exclude), url=url)
-        found.notes += _mirrored(source, known, how)
-        found.paths.append(path)
-        found.urls[path] = url
-        known.append(source)
-    return found
+        source = Source(
+            path, DOCUMENTS, include=check_globs(options.include), exclude=check_globs(options.exclude), url=url
+        )
+        result.notes += _mirror(source, web_sources, options)
+        result.paths.append(path)
+        result.urls[path] = url
+        web_sources.append(source)
+    return result
 
 
 def refresh(root: Root, roots: Sequence[Root], progress: Count | None = None) -> list[str]:
@@ -98,31 +100,31 @@ def refresh(root: Root, roots: Sequence[Root], progress: Count | None = None) ->
     page that cannot be fetched.
     """
     source = root.source
-    others = [other.source for other in roots if other.source.url not in ("", source.url)]
-    return _mirrored(source, others, Fetching(strict=root.strict, progress=progress))
+    other_sources = [other.source for other in roots if other.source.url not in ("", source.url)]
+    return _mirror(source, other_sources, Fetching(strict=root.strict, progress=progress))
 
 
-def _mirrored(source: Source, others: Sequence[Source], how: Fetching) -> list[str]:
+def _mirror(source: Source, other_sources: Sequence[Source], options: Fetching) -> list[str]:
     from rag.documents.mirrors import mirror, read_pages
 
-    def wanted(name: str) -> bool:
+    def is_wanted(name: str) -> bool:
         return is_selected(name, source.include, source.left_out)
 
     host = host_of(source.url)
-    same = [other for other in others if host_of(other.url) == host]
-    taken = {
+    sources_on_host = [other for other in other_sources if host_of(other.url) == host]
+    pages = {
         key: page.file
-        for other in same
+        for other in sources_on_host
         for key, page in read_pages(other.path.parent).items()
         if is_selected(page.file, other.include, other.left_out)
     }
-    report = mirror(source.url, source.path.parent, wanted=wanted, others=taken, progress=how.progress)
-    if how.strict and report.failed:
+    report = mirror(source.url, source.path.parent, wanted=is_wanted, others=pages, progress=options.progress)
+    if options.strict and report.failed:
         raise IndexingError(report.reasons[0])
     return list(report.lines())
 
 
-def copied(source: Source, index: Path) -> Source:
+def copy_source(source: Source, index: Path) -> Source:
     """A source of another index, with its mirror copied into this one if it has a URL; the index must be locked.
 
     Raises `IndexingError` for a folder that cannot be read or written.
@@ -136,10 +138,10 @@ def copied(source: Source, index: Path) -> Source:
         # First the list: a page that an update changes meanwhile is then newer than it says, and is fetched again.
         paths = [old / PAGES, *sorted(path for path in source.path.rglob("*") if not path.is_symlink())]
         for path in filter(Path.is_file, paths):
-            place = new / path.relative_to(old)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, place)
-            sync(place)
+            target = new / path.relative_to(old)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+            sync(target)
     except OSError as error:
         raise IndexingError(f"{old} cannot be copied to {new}: {error.strerror or error}") from error
     return replace(source, path=new / source.path.name)
@@ -156,7 +158,9 @@ def new_folder(index: Path) -> Path:
 
 
 @contextmanager
-def fetched(to: Path, sources: Sequence[str | Path], how: Fetching, *, replace: bool = False) -> Iterator[Fetched]:
+def fetch_for_build(
+    to: Path, sources: Sequence[str | Path], options: Fetching, *, replace: bool = False
+) -> Iterator[Fetched]:
     """Mirror the URLs among the sources for an index that is to be built in the folder `to`.
 
     An exception removes the mirrors again. Raises `IndexingError` as `fetch_sources` does, and for a folder in which
@@ -165,20 +169,20 @@ def fetched(to: Path, sources: Sequence[str | Path], how: Fetching, *, replace: 
     if not any(map(is_url, sources)):
         yield Fetched([Path(source) for source in sources])
         return
-    made = not to.exists()
+    is_new_folder = not to.exists()
     try:
-        with ExitStack() as held:
-            with claimed(to):
+        with ExitStack() as locks:
+            with lock_folder(to):
                 if not replace:
                     check_new(to)
-                found = fetch_sources(to, sources, [], how)
-                for path in found.urls:  # until the manifest names them
-                    held.enter_context(shared_lock(path.parent))
-            yield found
+                result = fetch_sources(to, sources, [], options)
+                for path in result.urls:  # until the manifest names them
+                    locks.enter_context(shared_lock(path.parent))
+            yield result
     except BaseException:
-        with suppress(IndexingError), claimed(to):  # which sweeps
+        with suppress(IndexingError), lock_folder(to):  # which sweeps
             pass
-        if made and not (to / MANIFEST).exists():
+        if is_new_folder and not (to / MANIFEST).exists():
             (to / LOCK).unlink(missing_ok=True)
             with suppress(OSError):
                 to.rmdir()

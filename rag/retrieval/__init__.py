@@ -8,7 +8,7 @@ from autoais.base.registry import Registry
 from rag.base.errors import RagError, UserError
 from rag.base.types import Hit
 from rag.index.index import Index
-from rag.index.parts import Needs, Progress, drop_unfinished, read_data_configs
+from rag.index.parts import Needs, Progress, read_data_configs, remove_work
 from rag.index.retriever_config import RetrieverConfig, walk_configs
 from rag.index.statistics import Statistics
 
@@ -187,5 +187,5 @@ def _why_left_out(work: Callable[[RetrieverConfig], str], config: RetrieverConfi
     except UserError as error:
         if isinstance(error.__cause__, OSError):
             raise
-        drop_unfinished(new, config)
+        remove_work(new, config)
         return str(error)

@@ -8,7 +8,7 @@ from rag.retrieval import RetrieverKind
 
 def open_bm25(index: Index, config: RetrieverConfig) -> BM25:
     """BM25 over an index, with the field weights of the configuration."""
-    return index.bm25.weighted(config)
+    return index.bm25.with_config(config)
 
 
 KIND = RetrieverKind(open_bm25)

@@ -145,7 +145,7 @@ class _Searcher:
 
 
 def _base_config(config: RetrieverConfig) -> RetrieverConfig:
-    config.only(_SETTINGS)
+    config.check_settings(_SETTINGS)
     base = read_config(config.setting("base", str))
     if base.kind != "dense":
         raise RagError(

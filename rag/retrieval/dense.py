@@ -240,7 +240,7 @@ def _choice(config: RetrieverConfig, rows: int, dimension: int, memory: int | No
     kind, why = config.setting("index", str, ""), ""
     if kind and kind not in KINDS:
         raise RagError(f"retriever {config.name}: no index called {kind!r}; there are: {', '.join(KINDS)}")
-    config.only(["encoder", "index", *(KINDS[kind].settings if kind else ())])
+    config.check_settings(["encoder", "index", *(KINDS[kind].settings if kind else ())])
     given = {name: config.setting(name, int) for name in config.settings if name not in ("encoder", "index")}
     if rows < SMALL:
         if kind not in ("", "flat"):

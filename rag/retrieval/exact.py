@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag.base.types import Hit, Passage, best_first
-from rag.index.analysis import asked_name
+from rag.index.analysis import name_pattern
 from rag.index.definitions import definition
 
 TOLD = "names and definitions first"  # in the names of retrievers that do it
@@ -16,7 +16,7 @@ _DEEPER = 5  # times the depth for a query that asks for a definition: often mos
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Finds the name that a query is about (`rag.index.analysis.asked_name`) and the definition that it asks for."""
+    """Finds the name that a query is about (`rag.index.analysis.name_pattern`) and the definition that it asks for."""
 
     name: re.Pattern[str] | None
     defines: re.Pattern[str] | None
@@ -24,7 +24,7 @@ class Exact:
     @classmethod
     def of(cls, query: str) -> "Exact":
         """What a query asks for, if anything."""
-        return cls(asked_name(query), definition(query))
+        return cls(name_pattern(query), definition(query))
 
     def depth(self, depth: int) -> int:
         """How many hits to look through instead of `depth`: more for a query that asks for a definition."""

@@ -16,7 +16,7 @@ def open_fallback(index: Index, config: RetrieverConfig) -> Retriever:
 
     Data that is damaged or was made by another model is passed over with a warning that says how to add it again.
     """
-    config.only(["choices"])
+    config.check_settings(["choices"])
     choices = config.setting("choices", list)
     if not choices or not all(isinstance(name, str) for name in choices):
         raise RagError(

@@ -17,7 +17,9 @@ _COPIED = 20  # words of a text from which on another one like it is a copy
 
 def open_fusion(index: Index, config: RetrieverConfig) -> "Fusion":
     """Open the fusion of other retrievers."""
-    config.only(["retrievers", "method", "k", "depth", "weights", "lookup_weights", "exact_first", "distinct"])
+    config.check_settings(
+        ["retrievers", "method", "k", "depth", "weights", "lookup_weights", "exact_first", "distinct"]
+    )
     names = config.setting("retrievers", list)
     if len(set(names)) != len(names) or len(names) < 2 or not all(isinstance(name, str) for name in names):
         wanted = "two or more different retrievers in 'retrievers'"

@@ -15,7 +15,7 @@ from rag.index.index import Index
 from rag.index.lucene import Passages, directory, faults
 from rag.index.parts import Needs, Progress, adding, open_part
 from rag.index.passages import PASSAGES, Store
-from rag.index.postings import TIED, parameters, weights_of
+from rag.index.postings import TIE_MARGIN, parameters, weights_of
 from rag.index.retriever_config import RetrieverConfig
 from rag.index.statistics import FIELDS
 from rag.retrieval import RetrieverKind
@@ -200,7 +200,7 @@ class Lucene:
 
         Sorting ties by id in Lucene would take 10 to 25 % longer.
         """
-        limit = k + TIED
+        limit = k + TIE_MARGIN
         while True:
             written = self._json.writeValueAsString(self._searcher.search(query, limit))
             hits: list[dict[str, Any]] = json.loads(written)["scoreDocs"]

@@ -16,7 +16,7 @@ from rag.base.types import Passage
 from rag.documents.corpus import Corpus
 from rag.index.build import PassageWriter, estimate
 from rag.index.index import Index
-from rag.index.manifest import BASE_RETRIEVER, BUILD, MANIFEST, default_parts, described
+from rag.index.manifest import BASE_RETRIEVER, BUILD, MANIFEST, default_parts, describe_index
 from rag.index.parts import Needs
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import BM25, HEAP_BYTES, POSTINGS, BM25Writer
@@ -206,7 +206,7 @@ def _indexed(located: Iterator[tuple[str, Passage]], folder: Path, corpus: Corpu
     with PassageWriter(made, postings, refuse) as writer:
         _, checksum = writer.add(located)
     counts = writer.counts
-    manifest = {"build": build.name, **described([], [], counts, checksum), "dead": 0, "roots": [], "files": {}}
+    manifest = {"build": build.name, **describe_index([], [], counts, checksum), "dead": 0, "roots": [], "files": {}}
     store = PassageStore.open(build / PASSAGES)
     bm25 = BM25.open(build / POSTINGS, store, read_config(BASE_RETRIEVER), **counts)
     write_atomic(folder / MANIFEST, [dumps(manifest)])

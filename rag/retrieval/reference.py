@@ -28,7 +28,7 @@ class Reference:
     """
 
     def __init__(self, store: Store, passages: int, config: RetrieverConfig) -> None:
-        config.only(["k1", "b"])
+        config.check_settings(["k1", "b"])
         k1, b = parameters(config)
         try:
             from rank_bm25 import BM25Okapi

@@ -25,7 +25,7 @@ class IndexChangedError(RagError):
 
 def open_remote(index: Index, config: RetrieverConfig) -> "Remote":
     """Ask the server what it would search; `index` is not searched."""
-    config.only(["url", "recipe", "timeout"])
+    config.check_settings(["url", "recipe", "timeout"])
     client = Client(config.setting("url", str), timeout=config.setting("timeout", float, 90.0))
     return Remote(client, config.setting("recipe", str, "bm25"))
 

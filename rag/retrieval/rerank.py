@@ -31,7 +31,7 @@ class Scorer(Protocol):
 
 def open_rerank(index: Index, config: RetrieverConfig) -> Retriever:
     """Open the retriever `base`, reranked once per table of `stages`."""
-    config.only(["base", "stages"])
+    config.check_settings(["base", "stages"])
     made = open_retriever(config.setting("base", str), index)
     stages = config.setting("stages", list)
     if not stages:
@@ -40,7 +40,7 @@ def open_rerank(index: Index, config: RetrieverConfig) -> Retriever:
         if not isinstance(given, dict):
             raise RagError(f"retriever {config.name}: [[stages]] should be tables, found {given!r}")
         stage = RetrieverConfig(config.name, "rerank", given)
-        stage.only(["model", "depth", "retriever_weight", "exact_first"])
+        stage.check_settings(["model", "depth", "retriever_weight", "exact_first"])
         made = Rerank(
             made,
             scorer(stage.setting("model", str)),

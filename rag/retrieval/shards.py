@@ -56,7 +56,7 @@ def open_shards(index: Index, config: RetrieverConfig) -> "Shards":
 
     Raises `RagError` for shards that are searched by different retrievers, or that hold the same passages.
     """
-    config.only(["shards", "recipe", "missing", "timeout"])
+    config.check_settings(["shards", "recipe", "missing", "timeout"])
     places = _places(config)
     missing = config.setting("missing", str, "error")
     if missing not in _WHEN_MISSING:

@@ -284,7 +284,7 @@ class Service:
         self.retriever(index, retriever)  # checks the retriever
         if retriever not in names("indexes", ".toml") or (settings := read_config(retriever)).kind != "bm25":
             raise UsageError(f"retriever {retriever[:100]!r} has no statistics: it is not of kind bm25")
-        return self._entries[self._index_name(index)].index.bm25.weighted(settings)
+        return self._entries[self._index_name(index)].index.bm25.with_config(settings)
 
     def ask(
         self,

@@ -28,8 +28,8 @@ class Titles:
 
     def __init__(self, index: Index) -> None:
         self._store = index.store
-        self._by_title = index.bm25.weighted(RetrieverConfig("titles.v1", "bm25", {"weights": {"title": 1.0}}))
-        self._by_both = index.bm25.weighted(
+        self._by_title = index.bm25.with_config(RetrieverConfig("titles.v1", "bm25", {"weights": {"title": 1.0}}))
+        self._by_both = index.bm25.with_config(
             RetrieverConfig("pages.v1", "bm25", {"weights": {"contents": 1.0, "title": 1.0}})
         )
 

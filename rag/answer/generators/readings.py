@@ -9,7 +9,7 @@ from autoais.base.text.folding import normalize_answer
 from autoais.base.text.words import content_stems, idf
 from rag.answer.generators.units import ITEM, ROW, Unit, entry_start, split_units
 from rag.base.types import Hit, Passage
-from rag.index.analysis import asked_name
+from rag.index.analysis import name_pattern
 from rag.index.definitions import definition
 from rag.retrieval.reader import Reader, Reading, Span
 
@@ -91,7 +91,7 @@ class _QuestionFeatures:
 
     def __init__(self, question: str) -> None:
         self._words = {stem: idf(stem) for stem in content_stems(question)}
-        self._name, self._defines = asked_name(question), definition(question)
+        self._name, self._defines = name_pattern(question), definition(question)
 
     def prior(self, hit: Hit, top: float) -> float:
         """What a hit's score, the name and a definition add to its logit; `top` is the best score."""

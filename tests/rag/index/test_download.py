@@ -13,7 +13,7 @@ import pytest
 
 from rag.base.errors import RagError
 from rag.base.network import is_offline
-from rag.index.download import Prebuilt, fetch, named, read_table
+from rag.index.download import Prebuilt, fetch, find_prebuilt, read_table
 from tests.conftest import Command, one_line_error
 from tests.local_server import LocalServer, Quiet
 
@@ -203,11 +203,11 @@ def test_a_full_disk_keeps_what_came(server: Server, tmp_path: Path, monkeypatch
 def test_the_table_that_ships_can_be_read_and_names_are_helped_with() -> None:
     table = read_table()
     assert {"miracl-v1.0-en", "wikipedia-dpr-100w"} <= set(table)
-    assert named("miracl-v1.0-en", table).size == 17702731887
+    assert find_prebuilt("miracl-v1.0-en", table).size == 17702731887
     with pytest.raises(RagError, match="no prebuilt index called 'wikipedia-dpr'; did you mean wikipedia-dpr-100w"):
-        named("wikipedia-dpr", table)
+        find_prebuilt("wikipedia-dpr", table)
     with pytest.raises(RagError, match="there are: enwiki-paragraphs, miracl"):
-        named("zzz", table)
+        find_prebuilt("zzz", table)
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def changed(folder: Path, copy: Path, old: str, new: str) -> Path:
     ("old", "new", "why"),
     [
         ('"encoder": "static@', '"encoder": "another@', "the indexes have vectors of different encoders"),
-        ('"kind": "dense"', '"kind": "lucene"', "its retriever is not the same in all indexes"),
+        ('"kind": "dense"', '"kind": "lucene"', "its configuration is not the same in all indexes"),
         ('"shard": 50000', '"shard": 10', "holds float16 of"),
         ("", "", "b.index has no such part"),
     ],

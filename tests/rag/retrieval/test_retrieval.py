@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rag.base.errors import IndexingError, QuestionError, RagError
 from rag.base.resources import names
 from rag.base.types import Hit, Passage
-from rag.index.analysis import asked_name, is_lookup
+from rag.index.analysis import is_lookup, name_pattern
 from rag.index.open import open_index
 from rag.index.parts import adding, parse_size
 from rag.index.retriever_config import RetrieverConfig, read_config, walk_configs
@@ -98,7 +98,7 @@ def test_a_lookup_asks_for_something_by_its_exact_name(query: str, lookup: bool)
     ],
 )
 def test_a_query_about_a_name_finds_the_whole_name(query: str, found: str, others: str) -> None:
-    name = asked_name(query)
+    name = name_pattern(query)
     assert name is not None
     assert name.search(found)
     assert not name.search(others)
@@ -118,7 +118,7 @@ def test_a_query_about_a_name_finds_the_whole_name(query: str, found: str, other
     ],
 )
 def test_a_query_about_more_than_a_name_has_none(query: str) -> None:
-    assert asked_name(query) is None
+    assert name_pattern(query) is None
 
 
 def test_a_name_that_many_hits_have_puts_none_first() -> None:

@@ -175,7 +175,7 @@ def test_a_term_that_all_of_millions_of_passages_have_changes_no_score() -> None
     found = {"contents": (9_000_000,), "title": (0,)}
     here = Statistics(9_000_000, 0, {"contents": 100.0, "title": 2.0}, found)
     assert here.idf("contents", 0) == 0
-    assert here.most(Statistics.of([here, here]), {"contents": 1.0, "title": 1.0}) == 1
+    assert here.max_growth(Statistics.of([here, here]), {"contents": 1.0, "title": 1.0}) == 1
 
 
 def test_a_caller_cannot_make_a_server_read_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
