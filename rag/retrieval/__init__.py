@@ -37,12 +37,12 @@ class PartRetriever(Retriever, Protocol):
         """Return what the terms of each query are weighed by here."""
         ...
 
-    def search_within(self, queries: Sequence[str], k: int, whole: Sequence[Statistics]) -> list[list[Hit]]:
+    def search_within(self, queries: Sequence[str], k: int, statistics: Sequence[Statistics]) -> list[list[Hit]]:
         """Search with the statistics of the whole collection, one for each query."""
         ...
 
 
-Merged = tuple[Index, Sequence[int]]
+MergeInput = tuple[Index, Sequence[int]]
 """An index that is merged with others, and the rows of it that are left out."""
 
 
@@ -67,7 +67,7 @@ class RetrieverKind:
     too large to try (`rag.retrieval.planning`)."""
     outside: bool = False
     """Whether the part goes to a program that is not ours, which a plan must not fill."""
-    merge: Callable[[Sequence[Merged], Index, RetrieverConfig, Progress], str] | None = None
+    merge: Callable[[Sequence[MergeInput], Index, RetrieverConfig, Progress], str] | None = None
     """`merge(olds, new, config, progress)` brings the parts of several indexes, given with rows that are left out, into
     the one that has their other rows one after another. It returns what `add` still has to do, or an empty text.
     Without it, the part has to be added again."""
@@ -95,8 +95,8 @@ RETRIEVERS: Registry[RetrieverKind] = Registry(
 def kind_of(config: RetrieverConfig) -> RetrieverKind:
     """The kind of a configuration; raises `RagError` if it is unknown."""
     if config.kind not in RETRIEVERS:
-        there = ", ".join(sorted(RETRIEVERS))
-        raise RagError(f"retriever {config.name}: no kind called {config.kind!r}; there are: {there}")
+        kinds = ", ".join(sorted(RETRIEVERS))
+        raise RagError(f"retriever {config.name}: no kind called {config.kind!r}; there are: {kinds}")
     return RETRIEVERS[config.kind]
 
 
@@ -111,8 +111,8 @@ def open_retriever(name: str, index: Index) -> Retriever:
 
 def walk_data_configs(name: str) -> Iterator[tuple[str, RetrieverConfig]]:
     """Yield (name, configuration) of a retriever and those it is based on, which come first, if they add data."""
-    walked = reversed(list(walk_configs(name, kinds=RETRIEVERS)))
-    return ((part, config) for part, config in walked if kind_of(config).add is not None)
+    configs = reversed(list(walk_configs(name, kinds=RETRIEVERS)))
+    return ((part, config) for part, config in configs if kind_of(config).add is not None)
 
 
 def searches_elsewhere(name: str) -> bool:
@@ -133,7 +133,7 @@ def carry_parts(
     def update(config: RetrieverConfig) -> str:
         change = kind_of(config).update
         if change is None:
-            return _built_anew(config)
+            return _rebuild_notice(config)
         change(old, new, config, rows, _progress_of(config, len(rows), progress))
         return ""
 
@@ -141,7 +141,7 @@ def carry_parts(
 
 
 def merge_parts(
-    olds: Sequence[Merged], new: Index, progress: Callable[[str, int, int], None] | None = None
+    olds: Sequence[MergeInput], new: Index, progress: Callable[[str, int, int], None] | None = None
 ) -> dict[str, str]:
     """Bring the parts that all indexes have into the one merged of them; returns why others are left out, by name.
 
@@ -152,31 +152,31 @@ def merge_parts(
     def merge(config: RetrieverConfig) -> str:
         join = kind_of(config).merge
         if join is None:
-            return _built_anew(config)
+            return _rebuild_notice(config)
         return join(olds, new, config, _progress_of(config, new.manifest["passages"], progress))
 
-    left_out = {}
-    found = [{config.name: config for config in read_data_configs(index)} for index, _ in olds]
-    for name in sorted({name for configs in found for name in configs}):
-        without = [index.name for (index, _), configs in zip(olds, found, strict=True) if name not in configs]
+    reasons = {}
+    configs_by_name = [{config.name: config for config in read_data_configs(index)} for index, _ in olds]
+    for name in sorted({name for configs in configs_by_name for name in configs}):
+        without = [index.name for (index, _), configs in zip(olds, configs_by_name, strict=True) if name not in configs]
         if without:
-            left_out[name] = f"{without[0]} has no such part"
-        elif any(configs[name] != found[0][name] for configs in found):
-            left_out[name] = "its configuration is not the same in all indexes"
-        elif why := _why_left_out(merge, found[0][name], new):
-            left_out[name] = why
-    return left_out
+            reasons[name] = f"{without[0]} has no such part"
+        elif any(configs[name] != configs_by_name[0][name] for configs in configs_by_name):
+            reasons[name] = "its configuration is not the same in all indexes"
+        elif reason := _why_left_out(merge, configs_by_name[0][name], new):
+            reasons[name] = reason
+    return reasons
 
 
 def _progress_of(config: RetrieverConfig, total: int, progress: Callable[[str, int, int], None] | None) -> Progress:
-    def report(done: int, what: str) -> None:
+    def report(count: int, step: str) -> None:
         if progress is not None:
-            progress(f"{config.name} {what}", done, total)
+            progress(f"{config.name} {step}", count, total)
 
     return report
 
 
-def _built_anew(config: RetrieverConfig) -> str:
+def _rebuild_notice(config: RetrieverConfig) -> str:
     return f"a part of kind {config.kind} is built anew"
 
 

@@ -59,8 +59,8 @@ _KEY = "RAG_REMOTE_KEY"
 _HTTP_HOSTS = "RAG_REMOTE_HTTP_HOSTS"  # that get the key over plain HTTP too
 _DAY = 24 * 3600
 _SECONDS = 90.0  # of one request: longer than a server with the default limits takes
-_LARGEST = 64 << 20  # bytes of one reply
-_LONGEST = 300  # characters of a server's own words in an error
+_MAX_REPLY_BYTES = 64 << 20  # bytes of one reply
+_MAX_EXCERPT_LENGTH = 300  # characters of a server's own words in an error
 
 _OFFSET: Schema = {"type": "integer", "minimum": 0}
 _PAGE: Schema = {"type": ["integer", "null"], "minimum": 0}
@@ -68,7 +68,7 @@ _HIT = record(
     {"id": STRING, "text": STRING, "score": {"type": "number"}},
     {"title": STRING, "section": STRING, "headings": TEXT_OR_NULL, "page": _PAGE},
 )
-_FOUND = record(
+_SEARCH_REPLY = record(
     {
         "index": STRING,
         "checksum": STRING,
@@ -76,7 +76,7 @@ _FOUND = record(
         "results": list_of(record({"hits": list_of(_HIT)})),
     }
 )
-_WEIGHED = record(
+_STATISTICS_REPLY = record(
     {
         "statistics": list_of(
             record(
@@ -112,7 +112,7 @@ _ANSWER = record(
     },
 )
 _JUDGEMENT = record(
-    {"verdict": {"type": "string", "enum": [str(one) for one in Verdict]}},
+    {"verdict": {"type": "string", "enum": [str(verdict) for verdict in Verdict]}},
     {
         "probability": NUMBER_OR_NULL,
         "reason": TEXT_OR_NULL,
@@ -122,8 +122,12 @@ _JUDGEMENT = record(
 )
 _TEXT = record({"text": STRING})
 _ERROR = record({"error": record({"message": STRING}, {"type": STRING})})
-_KINDS = {one.__name__: one for one in (NotFoundError, TimeLimitError)}
-_AWAY = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)  # a proxy says so
+_KINDS = {error.__name__: error for error in (NotFoundError, TimeLimitError)}
+_UNREACHABLE_STATUSES = (
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)  # a proxy says so
 
 
 class UnreachableError(BusyError):
@@ -202,13 +206,13 @@ class Client:
 
         With `statistics`, one for each query, BM25 searches as a part of a larger collection.
         """
-        asked: dict[str, Any] = {"queries": list(queries), "retriever": retriever, "k": k, **self._chosen()}
+        body: dict[str, Any] = {"queries": list(queries), "retriever": retriever, "k": k, **self._index_field()}
         if statistics is not None:
-            asked["statistics"] = [asdict(one) for one in statistics]
-        reply = self._read("/v1/search", asked, _FOUND)
+            body["statistics"] = [asdict(query_statistics) for query_statistics in statistics]
+        reply = self._read("/v1/search", body, _SEARCH_REPLY)
         if len(reply["results"]) != len(queries):
             raise self._strange(f"{len(reply['results'])} results for {len(queries)} queries")
-        hits = [[_hit(row) for row in one["hits"]] for one in reply["results"]]
+        hits = [[_hit(row) for row in result["hits"]] for result in reply["results"]]
         for listed_hits in hits:
             self._check_hits(listed_hits, k)
         return Found(reply["index"], reply["checksum"], reply["retriever"], hits)
@@ -216,19 +220,21 @@ class Client:
     def statistics(self, queries: Sequence[str], *, retriever: str = "bm25") -> list[Statistics]:
         """Return what BM25 weighs the terms of each query by, on the server."""
         reply = self._read(
-            "/v1/statistics", {"queries": list(queries), "retriever": retriever, **self._chosen()}, _WEIGHED
+            "/v1/statistics",
+            {"queries": list(queries), "retriever": retriever, **self._index_field()},
+            _STATISTICS_REPLY,
         )
         if len(reply["statistics"]) != len(queries):
             raise self._strange(f"{len(reply['statistics'])} statistics for {len(queries)} queries")
         try:
             return [
                 Statistics(
-                    one["passages"],
-                    one["untitled"],
-                    one["lengths"],
-                    {name: tuple(each) for name, each in one["frequencies"].items()},
+                    row["passages"],
+                    row["untitled"],
+                    row["lengths"],
+                    {name: tuple(frequencies) for name, frequencies in row["frequencies"].items()},
                 )
-                for one in reply["statistics"]
+                for row in reply["statistics"]
             ]
         except UserError as error:
             raise self._strange(str(error)) from error
@@ -247,7 +253,7 @@ class Client:
         as the server allows them.
         """
         body = self._question(question, system, history, options)
-        return self._answer(self._read("/v1/ask", body, None), question, rewritten=bool(history))
+        return self._answer(self._read("/v1/ask", body, None), question, is_rewritten=bool(history))
 
     def stream(
         self,
@@ -261,14 +267,14 @@ class Client:
         body = self._question(question, system, history, options) | {"stream": True}
         last = None
         for event, data in self._events("/v1/ask", body):
-            row = self._parsed(data)
+            row = self._parse(data)
             if event == "text":
                 self._check(row, _TEXT)
                 yield row["text"]
             elif event == "error":
                 raise self._error(row, 200)
             elif event == "answer":
-                last = self._answer(row, question, rewritten=bool(history))
+                last = self._answer(row, question, is_rewritten=bool(history))
         if last is None:
             raise self._strange("the stream ended before the answer")
         yield last
@@ -278,14 +284,14 @@ class Client:
         check_type("claim", claim, "a string", str)
         if isinstance(evidence, str):
             evidence = [evidence]
-        texts = [one if isinstance(one, str) else one.evidence for one in evidence]
+        texts = [item if isinstance(item, str) else item.evidence for item in evidence]
         body = {"claim": claim, "evidence": texts, "question": question}
         reply = self._read("/v1/judge", body, _JUDGEMENT)
-        spans = [Span(int(one["evidence"]), int(one["start"]), int(one["end"])) for one in reply.get("evidence", [])]
+        spans = [Span(int(row["evidence"]), int(row["start"]), int(row["end"])) for row in reply.get("evidence", [])]
         for span in spans:
             if span.evidence >= len(texts) or not span.start < span.end <= len(texts[span.evidence]):
                 raise self._strange(f"a span {span.start}:{span.end} that text {span.evidence} does not have")
-        parts = [tuple(map(int, one)) for one in reply.get("unsupported", [])]
+        parts = [tuple(map(int, offsets)) for offsets in reply.get("unsupported", [])]
         for part in parts:
             if len(part) != 2 or not part[0] < part[1] <= len(claim):
                 raise self._strange(f"a part {part} that the claim does not have")
@@ -299,12 +305,12 @@ class Client:
         """Add citations to an existing answer, as `rag.attribute` does."""
         check_type("question", question, "a string", str)
         check_type("answer", answer, "a string", str)
-        body = {"question": question, "answer": answer, "retriever": retriever, "k": k, **self._chosen()}
+        body = {"question": question, "answer": answer, "retriever": retriever, "k": k, **self._index_field()}
         return self._answer(self._read("/v1/attribute", body, None), question)
 
     # --- requests ---------------------------------------------------------------------------------------------------
 
-    def _chosen(self) -> dict[str, str]:
+    def _index_field(self) -> dict[str, str]:
         return {"index": self.index} if self.index else {}
 
     def _question(
@@ -312,7 +318,7 @@ class Client:
     ) -> dict[str, Any]:
         check_type("question", question, "a string or a Question", str, Question)
         text = question.text if isinstance(question, Question) else question
-        body: dict[str, Any] = {"question": text, **self._chosen()}
+        body: dict[str, Any] = {"question": text, **self._index_field()}
         if system is not None:
             body["system"] = system
         if history:
@@ -321,15 +327,15 @@ class Client:
 
     def _read(self, path: str, body: Mapping[str, Any], schema: Schema | None) -> dict[str, Any]:
         """Send a request and return the object of the reply."""
-        with self._sent(path, body, "application/json") as blocks:
-            row = self._parsed(b"".join(blocks))
+        with self._send(path, body, "application/json") as blocks:
+            row = self._parse(b"".join(blocks))
         if schema is not None:
             self._check(row, schema)
         return row
 
     def _events(self, path: str, body: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
         """Send a request and yield the name and data of each server-sent event."""
-        with self._sent(path, body, "text/event-stream") as blocks:
+        with self._send(path, body, "text/event-stream") as blocks:
             name, data = "", b""
             for line in _lines(blocks):
                 if line.startswith(b"event:"):
@@ -342,16 +348,16 @@ class Client:
                     name, data = "", b""
 
     @contextmanager
-    def _sent(self, path: str, body: Mapping[str, Any], accept: str) -> Iterator[Iterator[bytes]]:
+    def _send(self, path: str, body: Mapping[str, Any], accept: str) -> Iterator[Iterator[bytes]]:
         """Send a request and give the blocks of the reply; raises the error of a reply that is not 200."""
         url = self._base + path
         headers = {"Content-Type": "application/json", "Accept": accept}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         try:
-            with send(url, dumps(body).encode(), headers, seconds=self.timeout, largest=_LARGEST) as reply:
+            with send(url, dumps(body).encode(), headers, seconds=self.timeout, largest=_MAX_REPLY_BYTES) as reply:
                 if reply.status != HTTPStatus.OK:
-                    raise self._refused(reply.status, reply.headers, b"".join(reply.blocks))
+                    raise self._status_error(reply.status, reply.headers, b"".join(reply.blocks))
                 yield reply.blocks
         except RequestError as error:
             reason = self._excerpt(str(error).removeprefix(f"{url}: "))
@@ -360,18 +366,18 @@ class Client:
 
     # --- replies ----------------------------------------------------------------------------------------------------
 
-    def _answer(self, row: dict[str, Any], question: str | Question, *, rewritten: bool = False) -> Answer:
-        asked = question if isinstance(question, Question) else Question("", question)
+    def _answer(self, row: dict[str, Any], question: str | Question, *, is_rewritten: bool = False) -> Answer:
+        sent = question if isinstance(question, Question) else Question("", question)
         self._check(row, SCHEMA)
         self._check(row, _ANSWER)
-        strange = set(row.get("trace", {}).get("shown", ())) - {one["id"] for one in row["passages"]}
+        strange = set(row.get("trace", {}).get("shown", ())) - {passage["id"] for passage in row["passages"]}
         if strange:
             raise self._strange(f"passages that were shown, but are not there, such as {min(strange)!r}")
-        if not rewritten and row["question"].strip() != asked.text.strip():
+        if not is_rewritten and row["question"].strip() != sent.text.strip():
             raise self._strange(f"the answer to another question, {row['question']!r}")
-        known = replace(asked, id=asked.id or row["id"], text=row["question"])
+        answered = replace(sent, id=sent.id or row["id"], text=row["question"])
         try:
-            return _answer(row, known)
+            return _answer(row, answered)
         except (UserError, ValueError) as error:
             raise self._strange(str(error)) from error
 
@@ -382,32 +388,32 @@ class Client:
     def _check_hits(self, hits: Sequence[Hit], k: int) -> None:
         if len(hits) > k:
             raise self._strange(f"{len(hits)} hits, more than {k}")
-        if any((-one.score, one.passage.id) >= (-two.score, two.passage.id) for one, two in pairwise(hits)):
+        if any((-first.score, first.passage.id) >= (-two.score, two.passage.id) for first, two in pairwise(hits)):
             raise self._strange("hits that are not in order of score and id")
         if len({hit.passage.id for hit in hits}) < len(hits):
             raise self._strange("a passage twice among the hits")
 
-    def _parsed(self, data: bytes) -> dict[str, Any]:
+    def _parse(self, data: bytes) -> dict[str, Any]:
         try:
             return parse_object(data, "the reply")
         except UserError as error:
             raise self._strange(str(error)) from error
 
-    def _strange(self, what: str) -> RagError:
-        return RagError(f"{self._base}: not a reply of this version of rag: {self._excerpt(what)}")
+    def _strange(self, problem: str) -> RagError:
+        return RagError(f"{self._base}: not a reply of this version of rag: {self._excerpt(problem)}")
 
-    def _refused(self, status: int, headers: Message, content: bytes) -> UserError:
+    def _status_error(self, status: int, headers: Message, content: bytes) -> UserError:
         """The error of a reply with another status than 200."""
         if 300 <= status < 400:
-            place = self._excerpt(str(headers.get("Location")))
-            return RagError(f"{self._base}: the server has moved; name its new address: {place}")
+            address = self._excerpt(str(headers.get("Location")))
+            return RagError(f"{self._base}: the server has moved; name its new address: {address}")
         try:
             row = parse_object(content, "the reply")
             fits = not any(faults(row, _ERROR))
         except UserError:
             row, fits = {}, False
         if not fits:
-            error = UnreachableError if status in _AWAY else RagError
+            error = UnreachableError if status in _UNREACHABLE_STATUSES else RagError
             return error(f"{self._base}: no server of this version of rag answers there (status {status})")
         return self._error(row, status, str(headers.get("Retry-After") or ""))
 
@@ -429,7 +435,7 @@ class Client:
         if self._key:
             text = text.replace(self._key, "[key]")
         line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-        return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+        return line if len(line) <= _MAX_EXCERPT_LENGTH else line[: _MAX_EXCERPT_LENGTH - 1] + "…"
 
 
 def is_loopback(host: str) -> bool:
@@ -444,27 +450,27 @@ def _is_private(url: str) -> bool:
     """Whether nobody on the way can read what is sent, or the user has said that it does not matter."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    allowed = {one.strip().lower() for one in os.environ.get(_HTTP_HOSTS, "").split(",")}
-    return parts.scheme == "https" or is_loopback(host) or host in allowed
+    trusted_hosts = {name.strip().lower() for name in os.environ.get(_HTTP_HOSTS, "").split(",")}
+    return parts.scheme == "https" or is_loopback(host) or host in trusted_hosts
 
 
 def _place(url: str) -> tuple[str, str | None]:
     """The address without trailing slash, and the name of the index, which follows its last slash."""
-    wanted = "the address of a server should look like http://host:8000 or http://host:8000/index"
+    expected = "the address of a server should look like http://host:8000 or http://host:8000/index"
     try:
-        checked = normalized(url)
+        address = normalized(url)
     except UserError as error:
-        raise UsageError(f"{wanted}: {error}") from error
-    if "?" in checked:
-        raise UsageError(f"{wanted}, without a query: {url[:200]!r}")
-    base, _, name = checked.rpartition("/")
+        raise UsageError(f"{expected}: {error}") from error
+    if "?" in address:
+        raise UsageError(f"{expected}, without a query: {url[:200]!r}")
+    base, _, name = address.rpartition("/")
     return base, unquote(name) or None
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    rest = b""
+    remainder = b""
     for block in blocks:
-        *lines, rest = (rest + block).split(b"\n")
+        *lines, remainder = (remainder + block).split(b"\n")
         yield from (line.removesuffix(b"\r") for line in lines)
 
 
@@ -484,23 +490,23 @@ def _hit(row: Mapping[str, Any]) -> Hit:
 
 def _answer(row: Mapping[str, Any], question: Question) -> Answer:
     """The answer of a row that fits the schemas; raises `FormatError` or `CitationError` if it contradicts itself."""
-    cited = from_row(row, "the answer")
-    pages = {one["id"]: one.get("page") for one in row["passages"]}
+    cited_answer = from_row(row, "the answer")
+    pages = {passage["id"]: passage.get("page") for passage in row["passages"]}
     hits = []
-    for identifier in cited.ranking:
+    for identifier in cited_answer.ranking:
         page = pages[identifier]
-        passage = replace(cited.passages[identifier], page=None if page is None else int(page))
-        hits.append(Hit(passage, cited.scores.get(identifier, 0.0)))
+        passage = replace(cited_answer.passages[identifier], page=None if page is None else int(page))
+        hits.append(Hit(passage, cited_answer.scores.get(identifier, 0.0)))
     confidence = row.get("confidence")
     return Answer(
         question=question,
         text=row["answer"],
-        sentences=tuple(_sentence(one) for one in row["sentences"]),
+        sentences=tuple(_sentence(sentence) for sentence in row["sentences"]),
         hits=tuple(hits),
         system=row["system"],
         short_answer=row.get("short_answer"),
         # `from_row` adds citations of unknown passages, which `Answer` refuses.
-        unresolved=cited.unresolved_markers[: len(row.get("unresolved") or ())],
+        unresolved=cited_answer.unresolved_markers[: len(row.get("unresolved") or ())],
         abstained=row["abstained"],
         reason=row.get("reason"),
         failed=row.get("failed", False),
@@ -511,8 +517,10 @@ def _answer(row: Mapping[str, Any], question: Question) -> Answer:
 
 def _sentence(row: Mapping[str, Any]) -> CitedSentence:
     citations = []
-    for one in row.get("citations", ()):
-        start, end = (None if one.get(name) is None else int(one[name]) for name in ("start", "end"))
-        support = Support(one["support"]) if one.get("support") else None
-        citations.append(Citation(one["passage"], start, end, one.get("quote"), one.get("origin"), support))
+    for citation in row.get("citations", ()):
+        start, end = (None if citation.get(name) is None else int(citation[name]) for name in ("start", "end"))
+        support = Support(citation["support"]) if citation.get("support") else None
+        citations.append(
+            Citation(citation["passage"], start, end, citation.get("quote"), citation.get("origin"), support)
+        )
     return CitedSentence(row["text"], tuple(citations), int(row["start"]), int(row["end"]), row.get("output"))

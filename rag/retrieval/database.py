@@ -46,29 +46,29 @@ def open_database(index: Index, config: RetrieverConfig) -> Dense:
     open_part(index, config)  # raises if it is missing, or of other passages
     base = _base_config(config)
     part = open_vectors(index, base)
-    stored, collection = part.stored, _collection(index, part.encoder)
-    with _told(_place(config, index)), ExitStack() as stack:
+    vectors, collection = part.vectors, _collection(index, part.encoder)
+    with _client_faults(_place(config, index)), ExitStack() as stack:
         database = stack.enter_context(closing(_connect(config, index)))
         count = database.count(collection)
-        if count == stored.rows:
+        if count == vectors.rows:
             stack.pop_all()  # the retriever closes it
-    if count != stored.rows:
-        found = "no such collection" if count is None else f"{count:,} vectors of {stored.rows:,}"
+    if count != vectors.rows:
+        state = "no such collection" if count is None else f"{count:,} vectors of {vectors.rows:,}"
         raise IndexingError(
-            f"{_place(config, index)}: {collection}: {found}: fill it with rag index build --to DIR --retriever NAME"
+            f"{_place(config, index)}: {collection}: {state}: fill it with rag index build --to DIR --retriever NAME"
         )
-    searcher = _Searcher(database, collection, stored, config, _place(config, index), part.longest)
+    searcher = _Searcher(database, collection, vectors, config, _place(config, index), part.longest)
     return Dense(f"{config.name}/{base.name}/{config.settings['database']}", part.encoder, searcher, index.store)
 
 
 def needs(index: Index, config: RetrieverConfig, memory: int | None) -> Needs:
     """Estimate what `add` takes here: the vectors are streamed. A database in a folder keeps them once more."""
-    rows, here = index.manifest["passages"], "://" not in _url(config, index)
+    rows, is_local = index.manifest["passages"], "://" not in _url(config, index)
     dimension = open_encoder(_base_config(config).setting("encoder", str)).dimension
-    disk = 8 * rows * dimension if here else 0
+    disk = 8 * rows * dimension if is_local else 0
     return Needs(
         memory=peak_memory() + 50 * _BATCH * dimension,
-        resident=4 * rows * dimension if here else 0,
+        resident=4 * rows * dimension if is_local else 0,
         disk=disk,
         why=f"vectors go to {_place(config, index)}",
     )
@@ -83,28 +83,28 @@ def add(index: Index, config: RetrieverConfig, memory: int | None, progress: Pro
     import numpy as np
 
     part = open_vectors(index, _base_config(config))
-    stored, collection = part.stored, _collection(index, part.encoder)
+    vectors, collection = part.vectors, _collection(index, part.encoder)
     with ExitStack() as stack:
         stack.enter_context(adding(index, config, {"collection": collection}))
-        stack.enter_context(_told(_place(config, index)))
+        stack.enter_context(_client_faults(_place(config, index)))
         database = stack.enter_context(closing(_connect(config, index)))
         count = database.count(collection)
         if count is None:
-            database.create(collection, stored.dimension)
-        elif count > stored.rows:
+            database.create(collection, vectors.dimension)
+        elif count > vectors.rows:
             raise IndexingError(
-                f"{_place(config, index)}: {collection} has {count:,} vectors, more than {stored.rows:,}"
+                f"{_place(config, index)}: {collection} has {count:,} vectors, more than {vectors.rows:,}"
             )
-        done = (count or 0) // _BATCH * _BATCH
-        for first in range(done, stored.rows, _BATCH):
-            rows = np.arange(first, min(first + _BATCH, stored.rows))
-            database.add(collection, first, stored.take(rows).astype(np.float32))
+        start = (count or 0) // _BATCH * _BATCH
+        for first in range(start, vectors.rows, _BATCH):
+            rows = np.arange(first, min(first + _BATCH, vectors.rows))
+            database.add(collection, first, vectors.take(rows).astype(np.float32))
             progress(int(rows[-1]) + 1, "stored")
-        progress(stored.rows, "building the index")
+        progress(vectors.rows, "building the index")
         database.finish(collection)
         count = database.count(collection)
-        if count != stored.rows:
-            raise IndexingError(f"{_place(config, index)}: {collection} kept {count} vectors of {stored.rows:,}")
+        if count != vectors.rows:
+            raise IndexingError(f"{_place(config, index)}: {collection} kept {count} vectors of {vectors.rows:,}")
 
 
 class _Searcher:
@@ -114,34 +114,34 @@ class _Searcher:
         self,
         database: Database,
         collection: str,
-        stored: StoredVectors,
+        vectors: StoredVectors,
         config: RetrieverConfig,
-        place: str,
+        address: str,
         longest: float,
     ) -> None:
-        self._database, self._collection, self._stored, self._longest = database, collection, stored, longest
+        self._database, self._collection, self._stored, self._longest = database, collection, vectors, longest
         self._depth, self._refine = config.setting("depth", int, 100), config.setting("refine", int, 2)
         if min(self._depth, self._refine) < 1:
             raise RagError(f"retriever {config.name}: depth and refine should be at least 1")
-        self._place = place
+        self._place = address
         weakref.finalize(self, database.close)
 
     def search(self, queries: "NDArray[np.float32]", k: int) -> list[tuple["Rows", "Scores"]]:
         import numpy as np
 
-        wanted = min(self._refine * max(k, self._depth), self._stored.rows)
-        with _told(self._place):
-            proposed = self._database.nearest(self._collection, queries.astype(np.float32), wanted)
-        if len(proposed) != len(queries):
-            raise RagError(f"{self._place}: {len(proposed)} results for {len(queries)} queries")
-        found = []
-        for query, listed in zip(queries, proposed, strict=True):
-            rows = np.unique(np.array(listed, dtype=np.int64))
+        limit = min(self._refine * max(k, self._depth), self._stored.rows)
+        with _client_faults(self._place):
+            candidates = self._database.nearest(self._collection, queries.astype(np.float32), limit)
+        if len(candidates) != len(queries):
+            raise RagError(f"{self._place}: {len(candidates)} results for {len(queries)} queries")
+        results = []
+        for query, row_list in zip(queries, candidates, strict=True):
+            rows = np.unique(np.array(row_list, dtype=np.int64))
             if rows.size and not 0 <= rows[0] <= rows[-1] < self._stored.rows:
                 raise RagError(f"{self._place}: {self._collection} proposes rows that the index does not have")
-            kept = self._stored.narrowed(query, rows, k, self._longest)
-            found.append(self._stored.best(query, kept, k))
-        return found
+            best_rows = self._stored.narrow(query, rows, k, self._longest)
+            results.append(self._stored.best(query, best_rows, k))
+        return results
 
 
 def _base_config(config: RetrieverConfig) -> RetrieverConfig:
@@ -156,8 +156,8 @@ def _base_config(config: RetrieverConfig) -> RetrieverConfig:
 
 def _collection(index: Index, encoder: Encoder) -> str:
     """The name of the collection: of the passages in their order of rows, and of the encoder."""
-    made_of = f"{index.manifest['checksum']} {index.build.name if index.build else ''} {encoder.name}"
-    return f"rag_{hashlib.sha256(made_of.encode()).hexdigest()[:24]}"
+    key = f"{index.manifest['checksum']} {index.build.name if index.build else ''} {encoder.name}"
+    return f"rag_{hashlib.sha256(key.encode()).hexdigest()[:24]}"
 
 
 def _connect(config: RetrieverConfig, index: Index) -> Database:
@@ -186,7 +186,7 @@ def _place(config: RetrieverConfig, index: Index) -> str:
 
 
 @contextmanager
-def _told(place: str) -> Iterator[None]:
+def _client_faults(address: str) -> Iterator[None]:
     """Raise what a client library raises as one line that names the database."""
     try:
         yield
@@ -195,7 +195,7 @@ def _told(place: str) -> Iterator[None]:
     except Exception as error:
         key = os.environ.get(_KEY)
         text = first_line(error)
-        raise RagError(f"{place}: {text.replace(key, '[key]') if key else text}") from error
+        raise RagError(f"{address}: {text.replace(key, '[key]') if key else text}") from error
 
 
 KIND = RetrieverKind(open_database, needs, add, outside=True)

@@ -17,7 +17,7 @@ from rag.index.integrity import PART
 from rag.index.parts import Needs, Progress, adding, beginning, open_part
 from rag.index.passages import Store
 from rag.index.retriever_config import RetrieverConfig
-from rag.retrieval import Merged, RetrieverKind
+from rag.retrieval import MergeInput, RetrieverKind
 from rag.retrieval.encoders import open_encoder
 from rag.retrieval.encoders.kinds import BATCH, Encoder
 from rag.retrieval.vector_index import (
@@ -47,7 +47,7 @@ class Part:
 
     home: Path
     encoder: Encoder
-    stored: StoredVectors
+    vectors: StoredVectors
     longest: float
     kind: str
     settings: Mapping[str, int]
@@ -65,7 +65,7 @@ class _Choice:
 def open_dense(index: Index, config: RetrieverConfig) -> "Dense":
     """Open the part that `add` built; raises as `open_vectors`."""
     part = open_vectors(index, config)
-    searcher = Searcher(part.stored, part.kind, part.settings, part.home / f"{part.kind}.faiss", longest=part.longest)
+    searcher = Searcher(part.vectors, part.kind, part.settings, part.home / f"{part.kind}.faiss", longest=part.longest)
     return Dense(f"{config.name}/{part.encoder.name}/{part.kind}", part.encoder, searcher, index.store)
 
 
@@ -76,21 +76,21 @@ def open_vectors(index: Index, config: RetrieverConfig) -> Part:
     configuration's.
     """
     home, part = open_part(index, config)
-    where = str(home / PART)
+    path = str(home / PART)
     try:
-        made_by, kind = field(part, "encoder", str, where), field(part, "index", str, where)
-        dimension, size = field(part, "dimension", int, where), field(part, "shard", int, where)
-        settings, longest = field(part, "settings", dict, where), field(part, "longest", float, where)
+        encoder_name, kind = field(part, "encoder", str, path), field(part, "index", str, path)
+        dimension, size = field(part, "dimension", int, path), field(part, "shard", int, path)
+        settings, longest = field(part, "settings", dict, path), field(part, "longest", float, path)
     except FormatError as error:
         raise IndexingError(f"the part is damaged ({error}): add it again") from error
-    whole = all(type(value) is int and value >= 0 for value in settings.values())
-    if kind not in KINDS or min(dimension, size) < 1 or not whole or settings.keys() != KINDS[kind].settings.keys():
-        raise IndexingError(f"{where} is damaged: add the part again")
+    is_valid = all(type(value) is int and value >= 0 for value in settings.values())
+    if kind not in KINDS or min(dimension, size) < 1 or not is_valid or settings.keys() != KINDS[kind].settings.keys():
+        raise IndexingError(f"{path} is damaged: add the part again")
     encoder = _encoder(config)
-    if (encoder.name, encoder.dimension) != (made_by, dimension):
+    if (encoder.name, encoder.dimension) != (encoder_name, dimension):
         raise IndexingError(
-            f"{home.name} was built with the encoder {made_by} ({dimension} dimensions), but the retriever now has "
-            f"{encoder.name} ({encoder.dimension}): add the part again, or restore the model"
+            f"{home.name} was built with the encoder {encoder_name} ({dimension} dimensions), but the retriever now "
+            f"has {encoder.name} ({encoder.dimension}): add the part again, or restore the model"
         )
     return Part(
         home, encoder, StoredVectors(home, index.manifest["passages"], dimension, size), longest, kind, settings
@@ -102,8 +102,8 @@ def needs(index: Index, config: RetrieverConfig, memory: int | None) -> Needs:
     encoder = _encoder(config)
     rows = index.manifest["passages"]
     choice = _choice(config, rows, encoder.dimension, memory)
-    found = estimate(choice.kind, rows, encoder.dimension, choice.settings)
-    return Needs(found.memory + peak_memory(), found.resident, found.disk, choice.why)
+    size = estimate(choice.kind, rows, encoder.dimension, choice.settings)
+    return Needs(size.memory + peak_memory(), size.resident, size.disk, choice.why)
 
 
 def peak_memory() -> int:
@@ -127,15 +127,15 @@ def add(index: Index, config: RetrieverConfig, memory: int | None, progress: Pro
         for number, first in enumerate(range(0, rows, PER_FILE)):
             if not file_path(work, number).exists():
                 last = min(first + PER_FILE, rows)
-                write_file(work, number, _encoded(index.store, encoder, first, last, progress))
-        record |= _indexed(StoredVectors(work, rows, encoder.dimension, PER_FILE), choice, work, progress)
+                write_file(work, number, _encode(index.store, encoder, first, last, progress))
+        record |= _build_index(StoredVectors(work, rows, encoder.dimension, PER_FILE), choice, work, progress)
 
 
-def _indexed(stored: StoredVectors, choice: _Choice, work: Path, progress: Progress) -> dict[str, Any]:
+def _build_index(vectors: StoredVectors, choice: _Choice, work: Path, progress: Progress) -> dict[str, Any]:
     """Build the index of the vectors in the work folder; returns what the manifest of the part says of them."""
     if choice.kind != "flat":
-        build(choice.kind, choice.settings, stored, work / f"{choice.kind}.faiss", progress)
-    return {"index": choice.kind, "settings": choice.settings, "why": choice.why, "longest": stored.longest()}
+        build(choice.kind, choice.settings, vectors, work / f"{choice.kind}.faiss", progress)
+    return {"index": choice.kind, "settings": choice.settings, "why": choice.why, "longest": vectors.longest()}
 
 
 def seconds(index: Index, config: RetrieverConfig, memory: int | None) -> float:
@@ -146,7 +146,7 @@ def seconds(index: Index, config: RetrieverConfig, memory: int | None) -> float:
     return estimate_seconds(choice.kind, rows, encoder.dimension, choice.settings)
 
 
-def update(old: Index, new: Index, config: RetrieverConfig, changed: Sequence[int], progress: Progress) -> None:
+def update(old: Index, new: Index, config: RetrieverConfig, changed_rows: Sequence[int], progress: Progress) -> None:
     """Bring the part of an index into an updated one: only these rows are encoded, and an index of FAISS is built anew.
 
     Raises `IndexingError` if the part is damaged or its encoder is another one now.
@@ -160,31 +160,31 @@ def update(old: Index, new: Index, config: RetrieverConfig, changed: Sequence[in
     with adding(new, config, plan, updating=True) as (work, record):
         for number, first in enumerate(range(0, rows, size)):
             last = min(first + size, rows)
-            inside = [row for row in changed if first <= row < last]
-            vectors = _resized(file_path(home, number), last - first, encoder.dimension)
-            for start in range(0, len(inside), _BATCH):
-                some = inside[start : start + _BATCH]
-                vectors[[row - first for row in some]] = _checked(encoder, new.store.rows(some))
-                encoded += len(some)
+            file_rows = [row for row in changed_rows if first <= row < last]
+            vectors = _resize(file_path(home, number), last - first, encoder.dimension)
+            for start in range(0, len(file_rows), _BATCH):
+                batch = file_rows[start : start + _BATCH]
+                vectors[[row - first for row in batch]] = _encode_batch(encoder, new.store.rows(batch))
+                encoded += len(batch)
                 progress(encoded, "encoded")
             write_file(work, number, vectors)
-        stored = StoredVectors(work, rows, encoder.dimension, size)
+        all_vectors = StoredVectors(work, rows, encoder.dimension, size)
         choice = _Choice(part["index"], part["settings"], part["why"])
-        record |= _indexed(stored, choice, work, lambda done, what: None)
+        record |= _build_index(all_vectors, choice, work, lambda count, step: None)
 
 
-def _resized(path: Path, rows: int, dimension: int) -> "NDArray[np.float16]":
+def _resize(path: Path, rows: int, dimension: int) -> "NDArray[np.float16]":
     """The first vectors of a file, with zeros for those that it lacks or if there is no such file."""
     import numpy as np
 
     vectors = np.zeros((rows, dimension), np.float16)
     if path.exists():
-        kept = np.load(path)[:rows]
-        vectors[: len(kept)] = kept
+        old_vectors = np.load(path)[:rows]
+        vectors[: len(old_vectors)] = old_vectors
     return vectors
 
 
-def merge(olds: Sequence[Merged], new: Index, config: RetrieverConfig, progress: Progress) -> str:
+def merge(olds: Sequence[MergeInput], new: Index, config: RetrieverConfig, progress: Progress) -> str:
     """Copy the vectors of several indexes; an index of FAISS is left to `add`, which has a limit of memory.
 
     Raises `IndexingError` if a part is damaged or the encoders are not the same.
@@ -198,37 +198,41 @@ def merge(olds: Sequence[Merged], new: Index, config: RetrieverConfig, progress:
     flat = choice.kind == "flat" and all(part["index"] == "flat" for _, part in parts)
     plan = {"encoder": encoder, "dimension": dimension, "shard": PER_FILE}
     with (adding if flat else beginning)(new, config, plan, updating=True) as (work, record):
-        for number, vectors in enumerate(_regrouped(_kept(olds, parts))):
+        for number, vectors in enumerate(_regroup(_remaining_vectors(olds, parts))):
             write_file(work, number, vectors)
             progress(number * PER_FILE + len(vectors), "copied")
         if flat:
-            record |= _indexed(StoredVectors(work, rows, dimension, PER_FILE), choice, work, progress)
+            record |= _build_index(StoredVectors(work, rows, dimension, PER_FILE), choice, work, progress)
     return "" if flat else "its vectors are copied, their index is built anew"
 
 
-def _kept(olds: Sequence[Merged], parts: Sequence[tuple[Path, Mapping[str, Any]]]) -> Iterator["NDArray[np.float16]"]:
+def _remaining_vectors(
+    olds: Sequence[MergeInput], parts: Sequence[tuple[Path, Mapping[str, Any]]]
+) -> Iterator["NDArray[np.float16]"]:
     """The vectors of several parts, without those of rows that are left out."""
     import numpy as np
 
-    for (old, left), (home, part) in zip(olds, parts, strict=True):
-        stored = StoredVectors(home, old.manifest["passages"], part["dimension"], part["shard"])
-        for first, vectors in zip(range(0, stored.rows, stored.size), stored, strict=True):
-            yield np.delete(vectors, [row - first for row in left if first <= row < first + len(vectors)], axis=0)
+    for (old, omitted_rows), (home, part) in zip(olds, parts, strict=True):
+        file_vectors = StoredVectors(home, old.manifest["passages"], part["dimension"], part["shard"])
+        for first, vectors in zip(range(0, file_vectors.rows, file_vectors.size), file_vectors, strict=True):
+            yield np.delete(
+                vectors, [row - first for row in omitted_rows if first <= row < first + len(vectors)], axis=0
+            )
 
 
-def _regrouped(pieces: Iterable["NDArray[np.float16]"]) -> Iterator["NDArray[np.float16]"]:
+def _regroup(pieces: Iterable["NDArray[np.float16]"]) -> Iterator["NDArray[np.float16]"]:
     """The same vectors in pieces of `PER_FILE`, of which the last may have fewer."""
     import numpy as np
 
-    held: list[NDArray[np.float16]] = []
+    buffer: list[NDArray[np.float16]] = []
     for piece in pieces:
-        held.append(piece)
-        while sum(map(len, held)) >= PER_FILE:
-            together = np.concatenate(held)
-            yield together[:PER_FILE]
-            held = [together[PER_FILE:]]
-    if sum(map(len, held)):
-        yield np.concatenate(held)
+        buffer.append(piece)
+        while sum(map(len, buffer)) >= PER_FILE:
+            joint = np.concatenate(buffer)
+            yield joint[:PER_FILE]
+            buffer = [joint[PER_FILE:]]
+    if sum(map(len, buffer)):
+        yield np.concatenate(buffer)
 
 
 def _encoder(config: RetrieverConfig) -> Encoder:
@@ -237,60 +241,60 @@ def _encoder(config: RetrieverConfig) -> Encoder:
 
 def _choice(config: RetrieverConfig, rows: int, dimension: int, memory: int | None) -> _Choice:
     """The index of the configuration, or one that fits the memory limit in bytes; raises `RagError` if none does."""
-    kind, why = config.setting("index", str, ""), ""
+    kind, reason = config.setting("index", str, ""), ""
     if kind and kind not in KINDS:
         raise RagError(f"retriever {config.name}: no index called {kind!r}; there are: {', '.join(KINDS)}")
     config.check_settings(["encoder", "index", *(KINDS[kind].settings if kind else ())])
-    given = {name: config.setting(name, int) for name in config.settings if name not in ("encoder", "index")}
+    settings_given = {name: config.setting(name, int) for name in config.settings if name not in ("encoder", "index")}
     if rows < SMALL:
         if kind not in ("", "flat"):
-            why = f"flat, as {kind} is for {SMALL:,} passages or more"
-        kind, given = "flat", {}
+            reason = f"flat, as {kind} is for {SMALL:,} passages or more"
+        kind, settings_given = "flat", {}
     elif not kind:
-        kind, why = ("flat", "") if memory is None else pick(rows, dimension, memory)
-    settings = choose_settings(kind, rows, dimension, given)
-    held = estimate(kind, rows, dimension, settings).resident
-    if memory is not None and held > memory:
+        kind, reason = ("flat", "") if memory is None else pick(rows, dimension, memory)
+    settings = choose_settings(kind, rows, dimension, settings_given)
+    size = estimate(kind, rows, dimension, settings).resident
+    if memory is not None and size > memory:
         way_out = (
             "; a configuration without 'index' lets the memory pick one (--memory)"
             if "index" in config.settings
             else ""
         )
         raise RagError(
-            f"retriever {config.name}: its {kind} index keeps {held / 2**20:,.1f} MiB in memory, above the "
+            f"retriever {config.name}: its {kind} index keeps {size / 2**20:,.1f} MiB in memory, above the "
             f"{memory / 2**20:,.1f} MiB given{way_out}"
         )
-    return _Choice(kind, settings, why)
+    return _Choice(kind, settings, reason)
 
 
-def _encoded(store: Store, encoder: Encoder, first: int, last: int, progress: Progress) -> "NDArray[np.float16]":
+def _encode(store: Store, encoder: Encoder, first: int, last: int, progress: Progress) -> "NDArray[np.float16]":
     """The vectors of these rows, checked to be finite."""
     import numpy as np
 
-    found = np.empty((last - first, encoder.dimension), np.float16)
+    vectors = np.empty((last - first, encoder.dimension), np.float16)
     passing = islice(store.scan(first), last - first)
     step = getattr(encoder, "at_once", _BATCH)
     for start in range(first, last, step):
         passages = list(islice(passing, step))
-        found[start - first : start - first + len(passages)] = _checked(encoder, passages)
+        vectors[start - first : start - first + len(passages)] = _encode_batch(encoder, passages)
         progress(start + len(passages), "encoded")
-    return found
+    return vectors
 
 
-def _checked(encoder: Encoder, passages: Sequence[Passage]) -> "NDArray[np.float16]":
+def _encode_batch(encoder: Encoder, passages: Sequence[Passage]) -> "NDArray[np.float16]":
     """The vectors of passages; raises `IndexingError` for one that is not finite."""
     import numpy as np
 
     vectors = encoder.passages([passage.contents for passage in passages])
     _check_shape(encoder, vectors.shape, len(passages))
     with np.errstate(over="ignore"):  # values above 65,504 become infinite
-        rounded = vectors.astype(np.float16)
-    for row in np.flatnonzero(~np.isfinite(rounded).all(axis=1)).tolist():
+        stored_vectors = vectors.astype(np.float16)
+    for row in np.flatnonzero(~np.isfinite(stored_vectors).all(axis=1)).tolist():
         raise IndexingError(
             f"passage {passages[row].id!r}: the encoder {encoder.name} returned a vector with a value that is not "
             "finite, or above 65,504"
         )
-    return rounded
+    return stored_vectors
 
 
 def _check_shape(encoder: Encoder, shape: tuple[int, ...], texts: int) -> None:
@@ -321,14 +325,14 @@ class Dense:
         _check_shape(self._encoder, vectors.shape, len(queries))
         if not np.isfinite(vectors).all():
             raise RagError(f"the encoder {self._encoder.name} returned a vector for the question that is not finite")
-        found = []
+        candidates = []
         for vector, (rows, scores) in zip(vectors, self._searcher.search(vectors, k), strict=True):
             if not vector.any():
                 rows, scores = rows[:0], scores[:0]
             passages = self._store.rows(rows.tolist())
             hits = [Hit(passage, score) for passage, score in zip(passages, scores.tolist(), strict=True)]
-            found.append(best_first(hits)[:k])
-        return found
+            candidates.append(best_first(hits)[:k])
+        return candidates
 
 
 KIND = RetrieverKind(open_dense, needs, add, update, seconds, merge=merge)

@@ -9,7 +9,7 @@ from rag.base.types import Hit, Passage, best_first
 from rag.index.analysis import name_pattern
 from rag.index.definitions import definition
 
-TOLD = "names and definitions first"  # in the names of retrievers that do it
+LABEL = "names and definitions first"  # in the names of retrievers that do it
 _COMMON = 8, 1 / 3  # hits and their share: a name that more have is the subject of them all, as a product's is
 _DEEPER = 5  # times the depth for a query that asks for a definition: often most passages have its words
 
@@ -32,24 +32,24 @@ class Exact:
 
     def matching(self, hits: Sequence[Hit]) -> dict[str, int]:
         """The ids of the hits that have the name (1), the definition (1) or both (2); not a name that many have."""
-        named = [hit.passage.id for hit in hits if self._named(hit.passage)]
-        least, share = _COMMON
-        if len(named) > max(least, share * len(hits)):
-            named = []
-        return Counter([*named, *(hit.passage.id for hit in hits if self._defined(hit.passage))])
+        ids = [hit.passage.id for hit in hits if self._has_name(hit.passage)]
+        min_hits, share = _COMMON
+        if len(ids) > max(min_hits, share * len(hits)):
+            ids = []
+        return Counter([*ids, *(hit.passage.id for hit in hits if self._has_definition(hit.passage))])
 
     def first(self, hits: Sequence[Hit], by: float) -> list[Hit]:
         """Sort hits that have both first, then those that have one. Each match adds `by` to the score.
 
         `by` should be larger than the range of the scores.
         """
-        found = self.matching(hits)
-        if not found:
+        matches = self.matching(hits)
+        if not matches:
             return list(hits)
-        return best_first(Hit(hit.passage, hit.score + by * found.get(hit.passage.id, 0)) for hit in hits)
+        return best_first(Hit(hit.passage, hit.score + by * matches.get(hit.passage.id, 0)) for hit in hits)
 
-    def _named(self, passage: Passage) -> bool:
+    def _has_name(self, passage: Passage) -> bool:
         return self.name is not None and self.name.search(passage.contents) is not None
 
-    def _defined(self, passage: Passage) -> bool:
+    def _has_definition(self, passage: Passage) -> bool:
         return self.defines is not None and self.defines.search(passage.text) is not None

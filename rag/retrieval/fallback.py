@@ -22,15 +22,15 @@ def open_fallback(index: Index, config: RetrieverConfig) -> Retriever:
         raise RagError(
             f"retriever {config.name}: a fallback needs one or more retrievers in 'choices', found {choices}"
         )
-    there = {part.name for part in read_data_configs(index)}
+    names = {part.name for part in read_data_configs(index)}
     for name in choices[:-1]:
-        if all(part.name in there for _, part in walk_data_configs(name)):
+        if all(part.name in names for _, part in walk_data_configs(name)):
             try:
                 return open_retriever(name, index)
             except IndexingError as error:
                 folder = index.build.parent if index.build is not None else index.name
-                again = f"rag index build --to {folder} --retriever {name}"
-                _log.warning("searched without the retriever %s: %s: %s", name, error, again)
+                command = f"rag index build --to {folder} --retriever {name}"
+                _log.warning("searched without the retriever %s: %s: %s", name, error, command)
     return open_retriever(choices[-1], index)
 
 

@@ -9,10 +9,10 @@ from rag.index.analysis import check_search, is_lookup
 from rag.index.index import Index
 from rag.index.retriever_config import RetrieverConfig, is_weight
 from rag.retrieval import Retriever, RetrieverKind, open_retriever
-from rag.retrieval.exact import TOLD, Exact
+from rag.retrieval.exact import LABEL, Exact
 
 METHODS = ("rrf", "scores", "max")
-_COPIED = 20  # words of a text from which on another one like it is a copy
+_MIN_COPY_WORDS = 20  # words of a text from which on another one like it is a copy
 
 
 def open_fusion(index: Index, config: RetrieverConfig) -> "Fusion":
@@ -22,8 +22,8 @@ def open_fusion(index: Index, config: RetrieverConfig) -> "Fusion":
     )
     names = config.setting("retrievers", list)
     if len(set(names)) != len(names) or len(names) < 2 or not all(isinstance(name, str) for name in names):
-        wanted = "two or more different retrievers in 'retrievers'"
-        raise RagError(f"retriever {config.name}: fusion needs {wanted}, found {names}")
+        expected = "two or more different retrievers in 'retrievers'"
+        raise RagError(f"retriever {config.name}: fusion needs {expected}, found {names}")
     return Fusion(
         [open_retriever(name, index) for name in names],
         method=config.setting("method", str, "rrf"),
@@ -66,9 +66,9 @@ class Fusion:
         lookup_weights = list(lookup_weights) or weights
         if method not in METHODS:
             raise RagError(f"no fusion called {method!r}; there are: {', '.join(METHODS)}")
-        for each in (weights, lookup_weights):
-            if len(each) != len(retrievers) or not all(map(is_weight, each)):
-                raise RagError(f"fusion of {len(retrievers)} retrievers needs as many weights above 0, found {each}")
+        for values in (weights, lookup_weights):
+            if len(values) != len(retrievers) or not all(map(is_weight, values)):
+                raise RagError(f"fusion of {len(retrievers)} retrievers needs as many weights above 0, found {values}")
         if depth < 1 or k < 0:
             raise RagError(f"fusion needs a depth of at least 1 and k of at least 0, found {depth} and {k}")
         self._retrievers, self._method, self._k, self._depth = retrievers, method, k, depth
@@ -78,10 +78,10 @@ class Fusion:
         self._bonus = max(sum(weights), sum(lookup_weights)) + (method != "max")
         parts = []
         for retriever, weight, lookup in zip(retrievers, weights, lookup_weights, strict=True):
-            shown = f"{weight:g}" if weight == lookup else f"{weight:g}|{lookup:g}"
-            parts.append(retriever.name if shown == "1" else f"{shown}*{retriever.name}")
-        told = [*([TOLD] if exact_first else []), *(["distinct"] if distinct else [])]
-        self.name = f"{f'rrf{k}' if method == 'rrf' else method}@{depth}({','.join([*parts, *told])})"
+            label = f"{weight:g}" if weight == lookup else f"{weight:g}|{lookup:g}"
+            parts.append(retriever.name if label == "1" else f"{label}*{retriever.name}")
+        labels = [*([LABEL] if exact_first else []), *(["distinct"] if distinct else [])]
+        self.name = f"{f'rrf{k}' if method == 'rrf' else method}@{depth}({','.join([*parts, *labels])})"
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query from the fused lists."""
@@ -93,16 +93,16 @@ class Fusion:
         weights = self._lookup_weights if is_lookup(query) else self._weights
         exact = Exact.of(query) if self._exact_first else Exact(None, None)
         depth = exact.depth(self._depth)
-        for weight, one in zip(weights, self._retrievers, strict=True):
+        for weight, retriever in zip(weights, self._retrievers, strict=True):
             try:
-                lists.append((weight, one.search([query], depth)[0]))
+                lists.append((weight, retriever.search([query], depth)[0]))
             except QuestionError as error:
                 faults.append(error)
         if faults and not any(hits for _, hits in lists):
             raise faults[0]
-        fused = sum_scores([(hits, [weight * score for score in self._scores(hits)]) for weight, hits in lists])
-        found = exact.first(fused, self._bonus)
-        return (_without_copies(found) if self._distinct else found)[:k]
+        ranked_hits = sum_scores([(hits, [weight * score for score in self._scores(hits)]) for weight, hits in lists])
+        ranking = exact.first(ranked_hits, self._bonus)
+        return (_without_copies(ranking) if self._distinct else ranking)[:k]
 
     def _scores(self, hits: Sequence[Hit]) -> list[float]:
         if self._method == "rrf":
@@ -124,7 +124,7 @@ def _without_copies(hits: Sequence[Hit]) -> list[Hit]:
     first: dict[str, Hit] = {}
     for hit in hits:
         words = hit.passage.text.split()
-        first.setdefault(" ".join(words) if len(words) >= _COPIED else hit.passage.id, hit)
+        first.setdefault(" ".join(words) if len(words) >= _MIN_COPY_WORDS else hit.passage.id, hit)
     return list(first.values())
 
 

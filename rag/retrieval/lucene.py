@@ -26,11 +26,11 @@ DATA_CONFIG = RetrieverConfig(
     "lucene",
     {"fields": sorted(FIELDS), "analyzer": "Anserini's DefaultEnglishAnalyzer: Porter stems, stop words dropped"},
 )
-_UNTITLED = "untitled"  # a field with one term, only in passages without headings
+_UNTITLED_FIELD = "untitled"  # a field with one term, only in passages without headings
 _BUFFER_MB = 128  # postings in memory before they are written
 _COMMIT = 100_000  # passages between commits; a stopped run resumes after the last one
 _BATCH = 1000
-_MOST_TERMS = 30_000  # a query has at most 10,000 characters, and its terms occur up to three times
+_MAX_TERMS = 30_000  # a query has at most 10,000 characters, and its terms occur up to three times
 
 
 def needs(index: Index, config: RetrieverConfig, memory: int | None) -> Needs:
@@ -67,16 +67,18 @@ def add(index: Index, config: RetrieverConfig, memory: int | None, progress: Pro
             document = autoclass("io.anserini.collection.JsonCollection$Document")
             generator = autoclass("io.anserini.index.generator.DefaultLuceneDocumentGenerator")()
             words, marker = (autoclass(f"org.apache.lucene.document.{kind}Field") for kind in ("Text", "String"))
-            unstored = autoclass("org.apache.lucene.document.Field$Store").NO
-            done: int = writer.getDocStats().numDocs
-            progress(done, "")
-            for row, passage in enumerate(index.store.scan(done), done):
+            no_store = autoclass("org.apache.lucene.document.Field$Store").NO
+            count: int = writer.getDocStats().numDocs
+            progress(count, "")
+            for row, passage in enumerate(index.store.scan(count), count):
                 headings, contents = passage.headings, passage.contents
                 if not any(character > " " for character in contents):
                     contents = "."  # Anserini refuses documents that are blank for Java
-                made = generator.createDocument(document.fromFields(passage.id, contents))
-                made.add(words("title", headings, unstored) if headings else marker(_UNTITLED, "1", unstored))
-                writer.addDocument(made)
+                lucene_document = generator.createDocument(document.fromFields(passage.id, contents))
+                lucene_document.add(
+                    words("title", headings, no_store) if headings else marker(_UNTITLED_FIELD, "1", no_store)
+                )
+                writer.addDocument(lucene_document)
                 if (row + 1) % _BATCH == 0:
                     progress(row + 1, "")
                 if (row + 1) % _COMMIT == 0:
@@ -117,11 +119,11 @@ def open_lucene(index: Index, config: RetrieverConfig) -> "Lucene":
     """
     _check(config)
     if index.lucene is not None:
-        return Lucene(index.lucene, index.store, config, mixed=False, way_out="build it again")
+        return Lucene(index.lucene, index.store, config, is_mixed=False, way_out="build it again")
     home, _ = open_part(index, DATA_CONFIG)
     # If all passages have headings, or none has, scores need no correction.
     return Lucene(
-        home / "index", index.store, config, mixed=0 < index.manifest["untitled"] < index.manifest["passages"]
+        home / "index", index.store, config, is_mixed=0 < index.manifest["untitled"] < index.manifest["passages"]
     )
 
 
@@ -136,14 +138,20 @@ class Lucene:
     """
 
     def __init__(
-        self, folder: Path, store: Store, config: RetrieverConfig, *, mixed: bool, way_out: str = "add the part again"
+        self,
+        folder: Path,
+        store: Store,
+        config: RetrieverConfig,
+        *,
+        is_mixed: bool,
+        way_out: str = "add the part again",
     ) -> None:
         jvm.start()
         from jnius import autoclass, cast
 
         k1, b = parameters(config)
         self.name = config.name
-        self._store, self._mixed, self._way_out = store, mixed, way_out
+        self._store, self._mixed, self._way_out = store, is_mixed, way_out
         self._lock = Lock()  # the reader of stored fields is not thread-safe
         self._weights = weights_of(config)
         with faults(f"{folder} cannot be opened, {way_out}"):
@@ -154,7 +162,7 @@ class Lucene:
                 self._check_last(reader)
             self._passages: int = reader.numDocs()
             searcher = autoclass("org.apache.lucene.search.IndexSearcher")
-            searcher.setMaxClauseCount(_MOST_TERMS)
+            searcher.setMaxClauseCount(_MAX_TERMS)
             self._searcher = searcher(cast("org.apache.lucene.index.IndexReader", reader))
             self._searcher.setSimilarity(autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
         words = autoclass("java.util.ArrayList")()
@@ -168,7 +176,7 @@ class Lucene:
         self._boost = autoclass("org.apache.lucene.search.BoostQuery")
         occur = autoclass("org.apache.lucene.search.BooleanClause$Occur")
         self._should, self._must, self._filter = occur.SHOULD, occur.MUST, occur.FILTER
-        marker = autoclass("org.apache.lucene.index.Term")(_UNTITLED, "1")
+        marker = autoclass("org.apache.lucene.index.Term")(_UNTITLED_FIELD, "1")
         self._untitled = autoclass("org.apache.lucene.search.TermQuery")(marker)
         # Converting Java objects as one JSON text is ten times faster than one by one.
         self._json = autoclass("com.fasterxml.jackson.databind.ObjectMapper")()
@@ -192,8 +200,8 @@ class Lucene:
             return [self._search(query, min(k, self._passages)) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
-        found = self._top(self._query(query), k)
-        return ranked(self._store.rows([hit["doc"] for hit in found]), [hit["score"] for hit in found])[:k]
+        top = self._top(self._query(query), k)
+        return ranked(self._store.rows([hit["doc"] for hit in top]), [hit["score"] for hit in top])[:k]
 
     def _top(self, query: Any, k: int) -> list[dict[str, Any]]:  # noqa: ANN401
         """`doc` (the row) and `score` of the top k documents, and of all others that tie with the k-th.
@@ -202,24 +210,24 @@ class Lucene:
         """
         limit = k + TIE_MARGIN
         while True:
-            written = self._json.writeValueAsString(self._searcher.search(query, limit))
-            hits: list[dict[str, Any]] = json.loads(written)["scoreDocs"]
+            text = self._json.writeValueAsString(self._searcher.search(query, limit))
+            hits: list[dict[str, Any]] = json.loads(text)["scoreDocs"]
             if len(hits) < limit or hits[-1]["score"] < hits[k - 1]["score"]:
                 return [hit for hit in hits if hit["score"] >= hits[k - 1]["score"]] if len(hits) > k else hits
             limit *= 2  # the tie at rank k continues beyond the fetched hits
 
     def _query(self, query: str) -> Any:  # noqa: ANN401
-        whole = self._boolean()
+        query_builder = self._boolean()
         for field, weight in self._weights.items():
-            whole.add(self._boosted(field, query, weight), self._should)
+            query_builder.add(self._boost_query(field, query, weight), self._should)
         if self._mixed and "title" in self._weights:
-            alone = self._boolean()
-            alone.add(self._boosted("contents", query, self._weights["title"]), self._must)
-            alone.add(self._untitled, self._filter)
-            whole.add(alone.build(), self._should)
-        return whole.build()
+            untitled_builder = self._boolean()
+            untitled_builder.add(self._boost_query("contents", query, self._weights["title"]), self._must)
+            untitled_builder.add(self._untitled, self._filter)
+            query_builder.add(untitled_builder.build(), self._should)
+        return query_builder.build()
 
-    def _boosted(self, field: str, query: str, weight: float) -> Any:  # noqa: ANN401
+    def _boost_query(self, field: str, query: str, weight: float) -> Any:  # noqa: ANN401
         return self._boost(self._queries.buildQuery(field, self._analyzer, query), weight)
 
 

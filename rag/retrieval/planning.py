@@ -100,74 +100,78 @@ def plan(
         raise UsageError(f"passages should be at least 1, found {passages}")
     with tempfile.TemporaryDirectory(prefix="rag-plan-") as folder:
         log(f"reading and indexing at most {sample:,} passages")
-        with _indexed(islice(corpus.read(), 1), Path(folder) / "warm", corpus):
-            began = time.perf_counter()  # what is loaded once is loaded now
-        some: list[Passage] = []
-        with _indexed(_noted(islice(corpus.read(), sample), some), Path(folder) / "sample", corpus) as index:
-            seconds = time.perf_counter() - began
+        with _index_passages(islice(corpus.read(), 1), Path(folder) / "warm", corpus):
+            start = time.perf_counter()  # what is loaded once is loaded now
+        passages_sampled: list[Passage] = []
+        with _index_passages(
+            _collect(islice(corpus.read(), sample), passages_sampled), Path(folder) / "sample", corpus
+        ) as index:
+            seconds = time.perf_counter() - start
             assert index.build is not None
             disk = folder_size(index.build)
-            whole = len(some) < sample
-            rows = passages or (len(some) if whole else _estimated(corpus, len(some)))
-            steps = [_base(seconds, disk, some, rows, corpus, Path(folder) / "short")]
+            is_complete = len(passages_sampled) < sample
+            rows = passages or (
+                len(passages_sampled) if is_complete else _estimate_passages(corpus, len(passages_sampled))
+            )
+            steps = [_base(seconds, disk, passages_sampled, rows, corpus, Path(folder) / "short")]
             if retrievers is None:
                 formats = {source.format for source in corpus.described}
                 retrievers = default_parts(", ".join(formats), rows, shard=corpus.shard is not None)
             parts = dict(part for retriever in retrievers for part in walk_data_configs(retriever))
             for config in parts.values():
                 log(f"measuring {config.name}")
-                steps.append(_part(config, index, some, rows, memory, Path(folder)))
-    return Plan(rows, len(some), processor(), tuple(steps))
+                steps.append(_part(config, index, passages_sampled, rows, memory, Path(folder)))
+    return Plan(rows, len(passages_sampled), processor(), tuple(steps))
 
 
-def _base(measured: float, disk: int, some: Sequence[Passage], rows: int, corpus: Corpus, folder: Path) -> Step:
-    """The needs of the passages and BM25, of which `some` took so many seconds; what is done once does not grow."""
-    fewer = max(1, min(_FIRST, len(some) // 2))
-    began = time.perf_counter()
-    with _indexed(((str(n), one) for n, one in enumerate(some[:fewer])), folder):
-        short = time.perf_counter() - began
-    each = _growth((fewer, short), (len(some), measured))
-    seconds = measured + each * (rows - len(some))
-    why = _guessed(short, measured, some, rows)
-    return Step(BASE_RETRIEVER, seconds, round(disk * rows / len(some)), estimate(corpus).memory, 0, why)
+def _base(sample_seconds: float, disk: int, sample: Sequence[Passage], rows: int, corpus: Corpus, folder: Path) -> Step:
+    """The needs of the passages and BM25, of which `sample` took so many seconds; what is done once does not grow."""
+    count = max(1, min(_FIRST, len(sample) // 2))
+    start = time.perf_counter()
+    with _index_passages(((str(n), passage) for n, passage in enumerate(sample[:count])), folder):
+        short = time.perf_counter() - start
+    growth = _growth((count, short), (len(sample), sample_seconds))
+    seconds = sample_seconds + growth * (rows - len(sample))
+    reason = _warn_of_guess(short, sample_seconds, sample, rows)
+    return Step(BASE_RETRIEVER, seconds, round(disk * rows / len(sample)), estimate(corpus).memory, 0, reason)
 
 
-def _growth(few: tuple[int, float], many: tuple[int, float]) -> float:
+def _growth(small_run: tuple[int, float], large_run: tuple[int, float]) -> float:
     """Seconds a passage from two runs on so many passages, which took so many seconds: their difference.
 
     It is at least a tenth of the mean of the second run: on a busy machine a long run may take no longer than a short
     one, and a million passages would take no time.
     """
-    (fewer, short), (more, long) = few, many
-    return max(0.1 * long / more, (long - short) / max(1, more - fewer))
+    (small_count, short), (large_count, long) = small_run, large_run
+    return max(0.1 * long / large_count, (long - short) / max(1, large_count - small_count))
 
 
-def _guessed(first: float, last: float, some: Sequence[Passage], rows: int) -> str:
+def _warn_of_guess(first: float, last: float, sample: Sequence[Passage], rows: int) -> str:
     """A warning if the seconds of a sample say nothing about more rows: its first part alone took over half of them."""
-    if rows <= len(some) or first <= last / 2:
+    if rows <= len(sample) or first <= last / 2:
         return ""
-    took = f"it took {last:.2f} s, its first part alone {first:.2f} s"
-    return f"the sample is small: {took}; the time for more is a guess"
+    times = f"it took {last:.2f} s, its first part alone {first:.2f} s"
+    return f"the sample is small: {times}; the time for more is a guess"
 
 
 def _part(
-    config: RetrieverConfig, index: Index, some: Sequence[Passage], rows: int, memory: int | None, folder: Path
+    config: RetrieverConfig, index: Index, sample: Sequence[Passage], rows: int, memory: int | None, folder: Path
 ) -> Step:
     """The needs of a part of so many rows; its time grows as between two runs on samples of different sizes."""
     kind = kind_of(config)
     large = replace(index, manifest={**index.manifest, "passages": rows})
     needs = kind.needs(large, config, memory) if kind.needs is not None else Needs(0, 0, 0)
-    beyond = kind.seconds(large, config, memory) if kind.seconds is not None else 0.0
+    constant_seconds = kind.seconds(large, config, memory) if kind.seconds is not None else 0.0
     if kind.outside:
-        each, guessed = 0.0, "its time is not measured"
+        growth, warning = 0.0, "its time is not measured"
     else:
-        each, guessed = _seconds_each(kind, config, some, rows, folder / f"part-{config.name}")
-    why = "; ".join(filter(None, (needs.why, guessed)))
-    return Step(config.name, each * rows + beyond, needs.disk, needs.memory, needs.resident, why)
+        growth, warning = _seconds_each(kind, config, sample, rows, folder / f"part-{config.name}")
+    reason = "; ".join(filter(None, (needs.why, warning)))
+    return Step(config.name, growth * rows + constant_seconds, needs.disk, needs.memory, needs.resident, reason)
 
 
 def _seconds_each(
-    kind: RetrieverKind, config: RetrieverConfig, some: Sequence[Passage], rows: int, folder: Path
+    kind: RetrieverKind, config: RetrieverConfig, sample: Sequence[Passage], rows: int, folder: Path
 ) -> tuple[float, str]:
     """Seconds a passage, without what is done once, such as loading a model; and a warning if they are a guess."""
     add = kind.add
@@ -175,36 +179,38 @@ def _seconds_each(
         return 0.0, ""
 
     def run(count: int, name: str) -> float:
-        with _indexed(((str(n), one) for n, one in enumerate(some[:count])), folder / name) as index:
-            began = time.perf_counter()
-            add(index, config, None, lambda done, what: None)
-            return time.perf_counter() - began
+        with _index_passages(((str(n), passage) for n, passage in enumerate(sample[:count])), folder / name) as index:
+            start = time.perf_counter()
+            add(index, config, None, lambda number, step: None)
+            return time.perf_counter() - start
 
-    count = max(1, min(_FIRST, len(some) // 2))
-    measured = [(count, run(count, str(count)))]
-    if count == len(some):  # one passage: the second run has the model loaded
-        again = run(count, "again")
-        return again, _guessed(again, again, some, rows)
-    while count < len(some) and (len(measured) == 1 or measured[-1][1] <= _ENOUGH_S):
-        count = min(len(some), count * _GROWS)
-        measured.append((count, run(count, str(count))))
-    return _growth(*measured[-2:]), _guessed(measured[0][1], measured[-1][1], some, rows)
+    count = max(1, min(_FIRST, len(sample) // 2))
+    runs = [(count, run(count, str(count)))]
+    if count == len(sample):  # one passage: the second run has the model loaded
+        second_run = run(count, "again")
+        return second_run, _warn_of_guess(second_run, second_run, sample, rows)
+    while count < len(sample) and (len(runs) == 1 or runs[-1][1] <= _ENOUGH_S):
+        count = min(len(sample), count * _GROWS)
+        runs.append((count, run(count, str(count))))
+    return _growth(*runs[-2:]), _warn_of_guess(runs[0][1], runs[-1][1], sample, rows)
 
 
 @contextmanager
-def _indexed(located: Iterator[tuple[str, Passage]], folder: Path, corpus: Corpus | None = None) -> Iterator[Index]:
+def _index_passages(
+    passages: Iterator[tuple[str, Passage]], folder: Path, corpus: Corpus | None = None
+) -> Iterator[Index]:
     """An index of passages in a folder of its own."""
     build = folder / f"{BUILD}sample"
     build.mkdir(parents=True)
-    made = PassageStore.create(build / PASSAGES)
+    new_store = PassageStore.create(build / PASSAGES)
 
     def refuse(error: FormatError) -> None:
         if corpus is None or not corpus.skip_bad:
             raise error
 
     postings = BM25Writer(build / POSTINGS, HEAP_BYTES, shard=corpus is not None and corpus.shard is not None)
-    with PassageWriter(made, postings, refuse) as writer:
-        _, checksum = writer.add(located)
+    with PassageWriter(new_store, postings, refuse) as writer:
+        _, checksum = writer.add(passages)
     counts = writer.counts
     manifest = {"build": build.name, **describe_index([], [], counts, checksum), "dead": 0, "roots": [], "files": {}}
     store = PassageStore.open(build / PASSAGES)
@@ -213,14 +219,14 @@ def _indexed(located: Iterator[tuple[str, Passage]], folder: Path, corpus: Corpu
     yield Index("plan", build, manifest, store, bm25)
 
 
-def _noted(located: Iterator[tuple[str, Passage]], kept: list[Passage]) -> Iterator[tuple[str, Passage]]:
-    for where, passage in located:
-        kept.append(passage)
-        yield where, passage
+def _collect(passages: Iterator[tuple[str, Passage]], sample: list[Passage]) -> Iterator[tuple[str, Passage]]:
+    for location, passage in passages:
+        sample.append(passage)
+        yield location, passage
 
 
-def _estimated(corpus: Corpus, sampled: int) -> int:
+def _estimate_passages(corpus: Corpus, sample_size: int) -> int:
     """The number of passages of a corpus of which some were read."""
     if not corpus.report.bytes_read:
         raise RagError("the size of the corpus is not known; give the number of passages (--passages)")
-    return max(sampled, round(sampled * corpus.bytes_total / corpus.report.bytes_read))
+    return max(sample_size, round(sample_size * corpus.bytes_total / corpus.report.bytes_read))

@@ -28,7 +28,7 @@ SHIPPED = Path(__file__).parents[1] / "data" / "reader"
 RULES = 2  # version of the input format; increase it when this module or one it encodes with changes the input
 MAX_LENGTH = 224  # word pieces of question, headings and text together
 MAX_QUESTION, MAX_HEADINGS = 64, 32
-LONGEST_ANSWER = 16  # word pieces of an answer span
+MAX_ANSWER = 16  # word pieces of an answer span
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +69,21 @@ class WindowEncoder:
     def windows(self, question: str, passage: Passage) -> list[Window]:
         """The fewest windows that cover the passage, split between sentences where possible."""
         question, headings, text = readable(question), readable(passage.headings), readable(passage.text)
-        asked = frozenset(content_stems(question))
-        there = frozenset(content_stems(headings)) | frozenset(content_stems(text))
-        left = self._side(question, MAX_QUESTION, find_words_outside(question, there), CLAIM, CLAIM_ONLY)
-        above = self._side(headings, MAX_HEADINGS, find_words_in(headings, asked), EVIDENCE, EVIDENCE_SHARED)
-        ids, types, offsets = self._side(text, None, find_words_in(text, asked), EVIDENCE, EVIDENCE_SHARED)
-        before = [self._cls, *left[0], self._sep, *above[0], self._sep]
-        before_types = [CLAIM, *left[1], CLAIM, *above[1], EVIDENCE]
+        question_stems = frozenset(content_stems(question))
+        passage_stems = frozenset(content_stems(headings)) | frozenset(content_stems(text))
+        question_side = self._side(
+            question, MAX_QUESTION, find_words_outside(question, passage_stems), CLAIM, CLAIM_ONLY
+        )
+        headings_side = self._side(
+            headings, MAX_HEADINGS, find_words_in(headings, question_stems), EVIDENCE, EVIDENCE_SHARED
+        )
+        ids, types, offsets = self._side(text, None, find_words_in(text, question_stems), EVIDENCE, EVIDENCE_SHARED)
+        before = [self._cls, *question_side[0], self._sep, *headings_side[0], self._sep]
+        before_types = [CLAIM, *question_side[1], CLAIM, *headings_side[1], EVIDENCE]
         room = self.max_length - len(before) - 1
-        found = []
+        windows = []
         for start, end in _cut(text, offsets, room):
-            found.append(
+            windows.append(
                 Window(
                     [*before, *ids[start:end], self._sep],
                     [*before_types, *types[start:end], EVIDENCE],
@@ -87,14 +91,14 @@ class WindowEncoder:
                     offsets[start:end],
                 )
             )
-        return found
+        return windows
 
     def _side(
-        self, text: str, most: int | None, words: Sequence[tuple[int, int]], plain: int, marked: int
+        self, text: str, limit: int | None, words: Sequence[tuple[int, int]], plain: int, shared_type: int
     ) -> tuple[list[int], list[int], list[tuple[int, int]]]:
         encoded = self._tokenizer.encode(text, add_special_tokens=False)
-        offsets = encoded.offsets[:most]
-        return encoded.ids[:most], assign_types(offsets, words, plain, marked), offsets
+        offsets = encoded.offsets[:limit]
+        return encoded.ids[:limit], assign_types(offsets, words, plain, shared_type), offsets
 
 
 def _cut(text: str, offsets: Sequence[tuple[int, int]], room: int) -> list[tuple[int, int]]:
@@ -142,8 +146,8 @@ class Reading:
 
     def kept(self, start: int, end: int) -> float:
         """The mean of `keep` over a stretch of the text; 0 if none of it was read."""
-        inside = [p for (a, b), p in zip(self.offsets, self.keep, strict=True) if a < end and start < b]
-        return sum(inside) / len(inside) if inside else 0.0
+        probabilities = [p for (a, b), p in zip(self.offsets, self.keep, strict=True) if a < end and start < b]
+        return sum(probabilities) / len(probabilities) if probabilities else 0.0
 
 
 class Reader:
@@ -185,13 +189,13 @@ class Reader:
             return list(pool.map(lambda passage: self._one(question, passage), passages))
 
     def _one(self, question: str, passage: Passage) -> Reading:
-        lines = [place for place, character in enumerate(passage.text) if character == "\n"]
-        found = [self._window(window, lines) for window in self.encoder.windows(question, passage)]
-        best = max(found, key=lambda reading: reading.relevance)
-        if len(found) == 1:
+        lines = [index for index, character in enumerate(passage.text) if character == "\n"]
+        readings = [self._window(window, lines) for window in self.encoder.windows(question, passage)]
+        best = max(readings, key=lambda reading: reading.relevance)
+        if len(readings) == 1:
             return best
-        offsets = tuple(chain.from_iterable(reading.offsets for reading in found))
-        keep = tuple(chain.from_iterable(reading.keep for reading in found))
+        offsets = tuple(chain.from_iterable(reading.offsets for reading in readings))
+        keep = tuple(chain.from_iterable(reading.keep for reading in readings))
         return replace(best, offsets=offsets, keep=keep)
 
     def _window(self, window: Window, lines: Sequence[int]) -> Reading:
@@ -205,19 +209,22 @@ class Reader:
             raise RagError(f"{self.folder}: the model's output is not a number; run `rag train` again")
         if not window.offsets:
             return Reading(logit, None, None, -math.inf)
-        inside = [0, *range(window.first, window.first + len(window.offsets))]  # the first stands for no short answer
-        start, end = (_log_softmax(side[0, inside].astype(np.float64)) for side in (starts, ends))
+        positions = [
+            0,
+            *range(window.first, window.first + len(window.offsets)),
+        ]  # the first stands for no short answer
+        start, end = (_log_softmax(side[0, positions].astype(np.float64)) for side in (starts, ends))
         sums = start[1:, None] + end[None, 1:]
         wide = np.arange(len(start) - 1)[None, :] - np.arange(len(start) - 1)[:, None]
-        sums[(wide < 0) | (wide >= LONGEST_ANSWER)] = -np.inf
+        sums[(wide < 0) | (wide >= MAX_ANSWER)] = -np.inf
         spans = []
         line = np.searchsorted(lines, [begin for begin, _ in window.offsets])
         for number in sorted(set(line.tolist())):  # `np.unique` would load masked arrays
-            (there,) = np.nonzero(line == number)
-            first, last = there[0], there[-1] + 1
+            (line_pieces,) = np.nonzero(line == number)
+            first, last = line_pieces[0], line_pieces[-1] + 1
             row, column = divmod(int(np.argmax(sums[first:last, first:last])), last - first)
-            place = first + row, first + column
-            spans.append(Span(window.offsets[place[0]][0], window.offsets[place[1]][1], float(sums[place])))
+            cell = first + row, first + column
+            spans.append(Span(window.offsets[cell[0]][0], window.offsets[cell[1]][1], float(sums[cell])))
         best = max(spans, key=lambda span: span.answer)
         return Reading(
             logit,
@@ -226,13 +233,13 @@ class Reader:
             best.answer,
             float(start[0] + end[0]),
             tuple(window.offsets),
-            tuple((1 / (1 + np.exp(-keep[0, inside[1:]].astype(np.float64)))).tolist()),
+            tuple((1 / (1 + np.exp(-keep[0, positions[1:]].astype(np.float64)))).tolist()),
             tuple(spans),
         )
 
 
 @cache
-def shipped() -> Reader:
+def default_reader() -> Reader:
     """The reader that ships with rag, shared within the process so that its network is loaded once."""
     return Reader()
 
@@ -240,6 +247,6 @@ def shipped() -> Reader:
 def _log_softmax(logits: "NDArray[np.float64]") -> "NDArray[np.float64]":
     import numpy as np
 
-    shifted = logits - logits.max()
-    found: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum())
-    return found
+    differences = logits - logits.max()
+    log_probabilities: NDArray[np.float64] = differences - np.log(np.exp(differences).sum())
+    return log_probabilities

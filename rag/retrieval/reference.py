@@ -13,7 +13,7 @@ from rag.index.postings import parameters
 from rag.index.retriever_config import RetrieverConfig
 from rag.retrieval import RetrieverKind
 
-MOST_PASSAGES = 200_000  # rank-bm25 scores every passage for every query and keeps all tokens in memory
+MAX_PASSAGES = 200_000  # rank-bm25 scores every passage for every query and keeps all tokens in memory
 
 
 def open_reference(index: Index, config: RetrieverConfig) -> "Reference":
@@ -34,9 +34,9 @@ class Reference:
             from rank_bm25 import BM25Okapi
         except ImportError:
             raise missing_extra("the retriever 'reference'", "reference") from None
-        if passages > MOST_PASSAGES:
+        if passages > MAX_PASSAGES:
             raise IndexingError(
-                f"rank-bm25 takes at most {MOST_PASSAGES:,} passages, the index has {passages:,}: use 'bm25'"
+                f"rank-bm25 takes at most {MAX_PASSAGES:,} passages, the index has {passages:,}: use 'bm25'"
             )
         self.name = config.name
         analyzer = passage_analyzer()
@@ -45,8 +45,8 @@ class Reference:
         self._bm25 = BM25Okapi(tokens, k1=k1, b=b)
         # Okapi's idf is negative for a term in more than half of the passages; the idf of Lucene and Tantivy is not.
         n = len(tokens)
-        holding = Counter(term for passage in tokens for term in set(passage))
-        self._bm25.idf = {term: math.log(1 + (n - df + 0.5) / (df + 0.5)) for term, df in holding.items()}
+        document_frequencies = Counter(term for passage in tokens for term in set(passage))
+        self._bm25.idf = {term: math.log(1 + (n - df + 0.5) / (df + 0.5)) for term, df in document_frequencies.items()}
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query, all with a term of it; raises `QuestionError` (`query_terms`)."""
@@ -54,8 +54,8 @@ class Reference:
         return [self._search(query_terms(query), k) for query in queries]
 
     def _search(self, terms: Sequence[str], k: int) -> list[Hit]:
-        scored = zip(self._passages, self._bm25.get_scores(terms), strict=True)
-        hits = [Hit(passage, float(score)) for passage, score in scored if score > 0]
+        pairs = zip(self._passages, self._bm25.get_scores(terms), strict=True)
+        hits = [Hit(passage, float(score)) for passage, score in pairs if score > 0]
         return best_first(hits)[:k]
 
 

@@ -40,8 +40,8 @@ class Remote:
 
     def __init__(self, client: Client, retriever: str = "bm25") -> None:
         self._client, self._retriever = client, retriever
-        found = client.search_each([], retriever=retriever, k=1)
-        self.name, self.engine, self.checksum = _name(found), found.retriever, found.checksum
+        reply = client.search_each([], retriever=retriever, k=1)
+        self.name, self.engine, self.checksum = _name(reply), reply.retriever, reply.checksum
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query."""
@@ -51,26 +51,28 @@ class Remote:
         """Return what BM25 weighs the terms of each query by there."""
         with _far():
             return [
-                one for part in _batches(queries) for one in self._client.statistics(part, retriever=self._retriever)
+                query_statistics
+                for part in _batches(queries)
+                for query_statistics in self._client.statistics(part, retriever=self._retriever)
             ]
 
-    def search_within(self, queries: Sequence[str], k: int, whole: Sequence[Statistics]) -> list[list[Hit]]:
+    def search_within(self, queries: Sequence[str], k: int, statistics: Sequence[Statistics]) -> list[list[Hit]]:
         """Return at most k hits per query by BM25 with these statistics."""
-        return self._search(queries, k, whole)
+        return self._search(queries, k, statistics)
 
-    def _search(self, queries: Sequence[str], k: int, whole: Sequence[Statistics] | None) -> list[list[Hit]]:
+    def _search(self, queries: Sequence[str], k: int, statistics: Sequence[Statistics] | None) -> list[list[Hit]]:
         check_search(queries, k)
         for query in queries:
             check_query(query)
         hits: list[list[Hit]] = []
         for part in _batches(queries):
-            some = None if whole is None else whole[len(hits) : len(hits) + len(part)]
+            batch_statistics = None if statistics is None else statistics[len(hits) : len(hits) + len(part)]
             with _far():
-                found = self._client.search_each(part, retriever=self._retriever, k=k, statistics=some)
-            if (name := _name(found)) != self.name:
-                changed = f"the index has changed from {self.name} to {name}; start again"
-                raise IndexChangedError(f"{self._client.url}: {changed}")
-            hits += found.hits
+                reply = self._client.search_each(part, retriever=self._retriever, k=k, statistics=batch_statistics)
+            if (name := _name(reply)) != self.name:
+                message = f"the index has changed from {self.name} to {name}; start again"
+                raise IndexChangedError(f"{self._client.url}: {message}")
+            hits += reply.hits
         return hits
 
 
@@ -89,8 +91,8 @@ def _batches(queries: Sequence[str]) -> list[Sequence[str]]:
     return [queries[start : start + _BATCH] for start in range(0, len(queries), _BATCH)]
 
 
-def _name(found: Found) -> str:
-    return f"remote({found.retriever}@{found.index}/{found.checksum[:12]})"
+def _name(reply: Found) -> str:
+    return f"remote({reply.retriever}@{reply.index}/{reply.checksum[:12]})"
 
 
 KIND = RetrieverKind(open_remote)

@@ -13,7 +13,7 @@ from rag.index.analysis import check_search
 from rag.index.index import Index
 from rag.index.retriever_config import RetrieverConfig
 from rag.retrieval import Retriever, RetrieverKind, open_retriever
-from rag.retrieval.exact import TOLD, Exact
+from rag.retrieval.exact import LABEL, Exact
 
 
 class Scorer(Protocol):
@@ -32,32 +32,32 @@ class Scorer(Protocol):
 def open_rerank(index: Index, config: RetrieverConfig) -> Retriever:
     """Open the retriever `base`, reranked once per table of `stages`."""
     config.check_settings(["base", "stages"])
-    made = open_retriever(config.setting("base", str), index)
+    retriever = open_retriever(config.setting("base", str), index)
     stages = config.setting("stages", list)
     if not stages:
         raise RagError(f"retriever {config.name}: reranking needs at least one [[stages]] table")
-    for given in stages:
-        if not isinstance(given, dict):
-            raise RagError(f"retriever {config.name}: [[stages]] should be tables, found {given!r}")
-        stage = RetrieverConfig(config.name, "rerank", given)
+    for table in stages:
+        if not isinstance(table, dict):
+            raise RagError(f"retriever {config.name}: [[stages]] should be tables, found {table!r}")
+        stage = RetrieverConfig(config.name, "rerank", table)
         stage.check_settings(["model", "depth", "retriever_weight", "exact_first"])
-        made = Rerank(
-            made,
+        retriever = Rerank(
+            retriever,
             scorer(stage.setting("model", str)),
             depth=stage.setting("depth", int),
             retriever_weight=stage.setting("retriever_weight", float, 0.0),
             exact_first=stage.setting("exact_first", bool, False),
         )
-    return made
+    return retriever
 
 
 class _Reader:
     """Relevance by the reader that ships with rag, or by one from `rag train`."""
 
     def __init__(self, folder: str | None) -> None:
-        from rag.retrieval.reader import Reader, shipped
+        from rag.retrieval.reader import Reader, default_reader
 
-        self._reader = shipped() if folder is None else Reader(folder)
+        self._reader = default_reader() if folder is None else Reader(folder)
         self.name = self._reader.name
 
     def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
@@ -103,7 +103,7 @@ class _CrossEncoder:
         except ImportError:
             raise missing_extra(f"the reranker {model!r}", "dense") from None
         from autoais.base.models.transformers import check_classes, quiet_logging
-        from rag.retrieval.encoders.sentence import named
+        from rag.retrieval.encoders.sentence import model_name
 
         folder = user_path(model)
         if folder.is_dir():
@@ -116,7 +116,7 @@ class _CrossEncoder:
             raise RagError(f"{model}: cannot be opened as a CrossEncoder ({first_line(error)})") from error
         if self._model.num_labels != 1:
             raise RagError(f"{model}: returns {self._model.num_labels} scores per pair, but reranking needs one")
-        self.name = f"cross-encoder:{named(model, self._model)}"
+        self.name = f"cross-encoder:{model_name(model, self._model)}"
 
     def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
         from autoais.base.models.pairs import readable
@@ -124,8 +124,8 @@ class _CrossEncoder:
         texts = (f"{passage.headings}\n{passage.text}".strip() for passage in passages)
         pairs = [(readable(question), readable(text)) for text in texts]
         # One pair at a time: padding would change the last digits, and so the order of ties.
-        found = self._model.predict(pairs, batch_size=1, show_progress_bar=False)
-        return [float(score) for score in found]
+        predictions = self._model.predict(pairs, batch_size=1, show_progress_bar=False)
+        return [float(score) for score in predictions]
 
 
 # An entry is called with the part of the name after the colon (or None) and returns a `Scorer`.
@@ -161,7 +161,7 @@ class Rerank:
 
     def __init__(
         self,
-        over: Retriever,
+        base: Retriever,
         scorer: Scorer,
         *,
         depth: int,
@@ -170,11 +170,11 @@ class Rerank:
     ) -> None:
         if depth < 1:
             raise RagError(f"reranking needs a depth of at least 1, found {depth}")
-        self._over, self._scorer, self._depth, self._weight = over, scorer, depth, retriever_weight
+        self._over, self._scorer, self._depth, self._weight = base, scorer, depth, retriever_weight
         self._exact_first = exact_first
         weight = f"+{retriever_weight:g}*retriever" if retriever_weight else ""
-        told = f",{TOLD}" if exact_first else ""
-        self.name = f"{over.name}>{scorer.name}{weight}@{depth}{told}"
+        label = f",{LABEL}" if exact_first else ""
+        self.name = f"{base.name}>{scorer.name}{weight}@{depth}{label}"
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query."""
@@ -185,18 +185,18 @@ class Rerank:
         exact = Exact.of(query) if self._exact_first else Exact(None, None)
         deep = exact.depth(self._depth)
         (hits,) = self._over.search([query], max(k, deep))
-        found = exact.matching(hits[self._depth : deep])
-        first = [*hits[: self._depth], *(hit for hit in hits[self._depth :] if hit.passage.id in found)]
-        rest = [hit for hit in hits[self._depth :] if hit.passage.id not in found]
+        matches = exact.matching(hits[self._depth : deep])
+        first = [*hits[: self._depth], *(hit for hit in hits[self._depth :] if hit.passage.id in matches)]
+        others_in_order = [hit for hit in hits[self._depth :] if hit.passage.id not in matches]
         scores = self._scorer.score(query, [hit.passage for hit in first])
         for hit, score in zip(first, scores, strict=True):
             if not math.isfinite(score):
                 raise RagError(f"{self._scorer.name} returned {score} as the score of passage {hit.passage.id!r}")
-        reranked = best_first(Hit(h.passage, s + self._weight * h.score) for h, s in zip(first, scores, strict=True))
-        if reranked:
-            reranked = exact.first(reranked, 1 + reranked[0].score - reranked[-1].score)
-        below = [Hit(h.passage, reranked[-1].score - 1 - (hits[self._depth - 1].score - h.score)) for h in rest]
-        return (reranked + below)[:k]
+        top = best_first(Hit(h.passage, s + self._weight * h.score) for h, s in zip(first, scores, strict=True))
+        if top:
+            top = exact.first(top, 1 + top[0].score - top[-1].score)
+        tail = [Hit(h.passage, top[-1].score - 1 - (hits[self._depth - 1].score - h.score)) for h in others_in_order]
+        return (top + tail)[:k]
 
 
 KIND = RetrieverKind(open_rerank)

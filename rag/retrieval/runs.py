@@ -15,34 +15,34 @@ def search_each(
     retriever: Retriever,
     topics: Sequence[Question],
     k: int,
-    refused: Callable[[Question, QuestionError], None],
+    on_refusal: Callable[[Question, QuestionError], None],
 ) -> Iterator[tuple[Question, list[Hit]]]:
-    """Yield each topic with at most k hits; a topic that cannot be searched is passed to `refused` and has no hits."""
+    """Yield each topic with at most k hits; one that cannot be searched is passed to `on_refusal` and has no hits."""
     for topic in topics:
         try:
             yield topic, retriever.search([topic.text], k)[0]
         except QuestionError as error:
-            refused(topic, error)
+            on_refusal(topic, error)
             yield topic, []
 
 
 def write_run(
-    out: Path, found: Iterator[tuple[Question, list[Hit]]], tag: str, total: int, progress: Count | None = None
+    path: Path, results: Iterator[tuple[Question, list[Hit]]], tag: str, total: int, progress: Count | None = None
 ) -> None:
     """Write a TREC run atomically; raises `RagError` for an id that the format cannot hold."""
 
     def lines() -> Iterator[str]:
-        for done, (topic, hits) in enumerate(found, 1):
+        for count, (topic, hits) in enumerate(results, 1):
             yield from trec_lines(topic, hits, tag)
             if progress:
-                progress(done, total)
+                progress(count, total)
 
-    write_atomic(out, lines())
+    write_atomic(path, lines())
 
 
 def search_record(question: Question, hits: Sequence[Hit]) -> dict[str, Any]:
     """The JSON record of a query and its hits, for `rag search --json`."""
-    listed = [
+    rows = [
         {
             "rank": rank,
             "id": hit.passage.id,
@@ -54,7 +54,7 @@ def search_record(question: Question, hits: Sequence[Hit]) -> dict[str, Any]:
         }
         for rank, hit in enumerate(hits, 1)
     ]
-    record: dict[str, Any] = round_floats({"id": question.id, "question": question.text, "hits": listed})
+    record: dict[str, Any] = round_floats({"id": question.id, "question": question.text, "hits": rows})
     return record
 
 

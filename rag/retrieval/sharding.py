@@ -83,18 +83,18 @@ class Job:
                 *(f"--include={glob}" for glob in self.options.include),
                 *(f"--exclude={glob}" for glob in self.options.exclude),
                 *([] if self.options.format is None else [f"--format={self.options.format}"]),
-                *(f"--{name}" for name, on in (("skip-bad", self.options.skip_bad), ("strict", self.options.strict),
-                                               ("replace", self.replace)) if on),
+                *(f"--{name}" for name, is_set in (("skip-bad", self.options.skip_bad), ("strict", self.options.strict),
+                                               ("replace", self.replace)) if is_set),
                 "--",
                 *(str(source.absolute()) for source in self.sources),
             ]  # fmt: skip
             return
         self._check()
         yield ["update", str(self.folder.absolute())]
-        there = [config.record() for config in read_data_configs(open_index(self.folder))]
+        records = [config.record() for config in read_data_configs(open_index(self.folder))]
         parts = {name: part for retriever in self.options.retrievers for name, part in walk_data_configs(retriever)}
         for name, part in parts.items():
-            if part.record() not in there:
+            if part.record() not in records:
                 yield ["build", to, *memory, *engine, f"--retriever={name}"]
 
     def _check(self) -> None:
@@ -103,8 +103,8 @@ class Job:
             self.sources, options.format, include=options.include, exclude=options.exclude, shard=self.shard
         )
         roots = [Root(source, options.skip_bad, options.strict) for source in corpus.described]
-        there = roots_of(read_manifest(self.folder), self.folder)  # by the places where the sources are now
-        if [root.record(self.folder) for root in there] != [root.record(self.folder) for root in roots]:
+        index_roots = roots_of(read_manifest(self.folder), self.folder)  # by the places where the sources are now
+        if [root.record(self.folder) for root in index_roots] != [root.record(self.folder) for root in roots]:
             raise IndexingError(
                 f"{self.folder} was built from other sources or with other options; replace=True (--replace) builds "
                 "all shards anew"
@@ -120,21 +120,21 @@ def jobs(sources: Sequence[Path], to: Path, shards: int, options: ShardOptions, 
     _ = Corpus(sources, options.format, include=options.include, exclude=options.exclude).described  # may raise
     if (to / MANIFEST).exists():
         raise IndexingError(f"{to} is an index: choose another folder for the shards")
-    made = [
+    jobs_of_shards = [
         Job(sources, Shard.parse(f"{n}/{shards}"), to / f"{n:03}-of-{shards:03}.index", options, replace)
         for n in range(1, shards + 1)
     ]
-    known = {job.folder for job in made}
+    folders = {job.folder for job in jobs_of_shards}
     for other in sorted(to.glob("[0-9]*-of-[0-9]*.index")):
-        if other not in known:
+        if other not in folders:
             raise IndexingError(f"{to} has a shard of another number, {other.name}: choose another folder")
     path = to / CONFIG_FILE
     if path.exists() and read_config(str(path)).name != _NAME.format(shards):
         raise IndexingError(f"{path} configures another retriever: choose another folder")
-    return made
+    return jobs_of_shards
 
 
-def format_config(made: Sequence[Job], retriever: str) -> str:
+def format_config(jobs: Sequence[Job], retriever: str) -> str:
     """The text of the file that configures the search of the shards with a retriever.
 
     Raises `UsageError` for a retriever that has shards of its own, and for a folder that TOML cannot name.
@@ -143,19 +143,19 @@ def format_config(made: Sequence[Job], retriever: str) -> str:
         raise UsageError(
             f"retriever {retriever}: shards cannot be searched with a retriever of kind {read_config(retriever).kind}"
         )
-    here = str(Path(retriever).absolute()) if retriever.endswith(".toml") else retriever
-    places = [str(job.folder.absolute()) for job in made]
+    name = str(Path(retriever).absolute()) if retriever.endswith(".toml") else retriever
+    folders = [str(job.folder.absolute()) for job in jobs]
     text = _TEXT.format(
-        of=len(made),
-        name=_NAME.format(len(made)),
-        places=json.dumps(places, indent=4, ensure_ascii=False),
-        retriever=json.dumps(here, ensure_ascii=False),
+        of=len(jobs),
+        name=_NAME.format(len(jobs)),
+        places=json.dumps(folders, indent=4, ensure_ascii=False),
+        retriever=json.dumps(name, ensure_ascii=False),
     )
     try:
         text.encode()
         tomllib.loads(text)
     except ValueError as error:
-        raise UsageError(f"{made[0].folder.parent} cannot be named in a retriever: choose another folder") from error
+        raise UsageError(f"{jobs[0].folder.parent} cannot be named in a retriever: choose another folder") from error
     return text
 
 
@@ -163,26 +163,26 @@ def write_config(to: Path, text: str) -> Path:
     """Write the configuration of the shards and return its path; one that is there with the same retriever is kept."""
     path = to / CONFIG_FILE
     try:
-        kept = read_config(str(path)).settings.get("recipe") == tomllib.loads(text)["recipe"]
+        is_same = read_config(str(path)).settings.get("recipe") == tomllib.loads(text)["recipe"]
     except RagError:
-        kept = False
-    if not kept:
+        is_same = False
+    if not is_same:
         write_atomic(path, [text.removesuffix("\n")])
     return path
 
 
-def run(made: Sequence[Job], processes: int, log: Callable[[str], None]) -> Generator[Job, None, None]:
+def run(jobs: Sequence[Job], processes: int, log: Callable[[str], None]) -> Generator[Job, None, None]:
     """Build the shards, `processes` at a time, and yield each as it finishes; `log` gets the lines of all.
 
     The first error stops the others and is raised, as Ctrl-C does; what was built stays whole.
     """
     builds = _Builds(log)
     with ThreadPoolExecutor(processes) as pool:
-        waiting = {pool.submit(builds.build, job): job for job in made}
+        waiting = {pool.submit(builds.build, job): job for job in jobs}
         try:
-            for done in as_completed(waiting):
-                done.result()
-                yield waiting[done]
+            for future in as_completed(waiting):
+                future.result()
+                yield waiting[future]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             builds.stop()

@@ -57,69 +57,69 @@ def open_shards(index: Index, config: RetrieverConfig) -> "Shards":
     Raises `RagError` for shards that are searched by different retrievers, or that hold the same passages.
     """
     config.check_settings(["shards", "recipe", "missing", "timeout"])
-    places = _places(config)
+    addresses = _places(config)
     missing = config.setting("missing", str, "error")
     if missing not in _WHEN_MISSING:
         raise RagError(
             f"retriever {config.name}: missing should be one of {', '.join(_WHEN_MISSING)}, found {missing!r}"
         )
     inner, timeout = config.setting("recipe", str, "bm25"), config.setting("timeout", float, 30.0)
-    with ThreadPoolExecutor(len(places)) as pool:
-        shards = list(pool.map(lambda place: _open(_moved(place, config.home), inner, timeout), places))
+    with ThreadPoolExecutor(len(addresses)) as pool:
+        shards = list(pool.map(lambda address: _open(_find_folder(address, config.home), inner, timeout), addresses))
     _check_apart(shards)
-    named = ",".join(sorted(one.checksum.removeprefix("sha256:")[:12] for one in shards))
+    checksums = ",".join(sorted(shard.checksum.removeprefix("sha256:")[:12] for shard in shards))
     bm25 = read_config(inner).kind == "bm25"
-    parts = _joined(shards, read_config(inner)) if bm25 else shards
-    return Shards(f"shards({shards[0].engine}@{named})", parts, bm25=bm25, skip=missing == "skip")
+    parts = _join_local(shards, read_config(inner)) if bm25 else shards
+    return Shards(f"shards({shards[0].engine}@{checksums})", parts, bm25=bm25, skip=missing == "skip")
 
 
 def _places(config: RetrieverConfig) -> list[str]:
     """The folders and addresses of a configuration; raises `RagError` for none, too many and repeated ones."""
-    places: list[str] = config.setting("shards", list)
-    if not 1 <= len(places) <= MAX_SHARDS or not all(isinstance(place, str) and place for place in places):
+    addresses: list[str] = config.setting("shards", list)
+    if not 1 <= len(addresses) <= MAX_SHARDS or not all(isinstance(address, str) and address for address in addresses):
         raise RagError(f"retriever {config.name}: shards should be 1 to {MAX_SHARDS} folders or addresses of servers")
-    if len(set(places)) < len(places):
+    if len(set(addresses)) < len(addresses):
         raise RagError(f"retriever {config.name}: a shard is named twice")
-    return places
+    return addresses
 
 
 def _check_apart(shards: Sequence[_Shard]) -> None:
     """Raise `RagError` unless the shards are searched by the same retriever and hold different passages."""
-    first, known = shards[0], dict[str, str]()
-    for one in shards:
-        if one.engine != first.engine:
-            raise RagError(f"{one.place} is searched by {one.engine}, {first.place} by {first.engine}")
-    for one in shards:
-        if one.checksum in known:
-            raise RagError(f"{one.place} holds the same passages as {known[one.checksum]}")
-        known[one.checksum] = one.place
+    first, addresses = shards[0], dict[str, str]()
+    for shard in shards:
+        if shard.engine != first.engine:
+            raise RagError(f"{shard.place} is searched by {shard.engine}, {first.place} by {first.engine}")
+    for shard in shards:
+        if shard.checksum in addresses:
+            raise RagError(f"{shard.place} holds the same passages as {addresses[shard.checksum]}")
+        addresses[shard.checksum] = shard.place
 
 
-def _joined(shards: Sequence[_Shard], config: RetrieverConfig) -> list[_Shard]:
+def _join_local(shards: Sequence[_Shard], config: RetrieverConfig) -> list[_Shard]:
     """The shards, with those on this machine as one."""
-    here = [one for one in shards if one.index is not None]
-    if len(here) < 2:
+    local_shards = [shard for shard in shards if shard.index is not None]
+    if len(local_shards) < 2:
         return list(shards)
-    joined = Joined([one.index for one in here if one.index is not None], config)
-    whole = _Shard(", ".join(one.place for one in here), joined, here[0].engine, "")
-    return [whole, *(one for one in shards if one.index is None)]
+    bm25 = Joined([shard.index for shard in local_shards if shard.index is not None], config)
+    local_shard = _Shard(", ".join(shard.place for shard in local_shards), bm25, local_shards[0].engine, "")
+    return [local_shard, *(shard for shard in shards if shard.index is None)]
 
 
-def _moved(place: str, home: Path | None) -> str:
+def _find_folder(address: str, home: Path | None) -> str:
     """The folder of that name beside the configuration, if it moved there with it."""
-    if "://" in place or home is None or Path(place).exists():
-        return place
-    beside = home / Path(place).name
-    return str(beside) if beside.exists() else place
+    if "://" in address or home is None or Path(address).exists():
+        return address
+    sibling = home / Path(address).name
+    return str(sibling) if sibling.exists() else address
 
 
-def _open(place: str, retriever: str, timeout: float) -> _Shard:
-    if "://" in place:
-        remote = Remote(Client(place, timeout=timeout), retriever)
-        return _Shard(place, remote, remote.engine, remote.checksum, lock=nullcontext())
-    index = open_index(Path(place))
-    opened = open_retriever(retriever, index)
-    return _Shard(place, opened, opened.name, index.manifest["checksum"], index)
+def _open(address: str, retriever: str, timeout: float) -> _Shard:
+    if "://" in address:
+        remote = Remote(Client(address, timeout=timeout), retriever)
+        return _Shard(address, remote, remote.engine, remote.checksum, lock=nullcontext())
+    index = open_index(Path(address))
+    searcher = open_retriever(retriever, index)
+    return _Shard(address, searcher, searcher.name, index.manifest["checksum"], index)
 
 
 class Shards:
@@ -141,22 +141,25 @@ class Shards:
         if not queries:
             return []
         if self._bm25 and len(self._shards) > 1:
-            weighed = self._each(self._shards, lambda one: _part(one).statistics(queries))
-            whole = [Statistics.of(parts) for parts in zip(*(found for _, found in weighed), strict=True)]
-            there = [shard for shard, _ in weighed]
-            lists = self._each(there, lambda one: _part(one).search_within(queries, k, whole))
+            statistics = self._each(self._shards, lambda shard: _part(shard).statistics(queries))
+            collection = [
+                Statistics.of(parts)
+                for parts in zip(*(shard_statistics for _, shard_statistics in statistics), strict=True)
+            ]
+            answering = [shard for shard, _ in statistics]
+            lists = self._each(answering, lambda shard: _part(shard).search_within(queries, k, collection))
         else:
-            lists = self._each(self._shards, lambda one: one.retriever.search(queries, k))
-        return [_merged(hits, k) for hits in zip(*(found for _, found in lists), strict=True)]
+            lists = self._each(self._shards, lambda shard: shard.retriever.search(queries, k))
+        return [_merge_hits(hits, k) for hits in zip(*(shard_hits for _, shard_hits in lists), strict=True)]
 
     def _each(self, shards: Sequence[_Shard], work: Callable[[_Shard], list[T]]) -> list[tuple[_Shard, list[T]]]:
         """The result of each shard that answers; raises the error of one that does not, unless it may be skipped."""
-        waiting = [(shard, _started(work, shard)) for shard in shards]
-        found: list[tuple[_Shard, list[T]]] = []
+        waiting = [(shard, _start(work, shard)) for shard in shards]
+        results: list[tuple[_Shard, list[T]]] = []
         faults: list[UserError] = []
         for shard, future in waiting:
             try:
-                found.append((shard, future.result()))
+                results.append((shard, future.result()))
             except (QuestionError, IndexChangedError):
                 raise
             except UserError as error:
@@ -164,12 +167,12 @@ class Shards:
                     raise
                 faults.append(error)
                 _log.warning("searched without the shard %s: %s", shard.place, error)
-        if not found:
+        if not results:
             raise faults[0]
-        return found
+        return results
 
 
-def _started(work: Callable[[_Shard], T], shard: _Shard) -> Future[T]:
+def _start(work: Callable[[_Shard], T], shard: _Shard) -> Future[T]:
     """Do the work in a daemon thread: one that hangs holds up neither another search nor the end of the process."""
     future: Future[T] = Future()
 
@@ -191,13 +194,13 @@ def _part(shard: _Shard) -> PartRetriever:
     return shard.retriever
 
 
-def _merged(lists: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-    hits = best_first(hit for one in lists for hit in one)
-    seen: set[str] = set()
+def _merge_hits(lists: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
+    hits = best_first(hit for shard_hits in lists for hit in shard_hits)
+    ids: set[str] = set()
     for hit in hits:
-        if hit.passage.id in seen:
+        if hit.passage.id in ids:
             raise RagError(f"two shards have the passage {hit.passage.id!r}")
-        seen.add(hit.passage.id)
+        ids.add(hit.passage.id)
     return hits[:k]
 
 

@@ -19,39 +19,39 @@ if TYPE_CHECKING:
 
 SMALL = 100_000  # below this, exact search takes at most about 20 ms, and an index would miss more
 _SEED = 1234
-_MOST_ON_GPU = 2048  # FAISS's limit on a GPU, for hits and for probed lists
+_MAX_ON_GPU = 2048  # FAISS's limit on a GPU, for hits and for probed lists
 _GPU_DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))  # of Linux, and of Linux in Windows
 _FAISS_BYTES = 12_000_000  # memory of its code
 
 Size = Callable[[int, Mapping[str, int]], float]  # (dimension, settings) -> bytes
 
 
-def _lists(dimension: int, given: Mapping[str, int]) -> float:
-    return 4.0 * dimension * given["lists"]
+def _lists(dimension: int, settings: Mapping[str, int]) -> float:
+    return 4.0 * dimension * settings["lists"]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of index: its FAISS factory string, settings and size in memory.
 
-    Settings of 0 are chosen from the number of vectors and the dimension (`choose_settings`). `each` is the size per
-    vector, `once` the fixed size. `search` maps search-time settings to FAISS's names. `copied`: (copies, vectors), as
-    training copies the sample that often, with at most so many vectors. `growing`: the index's peak size while vectors
-    are added, as a factor. Both are measured.
+    Settings of 0 are chosen from the number of vectors and the dimension (`choose_settings`). `vector_size` is the size
+    per vector, `fixed_size` that of the rest. `search` maps search-time settings to FAISS's names. `sample_copies`:
+    (copies, vectors), as training copies the sample that often, with at most so many vectors. `growing`: the index's
+    peak size while vectors are added, as a factor. Both are measured.
     """
 
     factory: str
     settings: Mapping[str, int]
-    each: Size
-    once: Size = _lists
+    vector_size: Size
+    fixed_size: Size = _lists
     search: Mapping[str, str] = field(default_factory=lambda: {"probe": "nprobe"})
-    copied: tuple[int, int] = (1, 1 << 60)
+    sample_copies: tuple[int, int] = (1, 1 << 60)
     growing: float = 1.35
     on_gpu: bool = False
 
 
 _IVF = {"lists": 0, "probe": 0, "depth": 100}
-_CODED = {**_IVF, "code": 0}
+_IVF_WITH_CODE = {**_IVF, "code": 0}
 
 # `lists`: number of inverted lists; `probe`: lists searched; `code`: bytes of a product quantizer's code;
 # `links`, `effort`, `effort_built`: HNSW's M, efSearch and efConstruction; `depth`, `refine`: see `Searcher`.
@@ -66,49 +66,51 @@ KINDS = {
         {"effort": "efSearch"},
         growing=1.85,
     ),
-    "ivf": Kind("IVF{lists},SQ8", {**_IVF, "refine": 2}, lambda d, s: d + 8, copied=(2, 100_000), on_gpu=True),
+    "ivf": Kind("IVF{lists},SQ8", {**_IVF, "refine": 2}, lambda d, s: d + 8, sample_copies=(2, 100_000), on_gpu=True),
     "ivf-pq": Kind(
         "IVF{lists},PQ{code}np",
-        {**_CODED, "refine": 10},
+        {**_IVF_WITH_CODE, "refine": 10},
         lambda d, s: s["code"] + 8,
         lambda d, s: _lists(d, s) + 1024 * d,
-        copied=(2, 65_536),
+        sample_copies=(2, 65_536),
     ),
     "opq-ivf-pq": Kind(
         "OPQ{code},IVF{lists},PQ{code}np",
-        {**_CODED, "refine": 10},
+        {**_IVF_WITH_CODE, "refine": 10},
         lambda d, s: s["code"] + 8,
         lambda d, s: _lists(d, s) + 1024 * d + 4 * d * d,
-        copied=(2, 65_536),
+        sample_copies=(2, 65_536),
     ),
     "rabitq": Kind("IVF{lists},RaBitQ", {**_IVF, "refine": 10}, lambda d, s: d / 8 + 8 + 8),
     "fastscan": Kind(
         "IVF{lists},PQ{halves}x4fs",
-        {**_CODED, "refine": 4},
+        {**_IVF_WITH_CODE, "refine": 4},
         lambda d, s: s["code"] + 8,
         lambda d, s: _lists(d, s) + 64 * d + 16 * s["code"] * s["lists"],  # lists are padded to 32 vectors
-        copied=(2, 4_096),
+        sample_copies=(2, 4_096),
     ),
 }
 
 
-def choose_settings(kind: str, rows: int, dimension: int, given: Mapping[str, int]) -> dict[str, int]:
+def choose_settings(kind: str, rows: int, dimension: int, choices: Mapping[str, int]) -> dict[str, int]:
     """All settings of a kind, with defaults for those not given; raises `RagError` for an invalid value."""
-    chosen = {**KINDS[kind].settings, **given}
-    for name, value in chosen.items():
+    settings = {**KINDS[kind].settings, **choices}
+    for name, value in settings.items():
         if value < 0 or (value == 0 and KINDS[kind].settings[name]):
             raise RagError(f"index {kind}: {name} must be at least 1, not {value}")
-    if "lists" in chosen:
+    if "lists" in settings:
         # 4 * sqrt(rows), but with at least the 39 vectors per list that FAISS wants for training.
-        chosen["lists"] = chosen["lists"] or max(1, min(2 ** round(math.log2(4 * math.sqrt(rows))), rows // 39))
-        chosen["probe"] = min(chosen["probe"] or max(8, chosen["lists"] // 6), chosen["lists"])
-    if "code" in chosen:
-        most, halves = (dimension // 4, 2) if kind == "fastscan" else (dimension // 8, 1)
-        codes = (n for n in range(most, 0, -1) if dimension % (n * halves) == 0)
-        chosen["code"] = chosen["code"] or next(codes, 1)
-        if dimension % (chosen["code"] * halves):
-            raise RagError(f"index {kind}: {dimension} dimensions cannot be split into codes of {chosen['code']} bytes")
-    return chosen
+        settings["lists"] = settings["lists"] or max(1, min(2 ** round(math.log2(4 * math.sqrt(rows))), rows // 39))
+        settings["probe"] = min(settings["probe"] or max(8, settings["lists"] // 6), settings["lists"])
+    if "code" in settings:
+        max_code, halves = (dimension // 4, 2) if kind == "fastscan" else (dimension // 8, 1)
+        codes = (n for n in range(max_code, 0, -1) if dimension % (n * halves) == 0)
+        settings["code"] = settings["code"] or next(codes, 1)
+        if dimension % (settings["code"] * halves):
+            raise RagError(
+                f"index {kind}: {dimension} dimensions cannot be split into codes of {settings['code']} bytes"
+            )
+    return settings
 
 
 def estimate(kind: str, rows: int, dimension: int, settings: Mapping[str, int]) -> Needs:
@@ -116,32 +118,32 @@ def estimate(kind: str, rows: int, dimension: int, settings: Mapping[str, int]) 
 
     `memory` includes neither Python nor the encoder.
     """
-    held = round(rows * KINDS[kind].each(dimension, settings) + KINDS[kind].once(dimension, settings))
-    stored = rows * dimension * 2 + 128 * math.ceil(rows / PER_FILE)
-    wide, most = 4 * dimension, min(rows, PER_FILE)
-    adding = most * (wide + 2 * dimension)
+    size = round(rows * KINDS[kind].vector_size(dimension, settings) + KINDS[kind].fixed_size(dimension, settings))
+    disk = rows * dimension * 2 + 128 * math.ceil(rows / PER_FILE)
+    wide, count = 4 * dimension, min(rows, PER_FILE)
+    adding = count * (wide + 2 * dimension)
     if kind == "flat":
-        return Needs(memory=adding, resident=held, disk=stored)
-    sample, (copies, most) = _sample(rows, settings), KINDS[kind].copied
-    learning = wide * (sample + copies * min(sample, most))
-    peak = _FAISS_BYTES + max(learning, round(held * KINDS[kind].growing) + adding)
-    return Needs(memory=peak, resident=held, disk=stored + held)
+        return Needs(memory=adding, resident=size, disk=disk)
+    sample, (copies, count) = _sample(rows, settings), KINDS[kind].sample_copies
+    learning = wide * (sample + copies * min(sample, count))
+    peak = _FAISS_BYTES + max(learning, round(size * KINDS[kind].growing) + adding)
+    return Needs(memory=peak, resident=size, disk=disk + size)
 
 
 def pick(rows: int, dimension: int, memory: int) -> tuple[str, str]:
     """The kind for a memory limit in bytes, and the reason; raises `RagError` if none fits."""
     for kind in ("flat", "ivf", "rabitq"):
         needs = estimate(kind, rows, dimension, choose_settings(kind, rows, dimension, {}))
-        if needs.resident <= memory and (kind != "flat" or rows <= MOST_FLAT):
-            return kind, f"{kind}: {_PICKED[kind]}"
+        if needs.resident <= memory and (kind != "flat" or rows <= MAX_FLAT):
+            return kind, f"{kind}: {_REASONS[kind]}"
     raise RagError(
         f"the smallest index of {rows:,} vectors of {dimension} dimensions (rabitq) keeps {needs.resident / 2**30:.2f} "
         f"GiB in memory, above the {memory / 2**30:.2f} GiB given"
     )
 
 
-MOST_FLAT = 2_000_000  # an exact search of so many vectors takes about a second on one core
-_PICKED = {
+MAX_FLAT = 2_000_000  # an exact search of so many vectors takes about a second on one core
+_REASONS = {
     "flat": "exact, and its vectors fit in the memory given",
     "ivf": "one byte per dimension fits in the memory given; an exact search would be slow or not fit",
     "rabitq": "only one bit per dimension fits in the memory given",
@@ -167,7 +169,9 @@ def faiss() -> Any:  # noqa: ANN401  (it has no types)
     return module
 
 
-def build(kind: str, settings: Mapping[str, int], stored: StoredVectors, path: Path, progress: Progress) -> None:
+def build(
+    kind: str, settings: Mapping[str, int], stored_vectors: StoredVectors, path: Path, progress: Progress
+) -> None:
     """Train on a seeded sample, add all vectors and write the index; the same vectors give the same bytes.
 
     Raises `IndexingError` on a full disk, `RagError` if FAISS is missing or too old.
@@ -175,21 +179,21 @@ def build(kind: str, settings: Mapping[str, int], stored: StoredVectors, path: P
     import numpy as np
 
     try:
-        with _new_index(kind, settings, stored.dimension) as index:
+        with _new_index(kind, settings, stored_vectors.dimension) as index:
             if kind == "opq-ivf-pq":  # a fifth of FAISS's iterations, which would dominate the build
                 rotation = faiss().downcast_VectorTransform(index.chain.at(0))
                 rotation.niter, rotation.niter_pq_0, rotation.max_train_points = 10, 10, 1 << 14
             progress(0, "training the index")
-            index.train(_drawn(stored, _sample(stored.rows, settings)))
-            done = 0
-            for vectors in stored:
+            index.train(_draw_sample(stored_vectors, _sample(stored_vectors.rows, settings)))
+            added_rows = 0
+            for vectors in stored_vectors:
                 index.add(vectors.astype(np.float32))
-                done += len(vectors)
-                progress(done, "added to the index")
+                added_rows += len(vectors)
+                progress(added_rows, "added to the index")
             temporary = path.with_suffix(".new")
             faiss().write_index(index, str(temporary))
         sync(temporary)
-        _opened(temporary)  # FAISS does not notice if the last bytes could not be written
+        _open_index(temporary)  # FAISS does not notice if the last bytes could not be written
         temporary.replace(path)
     except RuntimeError as error:
         version, name = faiss().__version__, _factory(kind, settings)
@@ -215,24 +219,24 @@ def _factory(kind: str, settings: Mapping[str, int]) -> str:
     return KINDS[kind].factory.format(**settings, halves=2 * settings.get("code", 0))
 
 
-def _drawn(stored: StoredVectors, count: int) -> "Vectors":
+def _draw_sample(stored_vectors: StoredVectors, count: int) -> "Vectors":
     """A seeded sample of `count` vectors, in row order."""
     import numpy as np
 
-    rows = np.sort(np.random.default_rng(_SEED).choice(stored.rows, count, replace=False))
-    sample = np.empty((count, stored.dimension), np.float32)
-    cuts = np.searchsorted(rows, range(0, stored.rows, stored.size))
-    for number, (vectors, start) in enumerate(zip(stored, cuts, strict=True)):
+    rows = np.sort(np.random.default_rng(_SEED).choice(stored_vectors.rows, count, replace=False))
+    sample = np.empty((count, stored_vectors.dimension), np.float32)
+    cuts = np.searchsorted(rows, range(0, stored_vectors.rows, stored_vectors.size))
+    for number, (vectors, start) in enumerate(zip(stored_vectors, cuts, strict=True)):
         end = cuts[number + 1] if number + 1 < len(cuts) else count
-        sample[start:end] = vectors[rows[start:end] - number * stored.size]
+        sample[start:end] = vectors[rows[start:end] - number * stored_vectors.size]
     return sample
 
 
-def _opened(path: Path) -> Any:  # noqa: ANN401
+def _open_index(path: Path) -> Any:  # noqa: ANN401
     engine = faiss()
-    mapped = getattr(engine, "IO_FLAG_MMAP_IFC", engine.IO_FLAG_MMAP)  # FastScan's lists are read anyway
+    flags = getattr(engine, "IO_FLAG_MMAP_IFC", engine.IO_FLAG_MMAP)  # FastScan's lists are read anyway
     try:
-        return engine.read_index(str(path), mapped)
+        return engine.read_index(str(path), flags)
     except RuntimeError as error:
         raise IndexingError(f"{path}: cannot be read as a FAISS index ({_reason(error)})") from error
 
@@ -242,9 +246,9 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split())[-160:] or type(error).__name__
 
 
-_TRIED = 20_000  # random vectors that are measured
+_MAX_SAMPLE = 20_000  # random vectors that are measured
 _ROUNDS = 10  # of FAISS's k-means over the vectors of its training sample
-_FEW = 256  # lists of the small index that is measured
+_MAX_SAMPLE_LISTS = 256  # lists of the small index that is measured
 
 
 def estimate_seconds(kind: str, rows: int, dimension: int, settings: Mapping[str, int]) -> float:
@@ -257,25 +261,25 @@ def estimate_seconds(kind: str, rows: int, dimension: int, settings: Mapping[str
 
     if kind == "flat":
         return 0.0
-    engine, count = faiss(), min(rows, _TRIED)
+    engine, count = faiss(), min(rows, _MAX_SAMPLE)
     vectors = np.random.default_rng(_SEED).standard_normal((count, dimension), np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    small = {**settings, **({"lists": min(settings["lists"], _FEW)} if "lists" in settings else {})}
+    small = {**settings, **({"lists": min(settings["lists"], _MAX_SAMPLE_LISTS)} if "lists" in settings else {})}
     with _new_index(kind, small, dimension) as index:
-        training = _timed(lambda: index.train(vectors))
-        adding = _timed(lambda: index.add(vectors)) / count
+        training = _measure(lambda: index.train(vectors))
+        adding = _measure(lambda: index.add(vectors)) / count
     if "lists" not in settings:
         return training + rows * adding * math.log2(rows) / math.log2(count)
     lists = engine.IndexFlatIP(dimension)
     lists.add(np.resize(vectors, (settings["lists"], dimension)))
-    comparing = _timed(lambda: lists.search(vectors[:2048], 1)) / min(2048, count)
+    comparing = _measure(lambda: lists.search(vectors[:2048], 1)) / min(2048, count)
     return training + _ROUNDS * _sample(rows, settings) * comparing + rows * (adding + comparing)
 
 
-def _timed(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
+def _measure(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
     work()
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 class VectorSearch(Protocol):
@@ -297,49 +301,49 @@ class Searcher:
     """
 
     def __init__(
-        self, stored: StoredVectors, kind: str, settings: Mapping[str, int], path: Path | None, *, longest: float
+        self, vectors: StoredVectors, kind: str, settings: Mapping[str, int], path: Path | None, *, longest: float
     ) -> None:
-        self.stored, self.kind, self.settings, self._longest = stored, kind, settings, longest
+        self.stored, self.kind, self.settings, self._longest = vectors, kind, settings, longest
         self._index: Any = None
         self._gpu: Any = None
         if kind == "flat":
-            self._gpu = _on_gpu(faiss().IndexFlatIP(stored.dimension), stored) if _gpus() else None
+            self._gpu = _on_gpu(faiss().IndexFlatIP(vectors.dimension), vectors) if _gpus() else None
             return
-        index = _opened(path or Path())
-        if (index.ntotal, index.d) != (stored.rows, stored.dimension):
+        index = _open_index(path or Path())
+        if (index.ntotal, index.d) != (vectors.rows, vectors.dimension):
             raise IndexingError(f"{path}: has {index.ntotal:,} vectors of {index.d} dimensions: add the part again")
         self._index = index
         spaces = [(faiss().ParameterSpace(), index)]
-        if KINDS[kind].on_gpu and settings.get("probe", 0) <= _MOST_ON_GPU:
+        if KINDS[kind].on_gpu and settings.get("probe", 0) <= _MAX_ON_GPU:
             self._gpu = _on_gpu(index)
         if self._gpu is not None:
             spaces.append((faiss().GpuParameterSpace(), self._gpu))
-        for space, one in spaces:
-            for setting, called in KINDS[kind].search.items():
-                space.set_index_parameter(one, called, settings[setting])
+        for space, faiss_index in spaces:
+            for setting, parameter in KINDS[kind].search.items():
+                space.set_index_parameter(faiss_index, parameter, settings[setting])
 
     def search(self, queries: "Vectors", k: int) -> list[tuple["Rows", "Scores"]]:
         """Return (rows, scores) per query, best first: the top k, and all others that tie with the k-th."""
-        wanted = min(self._wanted(k), self.stored.rows)
-        engine = self._gpu if self._gpu is not None and wanted <= _MOST_ON_GPU else self._index
+        limit = min(self._count_candidates(k), self.stored.rows)
+        engine = self._gpu if self._gpu is not None and limit <= _MAX_ON_GPU else self._index
         if engine is None:
             candidates = self.stored.nearest(queries, k, self._longest)
         else:
-            proposed = [_candidates(engine, query, wanted) for query in queries]
-            both = zip(queries, proposed, strict=True)
-            candidates = [self.stored.narrowed(query, rows, k, self._longest) for query, rows in both]
+            proposals = [_candidates(engine, query, limit) for query in queries]
+            pairs = zip(queries, proposals, strict=True)
+            candidates = [self.stored.narrow(query, rows, k, self._longest) for query, rows in pairs]
         return [self.stored.best(query, rows, k) for query, rows in zip(queries, candidates, strict=True)]
 
-    def _wanted(self, k: int) -> int:
+    def _count_candidates(self, k: int) -> int:
         """The number of candidates; on a GPU, `flat` needs twice as many, as its sums may order ties differently."""
         return self.settings.get("refine", 2) * max(k, self.settings.get("depth", 100))
 
 
-def _candidates(engine: Any, query: "Vectors", wanted: int) -> "Rows":  # noqa: ANN401
-    _, rows = engine.search(query[None], wanted)
-    found: Rows = rows[0][rows[0] >= 0]
-    found.sort()
-    return found
+def _candidates(engine: Any, query: "Vectors", limit: int) -> "Rows":  # noqa: ANN401
+    _, rows = engine.search(query[None], limit)
+    candidates: Rows = rows[0][rows[0] >= 0]
+    candidates.sort()
+    return candidates
 
 
 def _gpus() -> int:
@@ -351,7 +355,7 @@ def _gpus() -> int:
     return 0
 
 
-def _on_gpu(index: Any, stored: StoredVectors | None = None) -> Any:  # noqa: ANN401
+def _on_gpu(index: Any, vectors_to_add: StoredVectors | None = None) -> Any:  # noqa: ANN401
     """The index on the GPU, with the stored vectors added; None without a GPU or enough memory on it."""
     import numpy as np
 
@@ -362,10 +366,10 @@ def _on_gpu(index: Any, stored: StoredVectors | None = None) -> Any:  # noqa: AN
     options.useFloat16 = True
     try:
         resources = engine.StandardGpuResources()
-        moved = engine.index_cpu_to_gpu(resources, 0, index, options)
-        for vectors in stored or ():
-            moved.add(vectors.astype(np.float32))
+        gpu_index = engine.index_cpu_to_gpu(resources, 0, index, options)
+        for vectors in vectors_to_add or ():
+            gpu_index.add(vectors.astype(np.float32))
     except RuntimeError:
         return None
-    moved.resources = resources  # must live as long as the index
-    return moved
+    gpu_index.resources = resources  # must live as long as the index
+    return gpu_index

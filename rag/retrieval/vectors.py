@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vectors = NDArray[np.float32]
-    Stored = NDArray[np.float16]
+    HalfVectors = NDArray[np.float16]
     Rows = NDArray[np.int64]
     Scores = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def file_path(folder: Path, number: int) -> Path:
     return folder / f"vectors-{number:05}.npy"
 
 
-def write_file(folder: Path, number: int, vectors: "Stored") -> None:
+def write_file(folder: Path, number: int, vectors: "HalfVectors") -> None:
     """Write one file of vectors atomically; raises `OSError` on a full disk."""
     import numpy as np
 
@@ -57,36 +57,36 @@ class StoredVectors:
 
         self.rows, self.dimension, self.size = rows, dimension, size
         self.paths: list[Path] = []
-        self._files: list[Stored] = []
+        self._files: list[HalfVectors] = []
         for number, first in enumerate(range(0, rows, size)):
             path = file_path(folder, number)
-            wanted = (min(size, rows - first), dimension)
+            shape = (min(size, rows - first), dimension)
             try:
                 vectors = np.load(path, mmap_mode="r", allow_pickle=False)
             except Exception as error:  # a damaged header, which numpy parses as Python, can raise anything
                 raise IndexingError(f"{path}: cannot be read ({first_line(error)}): add the part again") from error
-            if vectors.shape != wanted or vectors.dtype != np.float16:
-                found = f"{vectors.dtype} of {vectors.shape}"
-                raise IndexingError(f"{path}: holds {found}, not float16 of {wanted}: add the part again")
+            if vectors.shape != shape or vectors.dtype != np.float16:
+                description = f"{vectors.dtype} of {vectors.shape}"
+                raise IndexingError(f"{path}: holds {description}, not float16 of {shape}: add the part again")
             self.paths.append(path)
             self._files.append(vectors)
 
-    def __iter__(self) -> Iterator["Stored"]:
+    def __iter__(self) -> Iterator["HalfVectors"]:
         """The vectors in row order, file by file, read from disk, as mapped pages would count as memory."""
         import numpy as np
 
         return (np.load(path, allow_pickle=False) for path in self.paths)
 
-    def take(self, rows: "Rows") -> "Stored":
+    def take(self, rows: "Rows") -> "HalfVectors":
         """The vectors of these rows, in the given order."""
         import numpy as np
 
-        found = np.empty((len(rows), self.dimension), np.float16)
+        vectors = np.empty((len(rows), self.dimension), np.float16)
         numbers = rows // self.size
         for number in np.unique(numbers):
-            inside = numbers == number
-            found[inside] = self._files[number][rows[inside] - number * self.size]
-        return found
+            mask = numbers == number
+            vectors[mask] = self._files[number][rows[mask] - number * self.size]
+        return vectors
 
     def longest(self) -> float:
         """The norm of the longest vector."""
@@ -111,21 +111,21 @@ class StoredVectors:
         import numpy as np
 
         units, slack = _units(queries), self._slack(longest)
-        found: list[Rows] = []
+        candidates: list[Rows] = []
         for first in range(0, len(queries), _QUERIES):
-            some = units[first : first + _QUERIES]
+            batch = units[first : first + _QUERIES]
             parts = _threads(os.getpid()).map(
-                self._scan, range(len(self._files)), repeat(some), repeat(k), repeat(slack)
+                self._scan, range(len(self._files)), repeat(batch), repeat(k), repeat(slack)
             )
-            for each in zip(*parts, strict=True):  # one query, every file
-                rows, rough = (np.concatenate(side) for side in zip(*each, strict=True))
-                found.append(rows[_among_best(rough, k, slack)])
-        return found
+            for pieces in zip(*parts, strict=True):  # one query, every file
+                rows, rough = (np.concatenate(side) for side in zip(*pieces, strict=True))
+                candidates.append(rows[_among_best(rough, k, slack)])
+        return candidates
 
-    def narrowed(self, query: "Vectors", rows: "Rows", k: int, longest: float) -> "Rows":
+    def narrow(self, query: "Vectors", rows: "Rows", k: int, longest: float) -> "Rows":
         """Those of these rows that `nearest` would keep."""
         (unit,) = _units(query[None])
-        return rows[_among_best(_products(_widened(self.take(rows)), unit * _SMALLER), k, self._slack(longest))]
+        return rows[_among_best(_products(_widen(self.take(rows)), unit * _SMALLER), k, self._slack(longest))]
 
     def best(self, query: "Vectors", rows: "Rows", k: int) -> tuple["Rows", "Scores"]:
         """(rows, scores), best first: the top k of these rows, and all others that tie with the k-th."""
@@ -133,8 +133,8 @@ class StoredVectors:
 
         scores = self.scores(query, rows)
         order = np.argsort(-scores, kind="stable")
-        kept = order[scores[order] >= scores[order[min(k, len(order)) - 1]]] if len(order) else order
-        return rows[kept], scores[kept]
+        best_order = order[scores[order] >= scores[order[min(k, len(order)) - 1]]] if len(order) else order
+        return rows[best_order], scores[best_order]
 
     def _slack(self, longest: float) -> float:
         return 4 * self.dimension * 2.0**-24 * longest
@@ -143,14 +143,17 @@ class StoredVectors:
         """Per query, the rows of a file that could be in the top k, and their approximate scores."""
         import numpy as np
 
-        vectors, scaled = self._files[number], units * _SMALLER
+        vectors, small_units = self._files[number], units * _SMALLER
         scores = np.empty((len(units), len(vectors)), np.float32)
         for first in range(0, len(vectors), _BLOCK):
-            wide = _widened(vectors[first : first + _BLOCK])
-            for each, unit in zip(scores, scaled, strict=True):
-                each[first : first + len(wide)] = _products(wide, unit)
-        best = [_among_best(each, k, slack) for each in scores]
-        return [(chosen + number * self.size, each[chosen]) for chosen, each in zip(best, scores, strict=True)]
+            wide = _widen(vectors[first : first + _BLOCK])
+            for query_scores, unit in zip(scores, small_units, strict=True):
+                query_scores[first : first + len(wide)] = _products(wide, unit)
+        best = [_among_best(query_scores, k, slack) for query_scores in scores]
+        return [
+            (positions + number * self.size, query_scores[positions])
+            for positions, query_scores in zip(best, scores, strict=True)
+        ]
 
 
 @cache
@@ -168,10 +171,10 @@ def _units(queries: "Vectors") -> "Vectors":
     return units
 
 
-_SMALLER = 2.0**112  # the factor by which `_widened` reduces a number
+_SMALLER = 2.0**112  # the factor by which `_widen` reduces a number
 
 
-def _widened(vectors: "Stored") -> "Vectors":
+def _widen(vectors: "HalfVectors") -> "Vectors":
     """Convert float16 to float32 by shifting bits; the result is 2**112 times too small.
 
     numpy's conversion takes five times as long, which would be most of the time of a search.
@@ -188,8 +191,8 @@ def _products(vectors: "Vectors", query: "Vectors") -> "Vectors":
     import numpy as np
 
     vecdot = getattr(np, "vecdot", None)  # since numpy 2
-    found: Vectors = np.einsum("ij,j->i", vectors, query) if vecdot is None else vecdot(vectors, query)
-    return found
+    products: Vectors = np.einsum("ij,j->i", vectors, query) if vecdot is None else vecdot(vectors, query)
+    return products
 
 
 def _among_best(scores: "Vectors", k: int, slack: float) -> "Rows":

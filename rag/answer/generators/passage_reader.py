@@ -12,7 +12,7 @@ from rag.answer.generators.units import quote_units
 from rag.base.errors import RagError
 from rag.base.types import AGREED, Answer, Hit, Question, best_first
 from rag.retrieval.reader import Reader
-from rag.retrieval.reader import shipped as shipped_reader
+from rag.retrieval.reader import default_reader as shipped_reader
 
 _MAX_PASSAGES = 16  # hits read at most; chosen as the constants of `rag.answer.generators.readings`
 _TWO_QUESTIONS = re.compile(

@@ -64,12 +64,12 @@ class LanceDB:
     def nearest(self, collection: str, queries: "NDArray[np.float32]", count: int) -> list[Sequence[int]]:
         """The rows of the nearest vectors."""
         table = self._table(collection)
-        found = []
+        results = []
         for query in queries:
             search = table.search(query, vector_column_name="vector").distance_type("dot").limit(count)
             search = search.nprobes(_PROBES).refine_factor(_REFINE).select(["row", "_distance"])
-            found.append(search.to_arrow()["row"].to_pylist())
-        return found
+            results.append(search.to_arrow()["row"].to_pylist())
+        return results
 
     def close(self) -> None:
         """Forget the tables; there is no connection."""

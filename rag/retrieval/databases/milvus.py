@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_EFFORT, _MOST = 4, 32_768  # candidates of a search in the graph: times the count, and Milvus's limit
+_EFFORT, _MAX_EFFORT = 4, 32_768  # candidates of a search in the graph: times the count, and Milvus's limit
 
 
 def connect(url: str, key: str | None, timeout: float) -> "Milvus":
@@ -63,12 +63,12 @@ class Milvus:
 
     def nearest(self, collection: str, queries: "NDArray[np.float32]", count: int) -> list[Sequence[int]]:
         """The rows of the nearest vectors."""
-        effort = {"params": {"ef": min(_EFFORT * count, _MOST)}}  # of the graph, which Milvus chooses by itself
-        found = self._client.search(
+        effort = {"params": {"ef": min(_EFFORT * count, _MAX_EFFORT)}}  # of the graph, which Milvus chooses by itself
+        results = self._client.search(
             collection, queries.tolist(), limit=count, search_params=effort, consistency_level="Strong"
         )
         # Some versions of the client call the primary key `id`.
-        return [[hit["row"] if "row" in hit else hit["id"] for hit in hits] for hits in found]
+        return [[hit["row"] if "row" in hit else hit["id"] for hit in hits] for hits in results]
 
     def close(self) -> None:
         """End the connection."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_MOST = 10_000  # hits of a query: the server's limit on `k`, and its default limit on `size`
+_MAX_HITS = 10_000  # hits of a query: the server's limit on `k`, and its default limit on `size`
 _BYTES = 10 << 20  # of a bulk request; OpenSearch advises 5 to 15 MB
 
 
@@ -66,7 +66,7 @@ class OpenSearch:
         from opensearchpy.helpers import bulk
 
         rows = enumerate(vectors.tolist(), first)
-        _, failed = bulk(
+        _, failures = bulk(
             self._client,
             ({"_index": collection, "_id": str(row), "vector": vector} for row, vector in rows),
             chunk_size=len(vectors),
@@ -74,8 +74,8 @@ class OpenSearch:
             max_retries=3,
             raise_on_error=False,
         )
-        if failed:
-            raise RuntimeError(f"{len(failed)} of {len(vectors)} vectors not stored: {_reason(failed[0]['index'])}")
+        if failures:
+            raise RuntimeError(f"{len(failures)} of {len(vectors)} vectors not stored: {_reason(failures[0]['index'])}")
 
     def finish(self, collection: str) -> None:
         """Make all vectors visible; the server indexes by itself."""
@@ -83,24 +83,24 @@ class OpenSearch:
 
     def nearest(self, collection: str, queries: "NDArray[np.float32]", count: int) -> list[Sequence[int]]:
         """The rows of the nearest vectors."""
-        most, lines = min(count, _MOST), list[dict[str, Any]]()
+        limit, lines = min(count, _MAX_HITS), list[dict[str, Any]]()
         for query in queries.tolist():
-            knn = {"vector": {"vector": query, "k": most}}
-            lines += [{}, {"size": most, "_source": False, "query": {"knn": knn}}]
-        return [_rows(found) for found in self._client.msearch(body=lines, index=collection)["responses"]]
+            knn = {"vector": {"vector": query, "k": limit}}
+            lines += [{}, {"size": limit, "_source": False, "query": {"knn": knn}}]
+        return [_rows(response) for response in self._client.msearch(body=lines, index=collection)["responses"]]
 
     def close(self) -> None:
         """End the connection."""
         self._client.close()
 
 
-def _rows(found: dict[str, Any]) -> list[int]:
+def _rows(response: dict[str, Any]) -> list[int]:
     """The rows of a search's hits; raises if the search failed, on one shard or on all."""
-    if "error" in found:
-        raise RuntimeError(_reason(found))
-    if found["timed_out"] or found["_shards"]["failed"]:
+    if "error" in response:
+        raise RuntimeError(_reason(response))
+    if response["timed_out"] or response["_shards"]["failed"]:
         raise RuntimeError("only a part of the vectors was searched")
-    return [int(hit["_id"]) for hit in found["hits"]["hits"]]
+    return [int(hit["_id"]) for hit in response["hits"]["hits"]]
 
 
 def _reason(answer: dict[str, Any]) -> str:

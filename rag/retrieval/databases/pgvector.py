@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _EXACT = 20_000  # vectors up to which a search reads all of them
-_EFFORT, _MOST_EFFORT = 4, 1000  # vectors looked at for each that is asked for, and what pgvector allows
+_EFFORT, _MAX_EFFORT = 4, 1000  # vectors looked at for each that is asked for, and what pgvector allows
 _LINKS = 400  # bytes of a vector in HNSW's graph besides its numbers
 _MEMORY = 2 << 30  # that the server may use to build a graph; its own setting counts if it is larger
 
@@ -45,19 +45,19 @@ class PgVector:
 
     def count(self, collection: str) -> int | None:
         """The number of vectors."""
-        found = self._one("SELECT to_regclass(%s)", [collection])
-        return None if found is None else int(self._one(f"SELECT count(*) FROM {_named(collection)}"))
+        name = self._one("SELECT to_regclass(%s)", [collection])
+        return None if name is None else int(self._one(f"SELECT count(*) FROM {_table_sql(collection)}"))
 
     def create(self, collection: str, dimension: int) -> None:
         """Create a table."""
         self._connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         self._connection.execute(
-            f"CREATE TABLE {_named(collection)} (row bigint PRIMARY KEY, vector vector({int(dimension)}) NOT NULL)"
+            f"CREATE TABLE {_table_sql(collection)} (row bigint PRIMARY KEY, vector vector({int(dimension)}) NOT NULL)"
         )
 
     def add(self, collection: str, first: int, vectors: "NDArray[np.float32]") -> None:
         """Copy vectors into the table, all or none."""
-        table = _named(collection)
+        table = _table_sql(collection)
         with self._connection.transaction(), self._connection.cursor() as cursor:
             cursor.execute(f"DELETE FROM {table} WHERE row BETWEEN %s AND %s", [first, first + len(vectors) - 1])
             with cursor.copy(f"COPY {table} (row, vector) FROM STDIN") as copy:
@@ -68,21 +68,21 @@ class PgVector:
         """Index a table that is too large to be read whole."""
         rows = self.count(collection) or 0
         if rows > _EXACT:
-            dimension = self._one(f"SELECT vector_dims(vector) FROM {_named(collection)} LIMIT 1")
+            dimension = self._one(f"SELECT vector_dims(vector) FROM {_table_sql(collection)} LIMIT 1")
             self._index(collection, rows * (4 * dimension + _LINKS))
-        self._connection.execute(f"ANALYZE {_named(collection)}")
+        self._connection.execute(f"ANALYZE {_table_sql(collection)}")
 
     def _index(self, collection: str, size: int) -> None:
         """Build a graph of so many bytes, in memory if the server has it: on disk that takes many times as long."""
         from psycopg import errors
 
         graph = (
-            f"CREATE INDEX IF NOT EXISTS {_named(collection + '_nearest')} ON {_named(collection)} "
+            f"CREATE INDEX IF NOT EXISTS {_table_sql(collection + '_nearest')} ON {_table_sql(collection)} "
             "USING hnsw (vector vector_ip_ops)"
         )
         self._connection.execute("SET statement_timeout = 0")
-        given = self._one("SELECT pg_size_bytes(current_setting('maintenance_work_mem'))")
-        self._connection.execute(f"SET maintenance_work_mem = '{max(given, min(size, _MEMORY)) // 1024}kB'")
+        server_memory = self._one("SELECT pg_size_bytes(current_setting('maintenance_work_mem'))")
+        self._connection.execute(f"SET maintenance_work_mem = '{max(server_memory, min(size, _MEMORY)) // 1024}kB'")
         try:
             self._connection.execute(graph)
         except (errors.DiskFull, errors.OutOfMemory):  # such as little shared memory in a container
@@ -92,8 +92,8 @@ class PgVector:
 
     def nearest(self, collection: str, queries: "NDArray[np.float32]", count: int) -> list[Sequence[int]]:
         """The rows of the nearest vectors."""
-        self._connection.execute(f"SET hnsw.ef_search = {min(_MOST_EFFORT, _EFFORT * int(count))}")
-        sql = f"SELECT row FROM {_named(collection)} ORDER BY vector <#> %s::vector LIMIT %s"
+        self._connection.execute(f"SET hnsw.ef_search = {min(_MAX_EFFORT, _EFFORT * int(count))}")
+        sql = f"SELECT row FROM {_table_sql(collection)} ORDER BY vector <#> %s::vector LIMIT %s"
         return [[row for (row,) in self._connection.execute(sql, [_text(query), count])] for query in queries.tolist()]
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class PgVector:
         return self._connection.execute(sql, values).fetchone()[0]
 
 
-def _named(collection: str) -> str:
+def _table_sql(collection: str) -> str:
     """The name of a table as SQL; ours need no quoting."""
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", collection):
         raise ValueError(f"{collection!r} is no name of a table")

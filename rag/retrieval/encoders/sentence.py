@@ -50,8 +50,8 @@ class SentenceEncoder:
 
     @cached_property
     def name(self) -> str:
-        """`st:<model>@<8 hex>/<tokens>`, see `named`."""
-        return f"st:{named(self.model, self._model)}/{self._model.max_seq_length}"
+        """`st:<model>@<8 hex>/<tokens>`, see `model_name`."""
+        return f"st:{model_name(self.model, self._model)}/{self._model.max_seq_length}"
 
     @cached_property
     def dimension(self) -> int:
@@ -77,25 +77,25 @@ class SentenceEncoder:
         name = next((name for name in prompts if self._model.prompts.get(name)), None)
         # Newer models may have different layers for queries and passages, which these methods select.
         method = getattr(self._model, f"encode_{prompts[0]}", self._model.encode)
-        found = method(
+        vectors = method(
             [readable(text) for text in texts],
             prompt_name=name,  # None: the model's default prompt, if any
             batch_size=batch,
             show_progress_bar=False,
             normalize_embeddings=self._normalize,
         )
-        return np.asarray(found, np.float32)
+        return np.asarray(vectors, np.float32)
 
 
-def named(model: str, loaded: Any) -> str:  # noqa: ANN401
+def model_name(model: str, loaded_model: Any) -> str:  # noqa: ANN401
     """`<model>@<8 hex>`, from the SHA-256 of a folder's files, the hub's commit, or else the SHA-256 of the weights.
 
-    `model` is the name or folder of `loaded`, a SentenceTransformer or CrossEncoder.
+    `model` is the name or folder of `loaded_model`, a SentenceTransformer or CrossEncoder.
     """
     short = model.rstrip("/").rsplit("/", 1)[-1].replace(" ", "_")
     folder, digest = user_path(model), hashlib.sha256()
-    configs = (getattr(module, "config", None) for module in loaded.modules())
-    commit = next((found for config in configs if (found := getattr(config, "_commit_hash", None))), None)
+    configs = (getattr(module, "config", None) for module in loaded_model.modules())
+    commit = next((commit_hash for config in configs if (commit_hash := getattr(config, "_commit_hash", None))), None)
     if folder.is_dir():
         for path in sorted(folder.rglob("*")):
             if path.suffix in _MODEL_FILES:
@@ -105,7 +105,7 @@ def named(model: str, loaded: Any) -> str:  # noqa: ANN401
     elif commit is not None:
         return f"{short}@{commit[:8]}"
     else:
-        digest.update(repr(sorted(getattr(loaded, "prompts", {}).items())).encode())
-        for name, weights in sorted(loaded.state_dict().items()):
+        digest.update(repr(sorted(getattr(loaded_model, "prompts", {}).items())).encode())
+        for name, weights in sorted(loaded_model.state_dict().items()):
             digest.update(f"{name}\0".encode() + weights.detach().cpu().double().numpy().tobytes())
     return f"{short}@{digest.hexdigest()[:8]}"

@@ -51,9 +51,9 @@ class Static:
     def _table(self) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
         """The rows and their scales; only the rows that a text needs are made floats."""
         try:
-            with np.load(self.folder / "table.npz", allow_pickle=False) as held:
-                rows: NDArray[np.int8] = held["rows"]
-                scale: NDArray[np.float32] = held["scale"].astype(np.float32)
+            with np.load(self.folder / "table.npz", allow_pickle=False) as arrays:
+                rows: NDArray[np.int8] = arrays["rows"]
+                scale: NDArray[np.float32] = arrays["scale"].astype(np.float32)
         except (OSError, EOFError, ValueError, KeyError, BadZipFile) as error:
             raise RagError(f"{self.folder}: table.npz cannot be read ({first_line(error)})") from error
         fits = rows.ndim == 2 and rows.dtype == np.int8 and scale.shape == (len(rows), 1)
@@ -72,13 +72,13 @@ class Static:
         # Fast, as it finds no offsets.
         encoded = self._tokenizer.encode_batch_fast([readable(text) for text in texts], add_special_tokens=False)
         rows, scale = self._table
-        found = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        for row, each in enumerate(encoded):
-            if each.ids:
-                found[row] = (rows[each.ids].astype(np.float32) * scale[each.ids]).mean(axis=0)
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
-        found /= np.where(lengths > 0, lengths, 1.0)
-        return found
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, encoding in enumerate(encoded):
+            if encoding.ids:
+                vectors[row] = (rows[encoding.ids].astype(np.float32) * scale[encoding.ids]).mean(axis=0)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors /= np.where(lengths > 0, lengths, 1.0)
+        return vectors
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Encode passages in the same way as queries."""

@@ -46,10 +46,10 @@ class Truncated:
         """Encode passages."""
         return self._cut(self._encoder.passages(texts))
 
-    def _cut(self, whole: "Vectors") -> "Vectors":
+    def _cut(self, vectors: "Vectors") -> "Vectors":
         import numpy as np
 
-        kept = whole[:, : self._size]
-        lengths, shorter = (np.linalg.norm(one, axis=1, keepdims=True) for one in (whole, kept))
-        found: Vectors = (kept * (lengths / np.maximum(shorter, 1e-30))).astype(np.float32)
-        return found
+        prefix = vectors[:, : self._size]
+        lengths, shorter = (np.linalg.norm(part, axis=1, keepdims=True) for part in (vectors, prefix))
+        scaled: Vectors = (prefix * (lengths / np.maximum(shorter, 1e-30))).astype(np.float32)
+        return scaled

@@ -417,7 +417,7 @@ def test_a_slow_stream_ends(server: Scripted) -> None:
 
 
 def test_endless_replies_end(client: Client, server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag.retrieval.client._LARGEST", 4 << 20)
+    monkeypatch.setattr("rag.retrieval.client._MAX_REPLY_BYTES", 4 << 20)
     server.reply = _flood
     with pytest.raises(RagError, match=f"^{server.url}: the reply is larger than 4 MiB$"):
         client.ask(QUESTION)

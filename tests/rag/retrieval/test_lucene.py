@@ -181,7 +181,7 @@ def test_a_part_that_is_missing_damaged_or_of_other_passages(shelf: Path, shelf_
         open_retriever("lucene", other)
     home, _ = open_part(shelf_index, lucene.DATA_CONFIG)
     with pytest.raises(IndexingError, match="has other passages than the index"):
-        lucene.Lucene(home / "index", other.store, read_config("lucene"), mixed=True)
+        lucene.Lucene(home / "index", other.store, read_config("lucene"), is_mixed=True)
     for path in (home / "index").glob("_*"):
         path.unlink()
     with pytest.raises(IndexingError, match=r"is missing, it is damaged: add the part again"):

@@ -15,7 +15,7 @@ from rag.base.types import Passage
 from rag.index.open import open_index
 from rag.retrieval.encoders import open_encoder
 from rag.retrieval.encoders.onnx import Layout, OnnxEncoder, read_layout, unit
-from rag.retrieval.encoders.sentence import named
+from rag.retrieval.encoders.sentence import model_name
 from rag.retrieval.rerank import Rerank, scorer
 from rag.testing import TEXTS, check_encoder, check_retriever
 
@@ -323,13 +323,13 @@ def test_what_is_no_cross_encoder_for_reranking_is_one_clear_error(tmp_path: Pat
 @pytest.mark.filterwarnings("ignore")
 def test_a_model_of_the_hub_is_named_by_its_commit_or_its_weights(sentence_model: Path) -> None:
     loaded: Any = import_module("sentence_transformers").SentenceTransformer(str(sentence_model))
-    name = named("team/model", loaded)
+    name = model_name("team/model", loaded)
     assert re.fullmatch("model@[0-9a-f]{8}", name)
-    assert named("team/model", loaded) == name
+    assert model_name("team/model", loaded) == name
     loaded[0].auto_model.embeddings.word_embeddings.weight.data += 1
-    assert named("team/model", loaded) != name
+    assert model_name("team/model", loaded) != name
     loaded[0].auto_model.config._commit_hash = "0123456789abcdef"
-    assert named("team/model", loaded) == "model@01234567"
+    assert model_name("team/model", loaded) == "model@01234567"
 
 
 # --- packages --------------------------------------------------------------------------------------------------
