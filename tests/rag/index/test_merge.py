@@ -243,7 +243,7 @@ def test_an_index_of_vectors_is_built_of_the_copied_ones(tmp_path: Path, monkeyp
         "lists.v1 was left out (its vectors are copied, their index is built anew): "
         f"rag index build --to {home} --retriever NAME adds it"
     )
-    monkeypatch.setattr(dense, "_checked", None)  # nothing is encoded
+    monkeypatch.setattr(dense, "_encode_batch", None)  # nothing is encoded
     library.add_retriever(home, str(retriever))
     monkeypatch.undo()
     library.build_index([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], tmp_path / "whole.index", retrievers=["static"])

@@ -122,8 +122,8 @@ def test_the_time_of_an_index_grows_with_its_rows(kind: str, monkeypatch: pytest
         work()
         return 1.0
 
-    monkeypatch.setattr(vector_index, "_timed", second)
-    monkeypatch.setattr(vector_index, "_TRIED", 4_000)
+    monkeypatch.setattr(vector_index, "_measure", second)
+    monkeypatch.setattr(vector_index, "_MAX_SAMPLE", 4_000)
     if kind == "flat":
         assert estimate_seconds(kind, 10**9, 32, {}) == 0
         return

@@ -179,7 +179,7 @@ def test_a_term_that_all_of_millions_of_passages_have_changes_no_score() -> None
 
 
 def test_a_caller_cannot_make_a_server_read_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "_MOST", 50)
+    monkeypatch.setattr(postings, "_MAX_FETCHED", 50)
     index = build_index(write_corpus(tmp_path / "t.jsonl", ROWS), tmp_path / "t.index")
     (honest,) = index.bm25.statistics(["salt"])
     far = replace(honest, passages=10**9, frequencies={"contents": (1,), "title": (0,)})
