@@ -65,7 +65,7 @@ def main(
         print(f"{PACKAGE} cannot be downloaded (apt-get); the page has the handbook only")
     if browser:
         threading.Thread(target=open_when_ready, args=(f"http://127.0.0.1:{port}",), daemon=True).start()
-    serve_indexes(indexes, port=port, tell=print)
+    serve_indexes(indexes, port=port, log=print)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from rag.base.types import Passage
 from rag.documents.blocks import Block, Kind
 from rag.documents.contents import drop_contents, drop_references
 from rag.documents.converters.programs import INSTALL, find_program
-from rag.documents.formats import FORMATS, HEAD, RawFile, is_plain_text
+from rag.documents.formats import FORMATS, is_plain_text
+from rag.documents.raw_file import HEAD, RawFile
 from rag.documents.sources import MAX_FILE_SIZE
 from rag.documents.split import passages
 from rag.documents.time_limit import limit_time

@@ -8,8 +8,8 @@ from itertools import groupby, pairwise
 
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, code, entry, heading, item, row, squeeze
-from rag.documents.converters.text import text_blocks
-from rag.documents.converters.text_code import is_prose
+from rag.documents.plain_text.code import is_prose
+from rag.documents.plain_text.text import text_blocks
 from rag.documents.tables import Cell
 
 CALLOUT = re.compile(

@@ -1,24 +1,12 @@
 """The formats that are read: one row each."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
 from rag.documents import kinds
 from rag.documents.blocks import Block
-
-HEAD = 16_384  # bytes read to tell whether a file is what its name says
-
-
-@dataclass(frozen=True, slots=True)
-class RawFile:
-    """A file to convert: its bytes, where it lies (for errors), its name in the corpus, and counts of dropped parts."""
-
-    data: bytes
-    where: str
-    name: str
-    dropped: Counter[str]
+from rag.documents.raw_file import RawFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +38,15 @@ class Format:
 
 def is_plain_text(head: bytes) -> bool:
     """Whether a file whose name says nothing is a text, and no collection of passages, by its beginning."""
-    from rag.documents.converters.text_code import is_text_file
+    from rag.documents.plain_text.code import is_text_file
 
-    return is_text_file(head) and _is_table(head)
-
-
-def _is_table(head: bytes) -> bool:
-    from rag.documents.converters.delimited import is_table
-
-    return is_table(head)
+    return is_text_file(head) and kinds.is_no_corpus(head)
 
 
 _FORMATS = (
     Format((".html", ".htm", ".xhtml"), "html:read_html"),
     Format((".md", ".markdown", ".mdx"), "markdown:read_markdown"),
-    Format((".txt", ".text"), "text:read_text"),
+    Format((".txt", ".text"), "text_files:read_text"),
     Format((".rst",), "rst:read_rst"),
     Format((".pdf",), "pdf:read_pdf"),
     Format((".docx",), "office:read_docx"),
@@ -72,7 +54,7 @@ _FORMATS = (
     Format((".xlsx",), "office:read_xlsx"),
     Format((".epub",), "epub:read_epub"),
     Format((".ipynb",), "notebook:read_notebook"),
-    Format((".csv", ".tsv"), "delimited:read_table", _is_table),
+    Format((".csv", ".tsv"), "text_files:read_table", kinds.is_no_corpus),
     Format((".eml",), "mail:read_mail"),
     Format((".mbox",), "mail:read_mailbox"),
     Format((".mht", ".mhtml"), "mail:read_saved_page"),

@@ -72,3 +72,11 @@ def is_docbook(head: bytes) -> bool:
         return True
     root = doctype or _TAG.search(head)
     return root is not None and root[1] in _DOCBOOK_ROOTS and _DOCBOOK_SIGN.search(head) is not None
+
+
+def is_no_corpus(head: bytes) -> bool:
+    """Whether a file is no collection of passages, as some have such names, by its beginning."""
+    from autoais.formats.corpora import CORPORA
+
+    lines = [line for line in head.splitlines() if line.strip()]
+    return not any(kind.detect(line) for line in lines[:3] for _, kind in CORPORA.items())

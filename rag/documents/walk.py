@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, entry, heading, item, row, squeeze
 from rag.documents.builder import ALL_LINKS, BREAK, CALLOUT, BlockBuilder, OpenList
-from rag.documents.converters.text_lines import ANSWER, QUESTION
+from rag.documents.plain_text.lines import ANSWER, QUESTION
 from rag.documents.tables import cells_of, is_layout, short_cells, tags_inside
 from rag.documents.titles import clean_heading, is_name
 

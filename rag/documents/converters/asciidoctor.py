@@ -10,9 +10,9 @@ from rag.base.errors import FormatError
 from rag.documents.blocks import Block
 from rag.documents.converters.programs import INSTALL, find_program
 from rag.documents.encodings import decode_text
-from rag.documents.formats import RawFile
 from rag.documents.limits import run_program
 from rag.documents.main_content import html_blocks
+from rag.documents.raw_file import RawFile
 
 # Their links are no navigation, and the numbers of callouts in code are no code.
 _NO_TEXT = re.compile(

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from rag.base.errors import FormatError
 from rag.documents.blocks import Block, row, squeeze
 from rag.documents.encodings import decode_text
-from rag.documents.formats import RawFile
+from rag.documents.raw_file import RawFile
 
 _FOLD = re.compile(r"\r?\n[ \t]")
 _LINE = re.compile(r'([\w-]+)(?:;(?:[^":]|"[^"]*")*)?:(.*)')

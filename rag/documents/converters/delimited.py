@@ -9,9 +9,7 @@ from itertools import dropwhile, islice
 
 from autoais.base.io.files import allow_long_cells
 from rag.documents.blocks import Block, row, squeeze
-from rag.documents.converters.grids import check_cells
-from rag.documents.encodings import decode_text
-from rag.documents.formats import RawFile
+from rag.documents.grids import check_cells
 
 _SIGNS = ",;\t|"
 _SEPARATOR = re.compile(r"sep=([^\w\"\r\n ])[ \t]*\r?\n", re.IGNORECASE)  # as Excel has it
@@ -26,14 +24,6 @@ _COLON_ROWS = 5  # of a table whose cells stand between colons, at least
 _NO_CELLS = re.compile(r":\s|\s:|://|(?<!\d)\d{1,2}:\d\d(?!\d)")  # colons of prose, settings, addresses and times
 _LETTERS = re.compile(r"[^\W\d_]{3}")
 _REGULAR = 0.7  # of them have as many cells as most
-
-
-def read_table(file: RawFile) -> tuple[str, list[Block]]:
-    """No title, and the rows of a table; a file that is none is read as a text."""
-    from rag.documents.converters.text import read_text
-
-    blocks = table_rows(decode_text(file.data, file.where), file.where)
-    return read_text(file) if blocks is None else ("", blocks)
 
 
 def table_rows(text: str, location: str) -> list[Block] | None:
@@ -155,11 +145,3 @@ def _are_names(cells: Sequence[str], after: Sequence[str]) -> bool:
 
 def _is_value(cell: str) -> bool:
     return len(cell) <= _MAX_VALUE_LENGTH and _VALUE.fullmatch(cell) is not None
-
-
-def is_table(head: bytes) -> bool:
-    """Whether a file is no collection of passages, as some have such names, by its beginning."""
-    from autoais.formats.corpora import CORPORA
-
-    lines = [line for line in head.splitlines() if line.strip()]
-    return not any(kind.detect(line) for line in lines[:3] for _, kind in CORPORA.items())

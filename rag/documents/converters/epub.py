@@ -12,8 +12,8 @@ from rag.documents import navigation as nav
 from rag.documents.archives import open_zip, read_member
 from rag.documents.blocks import Block, Kind, heading, squeeze
 from rag.documents.encodings import decode_text
-from rag.documents.formats import RawFile
 from rag.documents.main_content import html_blocks
+from rag.documents.raw_file import RawFile
 
 _CONTAINER = "META-INF/container.xml"
 

@@ -2,8 +2,8 @@
 
 from rag.documents.blocks import Block
 from rag.documents.encodings import decode_text
-from rag.documents.formats import RawFile
 from rag.documents.main_content import html_blocks
+from rag.documents.raw_file import RawFile
 
 
 def read_html(file: RawFile) -> tuple[str, list[Block]]:

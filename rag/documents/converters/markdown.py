@@ -12,11 +12,11 @@ from rag.documents.converters.markdown_tags import keep_placeholders
 from rag.documents.converters.mdx import read_mdx
 from rag.documents.converters.mkdocs import read_mkdocs
 from rag.documents.converters.myst import expand_directives, read_myst
-from rag.documents.converters.text_lines import DOTS, are_narrow, find_marked_lines
-from rag.documents.converters.text_tables import have_dots
 from rag.documents.encodings import decode_text
-from rag.documents.formats import RawFile
 from rag.documents.main_content import html_blocks
+from rag.documents.plain_text.lines import DOTS, are_narrow, find_marked_lines
+from rag.documents.plain_text.tables import have_dots
+from rag.documents.raw_file import RawFile
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

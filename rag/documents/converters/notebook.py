@@ -6,8 +6,8 @@ from typing import Any
 from rag.base.errors import FormatError
 from rag.documents.blocks import Block, code
 from rag.documents.converters.markdown import render_html
-from rag.documents.formats import RawFile
 from rag.documents.main_content import html_blocks
+from rag.documents.raw_file import RawFile
 
 
 def read_notebook(file: RawFile) -> tuple[str, list[Block]]:

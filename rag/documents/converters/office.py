@@ -13,9 +13,9 @@ from autoais.base.errors import first_line
 from rag.base.errors import FormatError
 from rag.documents.archives import open_zip
 from rag.documents.blocks import Block, heading, item, keep_bare_headings, squeeze
-from rag.documents.converters.grids import MAX_CELLS, are_names, check_cells, grid_rows
-from rag.documents.formats import RawFile
+from rag.documents.grids import MAX_CELLS, are_names, check_cells, grid_rows
 from rag.documents.main_content import TITLE, html_blocks
+from rag.documents.raw_file import RawFile
 from rag.documents.titles import clean_heading
 
 _STYLES = f"""

@@ -20,9 +20,10 @@ from rag.documents.converters.docbook import replace_entities
 from rag.documents.converters.office import mark_header_rows
 from rag.documents.converters.programs import INSTALL, find_program
 from rag.documents.encodings import decode_text
-from rag.documents.formats import HEAD, RawFile, is_plain_text
+from rag.documents.formats import is_plain_text
 from rag.documents.limits import run_program
 from rag.documents.main_content import html_blocks
+from rag.documents.raw_file import HEAD, RawFile
 
 _TEMPLATE = Path(__file__).with_name("pandoc.html")
 _TAG = re.compile(r"<[^<>]*>")
@@ -176,7 +177,7 @@ def read_odt(file: RawFile, source: str) -> tuple[str, list[Block]]:
 
 
 def _read_text(file: RawFile) -> tuple[str, list[Block]]:
-    from rag.documents.converters.text import read_text
+    from rag.documents.converters.text_files import read_text
 
     return read_text(file)
 

@@ -13,7 +13,7 @@ from rag.documents.converters.pdf_margins import without_edges, without_lists
 from rag.documents.converters.pdf_pages import Line, Pages, read_pages
 from rag.documents.converters.pdf_tables import Table, with_tables
 from rag.documents.converters.pdf_words import HYPHEN, Words
-from rag.documents.formats import RawFile
+from rag.documents.raw_file import RawFile
 from rag.documents.titles import clean_heading
 
 _ITEM = re.compile(r"([•◦▪●–∗‣·*-]|\(?\d{1,2}[.)]|\([a-z]\))\s+(?=\S)")

@@ -13,8 +13,8 @@ from typing import Any
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block
 from rag.documents.encodings import decode_text
-from rag.documents.formats import RawFile
 from rag.documents.main_content import html_blocks
+from rag.documents.raw_file import RawFile
 
 _CALL = r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:+.-]+)::"
 _DIRECTIVE = re.compile(rf"^[ \t]*{_CALL}", re.MULTILINE)
@@ -71,7 +71,7 @@ def rst_blocks(text: str, omissions: Counter[str], name: str = "") -> tuple[str,
     """The title ("" if there is none) and the blocks of a text."""
     parts = _publish(text, omissions)
     if parts is None:  # docutils fails on it, so it is read as it stands
-        from rag.documents.converters.text import text_blocks
+        from rag.documents.plain_text.text import text_blocks
 
         return "", [*text_blocks(text, omissions)]
     _, blocks = html_blocks(parts["body"], omissions, name)

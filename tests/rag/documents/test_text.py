@@ -5,8 +5,8 @@ import pytest
 
 from rag.documents import navigation as nav
 from rag.documents.blocks import Kind
-from rag.documents.converters.text import text_blocks
-from rag.documents.converters.text_code import is_prose
+from rag.documents.plain_text.code import is_prose
+from rag.documents.plain_text.text import text_blocks
 
 
 def blocks(text: str) -> list[str]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rag.documents.blocks import Block, entry, row, squeeze
-from rag.documents.converters.grids import are_names
-from rag.documents.converters.text_lines import DOTS, join_lines
+from rag.documents.grids import are_names
+from rag.documents.plain_text.lines import DOTS, join_lines
 
 # Dots and what stands behind them, before another row.
 _VALUE = re.compile(r"((?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*[^\s.]\S*(?: [€£$])?)\s+(?=[^\W\d_][^.]*(?:\. ?){4})")

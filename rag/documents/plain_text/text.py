@@ -13,8 +13,8 @@ from itertools import pairwise
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, code, entry, heading, item, keep_bare_headings, squeeze, visible
 from rag.documents.contents import Beginnings
-from rag.documents.converters.text_code import is_code
-from rag.documents.converters.text_lines import (
+from rag.documents.plain_text.code import is_code
+from rag.documents.plain_text.lines import (
     ANSWER,
     BULLET,
     CLAUSE,
@@ -30,9 +30,7 @@ from rag.documents.converters.text_lines import (
     join_lines,
     wordy,
 )
-from rag.documents.converters.text_tables import have_dots, parse_drawn_table, price_list
-from rag.documents.encodings import decode_text
-from rag.documents.formats import HEAD, RawFile
+from rag.documents.plain_text.tables import have_dots, parse_drawn_table, price_list
 from rag.documents.titles import is_generic
 
 _MIME_HEADER = re.compile(r"\AContent-Type: text/[^\n]*\n(?:[A-Za-z][\w-]*: [^\n]*\n)*(?=\s*\n)")
@@ -78,22 +76,6 @@ class _Paragraph:
     @property
     def is_sentence(self) -> bool:
         return self.lines[-1][-1] in ".!?" and any(map(wordy, self.lines)) and not BULLET.match(self.lines[0])
-
-
-def read_text(file: RawFile) -> tuple[str, list[Block]]:
-    """The title ("" if it has none) and the blocks of a text; a mailbox and reStructuredText are read as such."""
-    from rag.documents.converters.delimited import colon_blocks
-    from rag.documents.converters.mail import is_mailbox, read_mailbox
-    from rag.documents.converters.rst import is_rst, rst_blocks
-
-    if file.data.startswith(b"From ") and is_mailbox(file.data[:HEAD]):  # the archive of a mailing list
-        return read_mailbox(file)
-    text = decode_text(file.data, file.where)
-    if is_rst(text):
-        return rst_blocks(text, file.dropped, file.name)
-    if (rows := colon_blocks(text, file.where)) is not None:
-        return "", rows
-    return split_title(text, [*text_blocks(text, file.dropped)])
 
 
 def split_title(text: str, blocks: Sequence[Block]) -> tuple[str, list[Block]]:

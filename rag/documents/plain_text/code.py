@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 from rag.base.errors import FormatError
-from rag.documents.converters.text_lines import BULLET, DOTS, GAP, RULE, WORD, indent_of, wordy
 from rag.documents.encodings import decode_text
+from rag.documents.plain_text.lines import BULLET, DOTS, GAP, RULE, WORD, indent_of, wordy
 
 _COMMENT = re.compile(r"\s*(?:#|//|;|\*|--|%|\$|>>>|>|<|\|)")
 _SIGNATURE = re.compile(r"[{};]\s*$|^\s*(?:[$#>%]\s|>>>|\w+\(|[-\w./]+\s*=)")
