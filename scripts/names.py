@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 # In percent: `tests/test_names.py` fails above. httpx, starlette, rich and ir_measures have 0.6 to 1.2 and 0.9 to 1.7.
-MAX_BANNED_NAMES_SHARE = 20.8
-MAX_PARTICIPLE_SHARE = 11.8
+MAX_BANNED_NAMES_SHARE = 1.5  # per cent; other libraries have .6 to 1.2
+MAX_PARTICIPLE_SHARE = 3.0  # per cent
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("rag", "eval/autoais")
