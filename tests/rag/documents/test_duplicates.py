@@ -5,6 +5,7 @@ import pytest
 
 from rag.base.types import Passage
 from rag.documents import Document
+from rag.documents.converters.programs import find_program
 from rag.documents.corpus import Corpus
 from rag.documents.duplicates import likeness, pack_sketch, sketch_of, unpack_sketch
 
@@ -51,6 +52,7 @@ def test_the_source_of_a_manual_is_its_twin(tmp_path: Path) -> None:
     assert read(found) == ["a.html"]
 
 
+@pytest.mark.skipif(find_program("pandoc") is None, reason="needs pandoc (the extra formats)")
 def test_the_source_of_a_paper_is_read_instead_of_its_text(tmp_path: Path) -> None:
     found = corpus(tmp_path, a_DOT_tex=f"\\begin{{document}}\n{TEXT}\n\\end{{document}}", a_DOT_txt=TEXT)
     assert read(found) == ["a.tex"]
