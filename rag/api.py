@@ -82,23 +82,30 @@ def build_index(
     from rag.index.web_sources import Fetching, check_sources, fetch_for_build
 
     _check_new(to)
-    listed, named = _sources(sources), check_retrievers(retrievers)
-    budget = _budget(memory, named)
-    chosen, left = _globs("include", include), _globs("exclude", exclude)
+    source_list, names = _sources(sources), check_retrievers(retrievers)
+    budget = _budget(memory, names)
+    include_globs, exclude_globs = _globs("include", include), _globs("exclude", exclude)
     if shard is not None:
         check_type("shard", shard, "a string such as '2/8'", str)
     part = None if shard is None else Shard.parse(shard)
-    check_sources(listed, allow_network=allow_network, format=format)
+    check_sources(source_list, allow_network=allow_network, format=format)
 
-    how = Fetching(chosen, left, strict, _counted("fetching", progress))
-    with fetch_for_build(Path(to), listed, how, replace=replace) as found:
-        for line in found.notes:
+    options = Fetching(include_globs, exclude_globs, strict, _report_count("fetching", progress))
+    with fetch_for_build(Path(to), source_list, options, replace=replace) as result:
+        for line in result.notes:
             log(line)
         corpus = Corpus(
-            found.paths, format, skip_bad, include=chosen, exclude=left, strict=strict, urls=found.urls, shard=part
+            result.paths,
+            format,
+            skip_bad,
+            include=include_globs,
+            exclude=exclude_globs,
+            strict=strict,
+            urls=result.urls,
+            shard=part,
         )
         _build(corpus, Path(to), progress, log, replace=replace)
-    for retriever in default_retrievers(to) if named is None else named:
+    for retriever in default_retrievers(to) if names is None else names:
         try:
             add_retriever(to, retriever, memory=budget, progress=progress, log=log)
         except RagError as error:
@@ -145,25 +152,25 @@ def build_shards(
     from rag.retrieval.sharding import ShardOptions, format_config, jobs, run, write_config
 
     _check_new(to)
-    listed, named = _sources(sources), check_retrievers(retrievers) or []
-    for name, value, least, most in (("shards", shards, 2, MAX_SHARDS), ("processes", processes, 1, MAX_SHARDS)):
+    source_list, names = _sources(sources), check_retrievers(retrievers) or []
+    for name, value, minimum, maximum in (("shards", shards, 2, MAX_SHARDS), ("processes", processes, 1, MAX_SHARDS)):
         if value is not None:
             check_type(name, value, "a whole number", Integral)
-            if not least <= value <= most:
-                raise UsageError(f"{name} should be from {least} to {most}, found {value}")
-    if any(is_url(source) for source in listed):
+            if not minimum <= value <= maximum:
+                raise UsageError(f"{name} should be from {minimum} to {maximum}, found {value}")
+    if any(is_url(source) for source in source_list):
         raise UsageError(
             "a collection of URLs cannot be built in shards: build one index, or copy the pages to a folder"
         )
     if engine is not None:
         _ = ENGINES[engine]  # may raise
-        if not named:
+        if not names:
             raise UsageError("an engine is for the encoders of retrievers: name one")
     elif address is not None or workers is not None:
         raise UsageError("address and workers are for an engine: name one, such as ray")
     options = ShardOptions(
-        retrievers=tuple(named),
-        memory=_budget(memory, named),
+        retrievers=tuple(names),
+        memory=_budget(memory, names),
         format=format,
         include=_globs("include", include),
         exclude=_globs("exclude", exclude),
@@ -176,14 +183,14 @@ def build_shards(
         ],
     )
     at_once = processes or (1 if engine else os.cpu_count()) or 1
-    made = jobs([Path(source) for source in listed], Path(to), shards, options, replace=replace)
-    text = format_config(made, named[-1] if named else "bm25")
+    shard_jobs = jobs([Path(source) for source in source_list], Path(to), shards, options, replace=replace)
+    text = format_config(shard_jobs, names[-1] if names else "bm25")
     report = progress or no_progress
     report("building shards", 0, shards)
     try:
-        with closing(run(made, min(at_once, shards), log)) as built:
-            for done, _ in enumerate(built, 1):
-                report("building shards", done, shards)
+        with closing(run(shard_jobs, min(at_once, shards), log)) as finished_jobs:
+            for count, _ in enumerate(finished_jobs, 1):
+                report("building shards", count, shards)
     except KeyboardInterrupt:
         log("stopped; run the same command again to resume")
         raise
@@ -223,39 +230,39 @@ def merge_indexes(
     `to`, and for one on a server; `IndexingError` for indexes that have an id or a source in common, and for shards of
     which one is missing or that are of another build.
     """
-    from rag.base.terminal import counted
+    from rag.base.terminal import pluralize
     from rag.index.merge import estimate_merge, merge, plan_merge
     from rag.index.parts import read_data_configs
     from rag.retrieval import merge_parts
 
     _check_new(to)
     check_list("indexes", indexes, "a list of index folders")
-    listed, made = list(indexes), Path(to)
-    for folder in listed:
+    folders, target = list(indexes), Path(to)
+    for folder in folders:
         check_type("index", folder, "an index folder (str or Path)", str, Path)
-    merger = plan_merge(listed, made, replace=replace)
-    with _told(estimate_merge(merger), made, log):
-        manifest, left_out = merge(merger, made, partial(merge_parts, progress=progress), progress, replace=replace)
-    opened = open_index(made)
-    log(f"{counted(manifest['passages'], 'passage')} of {len(listed):,} indexes in {made}")
-    for config in read_data_configs(opened):
-        log(f"{config.name} is in {made}")
-    for name, why in left_out.items():
-        log(f"{name} was left out ({why}): rag index build --to {made} --retriever NAME adds it")
-    return opened
+    merger = plan_merge(folders, target, replace=replace)
+    with _log_needs(estimate_merge(merger), target, log):
+        manifest, reasons = merge(merger, target, partial(merge_parts, progress=progress), progress, replace=replace)
+    index = open_index(target)
+    log(f"{pluralize(manifest['passages'], 'passage')} of {len(folders):,} indexes in {target}")
+    for config in read_data_configs(index):
+        log(f"{config.name} is in {target}")
+    for name, reason in reasons.items():
+        log(f"{name} was left out ({reason}): rag index build --to {target} --retriever NAME adds it")
+    return index
 
 
 def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[[str], None], *, replace: bool) -> None:
     """Build passages and postings."""
-    from rag.base.terminal import counted
+    from rag.base.terminal import pluralize
     from rag.documents.report import describe_left_out
     from rag.index.build import build, check_new, estimate
 
     if not replace:
         check_new(to)
     try:
-        with _told(estimate(corpus), to, log):
-            manifest = build(corpus, to, _indexed(corpus, progress), replace=replace)
+        with _log_needs(estimate(corpus), to, log):
+            manifest = build(corpus, to, _report_indexing(corpus, progress), replace=replace)
     except IndexingError:  # no passages: what was left out says why
         for line in describe_left_out(corpus.report):
             log(line)
@@ -267,15 +274,17 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
         log(f"... and {report.bad - len(report.reasons)} more skipped")
     for line in describe_left_out(report):
         log(line)
-    log(f"{counted(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
+    log(f"{pluralize(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
 
 
 @contextmanager
-def _told(needed: "BuildNeeds", to: Path, log: Callable[[str], None]) -> Iterator[None]:
+def _log_needs(estimate: "BuildNeeds", to: Path, log: Callable[[str], None]) -> Iterator[None]:
     """Say what a build needs, and if it is stopped, what there is."""
     from rag.base.terminal import free_disk, megabytes
 
-    log(f"needs about {megabytes(needed.disk)} of disk ({free_disk(to)} free), {megabytes(needed.memory)} of memory")
+    log(
+        f"needs about {megabytes(estimate.disk)} of disk ({free_disk(to)} free), {megabytes(estimate.memory)} of memory"
+    )
     try:
         yield
     except KeyboardInterrupt:
@@ -292,19 +301,19 @@ def default_retrievers(folder: str | Path) -> tuple[str, ...]:
     """
     from rag.index.manifest import default_parts, is_shard
 
-    made = open_index(folder).manifest
-    return default_parts(made["format"], made["passages"], shard=is_shard(made))
+    manifest = open_index(folder).manifest
+    return default_parts(manifest["format"], manifest["passages"], shard=is_shard(manifest))
 
 
-def _sources(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
+def _sources(sources: str | Path | Sequence[str | Path]) -> list[str | Path]:
     """URLs as strings, all others as paths."""
     from rag.base.urls import is_url
 
-    check_type("sources", given, "a path or a list of paths", str, Path, Iterable)
-    listed = [given] if isinstance(given, str | Path) else list(given)
-    for path in listed:
+    check_type("sources", sources, "a path or a list of paths", str, Path, Iterable)
+    source_list = [sources] if isinstance(sources, str | Path) else list(sources)
+    for path in source_list:
         check_type("source", path, "a path (str or Path)", str, Path)
-    return [path if is_url(path) else Path(path) for path in listed]
+    return [path if is_url(path) else Path(path) for path in source_list]
 
 
 def check_retrievers(retrievers: Sequence[str] | None) -> list[str] | None:
@@ -314,10 +323,10 @@ def check_retrievers(retrievers: Sequence[str] | None) -> list[str] | None:
     if retrievers is None:
         return None
     check_list("retrievers", retrievers, "a list of names")
-    listed = list(retrievers)
-    for retriever in listed:
+    names = list(retrievers)
+    for retriever in names:
         list(walk_data_configs(retriever))
-    return listed
+    return names
 
 
 def _budget(memory: int | str | None, retrievers: Sequence[str] | None) -> int | None:
@@ -329,23 +338,23 @@ def _budget(memory: int | str | None, retrievers: Sequence[str] | None) -> int |
     return _size("memory", memory)
 
 
-def _size(what: str, given: int | str) -> int:
+def _size(name: str, value: int | str) -> int:
     """A number, or a text such as `8GiB` or `33M`; raises `UsageError` for one below 1."""
     from rag.index.parts import parse_size
 
-    check_type(what, given, "a number, or a text such as '8GiB' or '33M'", Integral, str)
-    found = parse_size(given) if isinstance(given, str) else given
-    if found < 1:
-        raise UsageError(f"{what} should be at least 1, found {found}")
-    return found
+    check_type(name, value, "a number, or a text such as '8GiB' or '33M'", Integral, str)
+    number = parse_size(value) if isinstance(value, str) else value
+    if number < 1:
+        raise UsageError(f"{name} should be at least 1, found {number}")
+    return number
 
 
-def _globs(what: str, given: Sequence[str]) -> list[str]:
-    check_list(what, given, "a list of globs")
-    listed = list(given)
-    for glob in listed:
-        check_type(what, glob, "a glob (str)", str)
-    return listed
+def _globs(name: str, globs: Sequence[str]) -> list[str]:
+    check_list(name, globs, "a list of globs")
+    glob_list = list(globs)
+    for glob in glob_list:
+        check_type(name, glob, "a glob (str)", str)
+    return glob_list
 
 
 def _check_new(to: str | Path) -> None:
@@ -393,7 +402,7 @@ def update_index(
         restore=restore,
         allow_network=allow_network,
         carry=partial(carry_parts, progress=progress),
-        progress=_counted("reading", progress),
+        progress=_report_count("reading", progress),
     )
 
 
@@ -427,7 +436,7 @@ def add_to_index(
         strict=strict,
         allow_network=allow_network,
         carry=partial(carry_parts, progress=progress),
-        progress=_counted("reading", progress),
+        progress=_report_count("reading", progress),
     )
 
 
@@ -442,14 +451,14 @@ def remove_from_index(
     from rag.retrieval import carry_parts
 
     check_type("targets", targets, "a path, a glob or a list of them", str, Path, Iterable)
-    listed = [targets] if isinstance(targets, str | Path) else list(targets)
-    for target in listed:
+    target_list = [targets] if isinstance(targets, str | Path) else list(targets)
+    for target in target_list:
         check_type("target", target, "a path or a glob (str or Path)", str, Path)
     return remove(
         _folder(folder),
-        listed,
+        target_list,
         carry=partial(carry_parts, progress=progress),
-        progress=_counted("reading", progress),
+        progress=_report_count("reading", progress),
     )
 
 
@@ -465,15 +474,15 @@ def _folder(folder: str | Path) -> Path:
     return Path(folder)
 
 
-def _indexed(corpus: "Corpus", progress: Progress | None) -> Callable[[int], None] | None:
+def _report_indexing(corpus: "Corpus", progress: Progress | None) -> Callable[[int], None] | None:
     if progress is None:
         return None
     total = corpus.bytes_total  # walks all folders, so once
-    return lambda read: progress("indexing", read, total)
+    return lambda size: progress("indexing", size, total)
 
 
-def _counted(step: str, progress: Progress | None) -> Count | None:
-    return None if progress is None else lambda done, total: progress(step, done, total)
+def _report_count(step: str, progress: Progress | None) -> Count | None:
+    return None if progress is None else lambda count, total: progress(step, count, total)
 
 
 def add_retriever(
@@ -493,13 +502,13 @@ def add_retriever(
     from rag.base.terminal import free_disk, megabytes
     from rag.retrieval import kind_of, walk_data_configs
 
-    folder, budget, added = _folder(folder), _budget(memory, [retriever]), []
+    folder, budget, names = _folder(folder), _budget(memory, [retriever]), []
     for name, part in walk_data_configs(retriever):
         index, kind = open_index(folder), kind_of(part)
 
-        def report(done: int, what: str, name: str = name, total: int = index.manifest["passages"]) -> None:
+        def report(count: int, step: str, name: str = name, total: int = index.manifest["passages"]) -> None:
             if progress is not None:
-                progress(f"{name} {what}".strip(), done, total)
+                progress(f"{name} {step}".strip(), count, total)
 
         if kind.needs is not None:
             needs = kind.needs(index, part, budget)
@@ -518,10 +527,10 @@ def add_retriever(
             )
             raise
         log(f"{name} was added to {folder}")
-        added.append(name)
-    if not added:
+        names.append(name)
+    if not names:
         log(f"{retriever}: adds nothing to the index")
-    return added
+    return names
 
 
 def plan_index(
@@ -544,7 +553,7 @@ def plan_index(
     from rag.documents.corpus import Corpus
     from rag.retrieval.planning import plan
 
-    named, paths = check_retrievers(retrievers), []
+    names, paths = check_retrievers(retrievers), []
     for source in _sources(sources):
         if isinstance(source, str):
             raise UsageError(f"cannot plan for {source}: save its pages to a folder and plan for that")
@@ -552,7 +561,7 @@ def plan_index(
     corpus = Corpus(paths, format, skip_bad)
     number = None if passages is None else _size("passages", passages)
     limit = None if memory is None else _size("memory", memory)
-    return plan(corpus, passages=number, retrievers=named, memory=limit, sample=sample, log=log)
+    return plan(corpus, passages=number, retrievers=names, memory=limit, sample=sample, log=log)
 
 
 def open_retriever(retriever: AnyRetriever = "bm25", index: AnyIndex = None) -> Retriever:
@@ -565,7 +574,7 @@ def open_retriever(retriever: AnyRetriever = "bm25", index: AnyIndex = None) -> 
     from rag.retrieval import open_retriever as opened
 
     check_type("retriever", retriever, "a name, a .toml file or an open retriever", str, Path, Retriever)
-    return retriever if isinstance(retriever, Retriever) else opened(str(retriever), _opened(index))
+    return retriever if isinstance(retriever, Retriever) else opened(str(retriever), _as_index(index))
 
 
 def search(query: str, index: AnyIndex = None, *, retriever: AnyRetriever = "bm25", k: int = 10) -> list[Hit]:
@@ -605,7 +614,7 @@ def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: U
     k, retriever = options.pop("k", None), options.pop("retriever", None)
     if retriever is not None:
         check_type("retriever", retriever, "a name, a .toml file or an open retriever", str, Path, Retriever)
-    return opened(name, _opened(index), Options(**options), k=k, retriever=retriever)  # type: ignore[misc]
+    return opened(name, _as_index(index), Options(**options), k=k, retriever=retriever)  # type: ignore[misc]
 
 
 def ask(
@@ -652,22 +661,22 @@ def attribute(
     check_type("answers", answers, "a list of (question, answer) pairs or of answers", Iterable)
     check_type("judge", judge, "a name such as 'minilm' or an open judge", str, Judge)
     check_type("k", k, "an int", Integral)
-    opened = open_judge(judge) if isinstance(judge, str) else judge
-    post_hoc = PostHoc(open_retriever(retriever, index), opened, k)
+    judge_model = open_judge(judge) if isinstance(judge, str) else judge
+    post_hoc = PostHoc(open_retriever(retriever, index), judge_model, k)
     reviser = None if revise is None else open_reviser(revise, post_hoc.attributor)
-    found = []
+    attributed_answers = []
     for number, answer in enumerate(answers, 1):
-        read = (
+        uncited = (
             answer_of_pair(answer, number)
             if isinstance(answer, tuple | list | str)
             else answer_without_citations(answer, number)
         )
-        attributed = post_hoc.attribute(read)
-        found.append(attributed if reviser is None else reviser.revise(attributed))
-    return found
+        cited_answer = post_hoc.attribute(uncited)
+        attributed_answers.append(cited_answer if reviser is None else reviser.revise(cited_answer))
+    return attributed_answers
 
 
-def _opened(index: AnyIndex) -> Index:
+def _as_index(index: AnyIndex) -> Index:
     if index is not None:
         check_type("index", index, "an index folder or an open index", Index, str, Path)
     return index if isinstance(index, Index) else open_index(index)

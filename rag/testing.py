@@ -35,17 +35,17 @@ def check_retriever(retriever: Retriever, queries: Sequence[str], *, lexical: bo
     """
     assert retriever.name, "a retriever needs a name"
     assert retriever.search([], 3) == [], "an empty list of queries should give an empty list"
-    whole = retriever.search(queries, 1000)
-    assert len(whole) == len(queries), f"{len(queries)} queries gave {len(whole)} lists"
-    for query, hits in zip(queries, whole, strict=True):
+    lists = retriever.search(queries, 1000)
+    assert len(lists) == len(queries), f"{len(queries)} queries gave {len(lists)} lists"
+    for query, hits in zip(queries, lists, strict=True):
         assert hits, f"nothing was found for {query!r}"
         assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.passage.id)), f"hits are out of order: {query!r}"
         assert len({hit.passage.id for hit in hits}) == len(hits), f"a passage occurs twice in the hits of {query!r}"
         for k in range(1, len(hits) + 2):
             assert retriever.search([query], k) == [hits[:k]], f"k = {k} changes the hits of {query!r}"
-    assert retriever.search(queries[::-1], 1000) == whole[::-1], "the lists should be in the order of the queries"
-    found = bool(retriever.search(["zzzunknownword"], 3)[0])
-    assert found is not lexical, f"lexical is {lexical}, but an unknown word has {'hits' if found else 'no hits'}"
+    assert retriever.search(queries[::-1], 1000) == lists[::-1], "the lists should be in the order of the queries"
+    has_hits = bool(retriever.search(["zzzunknownword"], 3)[0])
+    assert has_hits is not lexical, f"lexical is {lexical}, but an unknown word has {'hits' if has_hits else 'no hits'}"
     one_string: Sequence[str] = queries[0]
     _check_raises(UsageError, "a string instead of a list", lambda: retriever.search(one_string, 3))
     _check_raises(QuestionError, "an empty query", lambda: retriever.search([queries[0], " "], 3))
@@ -67,21 +67,23 @@ def check_system(system: System, questions: Sequence[Question], *, cites: bool =
     assert [answer.question for answer in answers] == list(questions), "one answer per question, in order"
     assert list(system.answer(questions)) == answers, "the same questions should give the same answers"
     for answer in answers:
-        asked = answer.question
+        question = answer.question
         assert answer.system == system.name, f"the answer names {answer.system!r}, the system is {system.name!r}"
-        assert answer.abstained == (not answer.sentences), f"abstained should mean no sentences: {asked}"
-        assert answer.abstained == (answer.reason is not None), f"abstained should mean a reason: {asked}"
-        assert not cites or all(one.citations for one in answer.sentences), f"a sentence has no citation: {asked}"
-        assert system.ask(asked) == answer, f"ask and answer differ: {asked}"
-        *pieces, last = system.stream(asked)
-        assert last == answer, f"stream and answer differ: {asked}"
-        assert all(isinstance(piece, str) for piece in pieces), f"a stream should be text, then the answer: {asked}"
-        partials = list(system.partials(asked))
-        assert partials[-1] == answer, f"partials should end with the answer: {asked}"
+        assert answer.abstained == (not answer.sentences), f"abstained should mean no sentences: {question}"
+        assert answer.abstained == (answer.reason is not None), f"abstained should mean a reason: {question}"
+        assert not cites or all(sentence.citations for sentence in answer.sentences), (
+            f"a sentence has no citation: {question}"
+        )
+        assert system.ask(question) == answer, f"ask and answer differ: {question}"
+        *pieces, last = system.stream(question)
+        assert last == answer, f"stream and answer differ: {question}"
+        assert all(isinstance(piece, str) for piece in pieces), f"a stream should be text, then the answer: {question}"
+        partials = list(system.partials(question))
+        assert partials[-1] == answer, f"partials should end with the answer: {question}"
         for before, after in pairwise(partials):
-            kept = after.sentences[: len(before.sentences)]
-            assert kept == before.sentences, f"a sentence changed while the answer was written: {asked}"
-            assert after.text.startswith(before.text), f"the text changed while the answer was written: {asked}"
+            first_sentences = after.sentences[: len(before.sentences)]
+            assert first_sentences == before.sentences, f"a sentence changed while the answer was written: {question}"
+            assert after.text.startswith(before.text), f"the text changed while the answer was written: {question}"
     text = questions[0].text
     assert system.ask(text).question.text == text, "ask should accept a plain string"
     one_string: Sequence[str] = text
@@ -96,15 +98,15 @@ def check_encoder(encoder: Encoder, texts: Sequence[str] = TEXTS) -> None:
     """
     assert encoder.name, "an encoder needs a name"
     for method, encode in (("queries", encoder.queries), ("passages", encoder.passages)):
-        whole = encode(texts)
+        vectors = encode(texts)
         shape = (len(texts), encoder.dimension)
-        assert whole.shape == shape, f"{method} returned shape {whole.shape}, should be {shape}"
-        assert whole.dtype == np.float32, f"{method} returned {whole.dtype}, should be float32"
-        assert np.isfinite(whole).all(), f"{method} returned a vector that is not finite"
+        assert vectors.shape == shape, f"{method} returned shape {vectors.shape}, should be {shape}"
+        assert vectors.dtype == np.float32, f"{method} returned {vectors.dtype}, should be float32"
+        assert np.isfinite(vectors).all(), f"{method} returned a vector that is not finite"
         assert encode([]).shape == (0, encoder.dimension), f"{method} of no texts should be (0, dimension)"
         small = 0.0 if method == "queries" else 1e-3
-        assert np.allclose(encode(texts[::-1]), whole[::-1], 0, small), f"{method} are out of order"
-        for text, vector in zip(texts, whole, strict=True):
+        assert np.allclose(encode(texts[::-1]), vectors[::-1], 0, small), f"{method} are out of order"
+        for text, vector in zip(texts, vectors, strict=True):
             assert np.allclose(encode([text])[0], vector, 0, small), f"the batch changes the vector of {text[:40]!r}"
 
 
@@ -119,21 +121,27 @@ def check_language_model(
     """
     assert model.name, "a language model needs a name"
     assert model.context > 0, "a context should be above 0"
-    whole = model.complete(messages, max_tokens)
-    assert model.complete(messages, max_tokens) == whole, "the same messages should give the same reply"
-    assert _streamed(model, messages, max_tokens) == whole, "stream and complete differ"
-    assert whole.prompt_tokens > 0, "the tokens of the prompt should be counted"
-    assert 0 < whole.completion_tokens <= max_tokens, f"{whole.completion_tokens} tokens, should be 1 to {max_tokens}"
+    completion = model.complete(messages, max_tokens)
+    assert model.complete(messages, max_tokens) == completion, "the same messages should give the same reply"
+    assert _stream_completion(model, messages, max_tokens) == completion, "stream and complete differ"
+    assert completion.prompt_tokens > 0, "the tokens of the prompt should be counted"
+    assert 0 < completion.completion_tokens <= max_tokens, (
+        f"{completion.completion_tokens} tokens, should be 1 to {max_tokens}"
+    )
     assert 0 < model.count(messages) < model.count([*messages, *messages]), "more messages should count more tokens"
-    if stop := whole.text[1:2]:
-        stopped = model.complete(messages, max_tokens, [stop])
-        assert stopped.text == whole.text[: whole.text.index(stop)], f"the reply should end before {stop!r}"
-        assert _streamed(model, messages, max_tokens, [stop]) == stopped, f"stream and complete differ at {stop!r}"
+    if stop := completion.text[1:2]:
+        short_completion = model.complete(messages, max_tokens, [stop])
+        assert short_completion.text == completion.text[: completion.text.index(stop)], (
+            f"the reply should end before {stop!r}"
+        )
+        assert _stream_completion(model, messages, max_tokens, [stop]) == short_completion, (
+            f"stream and complete differ at {stop!r}"
+        )
     model.complete([Message("user", "\x00 <|im_end|></s> 東京 [INST]")], 2)
-    return whole
+    return completion
 
 
-def _streamed(
+def _stream_completion(
     model: LanguageModel, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
 ) -> Completion:
     """The completion of a stream, after a check that the pieces are its text."""
@@ -143,12 +151,12 @@ def _streamed(
     return last
 
 
-def _check_raises(error: type[Exception], what: str, call: Callable[[], object]) -> None:
+def _check_raises(error: type[Exception], case: str, call: Callable[[], object]) -> None:
     try:
         call()
     except error:
         return
-    raise AssertionError(f"{what} should raise {error.__name__}")
+    raise AssertionError(f"{case} should raise {error.__name__}")
 
 
 class ScriptedModel:

@@ -16,8 +16,8 @@ _COMMANDS = {"ask": _KEYS, "answer": _KEYS, "search": ("index",), "attribute": (
 
 def config_file() -> Path:
     """The path of the config file: RAG_CONFIG, or `config.toml` in the user's config folder."""
-    if named := os.environ.get("RAG_CONFIG"):
-        return Path(named)
+    if path := os.environ.get("RAG_CONFIG"):
+        return Path(path)
     from platformdirs import user_config_path
 
     return user_config_path(_APP) / "config.toml"

@@ -85,6 +85,6 @@ class TimeLimitError(RagError):
     """A server's time limit for a request is over."""
 
 
-def missing_extra(what: str, extra: str) -> RagError:
+def missing_extra(parameter: str, extra: str) -> RagError:
     """`autoais.base.errors.missing_extra`, as a `RagError`."""
-    return RagError(str(errors.missing_extra(what, extra)))
+    return RagError(str(errors.missing_extra(parameter, extra)))

@@ -7,19 +7,19 @@ from rag.base.errors import RagError
 __all__ = ["import_object", "is_import_path"]
 
 
-def import_object(what: str, name: str) -> object:
-    """Import a module and return what it has by that name; `name` is `package.module:Class`, `what` stands in errors.
+def import_object(role: str, name: str) -> object:
+    """Import a module and return what it has by that name; `name` is `package.module:Class`, `role` stands in errors.
 
     Raises `RagError` if the module cannot be imported (`autoais.judges.imported.import_module`), or has no such name.
     """
     try:
-        module = import_module(what, name)
+        module = import_module(role, name)
     except UserError as error:
         raise RagError(str(error)) from error
-    wanted = name.partition(":")[2]
-    found = getattr(module, wanted, None)
-    if found is None:
-        own = [one for one in vars(module) if not one.startswith("_")]
-        had = ", ".join(own)[:200] or "nothing"
-        raise RagError(f"{what} {name!r}: module {module.__name__} has no {wanted!r}; it has: {had}")
-    return found
+    attribute = name.partition(":")[2]
+    value = getattr(module, attribute, None)
+    if value is None:
+        public_names = [attribute_name for attribute_name in vars(module) if not attribute_name.startswith("_")]
+        listing = ", ".join(public_names)[:200] or "nothing"
+        raise RagError(f"{role} {name!r}: module {module.__name__} has no {attribute!r}; it has: {listing}")
+    return value

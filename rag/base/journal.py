@@ -57,15 +57,15 @@ class Journal:
             raise RagError(f"{self.path} cannot be resumed: {self._settings_path} is missing")
 
     def _check_settings(self, settings: Mapping[str, Any]) -> None:
-        where = str(self._settings_path)
+        location = str(self._settings_path)
         try:
-            before = parse_object(self._settings_path.read_bytes(), where)
+            before = parse_object(self._settings_path.read_bytes(), location)
         except (OSError, FormatError) as error:
-            raise RagError(f"{self.path} cannot be resumed: {where} cannot be read") from error
-        changed = [key for key, value in settings.items() if key != "command" and before.get(key) != value]
-        if changed:
+            raise RagError(f"{self.path} cannot be resumed: {location} cannot be read") from error
+        differences = [key for key, value in settings.items() if key != "command" and before.get(key) != value]
+        if differences:
             raise RagError(
-                f"{self.path} cannot be resumed: it was started with another {', '.join(changed)}; "
+                f"{self.path} cannot be resumed: it was started with another {', '.join(differences)}; "
                 "name a new file to start again"
             )
 
@@ -75,9 +75,9 @@ class Journal:
         self._merge()
         with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                where = f"{self.path}:{number}"
-                row = parse_object(line, where)
-                self.done.append(field(row, "id", str, where))
+                location = f"{self.path}:{number}"
+                row = parse_object(line, location)
+                self.done.append(field(row, "id", str, location))
                 if row.get("failed") is True:
                     self.failed.append(self.done[-1])
 
@@ -108,9 +108,9 @@ class Journal:
         if not self._renewed_path.exists():
             return
         _cut(self._renewed_path)
-        renewed = {field(row, "id", str, where): row for where, row in read_objects(self._renewed_path)}
-        rows = ((field(row, "id", str, where), row) for where, row in read_objects(self.path))
-        write_atomic(self.path, (dumps(renewed.get(key, row)) for key, row in rows))
+        renewals = {field(row, "id", str, location): row for location, row in read_objects(self._renewed_path)}
+        rows = ((field(row, "id", str, location), row) for location, row in read_objects(self.path))
+        write_atomic(self.path, (dumps(renewals.get(key, row)) for key, row in rows))
         self._renewed_path.unlink()
 
     def __enter__(self) -> "Journal":
@@ -144,17 +144,17 @@ class Journal:
 def _cut(path: Path) -> None:
     """Remove a last row without a line end, which a kill has cut off."""
     with path.open("rb+") as file:
-        whole = 0
+        size = 0
         for line in file:
             if not line.endswith(b"\n"):
                 break
-            whole += len(line)
-        file.truncate(whole)
+            size += len(line)
+        file.truncate(size)
 
 
-def pending(questions: Iterable[Question], done: Sequence[str]) -> list[Question]:
-    """The questions still to answer; raises `FormatError` if `done` are not the first questions, in order."""
-    listed = list(questions)
-    if [question.id for question in listed[: len(done)]] != list(done):
+def pending(questions: Iterable[Question], done_ids: Sequence[str]) -> list[Question]:
+    """The questions still to answer; raises `FormatError` if `done_ids` are not the first questions, in order."""
+    question_list = list(questions)
+    if [question.id for question in question_list[: len(done_ids)]] != list(done_ids):
         raise FormatError("the rows already written are not the first of these questions; was the file changed?")
-    return listed[len(done) :]
+    return question_list[len(done_ids) :]

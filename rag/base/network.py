@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from rag.base.errors import RagError, UserError
-from rag.base.urls import host_of, normalized
+from rag.base.urls import host_of, normalize_url
 
 AGENT = "attributed-rag"
 HEADERS = {"User-Agent": AGENT, "Accept-Encoding": "identity"}
@@ -25,8 +25,8 @@ FAILURES = (urllib.error.URLError, http.client.HTTPException, ConnectionError, T
 
 _BLOCK = 1 << 16
 _REDIRECTS = 10
-_MOVED = (301, 302, 303, 307, 308)
-_GONE = (404, 410)
+_REDIRECT_STATUSES = (301, 302, 303, 307, 308)
+_GONE_STATUSES = (404, 410)
 
 
 class RequestError(RagError):
@@ -37,9 +37,9 @@ class RequestError(RagError):
         self.status = status
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether the server said that there is no such page."""
-        return self.status in _GONE
+        return self.status in _GONE_STATUSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def get(
     answer other than 200 and 304, a redirect that is not followed, a broken connection, a body of more than `largest`
     bytes, or a request that takes longer than `seconds` in all.
     """
-    target = normalized(url)
+    target = normalize_url(url)
     with _Watch(seconds) as watch:
         opener = _opener(watch)
         with _faults(url, watch, seconds):
@@ -96,7 +96,7 @@ def get(
                     with error:
                         if error.code == http.client.NOT_MODIFIED:
                             return Reply(target, error.headers, None)
-                        target = _redirected(url, target, error, same_host=same_host)
+                        target = _redirect_target(url, target, error, same_host=same_host)
     raise RequestError(f"{url}: more than {_REDIRECTS} redirects")
 
 
@@ -118,7 +118,7 @@ def send(
     Raises `RequestError` for a broken connection, more than `largest` bytes, or an exchange that takes longer than
     `seconds` in all; also while blocks are read.
     """
-    request = urllib.request.Request(normalized(url), body, {**HEADERS, **(headers or {})})
+    request = urllib.request.Request(normalize_url(url), body, {**HEADERS, **(headers or {})})
     with _Watch(seconds) as watch:
         with _faults(url, watch, seconds):
             response = _opener(watch, any_status=True).open(request, timeout=seconds)
@@ -129,13 +129,13 @@ def send(
 def _blocks(
     response: http.client.HTTPResponse, url: str, watch: "_Watch", seconds: float, largest: int
 ) -> Iterator[bytes]:
-    read = 0
+    size = 0
     while True:
         with _faults(url, watch, seconds):
             block = response.read1(_BLOCK)
             watch.check()
-        read += len(block)
-        if read > largest:
+        size += len(block)
+        if size > largest:
             raise RequestError(f"{url}: the reply is larger than {largest >> 20} MiB")
         if not block:
             break
@@ -155,18 +155,18 @@ def _faults(url: str, watch: "_Watch", seconds: float) -> Iterator[None]:
         raise RequestError(f"{url}: {reason}") from error
 
 
-def _redirected(url: str, target: str, error: urllib.error.HTTPError, *, same_host: bool) -> str:
+def _redirect_target(url: str, target: str, error: urllib.error.HTTPError, *, same_host: bool) -> str:
     """The URL that a redirect leads to; any other answer raises `RequestError`."""
     location = error.headers.get("Location")
-    if error.code not in _MOVED or not location:
+    if error.code not in _REDIRECT_STATUSES or not location:
         raise RequestError(f"{url}: the server returned {error.code} {error.reason}", error.code) from error
     try:
-        moved = normalized(urljoin(target, location))
+        new_url = normalize_url(urljoin(target, location))
     except UserError as reason:
         raise RequestError(f"{url}: redirects to {location[:200]!r}, which is not followed: {reason}") from error
-    if same_host and host_of(moved) != host_of(url):
-        raise RequestError(f"{url}: redirects to another host, {moved}")
-    return moved
+    if same_host and host_of(new_url) != host_of(url):
+        raise RequestError(f"{url}: redirects to another host, {new_url}")
+    return new_url
 
 
 def _body(response: http.client.HTTPResponse, url: str, largest: int, watch: "_Watch") -> bytes:
@@ -198,7 +198,7 @@ class _Watch:
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
 
-    def connected(self, connection: socket.socket) -> None:
+    def attach(self, connection: socket.socket) -> None:
         """Watch this connection from now on."""
         self._socket = connection
         self.check()
@@ -221,7 +221,7 @@ class _Http(http.client.HTTPConnection):
 
     def connect(self) -> None:
         super().connect()
-        self.watch.connected(self.sock)
+        self.watch.attach(self.sock)
 
 
 class _Https(_Http, http.client.HTTPSConnection):
@@ -240,9 +240,9 @@ class _Handler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         return self.do_open(partial(self._connection, _Https), req, context=_certificates())
 
     def _connection(self, kind: type[_Http], host: str, **options: Any) -> _Http:  # noqa: ANN401
-        made = kind(host, **options)
-        made.watch = self._watch
-        return made
+        connection = kind(host, **options)
+        connection.watch = self._watch
+        return connection
 
 
 @cache

@@ -9,5 +9,5 @@ Count = Callable[[int, int], None]
 """Called with the number done and the total."""
 
 
-def no_progress(step: str, done: int, total: int) -> None:
+def no_progress(step: str, count: int, total: int) -> None:
     """Show nothing."""

@@ -18,12 +18,12 @@ _IN_CHECKOUT: dict[Kind, str] = {
 
 def folder(kind: Kind) -> Traversable:
     """The folder with the files of that kind; raises `RuntimeError` if they are not installed."""
-    packed = files("rag").joinpath("_shipped", kind)
-    if packed.is_dir():
-        return packed
-    beside = _CHECKOUT / _IN_CHECKOUT[kind]
-    if beside.is_dir():
-        return beside
+    installed_folder = files("rag").joinpath("_shipped", kind)
+    if installed_folder.is_dir():
+        return installed_folder
+    checkout_folder = _CHECKOUT / _IN_CHECKOUT[kind]
+    if checkout_folder.is_dir():
+        return checkout_folder
     raise RuntimeError(f"this install of attributed-rag lacks its {kind}; reinstall it")
 
 

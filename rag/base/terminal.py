@@ -17,7 +17,7 @@ def note(text: str) -> None:
     open_console(stderr=True).print(clean(text), soft_wrap=True)
 
 
-def counted(n: int, noun: str) -> str:
+def pluralize(n: int, noun: str) -> str:
     """Format a count with its noun: `1 passage`, `1,200 passages`."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
@@ -38,5 +38,5 @@ def clean(text: str) -> str:
 
 def free_disk(folder: Path) -> str:
     """The free disk space at a folder, which need not exist yet."""
-    home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    home = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     return megabytes(shutil.disk_usage(home).free)

@@ -11,8 +11,8 @@ from autoais.base.io.jsonl import round_floats
 from autoais.base.types import Citation, CitedSentence, Passage, Question, Unresolved
 
 __all__ = [
-    "AGREED",
     "DOCUMENTS",
+    "MIN_SHORT_SHARE",
     "Answer",
     "Citation",
     "CitedSentence",
@@ -22,13 +22,15 @@ __all__ = [
     "Turn",
     "Unresolved",
     "best_first",
-    "ranked",
+    "rank_hits",
 ]
 
 DOCUMENTS = "documents"
 """The format of sources that are files or folders of documents."""
 
-AGREED = 0.9  # least share of the passages' votes for a short answer to be shown by itself; most with less are wrong
+MIN_SHORT_SHARE = (
+    0.9  # least share of the passages' votes for a short answer to be shown by itself; most with less are wrong
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def best_first(hits: Iterable[Hit]) -> list[Hit]:
     return sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))
 
 
-def ranked(passages: Sequence[Passage], scores: Sequence[float]) -> list[Hit]:
+def rank_hits(passages: Sequence[Passage], scores: Sequence[float]) -> list[Hit]:
     """The hits of passages that are in descending order of score; sorts ties by passage id."""
     hits = [Hit(passage, score) for passage, score in zip(passages, scores, strict=True)]
     if len(set(scores)) < len(scores):  # most lists have no ties and need no sort
@@ -87,12 +89,12 @@ class Answer:
     trace: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        shown = {hit.passage.id: hit.passage.text for hit in self.hits}
+        texts = {hit.passage.id: hit.passage.text for hit in self.hits}
         end = 0
         for sentence in self.sentences:
             end = self._check_place(sentence, end)
             for citation in sentence.citations:
-                if citation.passage not in shown:
+                if citation.passage not in texts:
                     raise CitationError(
                         f"answer {self.question.id!r} cites passage {citation.passage!r}, which was not retrieved"
                     )
@@ -102,11 +104,11 @@ class Answer:
                         f"{citation.end!r:.40}, which should be two integers: Citation(id, start, end, quote)"
                     )
                 start, stop = (-1, -1) if citation.start is None or citation.end is None else citation.span
-                there = shown[citation.passage][start:stop] if start >= 0 else ""
-                if not citation.quote or there != citation.quote:
+                excerpt = texts[citation.passage][start:stop] if start >= 0 else ""
+                if not citation.quote or excerpt != citation.quote:
                     raise CitationError(
                         f"answer {self.question.id!r} quotes {(citation.quote or '')[:60]!r}, but {start}:{stop} of "
-                        f"passage {citation.passage!r} is {there[:60]!r}"
+                        f"passage {citation.passage!r} is {excerpt[:60]!r}"
                     )
 
     def _check_place(self, sentence: CitedSentence, before: int) -> int:
@@ -125,7 +127,7 @@ class Answer:
     def headline(self) -> str | None:
         """The short answer to show by itself; None if it is uncertain: its `short_share` is below 0.9."""
         share = self.trace.get("short_share")
-        return None if isinstance(share, int | float) and share < AGREED else self.short_answer
+        return None if isinstance(share, int | float) and share < MIN_SHORT_SHARE else self.short_answer
 
     def __str__(self) -> str:
         """The text with `[n]` markers before the final punctuation of cited sentences, numbered as in `numbered`."""
@@ -138,28 +140,30 @@ class Answer:
 
         The pieces together are the text. Citations stand before the final punctuation of a sentence, or after code.
         """
-        number = {hit.passage.id: n for n, _, hit in self.numbered()}
-        at = 0
+        number = {hit.passage.id: n for n, _, hit in self.number_hits()}
+        position = 0
         for sentence in self.sentences:
             if sentence.citations:
                 code = sentence.text.rpartition("\n")[2].startswith("    ")
                 end = (sentence.start or 0) + len(sentence.text if code else sentence.text.rstrip(".!?"))
-                yield self.text[at:end], tuple(number[cited] for cited in sentence.cites)
-                at = end
-        if at < len(self.text):
-            yield self.text[at:], ()
+                yield self.text[position:end], tuple(number[identifier] for identifier in sentence.cites)
+                position = end
+        if position < len(self.text):
+            yield self.text[position:], ()
 
     @property
     def citations(self) -> tuple[Citation, ...]:
         """All citations, sentence by sentence."""
         return tuple(citation for sentence in self.sentences for citation in sentence.citations)
 
-    def numbered(self) -> list[tuple[int, int, Hit]]:
+    def number_hits(self) -> list[tuple[int, int, Hit]]:
         """The hits as `(n, rank, hit)`: n counts cited passages by first citation, then the others by rank."""
-        cited = dict.fromkeys(citation.passage for citation in self.citations)
-        place = {identifier: position for position, identifier in enumerate(cited)}
-        ranked = sorted(enumerate(self.hits, 1), key=lambda item: (place.get(item[1].passage.id, len(place)), item[0]))
-        return [(n, rank, hit) for n, (rank, hit) in enumerate(ranked, 1)]
+        cited_ids = dict.fromkeys(citation.passage for citation in self.citations)
+        positions = {identifier: position for position, identifier in enumerate(cited_ids)}
+        hits_in_order = sorted(
+            enumerate(self.hits, 1), key=lambda item: (positions.get(item[1].passage.id, len(positions)), item[0])
+        )
+        return [(n, rank, hit) for n, (rank, hit) in enumerate(hits_in_order, 1)]
 
     def to_cited(self, index: str | None = None, seconds: float | None = None) -> CitedAnswer:
         """Convert to the evaluator's type, as stored in `answers.jsonl`; reference answers and gold are included.
@@ -180,7 +184,7 @@ class Answer:
             id=self.question.id,
             question=self.question.text,
             sentences=self.sentences,
-            passages={hit.passage.id: hit.passage for _, _, hit in self.numbered()},
+            passages={hit.passage.id: hit.passage for _, _, hit in self.number_hits()},
             ranking=tuple(hit.passage.id for hit in self.hits),
             scores={hit.passage.id: round_floats(float(hit.score)) for hit in self.hits},
             short_answer=self.short_answer,

@@ -7,7 +7,7 @@ from rag.base.errors import UsageError
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SCHEMES = {"http": 80, "https": 443}
-_RESERVED = "/%:@!$&'()*+,;=~-._?"  # of a path or a query, which need no quoting
+_SAFE_CHARACTERS = "/%:@!$&'()*+,;=~-._?"  # of a path or a query, which need no quoting
 
 
 def is_url(source: object) -> bool:
@@ -15,7 +15,7 @@ def is_url(source: object) -> bool:
     return isinstance(source, str) and _URL.match(source) is not None
 
 
-def normalized(url: str) -> str:
+def normalize_url(url: str) -> str:
     """A URL as it is requested: quoted, the host in lower case, without default port and fragment.
 
     Raises `UsageError` for a scheme other than http and https, a user name, or no host.
@@ -31,17 +31,17 @@ def normalized(url: str) -> str:
         raise UsageError(f"{url[:200]!r} is not a URL: it names no host")
     if parts.username is not None or parts.password is not None:
         raise UsageError(f"{parts.scheme}://{host}: a URL with a user name or password is not read")
-    place = f"[{host}]" if ":" in host else host
-    netloc = place if port in (None, _SCHEMES[parts.scheme]) else f"{place}:{port}"
-    path, query = quote(parts.path or "/", safe=_RESERVED), quote(parts.query, safe=_RESERVED)
+    host_text = f"[{host}]" if ":" in host else host
+    netloc = host_text if port in (None, _SCHEMES[parts.scheme]) else f"{host_text}:{port}"
+    path, query = quote(parts.path or "/", safe=_SAFE_CHARACTERS), quote(parts.query, safe=_SAFE_CHARACTERS)
     return urlunsplit((parts.scheme, netloc, path, query, ""))
 
 
 def host_of(url: str) -> str:
-    """The host of a URL, with its port unless that is the default one; raises `UsageError` as `normalized` does."""
-    return urlsplit(normalized(url)).netloc
+    """The host of a URL, with its port unless that is the default one; raises `UsageError` as `normalize_url` does."""
+    return urlsplit(normalize_url(url)).netloc
 
 
 def key_of(url: str) -> str:
-    """A URL without its scheme, by which pages are told apart; raises `UsageError` as `normalized` does."""
-    return normalized(url).partition("://")[2]
+    """A URL without its scheme, by which pages are told apart; raises `UsageError` as `normalize_url` does."""
+    return normalize_url(url).partition("://")[2]

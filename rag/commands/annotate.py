@@ -160,7 +160,7 @@ def serve(
     from rag.annotate.create import open_study
     from rag.annotate.guidelines import record_guidelines
     from rag.base.errors import UsageError
-    from rag.base.terminal import counted
+    from rag.base.terminal import pluralize
     from rag.retrieval.client import is_loopback
     from rag.web.server import address, other_address
     from rag.web.server import serve as serve_app
@@ -171,7 +171,7 @@ def serve(
     annotation_study = open_study(study)
     try:
         record_guidelines(annotation_study)  # so that a missing file is an error here, and not on the pages
-        items = counted(annotation_study.pools.get("study", 0), "item")
+        items = pluralize(annotation_study.pools.get("study", 0), "item")
         typer.echo(f"{annotation_study.settings.title}: {items}, scheme {annotation_study.scheme.name}")
         if base_url is None and port not in (0, _PORT):
             typer.echo(f"Links of `rag annotate invite` need --base-url {address(host, port)}")
@@ -202,12 +202,14 @@ def progress(study: StudyArgument, as_json: JsonOption = False) -> None:
 
 def _show(report: "Progress") -> None:
     from autoais.base.terminal import new_console, new_table
-    from rag.base.terminal import counted
+    from rag.base.terminal import pluralize
 
     console = new_console()
-    summary = f"{report.finished:,} of {counted(report.total, 'item')} finished"
-    console.print(f"{summary}, {counted(report.ratings, 'verdict')}, {counted(report.ties, 'tie')} of finished items")
-    shares = (f"{counted(items, 'item')} with {counted(n, 'rating')}" for n, items in report.items.items())
+    summary = f"{report.finished:,} of {pluralize(report.total, 'item')} finished"
+    console.print(
+        f"{summary}, {pluralize(report.ratings, 'verdict')}, {pluralize(report.ties, 'tie')} of finished items"
+    )
+    shares = (f"{pluralize(items, 'item')} with {pluralize(n, 'rating')}" for n, items in report.items.items())
     console.print(", ".join(shares))
     for question, alpha in report.alpha.items():
         console.print(f"{question}: alpha {_number(alpha)}")

@@ -85,12 +85,12 @@ def build(
     A stopped build continues with --resume and ends with the same files.
     """
     from rag.answer.specs import SystemSpec
-    from rag.base.terminal import counted, megabytes
+    from rag.base.terminal import megabytes, pluralize
     from rag.bench.collections.build import Plan, build_collection
     from rag.commands.display import step_progress
 
     def show_plan(plan: Plan) -> None:
-        question_text = f"{counted(plan.questions, 'question')}" + (
+        question_text = f"{pluralize(plan.questions, 'question')}" + (
             f" ({plan.omission_count:,} left out)" if plan.omission_count else ""
         )
         done_text = f", {plan.answers_done:,} are there" if plan.answers_done else ""
@@ -98,7 +98,7 @@ def build(
         if answers > 1 and single_systems:
             note(f"--answers {answers} is for language models; asked once per question: {', '.join(single_systems)}")
         note(
-            f"{question_text}, {counted(plan.answers, 'answer')} to ask for{done_text}; "
+            f"{question_text}, {pluralize(plan.answers, 'answer')} to ask for{done_text}; "
             f"about {megabytes(plan.disk)} of disk"
         )
 

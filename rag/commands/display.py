@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from rag.answer.yes_no import find_quoted_question
-from rag.base.terminal import clean, counted, megabytes, note, open_console
+from rag.base.terminal import clean, megabytes, note, open_console, pluralize
 from rag.base.types import Answer, Hit, Passage, Question
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
         console.print(text, soft_wrap=wrap)
     for line in _repair_notes(answer):
         console.print(clean(line), style="yellow", soft_wrap=True)
-    _show_passages(console, answer, [(n, hit) for n, _, hit in answer.numbered()])
+    _show_passages(console, answer, [(n, hit) for n, _, hit in answer.number_hits()])
     _show_confidence(answer, console)
 
 
@@ -73,7 +73,7 @@ def show_stream(pieces: Iterator[str | Answer]) -> Answer:
         _show_reason(answer, console)
     for line in _repair_notes(answer):
         console.print(clean(line), style="yellow", soft_wrap=True)
-    by_id = {hit.passage.id: hit for _, _, hit in answer.numbered()}
+    by_id = {hit.passage.id: hit for _, _, hit in answer.number_hits()}
     numbered_ids = dict.fromkeys([*answer.trace.get("shown", ()), *by_id])
     for line in _corrections(answer, {identifier: n for n, identifier in enumerate(numbered_ids, 1)}):
         console.print(clean(line), style="yellow", soft_wrap=True)
@@ -116,14 +116,14 @@ def _repair_notes(answer: Answer) -> Iterator[str]:
         "removed": "removed",
     }
     parts = [
-        f"{counted(repair[kind], 'citation')} {description}"
+        f"{pluralize(repair[kind], 'citation')} {description}"
         for kind, description in descriptions.items()
         if repair.get(kind)
     ]
     if parts:
         yield f"checked: {', '.join(parts)}"
     if drop_count := sum(revision["after"] is None for revision in answer.trace.get("revised", ())):
-        yield f"left out: {counted(drop_count, 'sentence')} that no passage supports"
+        yield f"left out: {pluralize(drop_count, 'sentence')} that no passage supports"
 
 
 def _show_reason(answer: Answer, console: Console) -> None:
@@ -163,14 +163,14 @@ def note_uncited(answer: Answer) -> None:
     """Print the number of sentences without a source, if any, to standard error."""
     uncited = sum(not sentence.citations for sentence in answer.sentences)
     if uncited:
-        share = f"{uncited} of {counted(len(answer.sentences), 'sentence')}"
+        share = f"{uncited} of {pluralize(len(answer.sentences), 'sentence')}"
         note(f"{share} without a source{': not supported by any retrieved passage' if answer.hits else ''}")
 
 
 def show_hits(question: Question, hits: Sequence[Hit]) -> None:
     """Print the hits of a query, best first, with scores."""
     console = open_console()
-    console.print(f"{clean(question.text)}: {counted(len(hits), 'passage')}", soft_wrap=True)
+    console.print(f"{clean(question.text)}: {pluralize(len(hits), 'passage')}", soft_wrap=True)
     for rank, hit in enumerate(hits, 1):
         _show_passage(console, f"{rank}.", hit.passage, [], f", score {_score(hit.score)}")
 
@@ -238,7 +238,7 @@ def show_plan(plan: "Plan", price: float | None) -> None:
         table.add_row(step.name, duration(step.seconds), *map(megabytes, sizes))
     sizes = (plan.disk, plan.memory, plan.resident)
     table.add_row("in all", duration(plan.seconds), *map(megabytes, sizes), style="bold")
-    console.print(f"{counted(plan.passages, 'passage')}; {plan.sampled:,} measured on {clean(plan.processor)}")
+    console.print(f"{pluralize(plan.passages, 'passage')}; {plan.sampled:,} measured on {clean(plan.processor)}")
     console.print(table)
     for step in plan.steps:
         if step.why:
@@ -263,7 +263,7 @@ def show_indexes(indexes: Sequence["FoundIndex"]) -> None:
             continue
         parts = f", with {', '.join(index.parts)}" if index.parts else ""
         description = (
-            f"{counted(index.passages, 'passage')} of {', '.join(index.sources)}{parts}, {megabytes(index.bytes)}"
+            f"{pluralize(index.passages, 'passage')} of {', '.join(index.sources)}{parts}, {megabytes(index.bytes)}"
         )
         console.print(clean(f"{index.path}: {description}"), soft_wrap=True)
 
@@ -274,9 +274,9 @@ def show_files(records: Sequence["FileRecord"]) -> None:
     for record in records:
         notes = f", {record.bad:,} skipped" if record.bad else ""
         notes += f", repeats {record.twin}" if record.twin else ""
-        console.print(clean(f"{record.name}: {counted(record.passages, 'passage')}{notes}"), soft_wrap=True)
+        console.print(clean(f"{record.name}: {pluralize(record.passages, 'passage')}{notes}"), soft_wrap=True)
     total = sum(record.passages for record in records)
-    note(f"{counted(len(records), 'file')}, {counted(total, 'passage')}")
+    note(f"{pluralize(len(records), 'file')}, {pluralize(total, 'passage')}")
 
 
 def show_passages(passages: Iterable[Passage]) -> None:
@@ -294,7 +294,7 @@ def summarize_run(run: "AnswerRun", out: Path, price: tuple[float, float] | None
         cost = f": {run.cost(price):.4f} at the given price" if price else ""
         yield f"{run.prompt_tokens:,} input tokens, {run.completion_tokens:,} output tokens{cost}"
     hint = f", {run.failed} of them failed (--retry-failed asks again)" if run.failed else ""
-    yield f"{counted(run.answers, 'answer')} in {out}{hint}"
+    yield f"{pluralize(run.answers, 'answer')} in {out}{hint}"
 
 
 def converse(conversation: "Conversation", *, stream: bool = False) -> None:

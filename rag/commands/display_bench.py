@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from autoais.base.terminal import clean, format_count, new_console, new_table, p_value, print_line
-from rag.base.terminal import counted, note
+from rag.base.terminal import note, pluralize
 from rag.bench.benchmark import Benchmark, LabelSet
 from rag.bench.predictions import DID_NOT_FIT
 
@@ -68,7 +68,7 @@ def show_benchmarks(benchmarks: Sequence[Benchmark], label_sets: Sequence[LabelS
     for benchmark in benchmarks:
         _show_entry(
             benchmark.name,
-            f"{counted(benchmark.count or 0, 'question')}; corpus: {_corpus(benchmark)}; task: {benchmark.task}",
+            f"{pluralize(benchmark.count or 0, 'question')}; corpus: {_corpus(benchmark)}; task: {benchmark.task}",
             benchmark,
         )
     _show_line("\nLabelled sets to measure judges on: rag bench judges --set NAME\n")
@@ -102,7 +102,7 @@ def show_run(run: "BenchRun", system_metrics: Sequence[Mapping[str, Any]], *, al
     """
     record, console = run.record["benchmark"], new_console()
     pool = ", a closed pool" if record["closed_pool"] else ""
-    title = f"{record['name']}.v{record['version']}: {counted(run.record['questions']['n'], 'question')}{pool}"
+    title = f"{record['name']}.v{record['version']}: {pluralize(run.record['questions']['n'], 'question')}{pool}"
     console.print(clean(f"{title}, judged by {system_metrics[0]['judge']}"))
     console.print()
     console.print(_metrics_table(system_metrics) if all_metrics else _systems_table(system_metrics))
@@ -189,7 +189,7 @@ def _value(metric: Mapping[str, Any], name: str = "value") -> str:
 def _remarks(run: "BenchRun", system_metrics: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     benchmark = run.record["benchmark"]
     if missing_gold := benchmark["without_gold"]:
-        count = counted(missing_gold, "answerable question")
+        count = pluralize(missing_gold, "answerable question")
         yield f"{count} without a known gold passage in this corpus, counted like the others"
     missing_by_retriever = [
         retrieval["gold_not_in_corpus"]
@@ -199,11 +199,11 @@ def _remarks(run: "BenchRun", system_metrics: Sequence[Mapping[str, Any]]) -> It
     if missing_by_retriever:
         missing_gold = max(missing_by_retriever, key=itemgetter("count"))
         are = "is" if missing_gold["count"] == 1 else "are"
-        count, example = counted(missing_gold["count"], "gold passage"), missing_gold["examples"][0]
+        count, example = pluralize(missing_gold["count"], "gold passage"), missing_gold["examples"][0]
         yield f"{count} {are} not in the corpus, such as {example!r:.80}; retrieval cannot find what is not there"
     for system in system_metrics:
         if system["same_judge"]:
-            count = counted(system["same_judge"], "answer")
+            count = pluralize(system["same_judge"], "answer")
             yield f"{system['label']}: {count} by a system that has the judge as a part; its AutoAIS is circular"
         join_record = system["predictions"] or {}
         for key, remark in DID_NOT_FIT.items():
@@ -211,7 +211,7 @@ def _remarks(run: "BenchRun", system_metrics: Sequence[Mapping[str, Any]]) -> It
                 example = f", such as {problem['examples'][0]!r:.80}" if problem["examples"] else ""
                 yield f"{system['label']}: {format_count(problem['count'], remark)}{example}"
         if join_record.get("not_asked"):
-            answer_count = counted(join_record["not_asked"], "answer")
+            answer_count = pluralize(join_record["not_asked"], "answer")
             yield f"{system['label']}: {answer_count} to questions outside the sample, left out"
         for name, system_note in system["notes"].items():
             # Runs measured by an earlier version have counts by sentence.
@@ -334,7 +334,7 @@ def show_reproduction(result: "Reproduced") -> None:
     console = new_console()
     console.print(clean(f"{result.reproduction.name}: {result.reproduction.reproduces}"))
     if result.skip_reason is not None:
-        console.print(clean(f"skipped {counted(len(result.values), 'value')}: {result.skip_reason}"))
+        console.print(clean(f"skipped {pluralize(len(result.values), 'value')}: {result.skip_reason}"))
         return
     for number, step in enumerate(result.reproduction.steps, 1):
         if step.expected:
@@ -365,4 +365,4 @@ def show_counts(results: Sequence["Reproduced"]) -> None:
     from rag.bench.rerun import counts
 
     status_counts = ", ".join(f"{count:,} {status}" for status, count in counts(results).items() if count)
-    new_console().print(f"{counted(len(results), 'reproduction')}: {status_counts or 'nothing to do'}")
+    new_console().print(f"{pluralize(len(results), 'reproduction')}: {status_counts or 'nothing to do'}")

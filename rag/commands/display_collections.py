@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from autoais.base.terminal import clean, format_count, new_console, new_table
-from rag.base.terminal import counted, note
+from rag.base.terminal import note, pluralize
 from rag.bench.collections.statistics import describe_labellers
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def show_report(record: Mapping[str, Any]) -> None:
     agreement = record["autoais"]
     if agreement is not None:
         console.print()
-        console.print(clean(f"{agreement['judge']} against people, {counted(agreement['n'], 'label')}"))
+        console.print(clean(f"{agreement['judge']} against people, {pluralize(agreement['n'], 'label')}"))
         for side, rate in agreement["attributable_by"]["all"].items():
             if rate["value"] is None:
                 continue

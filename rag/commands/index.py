@@ -94,7 +94,7 @@ def build(
     """
     from rag.api import add_retriever, build_index, build_shards, check_retrievers
     from rag.base.errors import UserError
-    from rag.base.terminal import counted
+    from rag.base.terminal import pluralize
     from rag.commands.display import build_progress
     from rag.retrieval.encoders import encoding_on
 
@@ -136,7 +136,7 @@ def build(
                 log=log,
                 **options,
             )
-            log(f"{counted(shards, 'shard')} in {to}; search them as one with --retriever {folder_of_shards}")
+            log(f"{pluralize(shards, 'shard')} in {to}; search them as one with --retriever {folder_of_shards}")
             return
         stack.enter_context(encoding_on(enter_engine(engine, address, workers, stack)))
         if sources:

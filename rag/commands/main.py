@@ -440,7 +440,7 @@ def attribute(
     from rag.answer.answer_files import attribute_file
     from rag.answer.attribution.post_hoc import PostHoc
     from rag.answer.attribution.revise import open_reviser
-    from rag.base.terminal import counted
+    from rag.base.terminal import pluralize
     from rag.commands.display import run_progress
     from rag.index.open import open_index
     from rag.retrieval import open_retriever
@@ -452,8 +452,8 @@ def attribute(
         result = attribute_file(
             answers, target, post_hoc, opened_index, reviser=reviser, format=name, resume=resume, progress=progress
         )
-    sentence_counts = f"{counted(result.attached, 'sentence')} with a source, {result.uncited:,} without"
-    note(f"{counted(result.answers, 'answer')} in {target}: {sentence_counts}")
+    sentence_counts = f"{pluralize(result.attached, 'sentence')} with a source, {result.uncited:,} without"
+    note(f"{pluralize(result.answers, 'answer')} in {target}: {sentence_counts}")
 
 
 @app.command()

@@ -19,7 +19,7 @@ from autoais.base.io.jsonl import field as field_of
 from rag.base.errors import FormatError, IndexingError, UserError
 from rag.base.network import AGENT, Reply, RequestError, get
 from rag.base.progress import Count
-from rag.base.urls import host_of, key_of, normalized
+from rag.base.urls import host_of, key_of, normalize_url
 from rag.documents import unpack_gzip
 from rag.documents.page_names import Names, page_name
 from rag.documents.sitemaps import Sitemap, read_sitemap
@@ -101,7 +101,7 @@ def mirror(
     files. Pages that are gone are deleted; after any other failure, the old copy stays and the report names it. Raises
     `IndexingError` if nothing was there before and nothing can be fetched, or if the folder cannot be written.
     """
-    making = _Mirror(normalized(url), folder, wanted, others or {}, progress)
+    making = _Mirror(normalize_url(url), folder, wanted, others or {}, progress)
     if folder.is_symlink() or (folder / host_of(url)).is_symlink():
         raise IndexingError(
             f"{folder}: a link, where the pages of {url} should be: remove this source and add it again"
@@ -217,13 +217,13 @@ class _Mirror:
         if not self._ours(url):
             return
         key = key_of(url)
-        name = self._before[key].file if key in self._before else page_name(normalized(url))
+        name = self._before[key].file if key in self._before else page_name(normalize_url(url))
         if name is None or not self._wanted(name):
             return
         if key in self._others:
             self.report.left_out["of other web sources"] += 1
         else:
-            result.setdefault(key, normalized(url))
+            result.setdefault(key, normalize_url(url))
 
     def _ours(self, url: str) -> bool:
         try:
@@ -236,7 +236,7 @@ class _Mirror:
     def _further(self, url: str) -> Sitemap | None:
         """A sitemap that another one lists; without it, no page can be known to be gone."""
         try:
-            reply = self._get(normalized(url), same_host=True)
+            reply = self._get(normalize_url(url), same_host=True)
             result = _sitemap_of(reply)
             if result is None:
                 raise FormatError(f"{url}: not a sitemap")
@@ -290,7 +290,7 @@ class _Mirror:
         try:
             self._save(key, self._get(url, self._version(key), same_host=True))
         except RequestError as error:
-            if not error.gone:
+            if not error.is_gone:
                 self.report.fail(str(error))
                 return False
             self._pages.pop(key, None)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rag.base.errors import FormatError
-from rag.base.terminal import counted
+from rag.base.terminal import pluralize
 
 EXAMPLES = 3  # of files that are no documents, by kind
 _REASONS = 20
@@ -50,15 +50,15 @@ def describe_left_out(report: ReadReport) -> Iterator[str]:
     if report.duplicates:
         name, duplicate = next(iter(report.duplicates.items()))
         repeats = "repeats" if len(report.duplicates) == 1 else "repeat"
-        yield f"left out {counted(len(report.duplicates), 'file')} that {repeats} another, such as {name} ({duplicate})"
+        yield f"left out {pluralize(len(report.duplicates), 'file')} that {repeats} another, such as {name} ({duplicate})"
     if report.links:
         leads = "leads" if report.links == 1 else "lead"
-        yield f"left out {counted(report.links, 'link')} that {leads} out of the folder: name the target as a source"
+        yield f"left out {pluralize(report.links, 'link')} that {leads} out of the folder: name the target as a source"
     if report.unread:
         kinds = report.unread.most_common()
         descriptions = [f"{count:,} {kind}" for kind, count in kinds[:MAX_KINDS]]
         if tail := kinds[MAX_KINDS:]:
-            descriptions.append(f"{sum(count for _, count in tail):,} of {counted(len(tail), 'other kind')}")
+            descriptions.append(f"{sum(count for _, count in tail):,} of {pluralize(len(tail), 'other kind')}")
         label = [report.examples.get(kind, []) for kind, _ in kinds]
         names = [name for number in range(EXAMPLES) for item in label for name in item[number : number + 1]]
         yield f"not read, as they are no documents: {', '.join(descriptions)}; such as {', '.join(names[:EXAMPLES])}"
@@ -69,4 +69,4 @@ def describe_left_out(report: ReadReport) -> Iterator[str]:
 def _count_each(counts: Counter[str]) -> str:
     """How many there are of each thing, the most frequent first: `2 listings of source code, 1 redirect`."""
     result = ((count, what.partition(" ")) for what, count in counts.most_common())
-    return ", ".join(f"{counted(count, noun)}{space}{tail}" for count, (noun, space, tail) in result)
+    return ", ".join(f"{pluralize(count, noun)}{space}{tail}" for count, (noun, space, tail) in result)

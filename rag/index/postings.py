@@ -16,7 +16,7 @@ from tantivy import Occur, Query
 
 from autoais.base.errors import first_line
 from rag.base.errors import IndexingError, RagError, UsageError
-from rag.base.types import Hit, Passage, best_first, ranked
+from rag.base.types import Hit, Passage, best_first, rank_hits
 from rag.index.analysis import check_search, passage_analyzer, query_terms
 from rag.index.passages import PassageStore, Store
 from rag.index.retriever_config import RetrieverConfig, is_weight
@@ -328,7 +328,7 @@ class BM25:
             best = sorted(dict(best).items(), key=lambda item: -item[1])
             # Keep ties with the k-th, which are sorted by id; the rest need not be fetched.
             best = [item for item in best if item[1] >= best[min(k, len(best)) - 1][1]]
-        return ranked(self._store.rows([row for row, _ in best]), [score for _, score in best])[:k]
+        return rank_hits(self._store.rows([row for row, _ in best]), [score for _, score in best])[:k]
 
     def _rows(self, addresses: list[Any]) -> list[int]:
         """The rows of the store where the passages at these addresses are."""

@@ -12,7 +12,7 @@ from autoais.base.io.locks import shared_lock
 from rag.base.errors import IndexingError, UsageError
 from rag.base.progress import Count
 from rag.base.types import DOCUMENTS
-from rag.base.urls import host_of, is_url, key_of, normalized
+from rag.base.urls import host_of, is_url, key_of, normalize_url
 from rag.documents.corpus import Corpus
 from rag.documents.sources import Source, check_globs, is_selected
 from rag.index.build import check_new
@@ -81,7 +81,7 @@ def fetch_sources(index: Path, sources: Sequence[str | Path], roots: Sequence[Ro
         if not isinstance(target, str) or not is_url(target):
             result.paths.append(Path(target))
             continue
-        url = normalized(target)
+        url = normalize_url(target)
         path = new_folder(index) / host_of(url)
         source = Source(
             path, DOCUMENTS, include=check_globs(options.include), exclude=check_globs(options.exclude), url=url

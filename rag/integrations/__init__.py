@@ -107,7 +107,7 @@ def number_passages(answer: Answer) -> list[tuple[Hit, dict[str, Any]]]:
             spans.setdefault(citation.passage, []).append((*citation.span, index))
     return [
         (hit, {**passage_metadata(hit, rank), "n": n, "spans": [list(span) for span in spans.get(hit.passage.id, ())]})
-        for n, rank, hit in answer.numbered()
+        for n, rank, hit in answer.number_hits()
     ]
 
 

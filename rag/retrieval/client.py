@@ -47,7 +47,7 @@ from rag.base.errors import (
 )
 from rag.base.network import RequestError, send
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
-from rag.base.urls import normalized
+from rag.base.urls import normalize_url
 from rag.index.statistics import FIELDS, Statistics
 
 if TYPE_CHECKING:
@@ -458,7 +458,7 @@ def _place(url: str) -> tuple[str, str | None]:
     """The address without trailing slash, and the name of the index, which follows its last slash."""
     expected = "the address of a server should look like http://host:8000 or http://host:8000/index"
     try:
-        address = normalized(url)
+        address = normalize_url(url)
     except UserError as error:
         raise UsageError(f"{expected}: {error}") from error
     if "?" in address:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rag.base import jvm
 from rag.base.errors import IndexingError
-from rag.base.types import Hit, ranked
+from rag.base.types import Hit, rank_hits
 from rag.index.analysis import QUERY_STOP_WORDS, check_search, query_terms
 from rag.index.index import Index
 from rag.index.lucene import Passages, directory, faults
@@ -201,7 +201,7 @@ class Lucene:
 
     def _search(self, query: str, k: int) -> list[Hit]:
         top = self._top(self._query(query), k)
-        return ranked(self._store.rows([hit["doc"] for hit in top]), [hit["score"] for hit in top])[:k]
+        return rank_hits(self._store.rows([hit["doc"] for hit in top]), [hit["score"] for hit in top])[:k]
 
     def _top(self, query: Any, k: int) -> list[dict[str, Any]]:  # noqa: ANN401
         """`doc` (the row) and `score` of the top k documents, and of all others that tie with the k-th.

@@ -24,7 +24,7 @@ from rag.answer.llms import Price
 from rag.api import open_index
 from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.base.errors import UsageError, UserError, check_type
-from rag.base.terminal import counted
+from rag.base.terminal import pluralize
 from rag.index.index import Index
 from rag.serve import mcp, openai, pages
 from rag.serve.api import Api
@@ -142,7 +142,7 @@ def serve_indexes(
         service.watch(_log)
     service.warm()
     for name, index in service.indexes.items():
-        log(f"{name}: {counted(index.manifest['passages'], 'passage')}")
+        log(f"{name}: {pluralize(index.manifest['passages'], 'passage')}")
     serve(app, host=host, port=port, log=log, stopping=service.stop)
 
 

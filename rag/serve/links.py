@@ -25,7 +25,7 @@ def links_to(base: str, index: str) -> Link:
 
 def answer_urls(base: str, index: str, answer: Answer) -> dict[str, str]:
     """Return one link for each passage of an answer, by passage id; it marks all spans that the answer cites."""
-    spans_by_passage: dict[str, list[tuple[int, int]]] = {hit.passage.id: [] for _, _, hit in answer.numbered()}
+    spans_by_passage: dict[str, list[tuple[int, int]]] = {hit.passage.id: [] for _, _, hit in answer.number_hits()}
     for citation in answer.citations:
         spans_by_passage[citation.passage].append(citation.span)
     return {passage: passage_url(base, index, passage, spans) for passage, spans in spans_by_passage.items()}

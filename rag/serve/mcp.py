@@ -412,8 +412,8 @@ def _passage_output(rank: int, hit: Hit, index: str, url: str | None, *, has_sco
 def _answer_output(reply: Reply, base: str | None) -> AskOutput:
     answer: Answer = reply.answer
     urls: Mapping[str, str] = {} if base is None else answer_urls(base, reply.index, answer)
-    numbers = {hit.passage.id: number for number, _, hit in answer.numbered()}
-    passages = [_passage_output(n, hit, reply.index, urls.get(hit.passage.id)) for n, _, hit in answer.numbered()]
+    numbers = {hit.passage.id: number for number, _, hit in answer.number_hits()}
+    passages = [_passage_output(n, hit, reply.index, urls.get(hit.passage.id)) for n, _, hit in answer.number_hits()]
     sentences = [
         AnswerSentence(
             text=sentence.text,

@@ -27,7 +27,7 @@ from autoais.base.answers import to_row
 from autoais.base.io.jsonl import dumps
 from rag.answer.llms import Price, cost
 from rag.base.errors import NotFoundError, QuestionError, UsageError, UserError
-from rag.base.terminal import counted
+from rag.base.terminal import pluralize
 from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
 from rag.serve.checking import SentenceCheck, check_answer, check_text, read_sources
@@ -130,7 +130,7 @@ class AskPages:
             turn=turn,
             whole=f"/?{urlencode({'q': question, **selection, 'whole': 1})}",
             here_query=urlencode(selection),
-            collection=f"This server searches {counted(number, 'passage')} of {index}.",
+            collection=f"This server searches {pluralize(number, 'passage')} of {index}.",
             limit=self._service.limits.question,
             indexes=list(self._service.indexes),
             systems=list(self._service.systems),
@@ -308,7 +308,7 @@ class AskPages:
             reply.index,
             f"{reply.seconds:.2f} s" if reply.seconds < 10 else f"{reply.seconds:.0f} s",
         ]
-        parts.append(f"{counted(view.passage_count, 'passage')} read")
+        parts.append(f"{pluralize(view.passage_count, 'passage')} read")
         if view.tokens is not None:
             input_tokens, output_tokens = view.tokens
             parts.append(f"{input_tokens:,} tokens in, {output_tokens:,} out")
@@ -492,7 +492,7 @@ class OtherPages:
             numbers=numbers,
             untitled_prefix="Source " if sources else "",
         )
-        source_label = counted(len(sources), "pasted source") if sources else index
+        source_label = pluralize(len(sources), "pasted source") if sources else index
         return self._site.part(
             "turn.html.j2",
             view=view,

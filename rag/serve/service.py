@@ -31,7 +31,7 @@ from rag.base.errors import (
     check_type,
 )
 from rag.base.resources import names
-from rag.base.terminal import counted
+from rag.base.terminal import pluralize
 from rag.base.types import Answer, Hit, Passage, Question, Turn
 from rag.index.index import Index
 from rag.index.manifest import read_manifest
@@ -456,7 +456,7 @@ class Service:
             else:
                 names.append(name)
                 passages = self.indexes[name].manifest["passages"]
-                _log.warning("%s: the changed index is served, with %s", name, counted(passages, "passage"))
+                _log.warning("%s: the changed index is served, with %s", name, pluralize(passages, "passage"))
         return names
 
     # --- for an event loop --------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from autoais.base.io.provenance import sha256_file
 from rag.api import add_to_index, open_index, update_index
 from rag.base.errors import FormatError, IndexingError, NotFoundError, UsageError, UserError
-from rag.base.terminal import counted
+from rag.base.terminal import pluralize
 from rag.documents import SUFFIXES, kind_of, load_document
 from rag.index.files import roots_of
 from rag.index.index import Index
@@ -131,7 +131,7 @@ class Documents:
             return None
         shutil.move(path, target)
         checksums.add(digest)
-        upload.files.append((display_name, True, counted(len(document.passages), "passage")))
+        upload.files.append((display_name, True, pluralize(len(document.passages), "passage")))
         return target
 
     def _read(self, upload: Upload) -> None:

@@ -174,7 +174,7 @@ def view_answer(
     `urls` has the link of each passage, `look` finds its neighbours. `numbers` are those of the passages, by default
     in the order of first citation. A passage without headings is called by its id, after `untitled_prefix`.
     """
-    passages_by_number = [(n, hit.passage) for n, _, hit in answer.numbered()]
+    passages_by_number = [(n, hit.passage) for n, _, hit in answer.number_hits()]
     if numbers is not None:
         passages_by_number = sorted(
             ((numbers[passage.id], passage) for _, passage in passages_by_number), key=lambda pair: pair[0]

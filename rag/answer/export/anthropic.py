@@ -18,7 +18,7 @@ def to_anthropic(answer: Answer) -> dict[str, Any]:
 
 def content_blocks(answer: Answer) -> list[dict[str, Any]]:
     """Return a text block for each cited sentence, and one for what lies between two."""
-    numbered_hits = {hit.passage.id: (number - 1, hit) for number, _, hit in answer.numbered()}
+    numbered_hits = {hit.passage.id: (number - 1, hit) for number, _, hit in answer.number_hits()}
     blocks, position = [], 0
     for sentence in answer.sentences:
         start, end = sentence.start or 0, sentence.end or 0
@@ -48,7 +48,7 @@ def documents(answer: Answer) -> list[dict[str, Any]]:
             "context": f"Passage {hit.passage.id}",
             "citations": {"enabled": True},
         }
-        for _, _, hit in answer.numbered()
+        for _, _, hit in answer.number_hits()
     ]
 
 

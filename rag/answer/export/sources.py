@@ -57,7 +57,7 @@ def list_sources(answer: Answer, link: Link | None = None) -> list[Source]:
     for citation in answer.citations:
         spans.setdefault(citation.passage, []).append(citation.span)
     sources = []
-    for number, _, hit in answer.numbered()[: len(spans)]:
+    for number, _, hit in answer.number_hits()[: len(spans)]:
         marks = merge_spans(spans[hit.passage.id])
         url = safe_url(link(hit.passage, marks)) if link else None
         sources.append(Source(number, hit.passage, marks, url))

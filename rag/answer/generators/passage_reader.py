@@ -10,7 +10,7 @@ from rag.answer.generators.short_answers import format_short_answer, short_answe
 from rag.answer.generators.stretches import choose_units, quote
 from rag.answer.generators.units import quote_units
 from rag.base.errors import RagError
-from rag.base.types import AGREED, Answer, Hit, Question, best_first
+from rag.base.types import MIN_SHORT_SHARE, Answer, Hit, Question, best_first
 from rag.retrieval.reader import Reader
 from rag.retrieval.reader import default_reader as shipped_reader
 
@@ -69,7 +69,7 @@ class PassageReader:
             return Answer(question, "", (), hits, self.name, abstained=True, reason=no_text_reason)
         confidence = self._confidence.right.of(signals) if self._confidence else None
         short, share = short_answer(read_passages)
-        certain = share >= AGREED and not _TWO_QUESTIONS.search(question.text)
+        certain = share >= MIN_SHORT_SHARE and not _TWO_QUESTIONS.search(question.text)
         units = choose_units(read_passages, short, certain=certain)
         reason = self._reason(signals, missing)
         if reason is not None:

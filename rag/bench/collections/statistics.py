@@ -10,7 +10,7 @@ from autoais.base.text.folding import questions_key
 from autoais.base.types import Support
 from autoais.formats.human_ratings.ratings import SIMULATED_LABELS
 from autoais.metrics.rates import Rate
-from rag.base.terminal import counted
+from rag.base.terminal import pluralize
 
 Part = Callable[[CitedAnswer], bool]
 
@@ -139,7 +139,7 @@ def _labels(answer: CitedAnswer) -> Iterator[object]:
 
 def describe_labellers(counts: Mapping[str, int]) -> str:
     """Return in words who labelled how many answers (`Statistics.labelled_by`)."""
-    people, simulated_answers = (counted(n, "answer") if (n := counts[name]) else "" for name in LABELLED_BY)
+    people, simulated_answers = (pluralize(n, "answer") if (n := counts[name]) else "" for name in LABELLED_BY)
     if not simulated_answers:
         return f"People judged {people}." if people else "No person has judged these answers."
     summary = f"Simulation: a program drew the labels of {simulated_answers}, or some of them."

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from rag.base.terminal import counted
+from rag.base.terminal import pluralize
 from rag.bench.html import Image, csp_hash, figure_views, percent_range, render
 from rag.bench.items import Item, ItemPassage
 from rag.bench.predictions import DID_NOT_FIT
@@ -147,11 +147,11 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
         )
     for group in report["groups"]:
         if missing_gold := group["without_gold"]:
-            count = counted(missing_gold, "answerable question")
+            count = pluralize(missing_gold, "answerable question")
             warnings.append(f"{count} without a known gold passage in this corpus, counted like the others.")
         for system in group["systems"]:
             if system["same_judge"]:
-                count = counted(system["same_judge"], "answer")
+                count = pluralize(system["same_judge"], "answer")
                 warnings.append(
                     f"The judge is a part of {system['label']} ({count}), so its AutoAIS is partly "
                     "circular; judge the run with another judge too."

@@ -47,7 +47,7 @@ def test_an_answer_that_miscites_cannot_be_built(sentences: list[CitedSentence],
 def test_markers_are_numbered_in_order_of_first_mention_and_stand_before_the_stop() -> None:
     answer = build(said(0, 17, QUOTE), said(18, 35, Citation("x", 0, 4, "Luke"), QUOTE))
     assert str(answer) == "Paul had a thorn [1]. He wrote letters [2][1]."
-    assert [(n, rank, hit.passage.id) for n, rank, hit in answer.numbered()] == [(1, 2, "y"), (2, 1, "x")]
+    assert [(n, rank, hit.passage.id) for n, rank, hit in answer.number_hits()] == [(1, 2, "y"), (2, 1, "x")]
     assert [one.passage for one in answer.citations] == ["y", "x", "y"]
 
 

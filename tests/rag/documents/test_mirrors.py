@@ -14,7 +14,7 @@ import pytest
 import rag as library
 from rag.base.errors import FormatError, IndexingError, UsageError
 from rag.base.network import RequestError, get
-from rag.base.urls import is_url, key_of, normalized
+from rag.base.urls import is_url, key_of, normalize_url
 from rag.documents import mirrors
 from rag.documents.mirrors import Report, mirror, read_pages
 from rag.documents.page_names import Names, page_name
@@ -419,14 +419,14 @@ def test_what_is_no_sitemap_is_none_and_a_broken_one_is_an_error() -> None:
     ],
 )
 def test_no_name_of_a_page_leads_elsewhere(path: str, name: str) -> None:
-    found = page_name(normalized(f"http://h{path}"))
+    found = page_name(normalize_url(f"http://h{path}"))
     assert found == name
     assert not {"..", ".", ""} & set(found.split("/"))
 
 
 def test_names_that_are_long_or_taken_are_replaced_by_short_ones_of_their_own() -> None:
     for path in (f"/{'x' * 201}", f"/{'ü' * 101}.html", "/a" * 40, f"/a?{'q' * 300}"):
-        found = page_name(normalized(f"http://h{path}"))
+        found = page_name(normalize_url(f"http://h{path}"))
         assert found is not None
         assert len(found.encode()) < 150
     names = Names(["a/b.html"])
@@ -447,14 +447,14 @@ def test_the_type_of_a_page_gives_the_suffix_that_its_path_lacks() -> None:
 
 
 def test_urls_are_http_and_written_in_one_way() -> None:
-    assert normalized(" HTTPS://Example.ORG:443/a b?q=ü#part ") == "https://example.org/a%20b?q=%C3%BC"
-    assert normalized("http://bücher.example") == "http://xn--bcher-kva.example/"
+    assert normalize_url(" HTTPS://Example.ORG:443/a b?q=ü#part ") == "https://example.org/a%20b?q=%C3%BC"
+    assert normalize_url("http://bücher.example") == "http://xn--bcher-kva.example/"
     assert key_of("http://h:80/x") == key_of("https://h/x") == "h/x"
     assert is_url("ftp://x")
     assert not is_url("docs/a.html")
     for wrong in ("ftp://h/x", "http://", "http://u:secret@h/", "http://h:x/", "http://a_b c/", "http://../x/"):
         with pytest.raises(UsageError) as error:
-            normalized(wrong)
+            normalize_url(wrong)
         assert "secret" not in str(error.value)
 
 
