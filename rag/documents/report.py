@@ -50,7 +50,8 @@ def describe_left_out(report: ReadReport) -> Iterator[str]:
     if report.duplicates:
         name, duplicate = next(iter(report.duplicates.items()))
         repeats = "repeats" if len(report.duplicates) == 1 else "repeat"
-        yield f"left out {pluralize(len(report.duplicates), 'file')} that {repeats} another, such as {name} ({duplicate})"
+        count = pluralize(len(report.duplicates), "file")
+        yield f"left out {count} that {repeats} another, such as {name} ({duplicate})"
     if report.links:
         leads = "leads" if report.links == 1 else "lead"
         yield f"left out {pluralize(report.links, 'link')} that {leads} out of the folder: name the target as a source"
