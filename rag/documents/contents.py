@@ -13,7 +13,7 @@ from itertools import groupby
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, squeeze
 
-_FEWEST = 4  # items of a list of contents
+_MIN_COUNT = 4  # items of a list of contents
 _REFERENCE = r"[\w.:+@/-]{1,100} ?\(\d\w{0,4}\)"
 _REFERENCES = re.compile(rf"{_REFERENCE}(?:(?:[,;]| and| or|, and|, or)? {_REFERENCE})*\.?")  # ls(1), find(1).
 _SHARE = 0.8  # of its items that stand below as headings
@@ -30,7 +30,7 @@ def drop_contents(blocks: Sequence[Block], omissions: Counter[str]) -> Iterator[
     for is_item, run in groupby(blocks, lambda block: block.kind is Kind.ITEM):
         items = [*run]
         position += len(items)
-        if is_item and len(items) >= _FEWEST:
+        if is_item and len(items) >= _MIN_COUNT:
             count = sum(last.get(_bare(block.text), -1) >= position for block in items)
             if count >= _SHARE * len(items):
                 omissions[nav.CONTENTS] += len(items)

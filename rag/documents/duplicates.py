@@ -31,7 +31,7 @@ _SAME = 0.9  # of the shingles of both files
 _SAME_STEM = 0.5
 _SHINGLE = 5  # words
 _SIZE = 128  # of the smallest hashes of a file's shingles: the share that two files have is known to within .05
-_FEWEST = 30  # shingles; shorter files may say the same by chance
+_MIN_COUNT = 30  # shingles; shorter files may say the same by chance
 _KEYS = 8  # files that share none of so many smallest hashes are not alike
 _SUFFIXES = re.compile(
     r"(?:\.(?:html?|xhtml|mht|mhtml|md|markdown|rst|adoc|asciidoc|org|txt|text|pdf|epub|docx|odt|rtf|docbook|xml"
@@ -136,7 +136,7 @@ class Duplicates:
 
     def find(self, name: str, sketch: Sketch) -> str | None:
         """The file that a file repeats, or None."""
-        if len(sketch.hashes) < _FEWEST:
+        if len(sketch.hashes) < _MIN_COUNT:
             return None
         return self._in_better_format(name, sketch) or self._like(name, sketch)
 

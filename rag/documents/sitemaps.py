@@ -8,7 +8,7 @@ from rag.base.errors import FormatError
 
 _ENTRIES = {"urlset": "url", "sitemapindex": "sitemap"}
 _ROOT = re.compile(rb"<(?:\w+:)?(?:urlset|sitemapindex)\b")
-_DEEPEST = 20
+_MAX_DEPTH = 20
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class _Reader:
             if _local(name) not in _ENTRIES:
                 raise _OtherRoot
             self.root = name
-        if len(self._stack) == _DEEPEST:
+        if len(self._stack) == _MAX_DEPTH:
             raise ValueError("nested too deeply")
         self._stack.append(name)
         self._text.clear()

@@ -9,7 +9,7 @@ from rag.documents.blocks import squeeze
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
-_WIDEST = 100  # columns; a span that says more is wrong
+_MAX_WIDTH = 100  # columns; a span that says more is wrong
 _MAX_ROW_WORDS = 40  # words of a row
 _LONG = 60  # words of a cell, from which on several paragraphs are no data
 _PARTS = frozenset(["p", "li", "div", "br"])
@@ -155,4 +155,4 @@ def tags_inside(node: "LexborNode") -> set[str]:
 
 def _span(node: "LexborNode", name: str) -> int:
     value = (node.attributes.get(name) or "1").strip()
-    return max(1, min(int(value), _WIDEST)) if value.isascii() and value.isdigit() and len(value) < 6 else 1
+    return max(1, min(int(value), _MAX_WIDTH)) if value.isascii() and value.isdigit() and len(value) < 6 else 1

@@ -39,7 +39,7 @@ _NUMBERED_CLASSES = frozenset(["chapter", "appendix", "section", "unnumbered"])
 _NUMBER = re.compile(r"^(?:\d{1,3}|[A-Z])\s+(?=[^\W\d_])")
 _CODE = ("code", "tt", "kbd", "samp")
 _CONTAINERS = frozenset(["list", "table", "dl"])
-_DEEPEST = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
+_MAX_DEPTH = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
 _PROSE = 80  # words in paragraphs, without links, of what is no navigation
 _LABEL = re.compile(r"\w{1,5}\.?:")  # "Q:", "A:"
 _BOLD_WORDS = 10  # of a paragraph that is a heading
@@ -194,7 +194,7 @@ class Page(BlockBuilder):
 
     def _short_row(self, line: "LexborNode") -> bool:
         """Whether a row of a table for layout is one of data, such as a thing and its price."""
-        block = row(short_cells(line)) if self.depth <= _DEEPEST else None
+        block = row(short_cells(line)) if self.depth <= _MAX_DEPTH else None
         if block is not None:
             self._flush_term()
             self.blocks.append(block)
@@ -240,7 +240,7 @@ class Page(BlockBuilder):
         if is_list and self.index_next:
             self.index_next = False
             return True
-        if self.depth > _DEEPEST:
+        if self.depth > _MAX_DEPTH:
             return False
         if not is_list and tag not in ("aside", "header") and not nav.suspicious(names):
             return False
@@ -427,10 +427,10 @@ class Page(BlockBuilder):
         return target.rsplit("/", 1)[-1] != self.name.rsplit("/", 1)[-1]
 
     def _table(self, node: "LexborNode", stack: "list[LexborNode | str]") -> None:
-        if self.depth <= _DEEPEST and "memberdecls" in _names(node).split() and len(node.css("table")) == 1:
+        if self.depth <= _MAX_DEPTH and "memberdecls" in _names(node).split() and len(node.css("table")) == 1:
             self._members(node)
             return
-        if self.depth > _DEEPEST or is_layout(node):
+        if self.depth > _MAX_DEPTH or is_layout(node):
             self._enter(node, "table", stack)
             return
         caption = node.css_first("caption")

@@ -33,7 +33,7 @@ _TOML = re.compile(
 _TITLE = re.compile(r"^title(?::| *=)(.*)$", re.MULTILINE)
 _GITHUB_CALLOUT = re.compile(r"^(>\s*)\[!(\w+)\][ \t]*$", re.MULTILINE)
 
-_WIDEST = 80  # characters of a line of a price list
+_MAX_WIDTH = 80  # characters of a line of a price list
 _BOLD_LABEL = re.compile(r"(\*\*|__)(?=\w)[^*_\n:]{1,40}(?::\1|\1 ?:)\s*\S")
 _LABEL = re.compile(
     r"(?:\*\*|__)?[^\W_][\w/-]*(?: [\w./-]+){0,3}(?:\*\*|__)?:(?:\*\*|__)?\s+\S|(?:\*\*|__)Q: .+(?:\*\*|__)$"
@@ -100,7 +100,7 @@ def _with_prices(reader: "MarkdownIt", token: "Token", env: dict[str, Any]) -> "
         not have_dots(token.content.split("\n"))
         or "`" in text
         or "](" in text
-        or any(len(line) > _WIDEST for line in lines)
+        or any(len(line) > _MAX_WIDTH for line in lines)
     ):
         return token
     (result,) = reader.parseInline(text, env)

@@ -15,7 +15,7 @@ _SCRIPT = re.compile(r"import\s+[\w*{\"']|export\s+(?:(?:default|const|let|var|f
 _COMMENT, _COMMENT_END = "{/*", "*/}"
 _TAG = re.compile(r"</?(?:[A-Z][\w.]*(?=[\s/>]|$)|>)|<>")
 _PARTS = re.compile(r"""[^"'{}<>]|"[^"]*"|'[^']*'|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}""")
-_LONGEST = 40, 10_000  # lines of a tag, and characters of a comment
+_MAX_LENGTH = 40, 10_000  # lines of a tag, and characters of a comment
 _LABEL = re.compile(r"""\s(?:label|title|summary|header)=(?:"([^"]+)"|'([^']+)')""")
 
 
@@ -27,14 +27,14 @@ def read_mdx(reader: "MarkdownIt") -> None:
         line = state.src[first : state.eMarks[start]]
         label, last = "", start + 1
         if line.startswith(_COMMENT):
-            end_position = state.src.find(_COMMENT_END, first, first + _LONGEST[1])
+            end_position = state.src.find(_COMMENT_END, first, first + _MAX_LENGTH[1])
             last += state.src.count("\n", first, end_position)
             if end_position < 0 or last > end:
                 return False
         elif _SCRIPT.match(line) and state.parentType == "root":
             last = _blank(state, start, end)
         elif (tag := _TAG.match(line)) is not None:
-            there = state.src[first : state.eMarks[_blank(state, start, min(end, start + _LONGEST[0])) - 1]]
+            there = state.src[first : state.eMarks[_blank(state, start, min(end, start + _MAX_LENGTH[0])) - 1]]
             if (length := _length(there, tag.end())) == 0:
                 return False
             label, last = there[:length], start + 1 + there.count("\n", 0, length)

@@ -18,7 +18,7 @@ _BOX = re.compile(r"""(?:!!!|\?\?\?\+?)[ ]?([A-Za-z][\w-]*)?(?:[ ]+[A-Za-z][\w-]
 _TAB = re.compile(r"""===[+!]{0,2}[ ]+(?:"(.+)"|'(.+)')[ ]*""")
 _FENCE_BLOCK = re.compile(r"(/{3,})[ ]*([A-Za-z][\w-]*)(?:[ ]*\|(.*))?")
 _PLAIN = frozenset("html define caption details admonition tab".split())  # what has no title but its own
-_LONGEST = 500  # lines of such a box
+_MAX_LENGTH = 500  # lines of such a box
 _OPTIONS = re.compile(r"(?:[ \t]*\n)*(?:[ ]{4}[\w-]+:.*(?:\n|\Z))+")  # of such a box
 _INDENT = 4  # of the text of a box, a tab, a footnote and a definition
 _FOOTNOTE = re.compile(r"\[\^([^\[\]\s]+)\]:[ \t]*")
@@ -75,9 +75,9 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         if match is None:
             return False
         last = start + 1
-        while last < min(end, start + _LONGEST) and first_line(state, last).rstrip() != match[1]:
+        while last < min(end, start + _MAX_LENGTH) and first_line(state, last).rstrip() != match[1]:
             last += 1
-        if last == min(end, start + _LONGEST):
+        if last == min(end, start + _MAX_LENGTH):
             return False
         if not silent:
             title = "" if match[2] in _PLAIN else match[2].capitalize()

@@ -27,7 +27,7 @@ _ROLE = re.compile(r"\{([\w:+.-]+)\}(`+)(?!`)(.+?)(?<!`)\2(?!`)", re.DOTALL)
 _TARGET = re.compile(r"\(([^()\n]+)\)=[ \t]*")
 _HEADING = re.compile(r"^\(([^()\n]+)\)=[ \t]*\n(?:[ \t]*\n|\([^()\n]+\)=[ \t]*\n){0,9}#{1,6}[ \t]+(.+)$", re.MULTILINE)
 _SURE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}|:{3,})[ \t]*\{([\w:+.-]+)\}|^\([^()\n]+\)=[ \t]*$", re.MULTILINE)
-_DEEPEST = 8  # directives in one another
+_MAX_DEPTH = 8  # directives in one another
 _NOTES = frozenset(
     "note warning tip hint important caution danger error attention seealso info success question example bug".split()
 )
@@ -98,7 +98,7 @@ def expand_directives(
 
     for token in tokens:
         directive = _directive_of(token)
-        if directive is None or depth >= _DEEPEST:
+        if directive is None or depth >= _MAX_DEPTH:
             yield token
             continue
         name, argument = directive

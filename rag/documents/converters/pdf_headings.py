@@ -10,7 +10,7 @@ from rag.documents.converters.pdf_pages import Line, Pages
 from rag.documents.converters.pdf_words import Words
 from rag.documents.titles import clean_heading
 
-_LONGEST = 16  # words of a heading
+_MAX_LENGTH = 16  # words of a heading
 _NUMBER = re.compile(r"^(?:\d{1,2}|[A-Z])\s+(?=[^\W\d_])")
 _NO_TITLE = re.compile(
     r"(?:microsoft (?:word|powerpoint)|untitled|\(anonymous\)|document\d*$|slide \d"
@@ -139,7 +139,7 @@ def _is_large(line: Line, usual: int) -> bool:
 
 def _mark(lines: list[Line], levels: dict[int, int], words: Words) -> Marked:
     text = squeeze(words.join(" ".join(line.text for line in lines)))
-    if not any(map(str.isalpha, text)) or len(text.split()) > _LONGEST:
+    if not any(map(str.isalpha, text)) or len(text.split()) > _MAX_LENGTH:
         return [*lines]
     return [Mark(clean_heading(text), levels[lines[0].size])]
 
@@ -155,4 +155,4 @@ def file_title(pages: Pages, usual: int, words: Words) -> str:
     text = squeeze(words.join(" ".join(line.text for line in run)))
     if _letters(clean_heading(text)) in {_letters(clean_heading(title)) for _, title, *_ in pages.outline}:
         return ""  # the first page begins with a chapter
-    return clean_heading(text) if largest >= 1.3 * usual and 0 < len(text.split()) <= _LONGEST else ""
+    return clean_heading(text) if largest >= 1.3 * usual and 0 < len(text.split()) <= _MAX_LENGTH else ""
