@@ -1,6 +1,7 @@
 """The index of the handbook: it ships built in a wheel; a checkout builds it once, in the user's cache folder."""
 
 import hashlib
+import os
 from collections.abc import Iterable
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -44,11 +45,12 @@ def find_shipped_index() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """The folder of the index that this checkout builds, below the user's cache folder."""
+    """The folder of the index that this checkout builds, below RAG_CACHE or else the user's cache folder."""
     from platformdirs import user_cache_path
 
+    cache = Path(os.environ.get("RAG_CACHE") or user_cache_path("attributed-rag"))
     checkout = hashlib.sha256(str(Path(__file__).resolve()).encode()).hexdigest()
-    return user_cache_path("attributed-rag") / f"handbook-{checkout[:12]}.index"
+    return cache / f"handbook-{checkout[:12]}.index"
 
 
 def compute_fingerprint(pages: Iterable[Page]) -> str:

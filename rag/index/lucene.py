@@ -90,8 +90,8 @@ class Passages:
         with faults("is damaged"):
             searcher = autoclass("org.apache.lucene.search.IndexSearcher")
             searcher = searcher(cast("org.apache.lucene.index.IndexReader", self.reader))
-            found = searcher.search(autoclass("org.apache.lucene.search.TermQuery")(term), 1).scoreDocs
-        return self.at(found[0].doc) if found else None
+            documents = searcher.search(autoclass("org.apache.lucene.search.TermQuery")(term), 1).scoreDocs
+        return self.at(documents[0].doc) if documents else None
 
 
 class Stored(Corpus):

@@ -170,16 +170,16 @@ def _fill(merger: Merger, work: Path, report: Progress) -> tuple[dict[str, int],
     writer = PassageWriter(store, postings, _raise, lambda rows: report("merging", rows, merger.passages))
     with writer:
         for member, numbers in zip(merger.members, merger.numbers, strict=True):
-            row, omitted = 0, list[int]()
+            row, rows_to_omit = 0, list[int]()
             for file, file_rows in groupby(member.store.scan_files(), key=itemgetter(0)):
                 passages = (passage for _, passage in file_rows)
                 if file in numbers:
                     count, _ = writer.add(((str(member.folder), passage) for passage in passages), numbers[file])
                 else:
                     count = sum(1 for _ in passages)
-                    omitted += range(row, row + count)
+                    rows_to_omit += range(row, row + count)
                 row += count
-            omitted_rows.append(omitted)
+            omitted_rows.append(rows_to_omit)
     if writer.counts["passages"] != sum(record.passages for record in merger.records):
         raise IndexingError("the passages of an index do not match its files: rag index verify tells which")
     return writer.counts, omitted_rows
@@ -297,9 +297,11 @@ def _of_shards(members: Sequence[Member]) -> Merger:
         for record in member.records:
             records_by_file.setdefault((record.source, record.within), []).append((member, record))
     order = sorted(records_by_file, key=lambda key: (key[0], place(key[1])))
-    merged = [_merge_records(number, records_by_file[key]) for number, key in enumerate(order)]
+    file_records = [_merge_records(number, records_by_file[key]) for number, key in enumerate(order)]
     roots = [replace(root, source=replace(root.source, shard=None)) for root in members[0].roots]
-    records = [record for number, root in enumerate(roots) for record in _drop_duplicates(root.source, number, merged)]
+    records = [
+        record for number, root in enumerate(roots) for record in _drop_duplicates(root.source, number, file_records)
+    ]
     numbers_by_file = {(record.source, record.within): record.number for record in records if record.passages}
     numbers = [
         {

@@ -278,16 +278,16 @@ class BM25:
             ]
 
     def _within(self, terms: list[str], k: int, collection: Statistics) -> list[Hit]:
-        own = self._statistics(terms)
+        index_statistics = self._statistics(terms)
         if {len(frequencies) for frequencies in collection.frequencies.values()} != {len(terms)}:
             raise UsageError(f"the statistics are not those of {len(terms)} terms")
-        growth, depth = own.max_growth(collection, self._weights) * _ROUNDING, k + max(_SPARE, k // 4)
+        growth, depth = index_statistics.max_growth(collection, self._weights) * _ROUNDING, k + max(_SPARE, k // 4)
         score = collection.scorer(terms, self._weights)
         while True:
             hits = self._search(terms, depth)
-            rescored = best_first(Hit(hit.passage, score(hit.passage)) for hit in hits)
-            if len(hits) < depth or rescored[k - 1].score > hits[-1].score * growth:
-                return rescored[:k]
+            hits_by_score = best_first(Hit(hit.passage, score(hit.passage)) for hit in hits)
+            if len(hits) < depth or hits_by_score[k - 1].score > hits[-1].score * growth:
+                return hits_by_score[:k]
             if depth > _MAX_FETCHED:
                 raise UsageError("the statistics differ too much from those here: spread the passages at random")
             depth *= 2

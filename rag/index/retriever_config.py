@@ -118,12 +118,12 @@ def walk_configs(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, R
     check_type("retriever", name, "a name or a .toml file", str)
     checked_names: set[str] = set()
 
-    def walk(name: str, parents: tuple[str, ...], visited: set[str]) -> Iterator[tuple[str, RetrieverConfig]]:
+    def walk(name: str, parents: tuple[str, ...], names: set[str]) -> Iterator[tuple[str, RetrieverConfig]]:
         if name in parents:
             raise RagError(f"retriever {name} is based on itself: {' of '.join((*parents, name))}")
         config = read_config(name, kinds)
-        if name not in visited:
-            visited.add(name)
+        if name not in names:
+            names.add(name)
             yield name, config
         settings = config.settings
         for other in _names(settings.get("choices")):  # it is not based on all of them, but may not choose itself
@@ -131,6 +131,6 @@ def walk_configs(name: str, kinds: Container[str] = ()) -> Iterator[tuple[str, R
                 list(walk(other, (*parents, name), set()))
                 checked_names.add(other)
         for other in [*_names([settings.get("base")]), *_names(settings.get("retrievers"))]:
-            yield from walk(other, (*parents, name), visited)
+            yield from walk(other, (*parents, name), names)
 
     return walk(name, (), set())

@@ -44,20 +44,20 @@ class RowEditor:
         sql = f"SELECT row, file, {COLUMNS} FROM passage WHERE id = ?"
         values = values_of(passage)
         with faults("cannot be written"):
-            stored = self._connection.execute(sql, values[:1]).fetchone()
-            if stored is None:
+            row_before = self._connection.execute(sql, values[:1]).fetchone()
+            if row_before is None:
                 row = self._free.pop() if self._free else self.rows
                 self.rows = max(self.rows, row + 1)
             else:
-                row = stored[0]
+                row = row_before[0]
                 if row not in self._waiting:
                     return False
                 self._waiting.remove(row)
-                if stored[1:] == (file, *values):
+                if row_before[1:] == (file, *values):
                     return True
             sql = f"REPLACE INTO passage (row, file, {COLUMNS}) VALUES ({marks(2 + len(values))})"
             self._connection.execute(sql, (row, file, *values))
-            if stored is None or stored[2:] != values:
+            if row_before is None or row_before[2:] != values:
                 self.written.add(row)
         return True
 

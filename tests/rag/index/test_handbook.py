@@ -23,7 +23,7 @@ QUERY = "citation precision"
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder in the cache, which is not there yet."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("RAG_CACHE", str(tmp_path / "cache" / "rag"))
     assert handbook.cache_folder().is_relative_to(tmp_path)
     return handbook.cache_folder()
 
