@@ -61,7 +61,10 @@ class Numbers(autoais.Judge):
     def decide(self, attributions: Sequence[autoais.Attribution]) -> list[autoais.Judgement]:
         """What the lexical judge says, unless a number is missing."""
         pairs = zip(attributions, self.lexical.decide(attributions), strict=True)
-        return [judged if numbers(one.claim) <= numbers(*one.evidence) else MISSING for one, judged in pairs]
+        return [
+            judgement if numbers(attribution.claim) <= numbers(*attribution.evidence) else MISSING
+            for attribution, judgement in pairs
+        ]
 
 
 # %% The checks assert what every retriever and every judge must do. Put them into a test of your package.
