@@ -49,7 +49,7 @@ class _Walk:
                 self._report.passed["file outside of --include and --exclude"] += 1
             elif not leads_out and entry.is_file() and is_document(path):
                 if program := missing_program(path):
-                    self._report.passed[f"file that needs {program}"] += 1
+                    self._report.passed[f"file for {program}"] += 1
                 else:
                     yield path
             else:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from rag.base.errors import IndexingError
 from rag.base.types import DOCUMENTS
+from rag.documents import is_document, missing_program
 from rag.documents.corpus import Corpus, sniff
 from rag.documents.duplicates import Duplicates, unpack_sketch
-from rag.documents.sources import LUCENE, SourceFile
+from rag.documents.sources import LUCENE, Source, SourceFile, is_selected
 from rag.index.files import FileRecord, Root
 
 
@@ -53,12 +54,28 @@ def compare(index: Path, plan: Plan, records: Sequence[FileRecord]) -> Work:
             else:
                 work.changed[before.number] = file.name
                 work.files_to_read.append((before.number, source, file))
-        work.deleted |= {record.number: record.name for record in remaining.values()}
-        work.sources.update([source] if remaining else [])
+        root = plan.roots[source][1].source
+        unreadable = [record for record in remaining.values() if _is_unreadable_now(record, root)]
+        work.records += unreadable
+        deleted = {record.number: record.name for record in remaining.values() if record not in unreadable}
+        work.deleted |= deleted
+        work.sources.update([source] if deleted else [])
     work.sources.update(source for _, source, _ in work.files_to_read)
     if work.changed or work.new or work.deleted:
         _read_again(plan, work)
     return work
+
+
+def _is_unreadable_now(record: FileRecord, source: Source) -> bool:
+    """Whether a file is there as it was read, in a format that this version, or this machine, does not read.
+
+    Its passages stay: an update drops them only when the file changes or goes.
+    """
+    path = source.path / record.within
+    if not source.path.is_dir() or not is_selected(record.within, source.include, source.left_out):
+        return False
+    is_readable = is_document(path) and missing_program(path) is None
+    return not is_readable and path.is_file() and record.stamp.if_unchanged(path) is not None
 
 
 def _to_look_for(plan: Plan, records: Sequence[FileRecord], work: Work) -> dict[int, dict[str, FileRecord]]:

@@ -795,8 +795,8 @@ def test_a_missing_program_is_named_with_the_way_to_install_it(tmp_path: Path, m
     corpus = Corpus([tmp_path])
     assert {passage.id for _, passage in corpus.read()} == {"MPL.1#1", "a.md#1"}
     assert corpus.report.passed == {
-        "file that needs pandoc (pip install 'attributed-rag[formats]')": 1,
-        "file that needs asciidoctor (apt install asciidoctor)": 1,
+        "file for pandoc (pip install 'attributed-rag[formats]')": 1,
+        "file for asciidoctor (apt install asciidoctor)": 1,
     }
 
 

@@ -126,6 +126,26 @@ def test_an_update_reads_what_changed_and_says_so(docs: Path, home: Path, rag: C
     same_index(home, docs.parent / "fresh.index")
 
 
+def test_a_file_that_cannot_be_read_here_any_more_keeps_its_passages(
+    docs: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = docs / "pages.txt"
+    pages.write_text("The Zephyr is a kind of bridge over a cold river.\n")
+    update(home)
+    (docs / "added.md").write_text("# Added\n\nA lamp stands beside the door of the house.\n")
+
+    def lacks_program(path: Path) -> str | None:
+        return "pandoc, which is not installed" if path.name == "pages.txt" else None
+
+    monkeypatch.setattr("rag.documents.folders.missing_program", lacks_program)
+    monkeypatch.setattr("rag.index.compare.missing_program", lacks_program)
+    changes = update(home)
+    assert (changes.new, changes.deleted) == (("added.md",), ())
+    assert library.search("Zephyr bridge", home)[0].passage.id.startswith("pages.txt")
+    pages.write_text("Another text, which nobody can read here.\n")
+    assert update(home).deleted == ("pages.txt",)
+
+
 def test_the_vectors_of_an_update_are_told_too(docs: Path, home: Path) -> None:
     library.add_retriever(home, "static")
     told: list[tuple[str, int, int]] = []
