@@ -548,7 +548,7 @@ def test_what_a_retriever_names_is_kept_within_the_budget(shelf: Path) -> None:
     assert found.why == "flat, as ivf is for 100,000 passages or more"
     assert found.disk == 128 + 6 * 64 * 2
     with pytest.raises(
-        RagError, match=r"above the 0\.0 MiB given; a retriever without 'index' lets the memory pick one"
+        RagError, match=r"above the 0\.0 MiB given; a configuration without 'index' lets the memory pick one"
     ):
         dense.needs(index, config(index="flat"), 500)
 

@@ -394,7 +394,7 @@ def test_an_index_of_others_is_searched_as_it_is(tmp_path: Path, java: None, rag
     assert found.returncode == 0, found.stderr
     assert "Paul, Life" in found.stdout
     one_line_error(
-        rag_process("search", "prophet", "--index", stored), "is a Lucene index: search it with the retriever lucene"
+        rag_process("search", "prophet", "--index", stored), "is a Lucene index: search it with the retriever `lucene`"
     )
     with pytest.raises(IndexingError, match="the index theirs takes no part 'static"):
         add_retriever(stored, "static")
