@@ -28,7 +28,7 @@ RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / 
 OLDER = dict(  # results whose command is in an older revision only
     re.findall(r"^\| `([^`]+)` \|.*\| (\w+) \|$", (ROOT / "eval/results/README.md").read_text("utf-8"), re.MULTILINE)
 )
-OUTPUTS = ("out", "output", "report", "results")  # the options that name what a command writes
+OUTPUTS = ("out", "output", "report", "results", "file", "folder")  # the options that name what a command writes
 
 
 class ParsedError(Exception):
