@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from autoais.base.answers import CitedAnswer
+from autoais.base.progress import Progress, no_progress
 from autoais.base.types import Judge
 from rag.answer.options import Options
 from rag.answer.system import System
 from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.base.errors import IndexingError, RagError, UsageError, check_list, check_type
-from rag.base.progress import Count, Progress, no_progress
 from rag.base.types import Answer, Hit, Question
 from rag.index.index import Index
 from rag.retrieval import Retriever
@@ -90,7 +90,7 @@ def build_index(
     part = None if shard is None else Shard.parse(shard)
     check_sources(source_list, allow_network=allow_network, format=format)
 
-    options = Fetching(include_globs, exclude_globs, strict, _report_count("fetching", progress))
+    options = Fetching(include_globs, exclude_globs, strict, progress)
     with fetch_for_build(Path(to), source_list, options, replace=replace) as result:
         for line in result.notes:
             log(line)
@@ -402,7 +402,7 @@ def update_index(
         restore=restore,
         allow_network=allow_network,
         carry=partial(carry_parts, progress=progress),
-        progress=_report_count("reading", progress),
+        progress=progress,
     )
 
 
@@ -436,7 +436,7 @@ def add_to_index(
         strict=strict,
         allow_network=allow_network,
         carry=partial(carry_parts, progress=progress),
-        progress=_report_count("reading", progress),
+        progress=progress,
     )
 
 
@@ -458,7 +458,7 @@ def remove_from_index(
         _folder(folder),
         target_list,
         carry=partial(carry_parts, progress=progress),
-        progress=_report_count("reading", progress),
+        progress=progress,
     )
 
 
@@ -479,10 +479,6 @@ def _report_indexing(corpus: "Corpus", progress: Progress | None) -> Callable[[i
         return None
     total = corpus.bytes_total  # walks all folders, so once
     return lambda size: progress("indexing", size, total)
-
-
-def _report_count(step: str, progress: Progress | None) -> Count | None:
-    return None if progress is None else lambda count, total: progress(step, count, total)
 
 
 def add_retriever(

@@ -9,12 +9,12 @@ from autoais.base.answers import to_row
 from autoais.base.io.jsonl import check_outputs, field, read_objects
 from autoais.base.io.provenance import command, sha256_file, versions
 from autoais.base.models.pace import AUTO, Pace, RequestTotals
+from autoais.base.progress import Progress
 from autoais.formats.questions import read_questions
 from rag.answer.llms import Price, cost
 from rag.answer.system import System, answer_each
 from rag.base.errors import RagError, check_type
 from rag.base.journal import Journal, pending
-from rag.base.progress import Count
 from rag.index.index import Index
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def answer_file(
     concurrency: int | str = AUTO,
     resume: bool = False,
     retry_failed: bool = False,
-    progress: Count | None = None,
+    progress: Progress | None = None,
 ) -> AnswerRun:
     """Answer every question of a file; each answer is appended to `out` (`answers.jsonl`) when it is complete.
 
@@ -92,7 +92,7 @@ def answer_file(
             write(to_row(answer.to_cited(index.name, seconds)))
             finished_count, failure_count = finished_count + 1, failure_count + answer.failed
             if progress:
-                progress(finished_count, len(question_list))
+                progress("answering", finished_count, len(question_list))
     return AnswerRun(finished_count, failure_count, *tokens_of(out), pace.totals)
 
 
@@ -105,7 +105,7 @@ def attribute_file(
     reviser: "Reviser | None" = None,
     format: str | None = None,  # noqa: A002  (named like the command-line option)
     resume: bool = False,
-    progress: Count | None = None,
+    progress: Progress | None = None,
 ) -> AttributionRun:
     """Add citations to the answers of a file, in any format that `autoais` reads, and write them to `out`.
 
@@ -130,7 +130,7 @@ def attribute_file(
             journal.write(to_row(answer_with_citations.to_cited(index.name, time.perf_counter() - start_time)))
             finished_count += 1
             if progress:
-                progress(finished_count, len(answer_list))
+                progress("attributing", finished_count, len(answer_list))
     return AttributionRun(len(answer_list), attached_count, uncited_count)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from autoais.base.io.notes import Notes
 from autoais.base.io.provenance import sha256_file
+from autoais.base.progress import Progress
 from autoais.formats.corpora import find_passages, read_passages
 from rag.api import add_retriever, build_index
 from rag.base.errors import FormatError, RagError
-from rag.base.progress import Progress
 from rag.base.types import Passage
 from rag.bench.benchmark import Benchmark, Corpus
 from rag.bench.predictions import by_text

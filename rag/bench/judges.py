@@ -1,6 +1,6 @@
 """The leaderboard of judges, over the labelled sets of `rag bench list` and over files of labels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,7 @@ from rag.base.errors import RagError, check_type
 from rag.bench.benchmark import list_label_sets, read_label_set
 
 if TYPE_CHECKING:
+    from autoais.base.progress import Progress
     from autoais.base.types import Judge
 
 
@@ -20,7 +21,7 @@ def rank_judges(
     limit: int | None = None,
     seed: int = 0,
     timing_count: int = 200,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: "Progress | None" = None,
 ) -> dict[str, Any]:
     """Run judges over labelled sets and return the leaderboard, as `autoais.meta.leaderboard.rank_judges` does.
 

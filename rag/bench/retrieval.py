@@ -9,6 +9,7 @@ from typing import Any
 
 from autoais.base.errors import FormatError
 from autoais.base.io.jsonl import field, parse_object
+from autoais.base.progress import Progress
 from rag.base.errors import QuestionError, RagError
 from rag.base.journal import Journal, pending
 from rag.base.types import Hit, Passage, best_first
@@ -68,7 +69,7 @@ def search_file(
     questions: Sequence[BenchQuestion],
     search: Search,
     settings: Mapping[str, Any],
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> None:
     """Write the hits of each question to a file, one row a question; a stopped run continues.
 
@@ -78,7 +79,7 @@ def search_file(
         pending([question.question for question in questions], journal.done)
         for number, question in enumerate(questions[len(journal.done) :], len(journal.done) + 1):
             journal.write(_search_row(question, search))
-            progress(number, len(questions))
+            progress(f"searching {path.stem}", number, len(questions))
 
 
 def _search_row(question: BenchQuestion, search: Search) -> dict[str, Any]:

@@ -13,13 +13,13 @@ from autoais.base.engines import Engine
 from autoais.base.io.locks import file_lock
 from autoais.base.io.provenance import command
 from autoais.base.models.pace import AUTO, Pace
+from autoais.base.progress import Progress, no_progress
 from autoais.base.types import Judge
 from autoais.judges import open_judge
 from autoais.metrics.scoring import choose_metrics
 from rag.answer.llms.prompts import Prompt
 from rag.answer.specs import SystemSpec
 from rag.base.errors import RagError, UsageError, check_list, check_type
-from rag.base.progress import Progress, no_progress
 from rag.bench.benchmark import Benchmark, read_benchmark
 from rag.bench.corpora import Corpora
 from rag.bench.folder import LOCK, STAGES, BenchRun, RunFolder, check_facts

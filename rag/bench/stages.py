@@ -14,6 +14,7 @@ from autoais.base.io.jsonl import dumps, read_objects, round_floats, write_atomi
 from autoais.base.io.notes import Notes
 from autoais.base.io.provenance import judge_record, sha256_file, versions
 from autoais.base.models.pace import Pace, RequestTotals
+from autoais.base.progress import Progress
 from autoais.base.types import Judge
 from autoais.judges import open_judge
 from autoais.judges.cache import CachedJudge, JudgementCache
@@ -23,7 +24,6 @@ from rag.answer.specs import SystemSpec, number_duplicates, safe_name
 from rag.answer.system import map_in_order
 from rag.base.errors import RagError
 from rag.base.journal import Journal, pending
-from rag.base.progress import Progress
 from rag.bench import metrics as measures
 from rag.bench.answering import OpenAnswering
 from rag.bench.benchmark import Benchmark
@@ -157,7 +157,7 @@ class Stages:
             self._questions,
             search,
             settings,
-            lambda number, total: self._progress(f"searching {Path(file).stem}", number, total),
+            self._progress,
         )
 
     def _retriever(self, retriever: str, question: BenchQuestion, retrievers: dict[str, Retriever]) -> Retriever:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from autoais.base.progress import Progress
 from rag.answer.yes_no import find_quoted_question
 from rag.base.terminal import clean, megabytes, note, open_console, pluralize
 from rag.base.types import Answer, Hit, Passage, Question
@@ -355,12 +356,12 @@ def _keep_history(history: Path, new: int) -> None:
 
 
 @contextmanager
-def run_progress(label: str, unit: str, resume_option: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar, called with (done, total); a stopped run prints how far it got and how to continue."""
+def run_progress(label: str, unit: str, resume_option: str) -> Iterator[Progress]:
+    """A progress bar; a stopped run prints how far it got and how to continue."""
     position = (0, 0)
     with progress_bar(label, None, unit) as advance:
 
-        def update(count: int, total: int) -> None:
+        def update(step: str, count: int, total: int) -> None:
             nonlocal position
             position = (count, total)
             advance(count, "", total)
@@ -373,8 +374,8 @@ def run_progress(label: str, unit: str, resume_option: str) -> Iterator[Callable
 
 
 @contextmanager
-def files_progress(label: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar of files, and then of the passages that are encoded; called with (step, done, total)."""
+def files_progress(label: str) -> Iterator[Progress]:
+    """A progress bar of files, and then of the passages that are encoded."""
     with progress_bar(label, None, "") as advance:
         yield lambda step, count, total: advance(count, "files" if step in _FILE_STEPS else f"passages, {step}", total)
 
@@ -382,10 +383,10 @@ def files_progress(label: str) -> Iterator[Callable[[str, int, int], None]]:
 @contextmanager
 def step_bars(
     unit: Callable[[str], str | None],
-) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
+) -> Iterator[tuple[Progress, Callable[[str], None]]]:
     """A progress bar for each step, and a function that prints a line and ends the bar before it.
 
-    The bars are moved by a function of (step, done, total); `unit` says what a step counts, None for bytes.
+    `unit` says what a step counts, None for bytes.
     """
     step = ""
     with ExitStack() as stack:
@@ -408,9 +409,7 @@ def step_bars(
 
 
 @contextmanager
-def step_progress(
-    unit: str = "questions", way_to_resume: str = "--resume continues from there"
-) -> Iterator[Callable[[str, int, int], None]]:
+def step_progress(unit: str = "questions", way_to_resume: str = "--resume continues from there") -> Iterator[Progress]:
     """A progress bar for each step of a run; a stopped run prints how to continue."""
     step = "starting"
     with step_bars(lambda _: unit) as (update, log):
@@ -430,7 +429,7 @@ def step_progress(
 @contextmanager
 def build_progress(
     indexing: str | None = None,
-) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
+) -> Iterator[tuple[Progress, Callable[[str], None]]]:
     """The bars of a build (`step_bars`); `indexing` is what that step counts, None for bytes."""
     units = {"fetching": "pages", "indexing": indexing, "building shards": ""}
     with step_bars(lambda step: units.get(step, "passages")) as report:
@@ -448,11 +447,11 @@ class Advance(Protocol):
 @contextmanager
 def progress_bar(label: str, total: int | None, unit: str | None) -> Iterator[Advance]:
     """A progress bar with rate and time left on standard error, silent in a pipe; `unit` None counts bytes."""
+    import rich.progress
     from rich.progress import (
         BarColumn,
         DownloadColumn,
         MofNCompleteColumn,
-        Progress,
         TextColumn,
         TimeRemainingColumn,
         TransferSpeedColumn,
@@ -469,7 +468,7 @@ def progress_bar(label: str, total: int | None, unit: str | None) -> Iterator[Ad
         TextColumn("{task.fields[extra]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
+    with rich.progress.Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task(label, total=total, extra="")
 
         def advance(count: int, extra: str, total: int | None = None) -> None:

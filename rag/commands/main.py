@@ -327,9 +327,7 @@ def search(
     if run_file is not None:
         start = time.perf_counter()
         with progress_bar("searching", len(topics), "queries") as advance:
-            write_run(
-                run_file, results, opened_retriever.name, len(topics), lambda done_count, _: advance(done_count, "")
-            )
+            write_run(run_file, results, opened_retriever.name, len(topics), lambda _, count, __: advance(count, ""))
         seconds = time.perf_counter() - start
         rate = f"{seconds:.1f} s, {len(topics) / seconds:,.1f} queries a second"
         note(f"{len(topics):,} queries in {rate}; run in {run_file}")

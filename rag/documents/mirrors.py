@@ -16,9 +16,9 @@ from urllib.robotparser import RobotFileParser
 
 from autoais.base.io.jsonl import dumps, read_objects, sync, write_atomic
 from autoais.base.io.jsonl import field as field_of
+from autoais.base.progress import Progress
 from rag.base.errors import FormatError, IndexingError, UserError
 from rag.base.network import AGENT, Reply, RequestError, get
-from rag.base.progress import Count
 from rag.base.urls import host_of, key_of, normalize_url
 from rag.documents import unpack_gzip
 from rag.documents.page_names import Names, page_name
@@ -93,7 +93,7 @@ def mirror(
     *,
     wanted: Callable[[str], bool] = lambda _: True,
     others: Mapping[str, str] | None = None,
-    progress: Count | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Bring the mirror of a URL in a folder up to date, or make it.
 
@@ -124,7 +124,7 @@ class _Mirror:
         folder: Path,
         wanted: Callable[[str], bool],
         others: Mapping[str, str],
-        progress: Count | None,
+        progress: Progress | None,
     ) -> None:
         self._url, self._folder, self._wanted, self._progress = url, folder, wanted, progress
         self._host = host_of(url)
@@ -279,7 +279,7 @@ class _Mirror:
             time.sleep(pause)
             vain = 0 if self._page(url) else vain + 1
             if self._progress is not None:
-                self._progress(done + 1, len(allowed))
+                self._progress("fetching", done + 1, len(allowed))
         if not self._pages:
             reasons = [*self.report.reasons, *self.report.notes, "they are gone, or robots.txt disallows them"]
             raise FormatError(f"{self._url}: none of its {len(urls):,} pages can be read: {reasons[0]}")

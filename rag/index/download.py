@@ -27,7 +27,7 @@ _TIMEOUT = 60  # seconds without data
 _ATTEMPTS = 4  # in a row without new data
 _REFUSED_RANGE = 416
 
-Progress = Callable[[int], None]
+ByteProgress = Callable[[int], None]
 """Called with the number of bytes received."""
 
 
@@ -78,7 +78,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("RAG_CACHE") or Path.home() / ".cache" / "attributed-rag")
 
 
-def fetch(item: Prebuilt, *, offline: bool = False, progress: Progress | None = None) -> Path:
+def fetch(item: Prebuilt, *, offline: bool = False, progress: ByteProgress | None = None) -> Path:
     """The folder of a prebuilt Lucene index in the cache; downloads and unpacks it first if it is missing.
 
     A stopped download resumes. Raises `RagError` if offline, or for a broken connection, a wrong checksum, an archive
@@ -103,7 +103,7 @@ def fetch(item: Prebuilt, *, offline: bool = False, progress: Progress | None = 
     return home
 
 
-def download(item: Prebuilt, to: Path, progress: Progress | None = None) -> None:
+def download(item: Prebuilt, to: Path, progress: ByteProgress | None = None) -> None:
     """Download to `to`, which appears only when the checksum is right; `<to>.part` holds an unfinished download."""
     if to.exists():
         return
@@ -123,7 +123,7 @@ def download(item: Prebuilt, to: Path, progress: Progress | None = None) -> None
     part.replace(to)
 
 
-def _receive(item: Prebuilt, part: Path, progress: Progress | None) -> None:
+def _receive(item: Prebuilt, part: Path, progress: ByteProgress | None) -> None:
     """Request the missing bytes until all are there; raises `RagError` after a few requests in vain."""
     reason, max_size, vain = "", 0, 0
     while (before := _size(part)) < item.size:
@@ -149,7 +149,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _get(item: Prebuilt, part: Path, progress: Progress | None) -> None:
+def _get(item: Prebuilt, part: Path, progress: ByteProgress | None) -> None:
     """Request the missing bytes; if the server ignores ranges, start from the beginning."""
     have = _size(part)
     headers = dict(HEADERS)
@@ -164,7 +164,7 @@ def _get(item: Prebuilt, part: Path, progress: Progress | None) -> None:
             _copy(response, file, item, progress)
 
 
-def _copy(response: http.client.HTTPResponse, file: BinaryIO, item: Prebuilt, progress: Progress | None) -> None:
+def _copy(response: http.client.HTTPResponse, file: BinaryIO, item: Prebuilt, progress: ByteProgress | None) -> None:
     size = file.tell()
     while block := response.read(_BLOCK):
         size += len(block)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from autoais.base.io.paths import folder_size
+from autoais.base.progress import Progress, no_progress
 from rag.base.errors import FormatError, IndexingError, UsageError
-from rag.base.progress import Progress, no_progress
 from rag.base.types import DOCUMENTS
 from rag.documents.sources import Shard, Source, place
 from rag.index.build import BuildNeeds, PassageWriter, building, check_new, manifest_of, write_manifest

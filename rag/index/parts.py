@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _PLAN = "plan.json"
 
-Progress = Callable[[int, str], None]
+RowProgress = Callable[[int, str], None]
 """Called with the number of passages done and the name of the step."""
 
 

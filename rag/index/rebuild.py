@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from autoais.base.progress import Progress
 from rag.base.errors import IndexingError
-from rag.base.progress import Count
 from rag.base.types import DOCUMENTS, Passage
 from rag.documents.corpus import Corpus
 from rag.documents.sources import SourceFile, place
@@ -68,7 +68,7 @@ def change(
     index: Path,
     make_plan: Callable[[list[Root], list[FileRecord]], Plan],
     carry: CarryParts | None,
-    progress: Count | None,
+    progress: Progress | None,
 ) -> Changes:
     """Change an index as a plan of its sources and files says, under its lock, and remove what is no longer used."""
     read_manifest(index)  # before the lock, which would make the folder
@@ -97,7 +97,7 @@ def _rebuild(
     plan: Plan,
     work: Work,
     carry: CarryParts | None,
-    progress: Count | None,
+    progress: Progress | None,
 ) -> Changes:
     old, roots = open_build(index, manifest), [root for _, root in plan.roots]
     with new_build(index) as build:
@@ -149,7 +149,7 @@ class _Reader:
         """Why items were skipped."""
         return [reason for _, corpus in sorted(self._corpora.items()) for reason in corpus.report.reasons]
 
-    def read_all(self, work: Work, progress: Count | None) -> list[FileRecord]:
+    def read_all(self, work: Work, progress: Progress | None) -> list[FileRecord]:
         """Read the files of the work into the store and finish it; returns the records of all files in order."""
         try:
             self.editor.start(work.deleted, work.changed)
@@ -157,7 +157,7 @@ class _Reader:
             for count, (number, source, file) in enumerate(work.files_to_read, 1):
                 records.append(self.read(number, source, file))
                 if progress is not None:
-                    progress(count, len(work.files_to_read))
+                    progress("reading", count, len(work.files_to_read))
             records = self.settle(records, work.sources)
             self.editor.finish()
         finally:

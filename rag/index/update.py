@@ -9,8 +9,8 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+from autoais.base.progress import Progress
 from rag.base.errors import IndexingError
-from rag.base.progress import Count
 from rag.base.urls import is_url, key_of
 from rag.documents.corpus import Corpus
 from rag.documents.sources import Source, check_globs, escape_glob, matches, prefixes
@@ -30,7 +30,7 @@ def update(
     restore: bool = False,
     allow_network: bool = False,
     carry: CarryParts | None = None,
-    progress: Count | None = None,
+    progress: Progress | None = None,
 ) -> Changes:
     """Read the changed and new files of the sources, all by default, and remove the passages of deleted ones.
 
@@ -54,7 +54,7 @@ def update(
 
 
 def _refresh_mirrors(
-    web: Sequence[Root], roots: Sequence[Root], progress: Count | None, *, allow_network: bool
+    web: Sequence[Root], roots: Sequence[Root], progress: Progress | None, *, allow_network: bool
 ) -> Iterator[str]:
     """Fetch the pages of web sources, if that is allowed; yields what to tell people."""
     if web and (reason := refusal_reason(allow_network=allow_network)):
@@ -76,7 +76,7 @@ def add(
     strict: bool = False,
     allow_network: bool = False,
     carry: CarryParts | None = None,
-    progress: Count | None = None,
+    progress: Progress | None = None,
 ) -> Changes:
     """Add the passages of further sources, also of URLs with `allow_network`; to a shard, its part of them.
 
@@ -119,7 +119,7 @@ def add(
 
 
 def remove(
-    index: Path, targets: Sequence[str | Path], *, carry: CarryParts | None = None, progress: Count | None = None
+    index: Path, targets: Sequence[str | Path], *, carry: CarryParts | None = None, progress: Progress | None = None
 ) -> Changes:
     """Remove sources, or files by globs on their names or paths, which updates will then leave out too.
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from autoais.base.io.jsonl import sync
 from autoais.base.io.locks import shared_lock
+from autoais.base.progress import Progress
 from rag.base.errors import IndexingError, UsageError
-from rag.base.progress import Count
 from rag.base.types import DOCUMENTS
 from rag.base.urls import host_of, is_url, key_of, normalize_url
 from rag.documents.corpus import Corpus
@@ -37,7 +37,7 @@ class Fetching:
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
     strict: bool = False
-    progress: Count | None = None
+    progress: Progress | None = None
 
 
 def refusal_reason(*, allow_network: bool) -> str:
@@ -93,7 +93,7 @@ def fetch_sources(index: Path, sources: Sequence[str | Path], roots: Sequence[Ro
     return result
 
 
-def refresh(root: Root, roots: Sequence[Root], progress: Count | None = None) -> list[str]:
+def refresh(root: Root, roots: Sequence[Root], progress: Progress | None = None) -> list[str]:
     """Bring the mirror of a source up to date; returns what to tell people.
 
     Raises `IndexingError` for a folder that cannot be written or was tampered with, and if the source is strict, for a

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from autoais.base.progress import Progress
 from autoais.base.registry import Registry
 from rag.base.errors import RagError, UserError
 from rag.base.types import Hit
 from rag.index.index import Index
-from rag.index.parts import Needs, Progress, read_data_configs, remove_work
+from rag.index.parts import Needs, RowProgress, read_data_configs, remove_work
 from rag.index.retriever_config import RetrieverConfig, walk_configs
 from rag.index.statistics import Statistics
 
@@ -57,9 +58,9 @@ class RetrieverKind:
     open: Callable[[Index, RetrieverConfig], Retriever]
     needs: Callable[[Index, RetrieverConfig, int | None], Needs] | None = None
     """`needs(index, config, memory)` estimates the size of the part."""
-    add: Callable[[Index, RetrieverConfig, int | None, Progress], None] | None = None
+    add: Callable[[Index, RetrieverConfig, int | None, RowProgress], None] | None = None
     """`add(index, config, memory, progress)` adds the part."""
-    update: Callable[[Index, Index, RetrieverConfig, Sequence[int], Progress], None] | None = None
+    update: Callable[[Index, Index, RetrieverConfig, Sequence[int], RowProgress], None] | None = None
     """`update(old, new, config, rows, progress)` brings the part of an index into an updated one, in which these rows
     changed. Without it, the part has to be added again."""
     seconds: Callable[[Index, RetrieverConfig, int | None], float] | None = None
@@ -67,7 +68,7 @@ class RetrieverKind:
     too large to try (`rag.retrieval.planning`)."""
     outside: bool = False
     """Whether the part goes to a program that is not ours, which a plan must not fill."""
-    merge: Callable[[Sequence[MergeInput], Index, RetrieverConfig, Progress], str] | None = None
+    merge: Callable[[Sequence[MergeInput], Index, RetrieverConfig, RowProgress], str] | None = None
     """`merge(olds, new, config, progress)` brings the parts of several indexes, given with rows that are left out, into
     the one that has their other rows one after another. It returns what `add` still has to do, or an empty text.
     Without it, the part has to be added again."""
@@ -120,9 +121,7 @@ def searches_elsewhere(name: str) -> bool:
     return any(config.kind in ("remote", "shards") for _, config in walk_configs(name, kinds=RETRIEVERS))
 
 
-def carry_parts(
-    old: Index, new: Index, rows: Sequence[int], progress: Callable[[str, int, int], None] | None = None
-) -> list[str]:
+def carry_parts(old: Index, new: Index, rows: Sequence[int], progress: Progress | None = None) -> list[str]:
     """Bring the parts of an index into an updated one, in which these rows changed; returns the ones left out.
 
     A part is left out if its kind cannot update it, or not here: its model is another one, or is not installed.
@@ -140,9 +139,7 @@ def carry_parts(
     return [config.name for config in read_data_configs(old) if _why_left_out(update, config, new)]
 
 
-def merge_parts(
-    olds: Sequence[MergeInput], new: Index, progress: Callable[[str, int, int], None] | None = None
-) -> dict[str, str]:
+def merge_parts(olds: Sequence[MergeInput], new: Index, progress: Progress | None = None) -> dict[str, str]:
     """Bring the parts that all indexes have into the one merged of them; returns why others are left out, by name.
 
     `progress` is called with the part, and the number of passages done and in all. Raises `IndexingError` on a full
@@ -168,7 +165,7 @@ def merge_parts(
     return reasons
 
 
-def _progress_of(config: RetrieverConfig, total: int, progress: Callable[[str, int, int], None] | None) -> Progress:
+def _progress_of(config: RetrieverConfig, total: int, progress: Progress | None) -> RowProgress:
     def report(count: int, step: str) -> None:
         if progress is not None:
             progress(f"{config.name} {step}", count, total)

@@ -17,7 +17,7 @@ from autoais.base.errors import first_line
 from rag.base.errors import IndexingError, RagError, UserError
 from rag.index.index import Index
 from rag.index.manifest import DATABASE_FOLDER
-from rag.index.parts import Needs, Progress, adding, open_part
+from rag.index.parts import Needs, RowProgress, adding, open_part
 from rag.index.retriever_config import RetrieverConfig, read_config
 from rag.retrieval import RetrieverKind
 from rag.retrieval.databases import DATABASES, Database
@@ -74,7 +74,7 @@ def needs(index: Index, config: RetrieverConfig, memory: int | None) -> Needs:
     )
 
 
-def add(index: Index, config: RetrieverConfig, memory: int | None, progress: Progress) -> None:
+def add(index: Index, config: RetrieverConfig, memory: int | None, progress: RowProgress) -> None:
     """Fill the collection from the vectors of the base retriever, which must be in the index.
 
     A stopped run goes on after the batches that the database has. Raises `IndexingError` on a full disk, `RagError` if

@@ -14,7 +14,7 @@ from rag.base.types import Hit, Passage, best_first
 from rag.index.analysis import check_query, check_search
 from rag.index.index import Index
 from rag.index.integrity import PART
-from rag.index.parts import Needs, Progress, adding, beginning, open_part
+from rag.index.parts import Needs, RowProgress, adding, beginning, open_part
 from rag.index.passages import Store
 from rag.index.retriever_config import RetrieverConfig
 from rag.retrieval import MergeInput, RetrieverKind
@@ -111,7 +111,7 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def add(index: Index, config: RetrieverConfig, memory: int | None, progress: Progress) -> None:
+def add(index: Index, config: RetrieverConfig, memory: int | None, progress: RowProgress) -> None:
     """Encode all passages in row order, file by file, and build an index of their vectors.
 
     At most one file of vectors is in memory. A stopped run resumes at the first missing file and ends with the same
@@ -131,7 +131,7 @@ def add(index: Index, config: RetrieverConfig, memory: int | None, progress: Pro
         record |= _build_index(StoredVectors(work, rows, encoder.dimension, PER_FILE), choice, work, progress)
 
 
-def _build_index(vectors: StoredVectors, choice: _Choice, work: Path, progress: Progress) -> dict[str, Any]:
+def _build_index(vectors: StoredVectors, choice: _Choice, work: Path, progress: RowProgress) -> dict[str, Any]:
     """Build the index of the vectors in the work folder; returns what the manifest of the part says of them."""
     if choice.kind != "flat":
         build(choice.kind, choice.settings, vectors, work / f"{choice.kind}.faiss", progress)
@@ -146,7 +146,7 @@ def seconds(index: Index, config: RetrieverConfig, memory: int | None) -> float:
     return estimate_seconds(choice.kind, rows, encoder.dimension, choice.settings)
 
 
-def update(old: Index, new: Index, config: RetrieverConfig, changed_rows: Sequence[int], progress: Progress) -> None:
+def update(old: Index, new: Index, config: RetrieverConfig, changed_rows: Sequence[int], progress: RowProgress) -> None:
     """Bring the part of an index into an updated one: only these rows are encoded, and an index of FAISS is built anew.
 
     Raises `IndexingError` if the part is damaged or its encoder is another one now.
@@ -184,7 +184,7 @@ def _resize(path: Path, rows: int, dimension: int) -> "NDArray[np.float16]":
     return vectors
 
 
-def merge(olds: Sequence[MergeInput], new: Index, config: RetrieverConfig, progress: Progress) -> str:
+def merge(olds: Sequence[MergeInput], new: Index, config: RetrieverConfig, progress: RowProgress) -> str:
     """Copy the vectors of several indexes; an index of FAISS is left to `add`, which has a limit of memory.
 
     Raises `IndexingError` if a part is damaged or the encoders are not the same.
@@ -267,7 +267,7 @@ def _choice(config: RetrieverConfig, rows: int, dimension: int, memory: int | No
     return _Choice(kind, settings, reason)
 
 
-def _encode(store: Store, encoder: Encoder, first: int, last: int, progress: Progress) -> "NDArray[np.float16]":
+def _encode(store: Store, encoder: Encoder, first: int, last: int, progress: RowProgress) -> "NDArray[np.float16]":
     """The vectors of these rows, checked to be finite."""
     import numpy as np
 

@@ -13,7 +13,7 @@ from rag.base.types import Hit, rank_hits
 from rag.index.analysis import QUERY_STOP_WORDS, check_search, query_terms
 from rag.index.index import Index
 from rag.index.lucene import Passages, directory, faults
-from rag.index.parts import Needs, Progress, adding, open_part
+from rag.index.parts import Needs, RowProgress, adding, open_part
 from rag.index.passages import PASSAGES, Store
 from rag.index.postings import TIE_MARGIN, parameters, weights_of
 from rag.index.retriever_config import RetrieverConfig
@@ -52,7 +52,7 @@ def _check(config: RetrieverConfig) -> None:
     parameters(config)
 
 
-def add(index: Index, config: RetrieverConfig, memory: int | None, progress: Progress) -> None:
+def add(index: Index, config: RetrieverConfig, memory: int | None, progress: RowProgress) -> None:
     """Index headings and text as Anserini's field `contents`, headings also as `title`, and the passage id as `id`.
 
     The part's folder `index` is an ordinary Anserini index, which Pyserini can open. It is written with Lucene's

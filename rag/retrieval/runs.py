@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from autoais.base.io.jsonl import round_floats, write_atomic
+from autoais.base.progress import Progress
 from rag.base.errors import QuestionError, RagError
-from rag.base.progress import Count
 from rag.base.types import Hit, Question
 from rag.retrieval import Retriever
 
@@ -27,7 +27,7 @@ def search_each(
 
 
 def write_run(
-    path: Path, results: Iterator[tuple[Question, list[Hit]]], tag: str, total: int, progress: Count | None = None
+    path: Path, results: Iterator[tuple[Question, list[Hit]]], tag: str, total: int, progress: Progress | None = None
 ) -> None:
     """Write a TREC run atomically; raises `RagError` for an id that the format cannot hold."""
 
@@ -35,7 +35,7 @@ def write_run(
         for count, (topic, hits) in enumerate(results, 1):
             yield from trec_lines(topic, hits, tag)
             if progress:
-                progress(count, total)
+                progress("searching", count, total)
 
     write_atomic(path, lines())
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from autoais.base.io.jsonl import sync
 from rag.base.errors import IndexingError, RagError, missing_extra
-from rag.index.parts import Needs, Progress
+from rag.index.parts import Needs, RowProgress
 from rag.retrieval.vectors import PER_FILE, StoredVectors
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def faiss() -> Any:  # noqa: ANN401  (it has no types)
 
 
 def build(
-    kind: str, settings: Mapping[str, int], stored_vectors: StoredVectors, path: Path, progress: Progress
+    kind: str, settings: Mapping[str, int], stored_vectors: StoredVectors, path: Path, progress: RowProgress
 ) -> None:
     """Train on a seeded sample, add all vectors and write the index; the same vectors give the same bytes.
 

@@ -1,7 +1,7 @@
 """The leaderboard of judges: every judge over every labelled set, beside what others have published."""
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -15,6 +15,7 @@ from autoais.base.errors import UserError, check_type
 from autoais.base.io.jsonl import check_distinct, round_floats
 from autoais.base.io.provenance import judge_record, processor, provenance
 from autoais.base.labels import LabelledClaim
+from autoais.base.progress import Progress
 from autoais.base.types import Judge, Judgement, nothing_to_judge
 from autoais.formats.base import dataset_name
 from autoais.judges import JUDGES, open_judge
@@ -42,9 +43,6 @@ _DEFAULT_SET_NAMES = (
     "answers",
 )  # what formats call a set whose name is not in the file; HAGRID, after the file
 _PUBLISHED_FILE = "published-judges.toml"
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, the pairs done, and their number."""
 
 
 @dataclass(frozen=True, slots=True)

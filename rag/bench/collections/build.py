@@ -18,6 +18,7 @@ from autoais.base.io.jsonl import dumps, read_objects, write_atomic
 from autoais.base.io.paths import folder_size
 from autoais.base.io.provenance import command, sha256_file, versions
 from autoais.base.models.pace import AUTO, Pace
+from autoais.base.progress import Progress, no_progress
 from rag.answer.attribution.repair import RepairedGenerator
 from rag.answer.llms import cost
 from rag.answer.llms.prompts import Prompt
@@ -26,7 +27,6 @@ from rag.answer.system import RetrieveThenRead, System, answer_or_abstain, map_i
 from rag.answer.systems import DEFAULT_PROMPT, open_system
 from rag.base.errors import RagError, check_list, check_type
 from rag.base.journal import Journal, pending
-from rag.base.progress import Progress, no_progress
 from rag.base.types import Hit, Passage
 from rag.bench.collections.collected import Trailing, fault_of, group_sentences, identity, marker_in_text, with_quotes
 from rag.bench.collections.folder import (

@@ -7,10 +7,10 @@ from typing import Any
 
 from autoais.base.io.notes import Notes
 from autoais.base.io.provenance import sha256_file
+from autoais.base.progress import Progress
 from autoais.formats.corpora import find_passages
 from autoais.metrics.runs import read_qrels
 from rag.base.errors import QuestionError, RagError
-from rag.base.progress import Progress
 from rag.base.types import Passage
 from rag.bench.question_files import BenchQuestion, read_bench_questions, sample
 from rag.index.index import Index

@@ -220,7 +220,7 @@ def test_a_lost_node_loses_and_doubles_no_answer(
 
     (node,) = cluster.worker_nodes
 
-    def progress(done: int, total: int) -> None:
+    def progress(step: str, done: int, total: int) -> None:
         while done == 1 and ray.available_resources().get("CPU"):  # until both nodes have a worker
             time.sleep(0.05)
         if done == 20:

@@ -233,7 +233,7 @@ from rag.answer.answer_files import answer_file
 from rag.index.open import open_index
 from tests.rag.answer.test_model_systems import scripted
 
-def kill(done, total):
+def kill(step, done, total):
     if done == 3:
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -142,11 +142,11 @@ def told(report: Report) -> str:
 
 def test_a_sitemap_is_mirrored_and_asked_again_only_for_changes(server: Server, tmp_path: Path) -> None:
     url = server.sitemap("/", "/guide/intro.html", "/guide/faq", "http://elsewhere.example/x.html", "mailto:x@y.z")
-    counted: list[tuple[int, int]] = []
+    counted: list[tuple[str, int, int]] = []
     report = mirror(url, tmp_path, progress=lambda *step: counted.append(step))
     assert files(tmp_path) == ["guide/faq.html", "guide/intro.html", "index.html"]
     assert (tmp_path / server.host / "guide/intro.html").read_bytes() == page("/guide/intro.html")
-    assert counted == [(1, 3), (2, 3), (3, 3)]
+    assert counted == [("fetching", 1, 3), ("fetching", 2, 3), ("fetching", 3, 3)]
     assert server.agents == {"attributed-rag"}
     assert told(report) == f"{url}: left out pages: 2 of other hosts"
 

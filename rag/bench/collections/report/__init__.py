@@ -11,13 +11,13 @@ from autoais import formats
 from autoais.base.answers import CitedAnswer
 from autoais.base.io.jsonl import dumps, round_floats, write_atomic
 from autoais.base.io.provenance import judge_record, provenance
+from autoais.base.progress import Progress, no_progress
 from autoais.base.types import Judge
 from autoais.formats.base import Notes
 from autoais.judges import open_judge
 from autoais.metrics.rates import Rate
 from rag.base.config import DEFAULT_JUDGE
 from rag.base.errors import RagError, check_type
-from rag.base.progress import Progress, no_progress
 from rag.bench.collections.folder import ANSWERS, MANIFEST, Collection, lock_folder, open_collection
 from rag.bench.collections.report.analyses import Analyses, Similarity, open_similarity
 from rag.bench.collections.report.figures import figures
