@@ -314,7 +314,7 @@ def show(
     passages = passages_of(folder, path)
     first = list(islice(passages, 1))
     if not first:
-        note(f"no passage of {path} is in {folder}: navigation, redirects, contents and twins are left out")
+        note(f"no passage of {path} is in {folder}: navigation, redirects, contents and duplicates are left out")
     if as_json:
         for passage in chain(first, passages):
             typer.echo(dumps(asdict(passage)))

@@ -29,8 +29,8 @@ def open_zip(data: bytes, location: str) -> zipfile.ZipFile:
     size = sum(file.file_size for file in files)
     texts = [file for file in files if file.filename.endswith((".xml", ".rels", "html", ".htm", ".ncx", ".opf"))]
     largest = max((file.file_size for file in texts), default=0)
-    packed = sum(file.compress_size for file in files)
-    if len(files) > _FILES or size > _MAX_UNPACKED or largest > _FILE or size > _RATIO * packed + (1 << 20):
+    packed_size = sum(file.compress_size for file in files)
+    if len(files) > _FILES or size > _MAX_UNPACKED or largest > _FILE or size > _RATIO * packed_size + (1 << 20):
         raise FormatError(f"{location}: refused, as its {len(files):,} files unpack to {size >> 20:,} MiB")
     return archive
 

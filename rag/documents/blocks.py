@@ -47,11 +47,11 @@ class Block:
     page: int | None = None
 
 
-def keep_bare_headings(blocks: Sequence[Block], says: Callable[[str], object] = bool) -> Iterator[Block]:
-    """The blocks, with a heading that nothing stands under as a line of text, if it `says` something by itself."""
+def keep_bare_headings(blocks: Sequence[Block], has_text: Callable[[str], object] = bool) -> Iterator[Block]:
+    """The blocks, with a heading that nothing stands under as a line of text, if it `has_text` something by itself."""
     for block, following in zip_longest(blocks, blocks[1:]):
         bare = following is None or (following.kind is Kind.HEADING and following.level <= block.level)
-        if block.kind is Kind.HEADING and bare and says(block.text):
+        if block.kind is Kind.HEADING and bare and has_text(block.text):
             yield Block(block.text, page=block.page)
         else:
             yield block
@@ -85,10 +85,10 @@ def entry(term: str, text: str, page: int | None = None) -> Block:
 
 def row(cells: Iterable[str], names: Iterable[str] = (), page: int | None = None) -> Block | None:
     """A row of a table without its empty cells; None if all are empty."""
-    named = [*names]
+    column_names = [*names]
     parts = []
     for number, cell in enumerate(cells):
-        name = named[number].rstrip(" :") if number < len(named) else ""
+        name = column_names[number].rstrip(" :") if number < len(column_names) else ""
         if cell:
             parts.append(f"{name}: {cell}" if name and name != cell else cell)
     return Block(" | ".join(parts), Kind.ROW, 0, page) if parts else None

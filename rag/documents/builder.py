@@ -18,7 +18,10 @@ CALLOUT = re.compile(
 )
 ALL_LINKS = 0.85  # of the characters of a text or list; commas or spaces stand between its links
 _BULLET = re.compile(r"\A[-–•·] (?=\S)")  # that stands in the text of an item too
-_LINKS, _ANNOUNCED = 5, 15  # paragraphs that are links: a list of pages, unless a colon stands above so many
+_MAX_LINKS, _MAX_ANNOUNCED_LINKS = (
+    5,
+    15,
+)  # paragraphs that are links: a list of pages, unless a colon stands above so many
 _CAPTION_WORDS = 12  # a longer caption of a figure says something by itself
 _PERSON = re.compile(r"[A-Z]\w+\.? (?:[A-Z][\w.-]* )*[A-Z][\w-]+, \w")  # "Jane Smith, head teacher"
 _BAR = re.compile(r"(?<=\S) [|>»/·•→\\] (?=\S)")
@@ -67,7 +70,7 @@ class BlockBuilder:
         A page that says nothing but links has none.
         """
         self._flush()
-        if len(names := self._names_of_rows()) >= _LINKS:
+        if len(names := self._names_of_rows()) >= _MAX_LINKS:
             self.dropped[nav.CONTENTS] += len(names)
             self.blocks = [block for block in self.blocks if id(block) not in names]
         only = {id(block) for block in self.links}
@@ -78,10 +81,10 @@ class BlockBuilder:
         result: list[Block] = []
         for link_length, run in groupby(self.blocks, lambda block: id(block) in only):
             blocks = [*run]
-            is_announced = len(blocks) <= _ANNOUNCED and bool(result) and result[-1].text.endswith(":")
+            is_announced = len(blocks) <= _MAX_ANNOUNCED_LINKS and bool(result) and result[-1].text.endswith(":")
             if (
                 not link_length
-                or len(blocks) < _LINKS
+                or len(blocks) < _MAX_LINKS
                 or is_announced
                 or nav.are_facts([block.text for block in blocks])
             ):

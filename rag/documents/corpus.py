@@ -81,9 +81,9 @@ class Corpus:
         """Yield (location, passage) in the order of files and lines; every passage has an id and text."""
         has_passages = False
         for file in self.files():
-            for located in self.read_file(file):
+            for item in self.read_file(file):
                 has_passages = True
-                yield located
+                yield item
         if not has_passages and self.report.reasons:
             raise FormatError(self.report.reasons[0])
 
@@ -189,11 +189,11 @@ def sniff(source: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()
     if source.is_dir():
         report = ReadReport()
         if next(documents_below(source, include, exclude, report), None) is None:
-            chosen = " that include and exclude (--include, --exclude) choose" if include or exclude else ""
+            selection = " that include and exclude (--include, --exclude) choose" if include or exclude else ""
             tail = [f"{count:,} {kind}" for kind, count in report.unread.most_common(EXAMPLES)]
             tail += [f"{count:,} {reason}" for reason, count in report.passed.items() if " needs " in reason]
             only = f", only {', '.join(tail)}" if tail else ""
-            raise IndexingError(f"{source} holds no documents ({', '.join(sorted(SUFFIXES))}){chosen}{only}")
+            raise IndexingError(f"{source} holds no documents ({', '.join(sorted(SUFFIXES))}){selection}{only}")
         return DOCUMENTS
     if is_document(source):
         if program := missing_program(source):

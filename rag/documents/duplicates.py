@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rag.documents import Document
 
-_SAME = 0.9  # of the shingles of both files
+_MIN_OVERLAP = 0.9  # of the shingles of both files
 _SAME_STEM = 0.5
 _SHINGLE = 5  # words
 _SIZE = 128  # of the smallest hashes of a file's shingles: the share that two files have is known to within .05
@@ -47,7 +47,7 @@ _FORMATS = (
 )  # the best first; then text
 _RANKS = {f".{suffix}": rank for rank, suffixes in enumerate(_FORMATS) for suffix in suffixes.split()}
 _TEXT = len(_FORMATS)
-_MOST = 8  # files of one stem to compare a file with
+_MAX_CANDIDATES = 8  # files of one stem to compare a file with
 _SIGNS = bytes(code if chr(code).isalnum() or code > 127 else 32 for code in range(256))
 
 
@@ -144,7 +144,7 @@ class Duplicates:
         rank = _rank(name)
         better = [other for other in self._by_stem[_stem(name)] if _rank(other) < rank]
         better.sort(key=lambda other: (_rank(other), _distance(name, other), other))
-        for other in better[:_MOST]:
+        for other in better[:_MAX_CANDIDATES]:
             if other not in self._sketches:
                 self._sketches[other] = self._read(other)
             entry = self._sketches[other]
@@ -159,7 +159,7 @@ class Duplicates:
             worse = _stem(other) == _stem(name) and _rank(other) > _rank(name)
             if entry is None or worse or entry.title != sketch.title:
                 continue
-            if likeness(sketch, entry) >= _SAME:
+            if likeness(sketch, entry) >= _MIN_OVERLAP:
                 return other
         return None
 

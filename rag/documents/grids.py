@@ -47,8 +47,8 @@ def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) ->
                 yield from filter(None, (row(line, page=page) for line in rows[position : position + notes]))
                 position += notes
                 continue
-            if rows_below and (both := _in_two_rows(cells, rows_below)):
-                names = before = both
+            if rows_below and (columns := _in_two_rows(cells, rows_below)):
+                names = before = columns
                 position += 1
             elif are_names(cells, rows_below, bold=is_marked, first_table=not _same_places(before, cells)):
                 names = before = cells

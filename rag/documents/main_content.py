@@ -49,7 +49,7 @@ _TABS, _HIDDEN, _SIGNS, _BOLD_LINES = (
     '[role="tab"]', "span > span[hidden]:last-child", "td > img[alt]", "b + br, strong + br"
 )  # fmt: skip
 TITLE = "document-title"  # class of a heading that is one by the style of an office file
-DEEPEST = 20_000  # elements in one another; the parser's time grows with the square of it
+MAX_DEPTH = 20_000  # elements in one another; the parser's time grows with the square of it
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*+)[^<>]*+(?<!/)>")  # of what has an end
 _HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary"])
 _WHOLE = frozenset(["body", "main", "article"])  # never removed for their class
@@ -58,7 +58,7 @@ _VOID = frozenset("area base br col embed hr img input link meta param source tr
 _OPEN = _VOID | frozenset(
     "p li dt dd tr td th thead tbody tfoot colgroup caption option optgroup rt rp html head body".split()
 )
-_FEW = 20  # words of a page's main element from which on it is taken, whatever stands around it
+_MIN_MAIN_WORDS = 20  # words of a page's main element from which on it is taken, whatever stands around it
 # Elements that XHTML may close in themselves, where HTML takes all that follows for their text.
 _SWALLOWS = re.compile(
     # Most tags do not begin with two of these letters.
@@ -80,16 +80,16 @@ _BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 
 
 def _check_nesting(text: str, location: str) -> None:
-    """Raise `FormatError` for a page whose elements nest deeper than `DEEPEST`, before it is parsed."""
-    if text.count("<") - text.count("</") <= DEEPEST:
+    """Raise `FormatError` for a page whose elements nest deeper than `MAX_DEPTH`, before it is parsed."""
+    if text.count("<") - text.count("</") <= MAX_DEPTH:
         return
     depth = 0
     for tag in _TAG.finditer(text):
         end, name = tag.groups()
         if name.lower() not in _OPEN:
             depth = max(0, depth - 1) if end else depth + 1
-            if depth > DEEPEST:
-                raise FormatError(f"{location}: its elements are nested more than {DEEPEST:,} deep")
+            if depth > MAX_DEPTH:
+                raise FormatError(f"{location}: its elements are nested more than {MAX_DEPTH:,} deep")
 
 
 def html_blocks(text: str, omissions: Counter[str], name: str = "", location: str = "") -> tuple[str, list[Block]]:
@@ -156,8 +156,8 @@ def _change(body: "LexborNode") -> None:
 
 def _leave_out(body: "LexborNode", omissions: Counter[str]) -> None:
     """Remove menus and notes, which are counted, and links to them."""
-    for chosen, reason in ((_MENUS, nav.CONTENTS), (_CRUMBS, nav.NAVIGATION)):
-        for node in body.css(chosen):
+    for selector, reason in ((_MENUS, nav.CONTENTS), (_CRUMBS, nav.NAVIGATION)):
+        for node in body.css(selector):
             omissions[reason] += 1
             node.decompose()
     _take_notes(body, omissions)
@@ -287,7 +287,7 @@ def _main(tree: "LexborHTMLParser") -> "LexborNode":
     elements = body.css("main, [role=main]")
     if len(elements) == 1:
         text = elements[0].text()
-        if len(text.split()) >= _FEW or len(text) > 0.2 * len(body.text()):
+        if len(text.split()) >= _MIN_MAIN_WORDS or len(text) > 0.2 * len(body.text()):
             return elements[0]
     return body
 

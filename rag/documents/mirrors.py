@@ -26,13 +26,13 @@ from rag.documents.sitemaps import Sitemap, read_sitemap
 from rag.documents.sources import MAX_FILE_SIZE
 
 PAGES = "pages.jsonl"
-_LARGEST_ROBOTS = 1 << 20
-_MOST_PAGES = 10_000
-_MOST_SITEMAPS = 1_000
+_MAX_ROBOTS_BYTES = 1 << 20
+_MAX_PAGES = 10_000
+_MAX_SITEMAPS = 1_000
 _PAGE_SECONDS = 60.0
 _ALL_SECONDS = 3600.0
 _IN_VAIN = 10  # failures in a row, after which the server is left alone
-_NAMED = 20  # failures
+_MAX_NAMED_FAILURES = 20  # failures
 _TEMPORARY = ".page-"
 _NO_CHARSETS = ("utf-8", "idna", "punycode")  # nothing to do, or meant for names of hosts
 
@@ -61,7 +61,7 @@ class Report:
     def fail(self, reason: str) -> None:
         """Count a failure."""
         self.failed += 1
-        if len(self.reasons) < _NAMED:
+        if len(self.reasons) < _MAX_NAMED_FAILURES:
             self.reasons.append(reason)
 
     def lines(self) -> Iterator[str]:
@@ -69,7 +69,7 @@ class Report:
         yield from self.reasons
         yield from (f"{self.url}: {note}" for note in self.notes)
         if self.left_out:
-            counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.left_out.items()))
+            counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.left_out.items()))
             yield f"{self.url}: left out pages: {counts}"
         if self.failed:
             yield f"{self.url}: {self.failed:,} could not be fetched; old copies of pages stay"
@@ -81,7 +81,7 @@ def read_pages(folder: Path) -> dict[str, Page]:
         return {}
     try:
         rows = read_objects(folder / PAGES)
-        pages = [Page(*(field_of(row, name, str, where) for name in Page.__slots__)) for where, row in rows]
+        pages = [Page(*(field_of(row, name, str, location) for name in Page.__slots__)) for location, row in rows]
     except UserError as error:
         raise IndexingError(f"{error}: remove this web source from the index and add it again") from error
     return {page.page: page for page in pages}
@@ -101,20 +101,20 @@ def mirror(
     files. Pages that are gone are deleted; after any other failure, the old copy stays and the report names it. Raises
     `IndexingError` if nothing was there before and nothing can be fetched, or if the folder cannot be written.
     """
-    making = _Mirror(normalize_url(url), folder, wanted, others or {}, progress)
+    mirror_run = _Mirror(normalize_url(url), folder, wanted, others or {}, progress)
     if folder.is_symlink() or (folder / host_of(url)).is_symlink():
         raise IndexingError(
             f"{folder}: a link, where the pages of {url} should be: remove this source and add it again"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for left in folder.glob(f"{_TEMPORARY}*"):  # of a killed run
-            left.unlink()
-        making.run()
-        making.tidy()
+        for leftover in folder.glob(f"{_TEMPORARY}*"):  # of a killed run
+            leftover.unlink()
+        mirror_run.run()
+        mirror_run.tidy()
     except OSError as error:
         raise IndexingError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from error
-    return making.report
+    return mirror_run.report
 
 
 class _Mirror:
@@ -148,8 +148,8 @@ class _Mirror:
                 return
             if host_of(reply.url) != self._host:
                 raise FormatError(f"{self._url}: redirects to another host; give {reply.url} itself")
-            listed = self._sitemap_urls(sitemap)
-            self._fetch(listed, self._robots())
+            urls = self._sitemap_urls(sitemap)
+            self._fetch(urls, self._robots())
         except (RequestError, FormatError) as error:
             if not self._before:
                 raise IndexingError(str(error)) from error
@@ -182,36 +182,35 @@ class _Mirror:
     def _sitemap_urls(self, first: Sitemap) -> list[str]:
         """The pages that sitemaps list, without those that are not of the host, not wanted or in other mirrors."""
         result: dict[str, str] = {}
-        seen = {key_of(self._url)}
+        keys = {key_of(self._url)}
         queue = [first]
         for sitemap in queue:
             for url in sitemap.pages:
                 self._consider(url, result)
-            if len(result) > _MOST_PAGES:
+            if len(result) > _MAX_PAGES:
                 break
             for url in sitemap.sitemaps:
-                if not self._ours(url) or key_of(url) in seen:
+                if not self._ours(url) or key_of(url) in keys:
                     continue
-                seen.add(key_of(url))
-                if len(seen) > _MOST_SITEMAPS:
+                keys.add(key_of(url))
+                if len(keys) > _MAX_SITEMAPS:
                     self._complete = False
-                    self.report.fail(f"{self._url}: more than {_MOST_SITEMAPS:,} sitemaps")
+                    self.report.fail(f"{self._url}: more than {_MAX_SITEMAPS:,} sitemaps")
                     break
                 if time.monotonic() > self._until:
                     self._complete = False
                     break
-                if (read := self._further(url)) is not None:
-                    queue.append(read)
-            if len(seen) > _MOST_SITEMAPS:
+                if (page := self._further(url)) is not None:
+                    queue.append(page)
+            if len(keys) > _MAX_SITEMAPS:
                 break
-        if len(result) > _MOST_PAGES:
+        if len(result) > _MAX_PAGES:
             self.report.notes.append(
-                f"lists more than {_MOST_PAGES:,} pages, of which the first are read: include (--include) chooses "
-                "others"
+                f"lists more than {_MAX_PAGES:,} pages, of which the first are read: include (--include) chooses others"
             )
         if not result and self._complete:
             raise FormatError(f"{self._url}: the sitemap lists no pages of {self._host} that are read")
-        return list(result.values())[:_MOST_PAGES]
+        return list(result.values())[:_MAX_PAGES]
 
     def _consider(self, url: str, result: dict[str, str]) -> None:
         if not self._ours(url):
@@ -227,11 +226,11 @@ class _Mirror:
 
     def _ours(self, url: str) -> bool:
         try:
-            ours = host_of(url) == self._host
+            is_same_host = host_of(url) == self._host
         except UserError:  # no URL
-            ours = False
-        self.report.left_out.update([] if ours else ["of other hosts"])
-        return ours
+            is_same_host = False
+        self.report.left_out.update([] if is_same_host else ["of other hosts"])
+        return is_same_host
 
     def _further(self, url: str) -> Sitemap | None:
         """A sitemap that another one lists; without it, no page can be known to be gone."""
@@ -251,7 +250,7 @@ class _Mirror:
         rules = RobotFileParser()
         scheme = self._url.partition("://")[0]
         try:
-            reply = self._get(f"{scheme}://{self._host}/robots.txt", largest=_LARGEST_ROBOTS)
+            reply = self._get(f"{scheme}://{self._host}/robots.txt", largest=_MAX_ROBOTS_BYTES)
             rules.parse((reply.body or b"").decode("utf-8", "replace").splitlines())
         except RequestError as error:
             if error.status is None or error.status not in range(400, 500) or error.status == 429:
@@ -263,23 +262,25 @@ class _Mirror:
 
     def _fetch(self, urls: Sequence[str], rules: RobotFileParser) -> None:
         """Fetch pages, those first that are not there yet, and forget those that are gone or not listed any more."""
-        allowed = [url for url in urls if rules.can_fetch(AGENT, url)]
-        self.report.left_out.update({"that robots.txt disallows": len(urls) - len(allowed)} if allowed != urls else {})
+        permitted = [url for url in urls if rules.can_fetch(AGENT, url)]
+        self.report.left_out.update(
+            {"that robots.txt disallows": len(urls) - len(permitted)} if permitted != urls else {}
+        )
         delay = float(rules.crawl_delay(AGENT) or 0)
         if self._complete:
-            listed = {key_of(url) for url in allowed}
-            self._pages = {key: page for key, page in self._pages.items() if key in listed}
+            keys = {key_of(url) for url in permitted}
+            self._pages = {key: page for key, page in self._pages.items() if key in keys}
         vain = 0
-        for done, url in enumerate(sorted(allowed, key=lambda url: key_of(url) in self._before)):
-            pause = delay if done else 0.0
+        for count, url in enumerate(sorted(permitted, key=lambda url: key_of(url) in self._before)):
+            pause = delay if count else 0.0
             if vain == _IN_VAIN or time.monotonic() + pause > self._until:
-                why = f"{vain} failures in a row" if vain == _IN_VAIN else f"{_ALL_SECONDS / 60:,.0f} minutes"
-                self.report.notes.append(f"stopped after {why}; {len(allowed) - done:,} pages were not asked for")
+                reason = f"{vain} failures in a row" if vain == _IN_VAIN else f"{_ALL_SECONDS / 60:,.0f} minutes"
+                self.report.notes.append(f"stopped after {reason}; {len(permitted) - count:,} pages were not asked for")
                 break
             time.sleep(pause)
             vain = 0 if self._page(url) else vain + 1
             if self._progress is not None:
-                self._progress("fetching", done + 1, len(allowed))
+                self._progress("fetching", count + 1, len(permitted))
         if not self._pages:
             reasons = [*self.report.reasons, *self.report.notes, "they are gone, or robots.txt disallows them"]
             raise FormatError(f"{self._url}: none of its {len(urls):,} pages can be read: {reasons[0]}")
@@ -320,9 +321,9 @@ class _Mirror:
 
     def _save(self, key: str, reply: Reply) -> None:
         """Write a page to its file, unless it is the same; raises `FormatError` for what is no document."""
-        known = self._before.get(key)
+        previous = self._before.get(key)
         if reply.body is None:
-            if known is None:
+            if previous is None:
                 raise FormatError(f"{key}: the server returned 304 for a page that is not there yet")
             return
         url = f"http://{key}"
@@ -330,8 +331,8 @@ class _Mirror:
         if name is None:
             raise FormatError(f"{key}: {reply.content_type or 'no type'} is not a type of document or a sitemap")
         body = _text(reply, key)
-        same = known is not None and Path(known.file).suffix == Path(name).suffix
-        file = known.file if known is not None and same else self._names.take(url, name)
+        has_same_suffix = previous is not None and Path(previous.file).suffix == Path(name).suffix
+        file = previous.file if previous is not None and has_same_suffix else self._names.take(url, name)
         self._write(self._home / file, body)
         etag, modified = (reply.headers.get(name, "") for name in ("ETag", "Last-Modified"))
         self._pages[key] = Page(key, file, etag, modified)
@@ -360,19 +361,19 @@ def _sitemap_of(reply: Reply) -> Sitemap | None:
     return read_sitemap(body, reply.url)
 
 
-def _plain(reply: Reply, where: str) -> bytes:
+def _plain(reply: Reply, location: str) -> bytes:
     """The body without the encoding that some servers use although they were asked for none."""
     encoding = reply.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding in ("gzip", "x-gzip"):
-        return unpack_gzip(reply.body or b"", where)
+        return unpack_gzip(reply.body or b"", location)
     if encoding not in ("", "identity"):
-        raise FormatError(f"{where}: sent in the encoding {encoding!r}, which was not asked for")
+        raise FormatError(f"{location}: sent in the encoding {encoding!r}, which was not asked for")
     return reply.body or b""
 
 
-def _text(reply: Reply, where: str) -> bytes:
+def _text(reply: Reply, location: str) -> bytes:
     """The body of a page; text in UTF-8, as a file does not know what the server said of its encoding."""
-    body = _plain(reply, where)
+    body = _plain(reply, location)
     if not reply.content_type.startswith("text/"):
         return body
     try:

@@ -88,11 +88,11 @@ class Names:
     def take(self, url: str, name: str) -> str:
         """The name, or one of its own for the URL if it is taken."""
         path = PurePosixPath(name.casefold())
-        above = {str(parent) for parent in path.parents}
-        free = str(path) not in self._files and str(path) not in self._folders and not above & self._files
-        chosen = name if free else short_name(url, name)
-        self._add(chosen)
-        return chosen
+        parents = {str(parent) for parent in path.parents}
+        free = str(path) not in self._files and str(path) not in self._folders and not parents & self._files
+        unique_name = name if free else short_name(url, name)
+        self._add(unique_name)
+        return unique_name
 
     def _add(self, name: str) -> None:
         path = PurePosixPath(name.casefold())  # as some file systems do not tell capitals apart

@@ -69,5 +69,5 @@ def describe_left_out(report: ReadReport) -> Iterator[str]:
 
 def _count_each(counts: Counter[str]) -> str:
     """How many there are of each thing, the most frequent first: `2 listings of source code, 1 redirect`."""
-    result = ((count, what.partition(" ")) for what, count in counts.most_common())
+    result = ((count, noun.partition(" ")) for noun, count in counts.most_common())
     return ", ".join(f"{pluralize(count, noun)}{space}{tail}" for count, (noun, space, tail) in result)

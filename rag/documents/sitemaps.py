@@ -19,7 +19,7 @@ class Sitemap:
     sitemaps: list[str] = field(default_factory=list)
 
 
-def read_sitemap(data: bytes, where: str) -> Sitemap | None:
+def read_sitemap(data: bytes, location: str) -> Sitemap | None:
     """Read a sitemap or an index of sitemaps; None for anything else, such as a page.
 
     Raises `FormatError` for a sitemap that is broken, or has a DOCTYPE, as entities could make it endless.
@@ -30,13 +30,13 @@ def read_sitemap(data: bytes, where: str) -> Sitemap | None:
     except _Doctype as result:
         if str(result).lower() == "html" or not _ROOT.search(data.replace(b"\0", b"")):
             return None
-        raise FormatError(f"{where}: a sitemap with a DOCTYPE, which is not read") from None
+        raise FormatError(f"{location}: a sitemap with a DOCTYPE, which is not read") from None
     except _OtherRoot:
         return None
     except (expat.ExpatError, LookupError, ValueError) as error:  # not well-formed, an unknown or unusable encoding
         if reader.root is None:
             return None
-        raise FormatError(f"{where}: a broken sitemap: {error}") from error
+        raise FormatError(f"{location}: a broken sitemap: {error}") from error
     return reader.found
 
 

@@ -105,21 +105,21 @@ def home_of(path: Path, url: str = "") -> Path:
     return path.absolute() if path.is_dir() else path.absolute().parent
 
 
-def prefixes(homes: Sequence[Path], taken: Mapping[str, Path] | None = None) -> list[str]:
+def prefixes(homes: Sequence[Path], reserved: Mapping[str, Path] | None = None) -> list[str]:
     """A prefix for the names of each source: none for a single one, else its folder, or enough folders to differ.
 
-    The names of pages always begin with their host. `homes` are the folders of the sources (`home_of`); `taken` maps
+    The names of pages always begin with their host. `homes` are the folders of the sources (`home_of`); `reserved` maps
     the prefixes of sources that are there to theirs.
     """
-    used = dict(taken or {})
-    if len(homes) == 1 and not used and homes[0].parent != _WEB:
+    prefixes_in_use = dict(reserved or {})
+    if len(homes) == 1 and not prefixes_in_use and homes[0].parent != _WEB:
         return [""]
     items = []
     for home in homes:
         steps = [part.strip("/") for part in home.parts]
         choices = ["/".join(steps[-n:]) + "/" for n in range(1, len(steps) + 1)]
-        items.append(next((choice for choice in choices if used.get(choice, home) == home), choices[-1]))
-        used[items[-1]] = home
+        items.append(next((choice for choice in choices if prefixes_in_use.get(choice, home) == home), choices[-1]))
+        prefixes_in_use[items[-1]] = home
     return items
 
 
@@ -156,8 +156,8 @@ def _compile_glob(glob: str) -> re.Pattern[str]:
 
 def _literal(token: str) -> str:
     if token.startswith("[") and len(token) > 2:
-        inside = token[1:-1].replace("\\", r"\\").replace("[", r"\[")
-        return f"[^{inside[1:]}]" if inside[0] == "!" else f"[{inside}]"
+        characters = token[1:-1].replace("\\", r"\\").replace("[", r"\[")
+        return f"[^{characters[1:]}]" if characters[0] == "!" else f"[{characters}]"
     return re.escape(token)
 
 

@@ -48,14 +48,14 @@ class _Section:
 def passages(blocks: Iterable[Block], name: str, title: str) -> Iterator[Passage]:
     """The passages of a document called `title`, with ids `name#1`, `name#2`, ..."""
     number = 0
-    visited: set[tuple[str, str]] = set()
+    visited_keys: set[tuple[str, str]] = set()
     for section in _join_sections(_sections(blocks, title)):
         path = ", ".join(section.path)
         for part in _parts(_units(section.blocks)):
             text = BLOCK_SEPARATOR.join(block.text for block in part)
-            if (path, text) in visited or not any(map(str.isalnum, text)):
+            if (path, text) in visited_keys or not any(map(str.isalnum, text)):
                 continue
-            visited.add((path, text))
+            visited_keys.add((path, text))
             number += 1
             yield Passage(f"{name}#{number}", title, text, path, page=part[0].page)
 
@@ -141,10 +141,10 @@ def _units(blocks: Iterable[Block]) -> list[_Unit]:
     for block in blocks:
         for piece, words in _pieces(block):
             open_ended = open_ended or (is_title_above and piece.kind is Kind.TEXT)
-            together = units and (open_ended or _belongs(piece, units[-1].blocks[-1]))
-            if together and units[-1].words + words <= _MAX_WORDS:
+            belongs_together = units and (open_ended or _belongs(piece, units[-1].blocks[-1]))
+            if belongs_together and units[-1].words + words <= _MAX_WORDS:
                 units[-1] = _Unit((*units[-1].blocks, piece), units[-1].words + words)
-            elif together and (chosen_blocks := _lead(units[-1], words)):
+            elif belongs_together and (chosen_blocks := _lead(units[-1], words)):
                 result = units[-1].blocks[: -len(chosen_blocks)]
                 units[-1] = _Unit(result, sum(map(_words, result)))
                 units.append(_Unit((*chosen_blocks, piece), sum(map(_words, chosen_blocks)) + words))
@@ -208,14 +208,14 @@ def _parts(units: Sequence[_Unit]) -> Iterator[list[Block]]:
     total = sum(unit.words for unit in units)
     count = 1 if total <= _MAX_WHOLE_WORDS else -(-total // _TARGET_WORDS)
     part: list[Block] = []
-    words = left = 0
-    left = total
+    words = remaining = 0
+    remaining = total
     for unit in units:
-        target = left / count if count else _TARGET_WORDS
-        full = part and words >= _MIN_WORDS and words + unit.words / 2 > target and left - words >= _MIN_WORDS / 2
+        target = remaining / count if count else _TARGET_WORDS
+        full = part and words >= _MIN_WORDS and words + unit.words / 2 > target and remaining - words >= _MIN_WORDS / 2
         if full or (part and words + unit.words > _MAX_WORDS):
             yield part
-            left -= words
+            remaining -= words
             count = max(1, count - 1)
             part, words = [], 0
         part.extend(unit.blocks)

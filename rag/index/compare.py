@@ -55,11 +55,12 @@ def compare(index: Path, plan: Plan, records: Sequence[FileRecord]) -> Work:
                 work.changed[before.number] = file.name
                 work.files_to_read.append((before.number, source, file))
         root = plan.roots[source][1].source
-        unreadable = [record for record in remaining.values() if _is_unreadable_now(record, root)]
-        work.records += unreadable
-        deleted = {record.number: record.name for record in remaining.values() if record not in unreadable}
-        work.deleted |= deleted
-        work.sources.update([source] if deleted else [])
+        for record in remaining.values():
+            if _is_unreadable_now(record, root):
+                work.records.append(record)
+            else:
+                work.deleted[record.number] = record.name
+                work.sources.add(source)
     work.sources.update(source for _, source, _ in work.files_to_read)
     if work.changed or work.new or work.deleted:
         _read_again(plan, work)

@@ -197,7 +197,7 @@ class _Reader:
     def settle(self, records: Sequence[FileRecord], changes: set[int]) -> list[FileRecord]:
         """The records in order, without the passages of files that a fresh build would leave out as repeats.
 
-        A file whose twin is gone is read again, and a file that repeats one that is new or changed goes.
+        A file whose original is gone is read again, and a file that repeats one that is new or changed goes.
         """
         sorted_records = sorted(records, key=lambda record: (record.source, place(record.within)))
         current: dict[int, FileRecord] = {record.number: record for record in sorted_records}

@@ -26,22 +26,22 @@ def replace_entities(text: str) -> str:
     else:
         values = {name: _TAG.sub("", double or single) for name, double, single in _ENTITY.findall(prolog[0])}
         text = text[: prolog.start()] + text[prolog.end() :]
-    added = 0
+    growth = 0
 
     def replace_inner(reference: re.Match[str]) -> str:
         value = values.get(reference[1], "")[:_MAX_INNER] or _character(reference[1])
         return reference[1] if "&" in value else value
 
     def replace(reference: re.Match[str]) -> str:
-        nonlocal added
+        nonlocal growth
         name = reference[1]
         if name in _XML:
             return reference[0]
         value = values.get(name)
-        if value is None or added > _MAX_TEXT:
+        if value is None or growth > _MAX_TEXT:
             return escape(_character(name))
         label = _REFERENCE.sub(replace_inner, value[:_MAX_VALUE])[:_MAX_VALUE]
-        added += len(label)
+        growth += len(label)
         return escape(label)
 
     return _REFERENCE.sub(replace, text)

@@ -121,22 +121,22 @@ def read_saved_page(file: RawFile) -> tuple[str, list[Block]]:
 
 def _without_quotes(text: str, omissions: Counter[str]) -> Iterator[Block]:
     """The text without what it quotes, but with what it forwards, and with questions that are answered one by one."""
-    own: list[str] = []  # the texts before, between and after the quotes
+    parts: list[str] = []  # the texts before, between and after the quotes
     quotes: list[str] = []
     start = 0
     for match in _QUOTATION.finditer(text):
-        own.append(text[start : match.start()])
+        parts.append(text[start : match.start()])
         quotes.append(match["quote"])
         start = match.end()
-    own.append(text[start:])
-    word_counts = [len(_SIGNATURE.sub("", part).split()) for part in own]
-    own = [_DASHES.sub("", part) for part in own]
+    parts.append(text[start:])
+    word_counts = [len(_SIGNATURE.sub("", part).split()) for part in parts]
+    parts = [_DASHES.sub("", part) for part in parts]
     answers = [bool(words) for words in word_counts[1:]]
     has_several = sum(answers) > 1
     is_alone = sum(answers) == 1 and word_counts[0] <= _MAX_GREETING_WORDS < word_counts[-1] and len(quotes) == 1
     result = ""
     for position, quote in enumerate(quotes):
-        result += own[position]
+        result += parts[position]
         plain = _MARK.sub("", quote)
         if _FORWARD.search(result[-300:]) or _HEADER.match(plain) or not any(word_counts):
             result += f"\n{plain}\n"
@@ -148,7 +148,7 @@ def _without_quotes(text: str, omissions: Counter[str]) -> Iterator[Block]:
                 yield Block(f"> {question}", Kind.LEAD)
         else:
             result += "\n"
-    yield from keep_bare_headings([*text_blocks(result + own[-1], omissions)])
+    yield from keep_bare_headings([*text_blocks(result + parts[-1], omissions)])
 
 
 def _text(part: MIMEPart, location: str) -> str:

@@ -52,7 +52,7 @@ def _placeholders(text: str) -> Callable[[str, int], bool]:
 
     Elements of HTML have an end or attributes. Components of a site, as `<Tabs>` or `<my-button>`, have an end.
     """
-    ended = {(end[1] or end[2]).lower() for end in _END.finditer(text)}
+    closed_tags = {(end[1] or end[2]).lower() for end in _END.finditer(text)}
 
     def is_text(part: str, position: int) -> bool:
         tag = _TAG.match(part, position)
@@ -60,7 +60,7 @@ def _placeholders(text: str) -> Callable[[str, int], bool]:
             return False
         name, end, attribute = tag[2].lower(), tag[1], tag[3]
         if name in _ELEMENTS:
-            return not (end or attribute or name in _VOID_TAGS or name in ended)
-        return not ((tag[2][0].isupper() or "-" in name) and name in ended)
+            return not (end or attribute or name in _VOID_TAGS or name in closed_tags)
+        return not ((tag[2][0].isupper() or "-" in name) and name in closed_tags)
 
     return is_text

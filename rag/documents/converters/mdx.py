@@ -34,10 +34,10 @@ def read_mdx(reader: "MarkdownIt") -> None:
         elif _SCRIPT.match(line) and state.parentType == "root":
             last = _blank(state, start, end)
         elif (tag := _TAG.match(line)) is not None:
-            there = state.src[first : state.eMarks[_blank(state, start, min(end, start + _MAX_LENGTH[0])) - 1]]
-            if (length := _length(there, tag.end())) == 0:
+            source = state.src[first : state.eMarks[_blank(state, start, min(end, start + _MAX_LENGTH[0])) - 1]]
+            if (length := _length(source, tag.end())) == 0:
                 return False
-            label, last = there[:length], start + 1 + there.count("\n", 0, length)
+            label, last = source[:length], start + 1 + source.count("\n", 0, length)
         else:
             return False
         if silent:

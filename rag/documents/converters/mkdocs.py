@@ -105,11 +105,11 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         if silent:
             return True
         before = [token.type for token in state.tokens[-3:]]
-        defined = before == ["paragraph_open", "inline", "paragraph_close"]
-        if not defined and before[-1:] != ["box"]:
+        has_term = before == ["paragraph_open", "inline", "paragraph_close"]
+        if not has_term and before[-1:] != ["box"]:
             return False
         info = "{div}"
-        if defined:
+        if has_term:
             alternatives, _, term = state.tokens[-2].content.rpartition("\n")
             info = f"{{details}} {term}"
             state.tokens[-2].content = alternatives
@@ -133,8 +133,8 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         return True
 
     def attributes(state: "StateInline", silent: bool) -> bool:
-        behind = state.pos > 0 and state.src[state.pos - 1] in _AFTER
-        return behind and state.src[state.pos] == "{" and _skip_match(state, _ATTRIBUTES)
+        follows_word = state.pos > 0 and state.src[state.pos - 1] in _AFTER
+        return follows_word and state.src[state.pos] == "{" and _skip_match(state, _ATTRIBUTES)
 
     def mark(state: "StateInline", silent: bool) -> bool:
         match = _MARK.match(state.src, state.pos, state.posMax)
@@ -150,10 +150,10 @@ def read_mkdocs(reader: "MarkdownIt", text: str) -> None:
         if (match[2] or match[3]).upper() in state.env.get("references", ()):
             return False
         if not silent:
-            most, state.posMax = state.posMax, match.end(1 if match[1] else 3)
+            end_before, state.posMax = state.posMax, match.end(1 if match[1] else 3)
             state.pos += 1
             state.md.inline.tokenize(state)
-            state.posMax = most
+            state.posMax = end_before
         state.pos = match.end()
         return True
 

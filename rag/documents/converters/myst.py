@@ -73,8 +73,8 @@ def read_myst(reader: "MarkdownIt", text: str) -> None:
             return False
         if not silent:
             text = match[3].replace("\n", " ")
-            shown = titles.get(text, "") if match[1].rpartition(":")[2] == "ref" else ""
-            state.push("text", "", 0).content = shown or rst.role_text(match[1], text)
+            title = titles.get(text, "") if match[1].rpartition(":")[2] == "ref" else ""
+            state.push("text", "", 0).content = title or rst.role_text(match[1], text)
         state.pos = match.end()
         return True
 

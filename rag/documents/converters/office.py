@@ -122,8 +122,8 @@ def _slide(slide: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
 
 def _first_line(slide: Any) -> str:  # noqa: ANN401
     """A short first paragraph of a slide without a title, by its place; "" if it is a sentence."""
-    framed = [shape for shape in slide.shapes if shape.has_text_frame and squeeze(shape.text_frame.text)]
-    first = min(framed, key=lambda shape: shape.top or 0, default=None)
+    text_shapes = [shape for shape in slide.shapes if shape.has_text_frame and squeeze(shape.text_frame.text)]
+    first = min(text_shapes, key=lambda shape: shape.top or 0, default=None)
     text = squeeze(first.text_frame.text.strip().split("\n")[0]) if first is not None else ""
     return clean_heading(text) if len(text.split()) <= _NAME_WORDS and text[-1:] not in ".,;:" else ""
 
@@ -138,8 +138,8 @@ def _shapes(shapes: Iterable[Any]) -> Iterator[Any]:
 
 
 def _paragraphs(shape: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
-    paragraphs = [one for one in shape.text_frame.paragraphs if squeeze(one.text)]
-    is_list = len(paragraphs) > 1 and (shape.is_placeholder or any(one.level for one in paragraphs))
+    paragraphs = [paragraph for paragraph in shape.text_frame.paragraphs if squeeze(paragraph.text)]
+    is_list = len(paragraphs) > 1 and (shape.is_placeholder or any(paragraph.level for paragraph in paragraphs))
     for paragraph in paragraphs:
         text = squeeze(paragraph.text)
         yield item(text, min(paragraph.level, 8), "-", number) if is_list else Block(text, page=number)
@@ -163,14 +163,14 @@ def read_xlsx(file: RawFile) -> tuple[str, list[Block]]:
                 rows.append(_without_last([_cell(cell.value, cell) for cell in line]))
                 begins = not bold or bold[-1] or sum(map(bool, rows[-2])) < 2  # fonts take time
                 bold.append(begins and all(cell.font.b for cell in line if cell.value is not None))
-            _fill_ranges(rows, _merged_ranges(archive, sheet), MAX_CELLS - cells)
+            _fill_ranges(rows, _read_merged_cells(archive, sheet), MAX_CELLS - cells)
             if result := [*grid_rows(rows, bold=bold)]:
                 blocks += [heading(squeeze(sheet.title), 2), *result]
         book.close()
         return "", blocks
 
 
-def _merged_ranges(archive: zipfile.ZipFile, sheet: Any) -> Iterator[tuple[int, int, int]]:  # noqa: ANN401
+def _read_merged_cells(archive: zipfile.ZipFile, sheet: Any) -> Iterator[tuple[int, int, int]]:  # noqa: ANN401
     """The columns and the first and last rows (from 0) of cells that span rows, which openpyxl does not stream."""
     from openpyxl.utils import range_boundaries
 
@@ -188,9 +188,9 @@ def _fill_ranges(rows: list[list[str]], ranges: Iterable[tuple[int, int, int]], 
         if top >= len(rows) or column >= len(rows[top]) or len(rows[top][column]) > _MAX_REPEATED_LENGTH:
             continue
         for cells in rows[top + 1 : bottom + 1]:
-            if any(cells) and (lacking := max(0, column + 1 - len(cells))) <= room:
-                room -= lacking
-                cells += [""] * lacking
+            if any(cells) and (missing_count := max(0, column + 1 - len(cells))) <= room:
+                room -= missing_count
+                cells += [""] * missing_count
                 cells[column] = cells[column] or rows[top][column]
 
 

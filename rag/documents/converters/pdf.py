@@ -175,8 +175,8 @@ class _Builder:
         self.flush()
         top = table.top
         goes_on = previous is None and self.blocks and self.blocks[-1].kind is Kind.ROW
-        far = (3 if table.names or len(table.rows) > 1 else 1.6) * self.style.leading
-        is_below = previous is not None and 0 < previous.y - top.y <= far
+        max_gap = (3 if table.names or len(table.rows) > 1 else 1.6) * self.style.leading
+        is_below = previous is not None and 0 < previous.y - top.y <= max_gap
         if not (table.has_words or is_below or goes_on):
             self.dropped[nav.SIGNS] += len(table.rows)
             return
@@ -190,11 +190,11 @@ class _Builder:
                 self.blocks.append(block)
         self.before = top
 
-    def _is_heading(self, line: Line, around: Sequence[Line | Mark | Table]) -> bool:
+    def _is_heading(self, line: Line, neighbours: Sequence[Line | Mark | Table]) -> bool:
         """Whether a bold line stands alone between text in ordinary print."""
-        if len(around) < 3 or line.text[-1] in ".,;:" or len(line.text.split()) > 10 or not line.text[0].isupper():
+        if len(neighbours) < 3 or line.text[-1] in ".,;:" or len(line.text.split()) > 10 or not line.text[0].isupper():
             return False
-        previous, _, following = around
+        previous, _, following = neighbours
         if not isinstance(previous, Line) or not isinstance(following, Line):
             return False
         return (

@@ -25,11 +25,11 @@ def with_piece(line: Line, last: Line, piece: Line, leading: int, *, is_inside: 
     ranges = last is line  # the numerator, if there is one, ends the line
     starts = ranges and is_inside and is_numerator(line)
     level = abs(rise) <= 0.1 * size
-    between = piece.left - line.right
+    gap = piece.left - line.right
     if level:
-        if not (-size < between < 3 * size or (between > 0 and _EQUATION.fullmatch(piece.text))):
+        if not (-size < gap < 3 * size or (gap > 0 and _EQUATION.fullmatch(piece.text))):
             return None
-    elif not -2.5 * size < between < 3 * size:
+    elif not -2.5 * size < gap < 3 * size:
         if ranges:  # a fraction at the beginning of a line
             is_aligned = starts and abs(piece.left - line.left) < 3 * size
         else:

@@ -61,8 +61,8 @@ def _place_marks(waiting: list[_Waiting], lines: list[Line]) -> Marked:
     position = 0
     titles = "\n".join(mark.letters for mark in waiting)
     ends = [n for n, line in enumerate(lines) if _may_end(line.text, titles)]  # most lines are no heading
-    needed = {n + more for n in ends for more in range(3)}
-    letters = [_letters(line.text) if n in needed else _OTHER for n, line in enumerate(lines)]
+    line_numbers = {n + offset for n in ends for offset in range(3)}
+    letters = [_letters(line.text) if n in line_numbers else _OTHER for n, line in enumerate(lines)]
     while position < len(lines):
         for index, mark in enumerate(waiting if letters[position] != _OTHER else ()):
             if length := _length(mark.letters, letters[position : position + 3]):

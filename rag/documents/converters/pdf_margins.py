@@ -21,7 +21,7 @@ _PAGE_ENDS = tuple("0123456789ivxlc")
 _FIRST_PAGE = re.compile(r"(\d{1,4})(?:[,–-]\s*\d{1,4})*\s*$")
 _BEHIND_COMMA = re.compile(r",\s*\d{1,4}\s*$")
 _IN_ORDER = 0.65  # of the lines of a list of contents or an index that are in order
-_SOME = 4  # lines below a list of contents that are text
+_MIN_TEXT_LINES = 4  # lines below a list of contents that are text
 _GAP = 1.3  # line heights between a header and the text
 _ROUNDS = 3  # lines of a header
 
@@ -29,16 +29,18 @@ _ROUNDS = 3  # lines of a header
 def without_edges(pages: Sequence[list[Line]], omissions: Counter[str]) -> list[list[Line]]:
     """The pages without the headers and footers; what repeats at an edge, a line at a time from the outside."""
     result = [sorted(lines, key=attrgetter("y"), reverse=True) for lines in pages]
-    gone: list[set[int]] = [set() for _ in pages]
+    omitted_ids: list[set[int]] = [set() for _ in pages]
     for edge in (0, -1):
         for _ in range(_ROUNDS):
             items = [*_headers(result, edge)]
             for number in items:
-                gone[number].add(id(result[number].pop(edge)))
+                omitted_ids[number].add(id(result[number].pop(edge)))
             omissions[nav.MARGIN] += len(items)
             if not items:
                 break
-    return [[line for line in lines if id(line) not in out] for lines, out in zip(pages, gone, strict=True)]
+    return [
+        [line for line in lines if id(line) not in omitted] for lines, omitted in zip(pages, omitted_ids, strict=True)
+    ]
 
 
 def _headers(pages: Sequence[list[Line]], edge: int) -> Iterator[int]:
@@ -111,8 +113,8 @@ def _without_list(lines: list[Line], number: int, beginnings: Beginnings, *, has
         return has_title or 2 * sum(beginnings.stand_below(name, number) for name in names) >= len(names)
 
     ends = [(line.text, end) for line in lines if (end := _page_at_end(line.text)) is not None]
-    most = len(lines) >= 8 and len(ends) > 0.6 * len(lines)
-    if most and has_title and 2 * sum(_leads_to(text, end) for text, end in ends) > len(ends):
+    is_contents = len(lines) >= 8 and len(ends) > 0.6 * len(lines)
+    if is_contents and has_title and 2 * sum(_leads_to(text, end) for text, end in ends) > len(ends):
         return _around(lines)  # the pages of an index are in no order
     leaders = [line.text for line in lines if nav.is_contents_line(line.text)]
     if leaders and not (nav.are_contents(leaders) and are_named([*map(nav.entry_of, leaders)])):
@@ -120,7 +122,7 @@ def _without_list(lines: list[Line], number: int, beginnings: Beginnings, *, has
     pages = [text for text, _ in ends]
     if len(leaders) > 0.2 * len(lines):
         return _around(lines)
-    if most and (_behind_commas(pages) or (_in_order(pages) and are_named([text[:end] for text, end in ends]))):
+    if is_contents and (_behind_commas(pages) or (_in_order(pages) and are_named([text[:end] for text, end in ends]))):
         return _around(lines)
     goes_on = has_title and not any(nav.names_contents(line.text) for line in lines)
     items = (
@@ -136,7 +138,7 @@ def _around(lines: list[Line]) -> list[Line]:
     is_list = [position for position, line in enumerate(lines) if _page_at_end(line.text) is not None]
     title = next((position for position, line in enumerate(lines) if nav.names_contents(line.text)), 0)
     remaining_lines = lines[max(is_list, default=len(lines)) + 1 :]
-    return [*lines[:title], *(remaining_lines if len(remaining_lines) >= _SOME else [])]
+    return [*lines[:title], *(remaining_lines if len(remaining_lines) >= _MIN_TEXT_LINES else [])]
 
 
 def _page_at_end(text: str) -> int | None:
@@ -161,5 +163,5 @@ def _in_order(texts: Sequence[str]) -> bool:
     pages = [int(match[1]) for text in texts if (match := _FIRST_PAGE.search(text)) is not None]
     names = [text.casefold() for text in texts]
     rising = sum(before <= after for before, after in pairwise(pages))
-    sorted_ = sum(before <= after for before, after in pairwise(names))
-    return max(rising, sorted_) >= _IN_ORDER * (len(texts) - 1)
+    in_order = sum(before <= after for before, after in pairwise(names))
+    return max(rising, in_order) >= _IN_ORDER * (len(texts) - 1)

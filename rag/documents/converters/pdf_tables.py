@@ -138,32 +138,32 @@ def _cells(line: Line) -> list[Cell]:
 
 def _fit_row(columns: list[tuple[int, int]], row: _Row) -> list[tuple[int, int]] | None:
     """The columns with another row; None if its cells do not stand below them."""
-    fitted = list(columns)
+    column_bounds = list(columns)
     blocks: list[int] = []
-    aligned: list[bool] = []
+    is_aligned: list[bool] = []
     for cell in row.cells:
-        over = [n for n, (left, right) in enumerate(fitted) if cell.left < right and left < cell.right]
-        if len(over) > 1 or over[:1] == blocks[-1:] != []:
+        overlaps = [n for n, (left, right) in enumerate(column_bounds) if cell.left < right and left < cell.right]
+        if len(overlaps) > 1 or overlaps[:1] == blocks[-1:] != []:
             return None
-        if over:
-            left, right = fitted[over[0]]
-            off = (cell.left - left, cell.right - right, (cell.left + cell.right - left - right) // 2)
-            aligned.append(min(map(abs, off)) <= row.size)
-            fitted[over[0]] = (min(left, cell.left), max(right, cell.right))
-            blocks += over
+        if overlaps:
+            left, right = column_bounds[overlaps[0]]
+            offsets = (cell.left - left, cell.right - right, (cell.left + cell.right - left - right) // 2)
+            is_aligned.append(min(map(abs, offsets)) <= row.size)
+            column_bounds[overlaps[0]] = (min(left, cell.left), max(right, cell.right))
+            blocks += overlaps
         else:
-            blocks.append(len(fitted))
-            fitted.append((cell.left, cell.right))
-    fits = len(aligned) > 1 and aligned[0] and 2 * sum(aligned) > len(aligned)
-    return sorted(fitted) if fits else None
+            blocks.append(len(column_bounds))
+            column_bounds.append((cell.left, cell.right))
+    fits = len(is_aligned) > 1 and is_aligned[0] and 2 * sum(is_aligned) > len(is_aligned)
+    return sorted(column_bounds) if fits else None
 
 
 def _table(rows: Sequence[_Row], columns: Sequence[tuple[int, int]], top: Line) -> Table:
-    placed = [[_at(row, left, right) for left, right in columns] for row in rows]
+    cell_rows = [[_at(row, left, right) for left, right in columns] for row in rows]
     bold = rows[0].bold and not any(row.bold for row in rows[1:])
-    if not _are_names(placed[0], placed[1:], bold=bold):
-        return Table([], placed, top)
-    return Table(placed[0], placed[1:], top)
+    if not _are_names(cell_rows[0], cell_rows[1:], bold=bold):
+        return Table([], cell_rows, top)
+    return Table(cell_rows[0], cell_rows[1:], top)
 
 
 def _at(row: _Row, left: int, right: int) -> str:
@@ -194,5 +194,5 @@ def _has_corner(first: Sequence[str], tail: Sequence[Sequence[str]]) -> bool:
     columns = [[row[column] for row in tail if row[column]] for column in range(len(first))]
     numbers = [sum(map(bool, map(_NUMBER.fullmatch, cells))) for cells in columns]
     is_named = len(columns[0]) == len(tail) and not numbers[0] and all(map(_LETTER.search, columns[0]))
-    counted = all(2 * count > len(cells) for count, cells in zip(numbers[1:], columns[1:], strict=True))
-    return is_named and counted and all(len(cell.split()) <= _NAME for cell in first)
+    has_numbers = all(2 * count > len(cells) for count, cells in zip(numbers[1:], columns[1:], strict=True))
+    return is_named and has_numbers and all(len(cell.split()) <= _NAME for cell in first)

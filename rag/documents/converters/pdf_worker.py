@@ -150,11 +150,11 @@ def _lines(document: Any, number: int) -> list[Row]:
 def _values(raw: Any, page: Any, form: Any) -> list[Row]:
     """What is filled in on a page, as lines."""
     items: list[Row] = []
-    written = {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
+    field_types = {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
     for number in range(min(raw.FPDFPage_GetAnnotCount(page), _FIELDS)):
         field = raw.FPDFPage_GetAnnot(page, number)
         position = raw.FS_RECTF()
-        if raw.FPDFAnnot_GetFormFieldType(form, field) in written and raw.FPDFAnnot_GetRect(field, position):
+        if raw.FPDFAnnot_GetFormFieldType(form, field) in field_types and raw.FPDFAnnot_GetRect(field, position):
             size = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)
             buffer = (ctypes.c_ushort * (size // 2 + 1))()
             raw.FPDFAnnot_GetFormFieldValue(form, field, buffer, size)
@@ -167,9 +167,9 @@ def _values(raw: Any, page: Any, form: Any) -> list[Row]:
     return items
 
 
-def _fill_in(printed: list[Row], values: list[Row]) -> list[Row]:
+def _fill_in(rows: list[Row], values: list[Row]) -> list[Row]:
     """The lines of a form, where what is filled in stands in a cell beside the words to its left, or below others."""
-    nonempty = list(printed)
+    nonempty = list(rows)
     for value in values:
         text, left, right, y, size = value[:5]
         labels: list[tuple[int, int, int, list[int]]] = []  # its right, its row, the cells up to it, all cells
@@ -185,7 +185,7 @@ def _fill_in(printed: list[Row], values: list[Row]) -> list[Row]:
             words, begin, last, height, letters, look = nonempty[neighbours][:6]
             position = cells[up_to] if up_to < len(cells) else len(words)
             before, after = words[:position].rstrip(), words[position:]
-            added = [len(before) + 1, max(left, end + 1), right]
+            new_cell = [len(before) + 1, max(left, end + 1), right]
             shift = len(before) + len(text) + 2 - position
             later = [index + (0 if n % 3 else shift) for n, index in enumerate(cells[up_to:])]
             text = f"{before} {text} {after}".rstrip()
@@ -196,7 +196,7 @@ def _fill_in(printed: list[Row], values: list[Row]) -> list[Row]:
                 height,
                 letters,
                 look,
-                [*cells[:up_to], *added, *later],
+                [*cells[:up_to], *new_cell, *later],
             )
         else:
             nonempty.insert(next((n for n, row in enumerate(nonempty) if row[3] < y), len(nonempty)), value)
@@ -208,14 +208,14 @@ def _measure_lines(raw: Any, page: Any) -> list[Row]:
     if count <= 0:
         return []
     buffer = bytearray(2 * (count + 1))  # each length of a ctypes array is a type, which takes time to make
-    written = raw.FPDFText_GetText(page, 0, count, ctypes.byref(ctypes.c_ushort.from_buffer(buffer))) - 1
-    text = buffer[: 2 * written].decode("utf-16-le", "surrogatepass")
-    if len(text) != written:  # characters of two units each: keep the positions
-        text = "".join(map(chr, memoryview(buffer).cast("H")[:written]))
+    length = raw.FPDFText_GetText(page, 0, count, ctypes.byref(ctypes.c_ushort.from_buffer(buffer))) - 1
+    text = buffer[: 2 * length].decode("utf-16-le", "surrogatepass")
+    if len(text) != length:  # characters of two units each: keep the positions
+        text = "".join(map(chr, memoryview(buffer).cast("H")[:length]))
     position = None  # of a character on the page, by its place in the text, which lacks those without a code
-    if written != count:
+    if length != count:
         index = raw.FPDFText_GetCharIndexFromTextIndex
-        position = [index(page, offset) for offset in range(written)]
+        position = [index(page, offset) for offset in range(length)]
     text = _HYPHEN_LIGATURE.sub("\ufffe", _CODE.sub(lambda code: _sign(raw, page, code, position), text))
     x, y, end_x = ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
     to_x, to_y, to_end, nowhere = map(ctypes.byref, (x, y, end_x, ctypes.c_double()))
@@ -301,7 +301,9 @@ def _part(raw: Any, page: Any, lines: list[Row], starts: list[re.Match[str]], po
             if len(written) != len(text):
                 cells[::3] = [len(_clean_text(written[:begin])) for begin in cells[::3]]
             lines[number] = (text, cells[1], right, y, size, look, cells)
-            neighbours = [near for near in _beside(lines, number, max(size, usual)) if near not in visited]
+            neighbours = [
+                neighbour for neighbour in _beside(lines, number, max(size, usual)) if neighbour not in visited
+            ]
             visited.update(neighbours)
             waiting += neighbours
 

@@ -86,7 +86,7 @@ def rst_html(text: str, omissions: Counter[str]) -> str:
     return f"<pre>{escape(text)}</pre>" if parts is None else str(parts["body"])
 
 
-def _publish(text: str, omissions: Counter[str], **more: bool) -> dict[str, Any] | None:
+def _publish(text: str, omissions: Counter[str], **options: bool) -> dict[str, Any] | None:
     """The HTML of a text in parts, as docutils makes it; None if it fails."""
     from docutils.core import publish_parts
     from docutils.utils import SystemMessage
@@ -107,7 +107,7 @@ def _publish(text: str, omissions: Counter[str], **more: bool) -> dict[str, Any]
         "embed_stylesheet": False,
         "stylesheet_path": None,
         "smart_quotes": False,
-        **more,
+        **options,
     }
     try:
         with _define_for(text):
@@ -166,9 +166,9 @@ def _define_for(text: str) -> Iterator[None]:
             _learn(text)
             yield
         finally:
-            for now, then in zip((directives._directives, roles._roles), before, strict=True):
-                now.update(then)
-                for name in now.keys() - then.keys():
+            for now, earlier in zip((directives._directives, roles._roles), before, strict=True):
+                now.update(earlier)
+                for name in now.keys() - earlier.keys():
                     del now[name]
 
 

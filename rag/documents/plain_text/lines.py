@@ -57,8 +57,8 @@ def find_marked_lines(lines: Sequence[str]) -> list[int]:
         starts = [position for position, line in enumerate(lines) if mark.match(line)]
         if len(starts) > 1 and starts[0] <= 1:
             return starts
-    least = min(map(indent_of, lines), default=0)
-    heads = [position for position, line in enumerate(lines) if indent_of(line) == least]
+    min_indent = min(map(indent_of, lines), default=0)
+    heads = [position for position, line in enumerate(lines) if indent_of(line) == min_indent]
     starts = [position for position in heads if _NAMED_VALUE.match(lines[position])]
     if len(starts) > 1 and starts[0] == 0 and 3 * len(starts) >= 2 * len(heads) and not any(map(BULLET.match, lines)):
         return starts

@@ -61,8 +61,10 @@ def parse_drawn_table(lines: Sequence[str]) -> list[Block]:
             for part in parts
         ]
     names, body = parts[0][-1], [cells for part in parts[1:] for cells in part]
-    alike = all(len(part) == 1 for part in parts) and not any("=" in line for line in rule_lines)  # also the first row
+    is_uniform = all(len(part) == 1 for part in parts) and not any(
+        "=" in line for line in rule_lines
+    )  # also the first row
     long = any(len(name.split()) > _NAME_WORDS for name in names)
-    if long or (alike and not are_names(names, body, bold=False)):
+    if long or (is_uniform and not are_names(names, body, bold=False)):
         return [block for part in parts for cells in part if (block := row(cells))]
     return [block for cells in body if (block := row(cells, names))]

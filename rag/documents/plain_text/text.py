@@ -55,7 +55,7 @@ _SENTENCES = re.compile(r"[^\W\d_]{3}[.!?][\"'”’»)\]}]* +[\"'“‘«(\[{]*
 _LINE_END_HYPHEN = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,})[-\u2010]\n[ \t]*(?=([^\W\d_]{2,}))")
 _ITALICS = re.compile(r"(?<![\w/.\\-])_(?![A-Z\d]{2,}_)(?=[^\W_]|[\"'“‘(])([^_\n]{0,200}[^\s_])_(?![\w/(])")
 _DIGITS = re.compile(r"\d+")
-_BELOW = 7  # level of a heading below the last one with a mark
+_MAX_LEVEL = 7  # level of a heading below the last one with a mark
 _MIN_ITALICS = 10  # of a text that sets words so: `_Opticks_`
 _MIN_PAGES = 4  # of a text that has headers and footers
 _MAX_TITLE_WORDS, _MAX_HEADING_WORDS, _MAX_TERM_WORDS, _MAX_QUESTION_WORDS = 5, 10, 8, 25
@@ -126,8 +126,8 @@ def text_blocks(text: str, omissions: Counter[str]) -> Iterator[Block]:
     has_italics = len(_ITALICS.findall(text)) >= _MIN_ITALICS
     paragraphs = _mark_headings(_mark_questions([*_drop_contents(_paragraphs(text), omissions)]))
     for block in _blocks(paragraphs):
-        cleaned = has_italics and block.kind is not Kind.CODE and "_" in block.text
-        yield replace(block, text=_ITALICS.sub(r"\1", block.text)) if cleaned else block
+        needs_cleaning = has_italics and block.kind is not Kind.CODE and "_" in block.text
+        yield replace(block, text=_ITALICS.sub(r"\1", block.text)) if needs_cleaning else block
 
 
 def _join_words(text: str) -> str:
@@ -270,7 +270,7 @@ def _mark_questions(paragraphs: Sequence[_Paragraph]) -> list[_Paragraph]:
             if mark := QUESTION.match(first):
                 text = join_lines([first[mark.end() :], *tail])
                 if len(text.split()) <= _MAX_QUESTION_WORDS:
-                    part = _Paragraph((text,), _BELOW)
+                    part = _Paragraph((text,), _MAX_LEVEL)
             elif mark := ANSWER.match(first):
                 shift = max(min(map(indent_of, tail), default=0) - part.indent, 0)  # of lines below the text
                 part = _Paragraph((" " * part.indent + first[mark.end() :], *(line[shift:] for line in tail)))
@@ -287,12 +287,12 @@ def _mark_headings(paragraphs: Sequence[_Paragraph]) -> list[_Paragraph]:
             continue
         before = paragraphs[position - 1] if position else None
         if _may_be_title(paragraph, base) and not following.level:
-            alike = [item for item in (before, following) if item is not None]
-            if all(item.is_sentence and item.indent == base for item in alike) or all(map(_is_list, alike)):
+            neighbours = [item for item in (before, following) if item is not None]
+            if all(item.is_sentence and item.indent == base for item in neighbours) or all(map(_is_list, neighbours)):
                 titles.add(position)
         first, *tail = paragraph.lines
-        below = tail[0] if tail else following.lines[0]
-        if _VERSION.fullmatch(first.strip()) and (BULLET.match(below) or indent_of(below) > paragraph.indent):
+        line_after = tail[0] if tail else following.lines[0]
+        if _VERSION.fullmatch(first.strip()) and (BULLET.match(line_after) or indent_of(line_after) > paragraph.indent):
             versions.add(position)
     result: list[_Paragraph] = []
     for position, paragraph in enumerate(paragraphs):
@@ -300,7 +300,7 @@ def _mark_headings(paragraphs: Sequence[_Paragraph]) -> list[_Paragraph]:
             result.append(_Paragraph(paragraph.lines[:1], 2))
             result += [_Paragraph(paragraph.lines[1:])] if paragraph.lines[1:] else []
         else:
-            result.append(replace(paragraph, level=_BELOW) if position in titles and len(titles) > 1 else paragraph)
+            result.append(replace(paragraph, level=_MAX_LEVEL) if position in titles and len(titles) > 1 else paragraph)
     return result
 
 
@@ -352,8 +352,8 @@ def _blocks(paragraphs: Sequence[_Paragraph]) -> Iterator[Block]:
         if position in terms:
             continue  # it stands before its text
         if paragraph.level:
-            level = last_level + 1 if paragraph.level == _BELOW else paragraph.level
-            last_level = last_level if paragraph.level == _BELOW else level
+            level = last_level + 1 if paragraph.level == _MAX_LEVEL else paragraph.level
+            last_level = last_level if paragraph.level == _MAX_LEVEL else level
             yield heading(squeeze(lines[0]), min(level, 6))
             continue
         if position - 1 in terms and not rows:

@@ -246,7 +246,7 @@ def test_globs_choose_pages_before_they_are_asked_for(server: Server, tmp_path: 
 
 
 def test_only_so_many_pages_are_read(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirrors, "_MOST_PAGES", 2)
+    monkeypatch.setattr(mirrors, "_MAX_PAGES", 2)
     report = mirror(server.sitemap("/guide/faq", "/", "/guide/intro.html"), tmp_path)
     assert files(tmp_path) == ["guide/faq.html", "index.html"]
     assert told(report).endswith(
