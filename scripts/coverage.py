@@ -378,7 +378,7 @@ def simulate(samples: int, tests: int, *, keep: Path | None = None, workers: int
 
 
 def table(report: Mapping[str, Any]) -> str:
-    """Return the range of the cases of each group as Markdown, in percent: the table of the page Statistics."""
+    """Return the range of the cases of each group as Markdown, in percent: the table of the page Limits."""
     lines = [f"| Interval | {' | '.join(map(str, SIZES))} |", "|---" * (len(SIZES) + 1) + "|"]
     for group, rows in report["coverage"].items():
         ranges = [[100 * row[str(n)] for row in rows.values()] for n in SIZES]

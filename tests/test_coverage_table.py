@@ -1,4 +1,4 @@
-"""The simulation of the intervals: its result, and that the handbook shows it."""
+"""The simulation of the intervals: its result, and that the page Limits shows it."""
 
 import json
 from pathlib import Path
@@ -12,9 +12,9 @@ ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "eval/results/coverage.json"
 
 
-def test_the_handbook_shows_the_table_of_the_simulation() -> None:
+def test_the_page_shows_the_table_of_the_simulation() -> None:
     report = json.loads(RESULT.read_text())
-    assert table(report) in (ROOT / "docs/handbook/reference/statistics.md").read_text()
+    assert table(report) in (ROOT / "docs/limits.md").read_text()
 
 
 def test_intervals_hold_the_truth_and_comparisons_find_nothing_where_nothing_is() -> None:

@@ -227,4 +227,4 @@ def test_the_curve_of_refusals_is_that_of_the_result_file() -> None:
 def test_the_mutations_are_those_of_the_result_file() -> None:
     found = json.loads((ROOT / "eval" / "results" / "mutation.json").read_text("utf-8"))
     told = f"{found['killed']:,} of {found['total']:,} mutations of {len(found['modules'])} modules"
-    assert told in (ROOT / "docs/handbook/reference/statistics.md").read_text("utf-8")
+    assert told in (ROOT / "docs/limits.md").read_text("utf-8")
