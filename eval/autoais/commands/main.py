@@ -553,11 +553,11 @@ def schema(
 
 @app.command()
 def validate(
-    file: Annotated[Path, typer.Argument(help="File in any format record_kind `autoais schema`.")],
-    name: Annotated[str | None, typer.Option("--format", help="Format record_kind FILE (default: detected).")] = None,
-    questions: Annotated[Path | None, typer.Option(help="Official topics record_kind a TREC run.")] = None,
+    file: Annotated[Path, typer.Argument(help="File in any format of `autoais schema`.")],
+    name: Annotated[str | None, typer.Option("--format", help="Format of FILE (default: detected).")] = None,
+    questions: Annotated[Path | None, typer.Option(help="Official topics of a TREC run.")] = None,
     apply_fixes: Annotated[
-        bool, typer.Option("--apply-fixes", help="Write a TREC run, cut to the track's limits, to FILE.rows.")
+        bool, typer.Option("--apply-fixes", help="Write a TREC run, cut to the track's limits, to FILE.fixed.")
     ] = False,
 ) -> None:
     """List the faults of a file with line and field, and the format that was checked.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from autoais.base.errors import UserError, first_line
+from autoais.base.errors import UserError, first_line, missing_extra
 from autoais.base.io.paths import user_path
 from autoais.base.models.transformers import (
     load_network,
@@ -325,7 +325,7 @@ def _load(model: str, family: str | None) -> _Loaded:
         import transformers
         from safetensors import SafetensorError
     except ImportError as error:
-        raise UserError(f'judge hf:{model} needs {error.name}: pip install "attributed-rag[models]"') from error
+        raise missing_extra(f"judge hf:{model}", "models", str(error.name)) from error
     with quiet_logging(user_path(model).is_dir()):
         hub_name, folder, commit = model_files(model)
         try:

@@ -2,11 +2,11 @@
 
 from importlib.util import find_spec
 
-from autoais.base.errors import UserError
+from autoais.base.errors import missing_extra
 
 
 def needs(*packages: str) -> None:
     """Raise `UserError` if a package is missing; called first, since the export comes hours after the start."""
     for package in packages:
         if find_spec(package) is None:
-            raise UserError(f'training needs {package}: pip install "attributed-rag[train]"')
+            raise missing_extra("training", "train", package)

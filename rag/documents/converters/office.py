@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import date, datetime, time
 from typing import Any
 
-from autoais.base.errors import first_line
+from autoais.base.errors import first_line, install_command
 from rag.base.errors import FormatError
 from rag.documents.archives import open_zip
 from rag.documents.blocks import Block, heading, item, keep_bare_headings, squeeze
@@ -46,7 +46,7 @@ def _library(location: str) -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     except ImportError as error:
-        raise FormatError(f"{location}: needs {error.name}: pip install 'attributed-rag[documents]'") from error
+        raise FormatError(f"{location}: needs {error.name}: {install_command('documents')}") from error
     except FormatError:
         raise
     except Exception as error:

@@ -5,7 +5,9 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-INSTALL = {"pandoc": "pip install 'attributed-rag[formats]'", "asciidoctor": "apt install asciidoctor"}
+from autoais.base.errors import install_command
+
+INSTALL = {"pandoc": install_command("formats"), "asciidoctor": "apt install asciidoctor"}
 
 
 @cache

@@ -134,7 +134,7 @@ def test_what_is_no_engine_is_refused(name: str, address: str | None, workers: i
 
 def test_without_ray_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UserError, match=r'the engine ray needs .*pip install "attributed-rag\[ray\]"'):
+    with pytest.raises(UserError, match=r'the engine ray needs .*pip install -e "\.\[ray\]"'):
         open_engine("ray")
 
 

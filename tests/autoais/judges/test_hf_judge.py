@@ -465,5 +465,5 @@ def test_without_a_model_it_is_trues_t5(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_without_torch_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(UserError, match=r'judge hf:x needs torch: pip install "attributed-rag\[models\]"'):
+    with pytest.raises(UserError, match=r'judge hf:x needs torch: pip install -e "\.\[models\]"'):
         open_judge("hf:x")

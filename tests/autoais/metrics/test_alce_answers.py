@@ -239,7 +239,7 @@ def has_nltk() -> bool:
 def test_without_nltk_the_line_says_how_to_install_it() -> None:
     if has_nltk():
         pytest.skip("NLTK and its data are installed")
-    with pytest.raises(UserError, match=r"attributed-rag\[alce\].*punkt_tab"):
+    with pytest.raises(UserError, match=r"\.\[alce\]..*punkt_tab"):
         open_splitter("nltk")
     assert open_splitter().name.startswith("sentencex")
 
@@ -283,7 +283,7 @@ def test_without_rouge_score_the_reason_says_how_to_install_it(tmp_path: Path) -
         row = {"question": "?", "answer": "The cat.", "docs": [], "output": "The cat."}
         metric = autoais.score(result_file(tmp_path, row), judge="lexical").metrics["rougeLsum"]
         assert metric.value is None
-        assert 'pip install "attributed-rag[alce]"' in str(metric.reason)
+        assert 'pip install -e ".[alce]"' in str(metric.reason)
     else:
         pytest.skip("rouge-score is installed")
 
@@ -291,7 +291,7 @@ def test_without_rouge_score_the_reason_says_how_to_install_it(tmp_path: Path) -
 def test_mauve_needs_a_folder_and_a_package_before_any_work(tmp_path: Path, autoais: Command) -> None:
     path = result_file(tmp_path, {"question": "?", "answer": "A.", "docs": [], "output": "A."})
     result = autoais("score", path, "--judge", "lexical", "--mauve", tmp_path / "gpt2-large")
-    expected = "GPT-2 large" if _has("mauve") else 'pip install "attributed-rag[mauve]"'
+    expected = "GPT-2 large" if _has("mauve") else 'pip install -e ".[mauve]"'
     one_line_error(result, expected)
 
 

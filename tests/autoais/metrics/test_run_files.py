@@ -159,7 +159,7 @@ def test_a_missing_extra_is_one_line_and_answer_hits_go_without(
     hidden = {"PYTHONPATH": f"{tmp_path}:{ROOT}:{ROOT / 'eval'}"}
     run = write(tmp_path / "r.trec", "1 Q0 b#2 1 2.0 t\n")
     result = autoais("evaluate-run", run, "--qrels", corpus_questions, **hidden)
-    one_line_error(result, "the measure 'nDCG@10' needs", 'pip install "attributed-rag[measures]"')
+    one_line_error(result, "the measure 'nDCG@10' needs", 'pip install -e ".[measures]"')
     result = autoais(
         "evaluate-run", run, "--qrels", corpus_questions, "-m", "answer_hit@1", "--corpus", corpus, **hidden
     )

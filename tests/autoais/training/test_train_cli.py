@@ -24,5 +24,5 @@ main()
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
     )
-    one_line_error(result, f'training needs {package}: pip install "attributed-rag[train]"')
+    one_line_error(result, f'training needs {package}: pip install -e ".[train]"')
     assert not any(tmp_path.iterdir())

@@ -29,23 +29,23 @@ def test_what_is_missing_comes_with_what_to_do(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
     monkeypatch.setattr(doctor, "find_program", lambda name: None)
     found = {check.name: check for check in examine()}
-    assert found["pandoc"].advice == "pip install 'attributed-rag[formats]'"
+    assert found["pandoc"].advice == 'pip install -e ".[formats]"'
     assert not any(check.works for check in found.values() if check.name != "lucene")
-    assert found["rank-bm25"].advice == 'pip install "attributed-rag[reference]"'
-    assert found["faiss-cpu"].advice == 'pip install "attributed-rag[dense]"'
+    assert found["rank-bm25"].advice == 'pip install -e ".[reference]"'
+    assert found["faiss-cpu"].advice == 'pip install -e ".[dense]"'
     for name, extra in (("fastapi", "serve"), ("mcp", "serve"), ("python-pptx", "documents"), ("matplotlib", "report"),
                         ("nltk", "alce")):  # fmt: skip
-        assert found[name].advice == f'pip install "attributed-rag[{extra}]"'
-    assert found["tantivy"].advice == "pip install --force-reinstall attributed-rag"
+        assert found[name].advice == f'pip install -e ".[{extra}]"'
+    assert found["tantivy"].advice == "pip install tantivy"
     assert not found["lucene"].works
-    assert 'pip install "attributed-rag[lucene]"' in found["lucene"].advice
+    assert 'pip install -e ".[lucene]"' in found["lucene"].advice
 
 
 def test_without_lucene_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jvm, "find_spec", lambda name: None)
     (found,) = (check for check in examine() if check.name == "lucene")
     assert (found.works, found.version) == (False, None)
-    assert 'pip install "attributed-rag[lucene]"' in found.advice
+    assert 'pip install -e ".[lucene]"' in found.advice
 
 
 def test_files_that_are_gone_and_two_builds_of_faiss(monkeypatch: pytest.MonkeyPatch) -> None:

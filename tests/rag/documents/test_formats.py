@@ -1015,7 +1015,7 @@ def test_a_missing_library_is_one_line_that_names_the_extra(tmp_path: Path, monk
 
     for library, name in (("mammoth", "r.docx"), ("pptx", "r.pptx"), ("openpyxl", "r.xlsx")):
         monkeypatch.setitem(sys.modules, library, None)
-        with pytest.raises(FormatError, match=rf"{name}: needs {library}: pip install 'attributed-rag\[documents\]'"):
+        with pytest.raises(FormatError, match=rf'{name}: needs {library}: pip install -e "\.\[documents\]"'):
             read(tmp_path, name, packed({**DOCX}))
 
 

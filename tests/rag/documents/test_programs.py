@@ -1,6 +1,7 @@
 """Formats that pandoc and asciidoctor convert, and their limits."""
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -783,7 +784,7 @@ def test_a_manual_of_asciidoc(tmp_path: Path) -> None:
 def test_a_missing_program_is_named_with_the_way_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag.documents.find_program", lambda _: None)
     monkeypatch.setattr(pandoc, "find_program", lambda _: None)
-    install = r"pip install 'attributed-rag\[formats\]'"
+    install = re.escape('pip install -e ".[formats]"')
     (tmp_path / "ls.1").write_text(MAN)
     with pytest.raises(FormatError, match=rf"ls\.1: only pandoc reads it: {install}"):
         read_document(tmp_path / "ls.1", "ls.1")
@@ -795,7 +796,7 @@ def test_a_missing_program_is_named_with_the_way_to_install_it(tmp_path: Path, m
     corpus = Corpus([tmp_path])
     assert {passage.id for _, passage in corpus.read()} == {"MPL.1#1", "a.md#1"}
     assert corpus.report.passed == {
-        "file for pandoc (pip install 'attributed-rag[formats]')": 1,
+        'file for pandoc (pip install -e ".[formats]")': 1,
         "file for asciidoctor (apt install asciidoctor)": 1,
     }
 

@@ -58,7 +58,7 @@ def test_every_retriever_keeps_the_contract(name: str, shelf: Path) -> None:
 def test_an_extra_that_is_missing_is_one_line_that_says_what_to_install(rag: Command, tmp_path: Path) -> None:
     (tmp_path / "rank_bm25.py").write_text("raise ImportError")  # hides the real one, where it is installed
     result = rag("search", "river", "--retriever", "reference", PYTHONPATH=f"{tmp_path}:{ROOT}:{ROOT / 'eval'}")
-    one_line_error(result, 'pip install "attributed-rag[reference]"')
+    one_line_error(result, 'pip install -e ".[reference]"')
     one_line_error(rag("search", "river", "--retriever", "nope"), "bm25, bm25-rerank, default, default-llm, fused, ")
 
 

@@ -526,7 +526,7 @@ def test_without_faiss_an_exact_search_works_and_others_say_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     assert Searcher(stored, "flat", {}, None, longest=stored.longest()).search(asked(stored), 3)
-    with pytest.raises(RagError, match=r'pip install "attributed-rag\[dense\]"'):
+    with pytest.raises(RagError, match=r'pip install -e "\.\[dense\]"'):
         engine.build("ivf", choose_settings("ivf", 20_000, 64, {}), stored, tmp_path / "x", silent)
 
 

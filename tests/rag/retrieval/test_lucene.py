@@ -341,7 +341,7 @@ def test_a_java_too_old_and_a_missing_extra_are_one_line(tmp_path: Path, shelf: 
     (tmp_path / "jnius_config.py").write_text("raise ImportError", "utf-8")
     result = rag(*arguments, PYTHONPATH=path)
     assert result.returncode == 2
-    assert 'error: Lucene needs a package that is not installed: pip install "attributed-rag[lucene]"' in result.stderr
+    assert 'error: Lucene needs a package that is not installed: pip install -e ".[lucene]"' in result.stderr
 
 
 def test_nothing_that_java_says_reaches_standard_output(shelf: Path, shelf_index: Index, rag_process: Command) -> None:

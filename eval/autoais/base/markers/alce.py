@@ -12,14 +12,14 @@ from functools import cache
 from importlib.metadata import version
 from itertools import pairwise
 
-from autoais.base.errors import UserError
+from autoais.base.errors import UserError, install_command
 from autoais.base.text.sentences import sentence_spans
 
 _MAX_CITATIONS = 3  # `at_most_citations` of ALCE's eval.py
 _CITATION = re.compile(r"\[(\d+)")
 _BEHIND_STOP = re.compile(r"(?<=[.!?])[\"'”’)]*(?P<markers>(?:\s*\[\d[^\[\]]*\])+)(?=\s|\Z)")
 SPLITTERS = ("nltk", "sentencex")
-_INSTALL = 'pip install "attributed-rag[alce]" and python -m nltk.downloader punkt_tab'
+_INSTALL = f"{install_command('alce')} and python -m nltk.downloader punkt_tab"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from autoais.base.errors import FormatError, UserError
+from autoais.base.errors import FormatError, UserError, missing_extra
 from autoais.base.io.jsonl import parse_object
 from autoais.base.models import pace
 
@@ -488,7 +488,7 @@ def _need_httpx() -> None:
     try:
         import httpx  # noqa: F401
     except ImportError:
-        raise UserError('asking a model server needs httpx: pip install "attributed-rag[llm]"') from None
+        raise missing_extra("asking a model server", "llm", "httpx") from None
 
 
 def _check_url(url: str) -> str:

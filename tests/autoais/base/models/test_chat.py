@@ -296,7 +296,7 @@ def test_without_httpx_the_package_to_install_is_named() -> None:
     )
     path = {"PYTHONPATH": str(Path(__file__).parents[4] / "eval")}
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=path)
-    assert result.stdout == 'asking a model server needs httpx: pip install "attributed-rag[llm]"\n'
+    assert result.stdout == 'asking a model server needs httpx: pip install -e ".[llm]"\n'
 
 
 def streamed(base_url: str, *, retries: int = 2, timeout: float = 5) -> tuple[list[str], Reply | NoReply, ChatClient]:

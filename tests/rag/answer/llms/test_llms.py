@@ -211,7 +211,7 @@ def test_a_missing_extra_is_one_line(
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setenv("OPENAI_API_KEY", "x")
-    with pytest.raises(UserError, match=rf'pip install "attributed-rag\[{extra}\]"'):
+    with pytest.raises(UserError, match=rf'pip install -e "\.\[{extra}\]"'):
         open_model(f"{kind}:{gguf}")
 
 
