@@ -75,12 +75,9 @@ def check_system(system: System, questions: Sequence[Question], *, cites: bool =
             f"a sentence has no citation: {question}"
         )
         assert system.ask(question) == answer, f"ask and answer differ: {question}"
-        *pieces, last = system.stream(question)
-        assert last == answer, f"stream and answer differ: {question}"
-        assert all(isinstance(piece, str) for piece in pieces), f"a stream should be text, then the answer: {question}"
-        partials = list(system.partials(question))
-        assert partials[-1] == answer, f"partials should end with the answer: {question}"
-        for before, after in pairwise(partials):
+        stream = list(system.stream(question))
+        assert stream[-1] == answer, f"a stream should end with the answer: {question}"
+        for before, after in pairwise(stream):
             first_sentences = after.sentences[: len(before.sentences)]
             assert first_sentences == before.sentences, f"a sentence changed while the answer was written: {question}"
             assert after.text.startswith(before.text), f"the text changed while the answer was written: {question}"

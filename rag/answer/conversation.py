@@ -47,12 +47,13 @@ class Conversation:
         self.remember(question, answer)
         return answer
 
-    def stream(self, question: str) -> Iterator[str | Answer]:
-        """Yield the text in pieces as it is written; then the answer."""
-        for piece in self.system.stream(self._question(question)):
-            if isinstance(piece, Answer):
-                self.remember(question, piece)
-            yield piece
+    def stream(self, question: str) -> Iterator[Answer]:
+        """Yield the answer so far while it is written (`System.stream`); last, the answer."""
+        answer = None
+        for answer in self.system.stream(self._question(question)):
+            yield answer
+        if answer is not None:
+            self.remember(question, answer)
 
     def _question(self, question: str) -> Question:
         standalone_question = self.make_standalone(question)

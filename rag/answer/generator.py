@@ -1,4 +1,4 @@
-"""What a generator is: it writes a cited answer from a question and its hits, whole or while it writes."""
+"""What a generator is: it writes a cited answer from a question and its hits, whole or sentence by sentence."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
@@ -21,26 +21,26 @@ class Generator(Protocol):
 
 @runtime_checkable
 class Streaming(Protocol):
-    """A generator that can also stream its text."""
-
-    def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
-        """Yield the text in pieces that split no citation marker, or are empty; then the same answer as `generate`."""
-        ...
-
-
-@runtime_checkable
-class Growing(Protocol):
     """A generator that can also show its answer while it is written."""
 
-    def partials(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
-        """Yield the answer so far, with its complete sentences, at each piece of text; last, that of `generate`.
+    def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
+        """Yield the answer so far, with its complete sentences; last, that of `generate`.
 
-        Sentences that were yielded stay as they are.
+        Sentences that were yielded stay as they are. An answer that has not grown may be yielded again, the same
+        object, so that who reads can end the work.
         """
         ...
 
 
-def map_partials(answers: Iterable[Answer], change: Callable[[Answer], Answer]) -> Iterator[Answer]:
+def stream_answer(generator: Generator, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
+    """Yield the generator's answer so far, if it can show one; last, the answer."""
+    if isinstance(generator, Streaming):
+        yield from generator.stream(question, hits)
+    else:
+        yield generator.generate(question, hits)
+
+
+def map_answers(change: Callable[[Answer], Answer], answers: Iterable[Answer]) -> Iterator[Answer]:
     """Yield each answer so far as `change` returns it; one that has not grown (the same object) is changed once."""
     before: Answer | None = None
     for answer in answers:

@@ -31,6 +31,6 @@ class ServedSystem(System):
         """Ask the server."""
         return self._client.ask(question, system=self._system, **self._options)
 
-    def stream(self, question: str | Question) -> Iterator[str | Answer]:
-        """Yield the text in pieces as the server writes it; then the answer."""
+    def stream(self, question: str | Question) -> Iterator[Answer]:
+        """Yield the answer so far as the server writes it; last, the answer."""
         return self._client.stream(question, system=self._system, **self._options)

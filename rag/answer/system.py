@@ -1,4 +1,4 @@
-"""What a system is: it answers questions with citations, one or many, whole or while it writes."""
+"""What a system is: it answers questions with citations, one or many, whole or sentence by sentence."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import Protocol, TypeVar, runtime_checkable
 
 from autoais.base.models.pace import Pace
-from rag.answer.generator import Generator, Growing, Streaming, map_partials
+from rag.answer.generator import Generator, Streaming, map_answers, stream_answer
 from rag.base.errors import QuestionError, check_list, check_type
 from rag.base.types import Answer, Hit, Question
 from rag.retrieval import Retriever
@@ -32,7 +32,7 @@ class System(ABC):
 
     @property
     def streams(self) -> bool:
-        """Whether `stream` yields the text as it is written; if not, it yields the text whole."""
+        """Whether `stream` yields the answer while it is written; if not, it yields only the answer."""
         return False
 
     @abstractmethod
@@ -52,19 +52,11 @@ class System(ABC):
         question_objects = (_as_question(question, number) for number, question in enumerate(questions, 1))
         return (answer_or_abstain(self, question) for question in question_objects)
 
-    def stream(self, question: str | Question) -> Iterator[str | Answer]:
-        """Yield the text in pieces as it is written, or whole if the system cannot stream; then the answer.
+    def stream(self, question: str | Question) -> Iterator[Answer]:
+        """Yield the answer so far while it is written, if the system can (`streams`); last, the answer of `ask`.
 
-        A piece may be empty: while a model is silent, a caller can so stop the work.
-        """
-        answer = self.ask(question)
-        yield from (str(answer), answer)
-
-    def partials(self, question: str | Question) -> Iterator[Answer]:
-        """Yield the answer so far while it is written, if the system can; last, the answer of `ask`.
-
-        An answer so far has the sentences that are complete, with their citations; they stay as they are. It is yielded
-        at each piece of text, the same object if it has not grown, so that a caller can stop the work.
+        An answer so far has the sentences that are complete, with their citations; they stay as they are. One that has
+        not grown may be yielded again, the same object, so that who reads can end the work.
         """
         yield self.ask(question)
 
@@ -99,25 +91,11 @@ class RetrieveThenRead(System):
         """Search, then read."""
         return replace(self.generator.generate(question, self._hits(question)), system=self.name)
 
-    def stream(self, question: str | Question) -> Iterator[str | Answer]:
-        """Yield the generator's text in pieces, or whole if it cannot stream; then the answer."""
+    def stream(self, question: str | Question) -> Iterator[Answer]:
+        """Yield the generator's answer so far, if it can show one; last, the answer."""
         question_object = _as_question(question, 1)
-        hits = self._hits(question_object)
-        if not isinstance(self.generator, Streaming):
-            answer = replace(self.generator.generate(question_object, hits), system=self.name)
-            yield from (str(answer), answer)
-            return
-        for piece in self.generator.stream(question_object, hits):
-            yield replace(piece, system=self.name) if isinstance(piece, Answer) else piece
-
-    def partials(self, question: str | Question) -> Iterator[Answer]:
-        """Yield the generator's answer so far, if it can show one; then the answer."""
-        question_object = _as_question(question, 1)
-        if not isinstance(self.generator, Growing):
-            yield self.respond(question_object)
-            return
-        partials = self.generator.partials(question_object, self._hits(question_object))
-        yield from map_partials(partials, lambda answer: replace(answer, system=self.name))
+        answers = stream_answer(self.generator, question_object, self._hits(question_object))
+        return map_answers(lambda answer: replace(answer, system=self.name), answers)
 
     def _hits(self, question: Question) -> list[Hit]:
         with self._searching:  # not every engine is thread-safe

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _SPAN = "bold green"
 _FILE_STEPS = ("fetching", "reading")  # of an index that changes, which count files or pages
-_MAX_CORRECTIONS, _MAX_LINE_LENGTH = 9, 160  # sentences that are not as a streamed text says, and characters of a line
 _MAX_HEADINGS = 9  # headings of passages that are not cited
 
 
@@ -37,9 +36,7 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
     begins with a quoted "Yes" or "No" stands what it is about.
     """
     console = console or open_console()
-    if answer.abstained:
-        _show_reason(answer, console)
-    else:
+    if not answer.abstained:
         wrap = not console.is_terminal
         if question := find_quoted_question(answer):
             console.print(Text(clean(f'About "{question}":'), style="dim"), soft_wrap=wrap)
@@ -49,57 +46,32 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
         if answer.short_answer and not answer.headline:
             text.highlight_regex(rf"(?<!\w){re.escape(clean(answer.short_answer))}(?!\w)", style="bold")
         console.print(text, soft_wrap=wrap)
-    for line in _repair_notes(answer):
-        console.print(clean(line), style="yellow", soft_wrap=True)
-    _show_passages(console, answer, [(n, hit) for n, _, hit in answer.number_hits()])
-    _show_confidence(answer, console)
+    _show_below_text(answer, console)
 
 
-def show_stream(pieces: Iterator[str | Answer]) -> Answer:
-    """Print a text as it arrives, then unresolved markers and the passages, numbered as in the model's prompt."""
+def show_stream(answers: Iterable[Answer]) -> Answer:
+    """Print each sentence with its `[n]` markers when it is complete, then what `show_answer` prints below the text."""
     console = open_console()
-    answer, texts = None, []
-    for piece in pieces:
-        if isinstance(piece, Answer):
-            answer = piece
-        elif piece:
-            texts.append(piece)
-            console.print(Text(clean(piece), style="bold"), end="", soft_wrap=True)
+    length = 0  # characters printed
+    for answer in answers:
+        text = str(answer)
+        if len(text) > length:
+            console.print(Text(clean(text[length:]), style="bold"), end="", soft_wrap=True)
             console.file.flush()
-    if answer is None:
-        raise RuntimeError("the stream ended without an answer")
-    if any(piece.strip() for piece in texts):
+            length = len(text)
+    if length:
         console.print()
+    _show_below_text(answer, console)
+    return answer
+
+
+def _show_below_text(answer: Answer, console: Console) -> None:
     if answer.abstained:
         _show_reason(answer, console)
     for line in _repair_notes(answer):
         console.print(clean(line), style="yellow", soft_wrap=True)
-    by_id = {hit.passage.id: hit for _, _, hit in answer.number_hits()}
-    numbered_ids = dict.fromkeys([*answer.trace.get("shown", ()), *by_id])
-    for line in _corrections(answer, {identifier: n for n, identifier in enumerate(numbered_ids, 1)}):
-        console.print(clean(line), style="yellow", soft_wrap=True)
-    cited_ids = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
-    numbered_hits = [(n, by_id[identifier]) for n, identifier in enumerate(numbered_ids, 1)]
-    _show_passages(
-        console, answer, sorted(numbered_hits, key=lambda numbered_hit: numbered_hit[1].passage.id not in cited_ids)
-    )
+    _show_passages(console, answer)
     _show_confidence(answer, console)
-    return answer
-
-
-def _corrections(answer: Answer, numbers: Mapping[str, int]) -> Iterator[str]:
-    """What is not as a streamed text says: a line for each sentence that got another citation, or has none."""
-    lines = []
-    for sentence in answer.sentences:
-        cites = dict.fromkeys(f"[{numbers[citation.passage]}]" for citation in sentence.citations)
-        if any(citation.origin in ("moved", "attached") for citation in sentence.citations):
-            lines.append(f"the source is {', '.join(cites)}: {sentence.text}")
-        elif not cites:
-            lines.append(f"without a source: {sentence.text}")
-    for line in lines[:_MAX_CORRECTIONS]:
-        yield line if len(line) <= _MAX_LINE_LENGTH else f"{line[: _MAX_LINE_LENGTH - 1]}…"
-    if len(lines) > _MAX_CORRECTIONS:
-        yield f"and {len(lines) - _MAX_CORRECTIONS} more"
 
 
 def _repair_notes(answer: Answer) -> Iterator[str]:
@@ -140,13 +112,13 @@ def _show_confidence(answer: Answer, console: Console) -> None:
         console.print(f"\nconfidence {answer.confidence:.2f}", style="dim")
 
 
-def _show_passages(console: Console, answer: Answer, numbered_hits: Sequence[tuple[int, Hit]]) -> None:
+def _show_passages(console: Console, answer: Answer) -> None:
     spans: dict[str, list[tuple[int, int]]] = {}
     for sentence in answer.sentences:
         for citation in sentence.citations:
             spans.setdefault(citation.passage, []).append(citation.span)
     other_count = 0
-    for n, hit in numbered_hits:
+    for n, _, hit in answer.number_hits():
         cited_spans = spans.get(hit.passage.id)
         if cited_spans or (n == 1 and not spans):
             _show_passage(console, f"[{n}]", hit.passage, cited_spans or [])

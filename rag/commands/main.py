@@ -219,15 +219,14 @@ def _ask_once(system: "System", question: str, index: str, start: float, *, stre
     """Answer one question and print the answer; returns False for an abstention."""
     from rag.commands.display import note_uncited, show_answer, show_stream
 
-    if stream:
-        return not show_stream(system.stream(question)).abstained
-    answer = system.ask(question)
+    answer = show_stream(system.stream(question)) if stream else system.ask(question)
     if as_json:
         from autoais.base.answers import to_row
 
         print_json(to_row(answer.to_cited(index, time.perf_counter() - start)))
     else:
-        show_answer(answer)
+        if not stream:
+            show_answer(answer)
         note_uncited(answer)
     return not answer.abstained
 

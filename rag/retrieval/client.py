@@ -120,7 +120,6 @@ _JUDGEMENT = record(
         "unsupported": list_of({"type": "array", "items": _OFFSET}),
     },
 )
-_TEXT = record({"text": STRING})
 _ERROR = record({"error": record({"message": STRING}, {"type": STRING})})
 _KINDS = {error.__name__: error for error in (NotFoundError, TimeLimitError)}
 _UNREACHABLE_STATUSES = (
@@ -262,22 +261,18 @@ class Client:
         system: str | None = None,
         history: Sequence["Turn"] = (),
         **options: Unpack[AskOptions],
-    ) -> Iterator[str | Answer]:
-        """Yield the text in pieces as the server writes it; then the answer."""
+    ) -> Iterator[Answer]:
+        """Yield the answer so far, with its complete sentences, as the server writes it; last, the answer of `ask`."""
         body = self._question(question, system, history, options) | {"stream": True}
-        last = None
+        event = ""
         for event, data in self._events("/v1/ask", body):
             row = self._parse(data)
-            if event == "text":
-                self._check(row, _TEXT)
-                yield row["text"]
-            elif event == "error":
+            if event == "error":
                 raise self._error(row, 200)
-            elif event == "answer":
-                last = self._answer(row, question, is_rewritten=bool(history))
-        if last is None:
+            if event in ("partial", "answer"):
+                yield self._answer(row, question, is_rewritten=bool(history))
+        if event != "answer":
             raise self._strange("the stream ended before the answer")
-        yield last
 
     def judge(self, claim: str, evidence: Sequence[str | Passage], question: str = "") -> Judgement:
         """Judge whether texts or passages together support a claim, by the server's judge."""

@@ -58,7 +58,10 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 _EVENT = {
     "type": "object",
-    "properties": {"event": {"enum": ["text", "answer", "error"]}, "data": {"type": "string", "description": "JSON."}},
+    "properties": {
+        "event": {"enum": ["partial", "answer", "error"]},
+        "data": {"type": "string", "description": "JSON."},
+    },
     "required": ["event", "data"],
 }
 _STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": _EVENT}}}}
@@ -102,8 +105,8 @@ class Api:
     async def ask(self, request: Request, body: AskRequest) -> Response:
         """Answer a question with citations: a row of `answers.jsonl`.
 
-        With `stream`, the response is server-sent events: `text` with `{"text": piece}`, then `answer` with the same
-        object as without, or `error`.
+        With `stream`, the response is server-sent events: `partial` with the answer so far, each time that a sentence
+        is complete, then `answer` with the same object as without, or `error`.
         """
         base = base_of(request, self._base_url)
         if body.stream:
@@ -196,16 +199,20 @@ class Api:
 
     def _ask(self, body: AskRequest, base: str) -> Iterator[bytes]:
         """Yield the answer as JSON at the end, and before that at each piece, so that the work can be stopped."""
-        for piece in self._service.stream(*_target(body), **_options(body)):
-            yield b"" if isinstance(piece, str) else _json(self._row(piece, base, verdicts=body.verdicts))
+        for reply in self._service.stream(*_target(body), **_options(body)):
+            yield _json(self._row(reply, base, verdicts=body.verdicts)) if reply.is_complete else b""
 
     def _pieces(self, body: AskRequest, base: str) -> Iterator[bytes]:
-        """Yield events; an empty one for a piece without text, so that the work can be stopped."""
-        for piece in self._service.stream(*_target(body), **_options(body)):
-            if isinstance(piece, Reply):
-                yield event("answer", self._row(piece, base, verdicts=body.verdicts))
+        """Yield events; an empty one while the answer does not grow, so that the work can be stopped."""
+        length = 0
+        for reply in self._service.stream(*_target(body), **_options(body)):
+            if reply.is_complete:
+                yield event("answer", self._row(reply, base, verdicts=body.verdicts))
+            elif len(reply.answer.text) > length:
+                length = len(reply.answer.text)
+                yield event("partial", self._row(reply, base, verdicts=False))
             else:
-                yield event("text", {"text": piece}) if piece else b""
+                yield b""
 
     def _row(self, reply: Reply, base: str, *, verdicts: bool) -> dict[str, Any]:
         row = answer_row(reply.answer, reply.index, reply.seconds, base)

@@ -225,7 +225,7 @@ class _Tools:
 
     async def _ask(self, arguments: AskInput, base: str | None) -> "_Result":
         target = arguments.index, arguments.system
-        work = self._service.run_question(*target, self._service.partials, arguments.question, *target)
+        work = self._service.run_question(*target, self._service.stream, arguments.question, *target)
         reply = await last_item(work)  # a call that is cancelled stops a language model
         output = _answer_output(reply, base)
         cited_ids = {citation.passage for citation in reply.answer.citations}

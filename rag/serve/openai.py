@@ -302,7 +302,7 @@ class _API:
 
         def renditions() -> Iterator[_Rendition]:
             rendition: _Rendition | None = None
-            for reply in self._service.partials(question, index, system, history=history):
+            for reply in self._service.stream(question, index, system, history=history):
                 if rendition is None or reply.answer is not rendition.reply.answer:
                     rendition = _render(reply, base, cite)
                 yield rendition

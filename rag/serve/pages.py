@@ -1,7 +1,7 @@
 """The pages: ask, passage, check, compare, export. The server renders all HTML; the script only moves parts of it.
 
-`routes(service)` returns their routes. An answer goes to the browser as events: its text as it is written, the answer
-with its passages, then the verdicts.
+`routes(service)` returns their routes. An answer goes to the browser as events: each sentence when it is complete, the
+answer with its passages, then the verdicts.
 """
 
 import asyncio
@@ -176,7 +176,7 @@ class AskPages:
             raise UsageError("there is no question to export the answer of")
         reply = self._recent.find(question, index, system, self._service.indexes[index])
         if reply is None:
-            work = self._service.run_question(index, system, self._service.partials, question, index, system)
+            work = self._service.run_question(index, system, self._service.stream, question, index, system)
             reply = await last_item(work)
             self._recent.add(reply, self._service.indexes[index])
         body, media, suffix = _render_export(reply, name, base_of(request, self._base_url))
@@ -241,38 +241,41 @@ class AskPages:
 
     def _events(self, form: "_QuestionForm", index: str, system: str) -> Iterator[tuple[str, dict[str, Any]]]:
         current_index = self._service.indexes[index]
-        for piece in self._service.stream(form.question, index, system, history=form.history):
-            if isinstance(piece, str):
-                yield "text", {"text": piece}  # also without text, so that the work can be stopped
+        length = 0
+        for reply in self._service.stream(form.question, index, system, history=form.history):
+            if not reply.is_complete:
+                text = str(reply.answer)
+                yield "text", {"text": text[length:]}  # also without text, so that the work can be stopped
+                length = len(text)
                 continue
-            self._recent.add(piece, current_index)
-            view = self._view(piece, form.id_prefix)
-            short_answer = piece.answer.headline or next((sentence.text for sentence in piece.answer.sentences), "")
+            self._recent.add(reply, current_index)
+            view = self._view(reply, form.id_prefix)
+            short_answer = reply.answer.headline or next((sentence.text for sentence in reply.answer.sentences), "")
             yield (
                 "answer",
                 {
-                    "html": self._turn(piece, view, form.question),
-                    "turn": None if view.abstained else {"question": piece.question, "answer": short_answer[:2_000]},
-                    "permalink": _permalink(piece),
+                    "html": self._turn(reply, view, form.question),
+                    "turn": None if view.abstained else {"question": reply.question, "answer": short_answer[:2_000]},
+                    "permalink": _permalink(reply),
                     "sentences": len(view.sentences),
                     "citations": sum(len(sentence_view.cites) for sentence_view in view.sentences),
                     "answered": not view.abstained,
                 },
             )
             if not view.abstained:
-                judged_view = self._view(piece, form.id_prefix, self._checks(piece.answer))
+                judged_view = self._view(reply, form.id_prefix, self._checks(reply.answer))
                 yield "verdicts", {"html": self._site.part("verdicts.html.j2", view=judged_view)}
 
     async def _whole(self, question: str, index: str, system: str, id_prefix: str) -> Markup:
         """The answer with its verdicts, for a browser without the script."""
 
         def turns() -> Iterator[Markup]:
-            for piece in self._service.stream(question, index, system):
-                if isinstance(piece, str):
+            for reply in self._service.stream(question, index, system):
+                if not reply.is_complete:
                     yield Markup()  # so that the work can be stopped
                     continue
-                self._recent.add(piece, self._service.indexes[index])
-                yield self._turn(piece, self._view(piece, id_prefix, self._checks(piece.answer)), question)
+                self._recent.add(reply, self._service.indexes[index])
+                yield self._turn(reply, self._view(reply, id_prefix, self._checks(reply.answer)), question)
 
         return await last_item(self._service.run_question(index, system, turns))
 

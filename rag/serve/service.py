@@ -80,13 +80,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer, the names of index and system, the question as it was searched, and the seconds it took."""
+    """An answer, the names of index and system, the question as it was searched, and the seconds it took.
+
+    `is_complete` is false for the answer so far of a stream.
+    """
 
     answer: Answer
     index: str
     system: str
     question: str
     seconds: float
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +103,9 @@ class _Work:
     question: Question
     start_time: float
 
-    def make_reply(self, answer: Answer) -> Reply:
-        return Reply(answer, self.index, self.name, self.question.text, time.perf_counter() - self.start_time)
+    def make_reply(self, answer: Answer, *, is_complete: bool = True) -> Reply:
+        seconds = time.perf_counter() - self.start_time
+        return Reply(answer, self.index, self.name, self.question.text, seconds, is_complete)
 
 
 class _LockedRetriever:
@@ -301,7 +306,6 @@ class Service:
         `identifier` is the id of the answer's row.
         """
         *_, reply = self.stream(question, index, system, history=history, identifier=identifier, **options)
-        assert isinstance(reply, Reply)
         return reply
 
     def stream(
@@ -313,33 +317,16 @@ class Service:
         history: Sequence[Turn] = (),
         identifier: str = "q1",
         **options: Unpack[AskOptions],
-    ) -> Iterator[str | Reply]:
-        """Yield the text in pieces, or whole if the system cannot stream; then the answer, which is that of `ask`."""
-        work = self._prepare(question, index, system, history, identifier, options)
-        for piece in work.system.stream(work.question):
-            if isinstance(piece, str):
-                yield piece
-                continue
-            reply = work.make_reply(piece)
-            yield reply
-            self._notify_watchers(reply)
-
-    def partials(
-        self,
-        question: str,
-        index: str | None = None,
-        system: str | None = None,
-        *,
-        history: Sequence[Turn] = (),
-        identifier: str = "q1",
-        **options: Unpack[AskOptions],
     ) -> Iterator[Reply]:
-        """Yield the answer so far at each piece of text, with its complete sentences; last, the answer of `ask`."""
+        """Yield the answer so far, with its complete sentences, while it is written; last, the answer of `ask`.
+
+        An answer that has not grown is yielded again (`Reply.answer` is the same object), so that the work can end.
+        """
         work = self._prepare(question, index, system, history, identifier, options)
         last: Answer | None = None
-        for answer in work.system.partials(work.question):
+        for answer in work.system.stream(work.question):
             if last is not None:
-                yield work.make_reply(last)
+                yield work.make_reply(last, is_complete=False)
             last = answer
         assert last is not None
         reply = work.make_reply(last)

@@ -1,6 +1,6 @@
 """The contracts that ship, `rag.testing`: each fault of somebody's own retriever, system, encoder or model is found."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,8 +100,8 @@ class Restless(Echo):
 class Torn(Echo):
     """A stream without its answer."""
 
-    def stream(self, question: str | Question) -> "object":  # type: ignore[override]
-        return iter([str(self.ask(question))])
+    def stream(self, question: str | Question) -> Iterator[Answer]:
+        yield replace(self.ask(question), text="", sentences=())
 
 
 @pytest.mark.parametrize(

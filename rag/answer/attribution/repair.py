@@ -8,7 +8,7 @@ from autoais.base.text.claims import is_applicable
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.types import Judge
 from rag.answer.attribution.attributor import Attributor
-from rag.answer.generator import Generator, Growing, Streaming, map_partials
+from rag.answer.generator import Generator, map_answers, stream_answer
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
 _RepairMemo = dict[CitedSentence, tuple[CitedSentence, Counter[str]]]
@@ -37,32 +37,14 @@ class RepairedGenerator:
         answer = self.generator.generate(question, hits)
         return self.repair(answer) if answer.sentences else replace(answer, system=self.name)
 
-    def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
-        """Yield the generator's text as it is written, or whole if it cannot stream; then the repaired answer."""
-        if not isinstance(self.generator, Streaming):
-            answer = self.generate(question, hits)
-            yield from (str(answer), answer)
-            return
-        for piece in self.generator.stream(question, hits):
-            if isinstance(piece, Answer):
-                yield self.repair(piece) if piece.sentences else replace(piece, system=self.name)
-            else:
-                yield piece
-
-    def partials(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
-        """Yield the generator's answer so far, repaired, or only the answer if the generator cannot; then the answer.
-
-        Each sentence is judged once.
-        """
-        if not isinstance(self.generator, Growing):
-            yield self.generate(question, hits)
-            return
+    def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
+        """Yield the generator's answer so far, if it can show one; last, the answer. Each sentence is judged once."""
         memo: _RepairMemo = {}
 
         def repair_partial(answer: Answer) -> Answer:
             return self.repair(answer, memo) if answer.sentences else replace(answer, system=self.name)
 
-        yield from map_partials(self.generator.partials(question, hits), repair_partial)
+        return map_answers(repair_partial, stream_answer(self.generator, question, hits))
 
     def repair(self, answer: Answer, memo: _RepairMemo | None = None) -> Answer:
         """The answer with its citations kept, moved, attached or removed.

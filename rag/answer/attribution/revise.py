@@ -9,7 +9,7 @@ from autoais.base.text.claims import is_applicable
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.text.words import words
 from rag.answer.attribution.attributor import Attributor
-from rag.answer.generator import Generator, Growing, map_partials
+from rag.answer.generator import Generator, map_answers, stream_answer
 from rag.answer.llms import LanguageModel, ModelError, open_model
 from rag.answer.llms.labelled_replies import ask, fields
 from rag.answer.llms.prompts import Prompt, plain
@@ -131,7 +131,7 @@ class Reviser:
 
 
 class RevisedGenerator:
-    """Revises the answers of another generator. It does not stream, as words may be dropped; it shows sentences."""
+    """Revises the answers of another generator."""
 
     def __init__(self, generator: Generator, reviser: Reviser) -> None:
         self.generator, self.reviser = generator, reviser
@@ -141,17 +141,10 @@ class RevisedGenerator:
         """The generator's answer, revised; an abstention is unchanged."""
         return self._revise(self.generator.generate(question, hits), {})
 
-    def partials(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
-        """Yield the generator's answer so far, revised, or only the answer if the generator cannot; then the answer.
-
-        Each sentence is corrected once.
-        """
-        if not isinstance(self.generator, Growing):
-            yield self.generate(question, hits)
-            return
+    def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
+        """Yield the generator's answer so far, if it can show one; last, the answer. A sentence is corrected once."""
         memo: dict[str, _Correction] = {}
-        partials = self.generator.partials(question, hits)
-        yield from map_partials(partials, lambda answer: self._revise(answer, memo))
+        return map_answers(lambda answer: self._revise(answer, memo), stream_answer(self.generator, question, hits))
 
     def _revise(self, answer: Answer, memo: dict[str, _Correction]) -> Answer:
         return self.reviser.revise(answer, memo) if answer.sentences else replace(answer, system=self.name)

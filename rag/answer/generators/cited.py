@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from autoais.base.markers.grammar import StreamParser, parse
+from autoais.base.markers.grammar import parse
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.text.words import words
 from rag.answer.llms import (
@@ -136,35 +136,8 @@ class CitedGenerator:
             return self._abstain(question, hits, str(error), request.trace, failed=True)
         return self._parse_reply(question, hits, request, completion)
 
-    def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[str | Answer]:
-        """Yield the model's text, with whole citation markers numbered as in `trace["shown"]`; then the answer.
-
-        While there is nothing to show, such as thoughts, the pieces are empty.
-        """
-        request = self._request(question, hits)
-        if isinstance(request, Answer):
-            yield request
-            return
-        parser = StreamParser(lambda _: parse("", 0))  # the answer is parsed from the whole reply, as without streaming
-        raw, begin = "", None
-        try:
-            for piece in self._model.stream(request.messages, self._max_tokens, STOP):
-                if isinstance(piece, Completion):
-                    yield parser.feed("" if begin is not None else without_thoughts(raw))
-                    yield parser.close()[0]
-                    yield self._parse_reply(question, hits, request, piece)
-                    return
-                raw += piece
-                if begin is not None:
-                    yield parser.feed(piece)
-                else:
-                    begin = thought_end(raw, thinks=self._thinks)
-                    yield "" if begin is None else parser.feed(raw[begin:])
-        except ModelError as error:
-            yield self._abstain(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
-
-    def partials(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
-        """Yield the answer so far at each piece of the model's text; last, the answer.
+    def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
+        """Yield the answer so far at each piece of the model's text; last, the answer of `generate`.
 
         It has all sentences but the last, which may go on. Sentences without a citation wait for the next one, since
         without one the answer may become a refusal; one that was there before waits too, as it may begin a loop.

@@ -145,12 +145,11 @@ def test_hits_have_all_of_a_passage(client: Client, server: Scripted) -> None:
 
 
 def test_a_stream_ends_with_the_answer(client: Client, server: Scripted, row: dict[str, Any], answer: Answer) -> None:
-    pieces = [str(answer)[:10], str(answer)[10:]]
-    events = [f"event: text\ndata: {json.dumps({'text': piece})}\n\n" for piece in pieces]
-    server.says((": ping\n\n" + "".join(events) + f"event: answer\r\ndata: {json.dumps(row)}\r\n\r\n").encode())
-    *texts, last = client.stream(QUESTION)
-    assert texts == pieces
-    assert isinstance(last, Answer)
+    so_far = row | {"answer": "", "sentences": []}
+    event = f": ping\n\nevent: partial\ndata: {json.dumps(so_far)}\n\n"
+    server.says((event + f"event: answer\r\ndata: {json.dumps(row)}\r\n\r\n").encode())
+    first, last = client.stream(QUESTION)
+    assert (first.text, first.sentences, first.hits) == ("", (), last.hits)
     assert str(last) == str(answer)
     assert server.asked[0][2]["stream"] is True
 
@@ -294,13 +293,13 @@ def test_a_busy_server_says_once_when_to_try_again(client: Client, server: Scrip
     assert told.value.retry_after is None
 
 
-def test_an_error_in_a_stream(client: Client, server: Scripted) -> None:
+def test_an_error_in_a_stream(client: Client, server: Scripted, row: dict[str, Any]) -> None:
     error = json.dumps({"error": {"type": "TimeLimitError", "message": "too slow"}})
-    server.says(f'event: text\ndata: {{"text": "So "}}\n\nevent: error\ndata: {error}\n\n'.encode())
-    pieces = client.stream(QUESTION)
-    assert next(pieces) == "So "
+    server.says(f"event: partial\ndata: {json.dumps(row)}\n\nevent: error\ndata: {error}\n\n".encode())
+    answers = client.stream(QUESTION)
+    assert next(answers).text == row["answer"]
     with pytest.raises(TimeLimitError, match="too slow"):
-        next(pieces)
+        next(answers)
 
 
 def test_words_of_a_server_are_one_printable_line_without_the_key(client: Client, server: Scripted) -> None:
@@ -398,22 +397,22 @@ def test_slow_replies_end(server: Scripted, slow: Callable[[Handler], None]) -> 
         Client(server.url, timeout=0.4).ask(QUESTION)
 
 
-def test_a_slow_stream_ends(server: Scripted) -> None:
+def test_a_slow_stream_ends(server: Scripted, row: dict[str, Any]) -> None:
     def dribble(handler: Handler) -> None:
         handler.send_response(200)
         handler.end_headers()
         try:
             while True:
-                handler.wfile.write(b'event: text\ndata: {"text": "more "}\n\n')
+                handler.wfile.write(f"event: partial\ndata: {json.dumps(row)}\n\n".encode())
                 time.sleep(0.05)
         except OSError:
             return
 
     server.reply = dribble
-    pieces = Client(server.url, timeout=0.4).stream(QUESTION)
-    assert next(pieces) == "more "
+    answers = Client(server.url, timeout=0.4).stream(QUESTION)
+    assert next(answers).text == row["answer"]
     with pytest.raises(RagError, match=f"^{server.url}: it took longer than 0.4 seconds$"):
-        list(pieces)
+        list(answers)
 
 
 def test_endless_replies_end(client: Client, server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -430,7 +429,7 @@ def test_broken_connections(client: Client, server: Scripted) -> None:
 
 
 @pytest.mark.parametrize(
-    "events", [b"", b'event: text\ndata: {"text": "So"}\n\n', b"event: answer\ndata: {}", b"x\n\n\n"]
+    "events", [b"", b'event: other\ndata: {"text": "So"}\n\n', b"event: answer\ndata: {}", b"x\n\n\n"]
 )
 def test_a_stream_without_an_end(client: Client, server: Scripted, events: bytes) -> None:
     server.says(events)

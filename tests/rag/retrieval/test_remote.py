@@ -160,9 +160,8 @@ def test_a_remote_answer_is_the_local_one(url: str, shelf: Path) -> None:
         assert [hit.passage for hit in far.hits] == [hit.passage for hit in near.hits]
         assert far.system == near.system
         assert far.trace == round_floats(near.trace)  # as in answers.jsonl
-        *pieces, last = Client(f"{url}/shelf").stream("Where was Marie Curie born?", system=system)
+        (last,) = Client(f"{url}/shelf").stream("Where was Marie Curie born?", system=system)
         assert last == far
-        assert "".join(map(str, pieces)) == str(far)
 
 
 def test_options_and_turns(url: str, shelf: Path) -> None:

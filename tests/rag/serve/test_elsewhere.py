@@ -164,7 +164,7 @@ def test_an_error_that_only_the_operator_can_mend(index: Index, caplog: pytest.L
     def broken(*_: object, **__: object) -> Any:  # noqa: ANN401
         raise RagError(secret)
 
-    service.stream = service.partials = broken  # type: ignore[method-assign]
+    service.stream = broken  # type: ignore[method-assign]
     with caplog.at_level(logging.ERROR), front_client(service) as client:
         for path, body in (
             ("/v1/ask", {"question": QUESTION}),

@@ -378,9 +378,9 @@ class Scripted(Service):
         self.so_far: Answer | None = None
         self.answers: list[Answer | Exception] = []
 
-    def partials(self, question: str, *names: str | None, **_: object) -> Iterator[Reply]:
+    def stream(self, question: str, *names: str | None, **_: object) -> Iterator[Reply]:
         if self.so_far is not None:
-            yield Reply(self.so_far, "town", "reader", question, 0.1)
+            yield Reply(self.so_far, "town", "reader", question, 0.1, is_complete=False)
         self.go.wait(10)
         found = self.answers.pop(0)
         if isinstance(found, Exception):
@@ -500,7 +500,7 @@ def test_a_client_that_hangs_up_stops_the_model(folder: Path) -> None:
     stopped = threading.Event()
 
     class Endless(Service):
-        def partials(self, question: str, *names: str | None, **_: object) -> Iterator[Reply]:
+        def stream(self, question: str, *names: str | None, **_: object) -> Iterator[Reply]:
             try:
                 while True:
                     yield Reply(cited("It opened in 1931.", 18), "town", "reader", question, 0.1)

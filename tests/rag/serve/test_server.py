@@ -41,9 +41,9 @@ class Slow(System):
         return Answer(question, "", (), (), self.name, abstained=True)
     def stream(self, question):
         try:
-            for _ in range(int(50 * float(question.text.split()[1]))):
+            for n in range(int(50 * float(question.text.split()[1]))):
                 time.sleep(0.02)
-                yield "x" * 40_000
+                yield Answer(question, "x" * 40_000 * n, (), (), self.name)
         finally:
             sys.stderr.write("the stream has ended\\n")
         yield self.respond(question)

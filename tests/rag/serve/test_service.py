@@ -40,19 +40,13 @@ def test_an_answer_is_that_of_the_library(service: Service, index: Index) -> Non
 
 
 def test_a_stream_ends_with_the_answer_of_ask(service: Service) -> None:
-    *pieces, asked = service.stream(QUESTION, system="extractive", identifier="x")
-    assert isinstance(asked, Reply)
-    assert "".join(map(str, pieces)) == str(asked.answer)
-    assert asked.answer == service.ask(QUESTION, system="extractive", identifier="x").answer
-    assert asked.answer.question.id == "x"
-
-
-def test_the_answer_so_far_ends_with_the_answer_of_ask(service: Service) -> None:
     told: list[Reply] = []
     service.watch(told.append)
-    *_, asked = service.partials(QUESTION, system="extractive", identifier="x")
+    *_, asked = service.stream(QUESTION, system="extractive", identifier="x")
     assert told == [asked]
+    assert asked.is_complete
     assert asked.answer == service.ask(QUESTION, system="extractive", identifier="x").answer
+    assert asked.answer.question.id == "x"
 
 
 def test_a_follow_up_is_asked_as_a_whole_question(service: Service) -> None:

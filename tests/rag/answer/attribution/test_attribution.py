@@ -253,7 +253,7 @@ def test_a_growing_answer_is_repaired_sentence_by_sentence_and_each_is_judged_on
         Question("q", "Who?"), HITS
     )
     growing = RepairedGenerator(CitedGenerator(ScriptedModel(says, piece=2), prompt), judges[1])
-    *partials, last = growing.partials(Question("q", "Who?"), HITS)
+    *partials, last = growing.stream(Question("q", "Who?"), HITS)
     assert last == whole
     assert judges[0].pairs == judges[1].pairs
     assert sorted({len(one.sentences) for one in partials}) == [0, 1, 2]

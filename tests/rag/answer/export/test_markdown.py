@@ -2,7 +2,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser
@@ -122,6 +122,7 @@ def test_links_show_the_answer_and_nothing_else(answer: Answer) -> None:
 def test_the_first_sentences_begin_the_text(answer: Answer, kept: int) -> None:
     sentences = answer.sentences[:kept]
     so_far = replace(answer, sentences=sentences, text=answer.text[: sentences[-1].end] if sentences else "")
+    assume(not so_far.text.endswith("_"))  # escaped unless a word goes on there, as none does after a sentence
     assert with_links(answer, link).text.startswith(with_links(so_far, link, sources=False).text)
     assert with_markers(answer).text.startswith(with_markers(so_far).text)
 

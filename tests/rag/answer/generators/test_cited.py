@@ -234,11 +234,9 @@ def test_a_model_that_thinks_without_saying_so_is_waited_for_the_second_time(pie
         ScriptedModel("Okay, [1] says so. It is [2].\n</think>\n\nWarsaw [1]. It is old [2].", piece=piece)
     )
     generator.generate(QUESTION, HITS)
-    *pieces, last = generator.stream(QUESTION, HITS)
-    assert "".join(map(str, pieces)) == "Warsaw [1]. It is old [2]."
-    *partials, whole = generator.partials(QUESTION, HITS)
-    assert whole == last
-    assert all(str(last).startswith(str(one)) for one in partials)
+    *partials, last = generator.stream(QUESTION, HITS)
+    assert str(last) == "Warsaw [1]. It is old [2]."
+    assert all(str(last).startswith(str(partial)) for partial in partials)
 
 
 def test_a_larger_context_leaves_more_room_for_the_reply() -> None:
@@ -307,7 +305,7 @@ def test_it_is_a_generator_that_streams_and_its_name_says_what_it_is() -> None:
     assert made.name == f"cited.v4(script,{Prompt.read('hagrid-few-shot.v1').id},512)"
 
 
-STREAMED = [
+GROWING = [
     "Warsaw is the capital [1]. It lies on the Vistula [1, 2].",
     "<think>Hm [4].</think>Warsaw [1].",
     "\n<think>\nHm [4].\n</think>\n\nWarsaw [1].",
@@ -320,25 +318,6 @@ STREAMED = [
     "A is B [1",
     "It is Warsaw [1]. " * 400,
     "Warsaw [1]. " + "".join(f"[{n}] It is big. " for n in range(1, 400)),
-]
-
-
-@pytest.mark.parametrize("says", STREAMED)
-@pytest.mark.parametrize("piece", [1, 7, 1000])
-def test_a_stream_gives_the_same_answer_and_tears_no_citation(says: str, piece: int) -> None:
-    *pieces, last = cited(ScriptedModel(says, piece=piece)).stream(QUESTION, HITS)
-    whole = answer(says)
-    assert last == whole
-    text = "".join(one for one in pieces if isinstance(one, str))
-    raw = str(whole.trace["raw"])
-    assert text == (raw if "<think>" not in raw else raw.partition("</think>")[2].lstrip())
-    for one in pieces:
-        assert isinstance(one, str)
-        assert one.count("[") == one.count("]") or one.endswith("[1")
-
-
-GROWING = [
-    *STREAMED,
     "It lies on the Vistula, e.g. in the east [2][3]. Dr. J. B. Shaw said so. [1] Big.\n\n1. Old [1].\n2. New [2].",
     "**Warsaw** is it [1].\n\n- It is old [3]. Very old.\n- It is big [2].\n\nReferences:\n[1] Foo\n[2] Bar",
     "Warsaw [1]. Use it:\n\n```\nask [1]. Foo. Bar\n```\nThen run it [2]. Done [3].",
@@ -354,7 +333,7 @@ GROWING = [
 @pytest.mark.parametrize("says", GROWING)
 @pytest.mark.parametrize("piece", [1, 7, 1000])
 def test_the_answer_so_far_begins_the_answer(says: str, piece: int) -> None:
-    *partials, last = cited(ScriptedModel(says, piece=piece)).partials(QUESTION, HITS)
+    *partials, last = cited(ScriptedModel(says, piece=piece)).stream(QUESTION, HITS)
     assert last == answer(says)
     for one in partials:
         assert last.sentences[: len(one.sentences)] == one.sentences
@@ -364,20 +343,15 @@ def test_the_answer_so_far_begins_the_answer(says: str, piece: int) -> None:
 
 def test_a_sentence_is_there_when_the_next_begins() -> None:
     says = "<think>Hm.</think>It is old. Warsaw is the capital [1]. It lies on the Vistula [2]. It is big [3]."
-    partials = list(cited(ScriptedModel(says, piece=1)).partials(QUESTION, HITS))
+    partials = list(cited(ScriptedModel(says, piece=1)).stream(QUESTION, HITS))
     assert sorted({len(one.sentences) for one in partials}) == [0, 2, 3, 4]
     assert partials == sorted(partials, key=lambda one: len(one.sentences))
 
 
 def test_an_answer_so_far_that_breaks_off_is_a_failed_answer() -> None:
-    *_, last = cited(ScriptedModel(ModelError("the server broke off"))).partials(QUESTION, HITS)
+    *_, last = cited(ScriptedModel(ModelError("the server broke off"))).stream(QUESTION, HITS)
     assert (last.failed, last.reason, last.trace["raw"]) == (True, "the server broke off", "Half a ")
 
-
-def test_a_stream_that_breaks_off_is_a_failed_answer() -> None:
-    *pieces, last = cited(ScriptedModel(ModelError("the server broke off"))).stream(QUESTION, HITS)
-    assert pieces == ["Half a "]
-    assert isinstance(last, Answer)
     assert (last.failed, last.reason, last.trace["raw"]) == (True, "the server broke off", "Half a ")
 
 
