@@ -90,7 +90,7 @@ def shots(browser: Browser, address: str, study: Study) -> dict[str, Callable[[]
 
     def choose_evidence(page: Page) -> Page:
         answer_first(page)
-        for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):
+        for key in (*["ArrowDown"] * 6, "Enter"):
             page.keyboard.press(key)
         return page
 
@@ -103,7 +103,6 @@ def shots(browser: Browser, address: str, study: Study) -> dict[str, Callable[[]
         "annotate-admin": lambda: open_page(boss, "light", {"width": 1200, "height": 800}),
         "annotate-first": lambda: open_page(links["ada"], "light", _DESK),
         "annotate-second": lambda: choose_evidence(open_page(links["ada"], "light", _DESK)),
-        "annotate-second-dark": lambda: choose_evidence(open_page(links["bob"], "dark", _DESK)),
         "annotate-phone": lambda: answer_first(open_page(links["eve"], "light", _PHONE)),
         "annotate-guidelines": lambda: guide(open_page(links["kim"], "light", _DESK)),
     }

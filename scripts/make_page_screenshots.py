@@ -16,7 +16,6 @@ from rag.serve import Service, create_app
 from scripts.browser import chromium, save, serving
 
 _COLOURS = 128
-_DESK, _PHONE = {"width": 1200, "height": 760}, {"width": 390, "height": 780}
 _QUESTION = "What is post-hoc attribution?"
 _TEXT = (
     "Citation recall is the share of statements that their citations fully support [1]. The verifiability study was "
@@ -33,10 +32,10 @@ _TIMES = 10  # pages opened to measure
 def shots(browser: Browser, address: str) -> dict[str, Callable[[], Page]]:
     """Return how to reach what each picture shows."""
 
-    def open_page(path: str, scheme: str = "light", viewport: dict[str, int] = _DESK) -> Page:
+    def open_page(path: str) -> Page:
         context = browser.new_context(
-            color_scheme=scheme,  # type: ignore[arg-type]
-            viewport=viewport,  # type: ignore[arg-type]
+            color_scheme="light",
+            viewport={"width": 1200, "height": 760},
             device_scale_factor=1,
             reduced_motion="reduce",
         )
@@ -44,15 +43,9 @@ def shots(browser: Browser, address: str) -> dict[str, Callable[[], Page]]:
         page.goto(address + path)
         return page
 
-    def open_answer(scheme: str = "light", viewport: dict[str, int] = _DESK) -> Page:
-        page = open_page(f"/?{urlencode({'q': _QUESTION})}", scheme, viewport)
+    def open_answer() -> Page:
+        page = open_page(f"/?{urlencode({'q': _QUESTION})}")
         page.locator(".summary .verdict").first.wait_for()
-        return page
-
-    def phone() -> Page:
-        page = open_answer(viewport=_PHONE)
-        page.locator("a.cite").first.click()
-        page.locator(".passage.open").wait_for()
         return page
 
     def open_check() -> Page:
@@ -71,10 +64,7 @@ def shots(browser: Browser, address: str) -> dict[str, Callable[[], Page]]:
         return page
 
     return {
-        "page-start": lambda: open_page("/"),
         "page-answer": open_answer,
-        "page-answer-dark": lambda: open_answer("dark"),
-        "page-phone": phone,
         "page-check": open_check,
         "page-compare": open_comparison,
     }
