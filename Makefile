@@ -131,7 +131,7 @@ UV = .venv-test/bin/uv
 # ragas 0.4.3 does not start with a newer langchain-community. promptfoo is tested where it is on the path.
 .venv-extras/done: pyproject.toml .venv-test/done
 	$(PYTHON) -m venv .venv-extras
-	$(UV) pip install --quiet --python .venv-extras -e ".[lancedb,llm,measures,milvus,opensearch,postgresql,qdrant,ray,serve]" \
+	$(UV) pip install --quiet --python .venv-extras -e ".[lancedb,measures,milvus,opensearch,postgresql,qdrant,ray,serve]" \
 	  pgserver "langchain-core>=1" "langchain-openai>=1" "llama-index-core>=0.14" "haystack-ai>=3" openai \
 	  "inspect-ai>=0.3.285" "deepeval>=4.3" "ragas>=0.4.3" "langchain-community<0.4" "autojudge-base>=1" \
 	  "nuggetizer>=0.0.5" pytest hypothesis

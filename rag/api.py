@@ -147,7 +147,7 @@ def build_shards(
     holds other indexes.
     """
     from autoais.base.engines import ENGINES
-    from rag.base.urls import is_url
+    from autoais.base.urls import is_url
     from rag.documents.sources import MAX_SHARDS
     from rag.retrieval.sharding import ShardOptions, format_config, jobs, run, write_config
 
@@ -307,7 +307,7 @@ def default_retrievers(folder: str | Path) -> tuple[str, ...]:
 
 def _sources(sources: str | Path | Sequence[str | Path]) -> list[str | Path]:
     """URLs as strings, all others as paths."""
-    from rag.base.urls import is_url
+    from autoais.base.urls import is_url
 
     check_type("sources", sources, "a path or a list of paths", str, Path, Iterable)
     source_list = [sources] if isinstance(sources, str | Path) else list(sources)

@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 import rag
-from rag.base.network import RequestError, get
+from autoais.base.network import RequestError, get
 from rag.serve import serve_indexes
 
 PACKAGE = "borgbackup-doc"
@@ -41,7 +41,7 @@ def open_when_ready(url: str) -> None:
     """Open the page in a browser once the server answers."""
     for _ in range(100):
         try:
-            get(f"{url}/healthz", seconds=2, largest=10_000)
+            get(f"{url}/healthz", seconds=2, max_bytes=10_000)
         except RequestError:
             time.sleep(0.1)
         else:

@@ -137,7 +137,6 @@ def shared_data() -> Path:
 @pytest.fixture(scope="module")
 def server() -> Iterator[ChatServer]:
     """A server with OpenAI's chat completions, which a test scripts."""
-    pytest.importorskip("httpx")
     with run_chat_server() as chat_server:
         yield chat_server
 

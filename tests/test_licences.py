@@ -15,7 +15,7 @@ def test_the_lock_files_hold_every_requirement() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert names(project["dependencies"]) <= pins("requirements.lock").keys()
     extras = project["optional-dependencies"]
-    chosen = ("alce", "dense", "documents", "gguf", "llm", "lucene", "measures", "models", "train", "dev", "docs")
+    chosen = ("alce", "dense", "documents", "gguf", "lucene", "measures", "models", "train", "dev", "docs")
     every = [one for name in chosen for one in extras[name]]
     assert names(every) <= pins("requirements-dev.lock").keys()
     assert pins("requirements.lock").keys() <= pins("requirements-dev.lock").keys()

@@ -1,1 +1,1 @@
-"""What every room shares: types, errors, configuration, network, files that ship."""
+"""What every room shares: types, errors, configuration, files that ship."""

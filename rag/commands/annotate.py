@@ -156,12 +156,12 @@ def serve(
     base_url: BaseOption = None,
 ) -> None:
     """Serve the pages of a study until Ctrl-C."""
+    from autoais.base.urls import is_loopback
     from rag.annotate.app import create_app
     from rag.annotate.create import open_study
     from rag.annotate.guidelines import record_guidelines
     from rag.base.errors import UsageError
     from rag.base.terminal import pluralize
-    from rag.retrieval.client import is_loopback
     from rag.web.server import address, other_address
     from rag.web.server import serve as serve_app
 

@@ -42,7 +42,7 @@ _PACKAGES = (
     ("onnx", "onnx", "export of trained models", "train"),
     ("ir-measures", "ir_measures", "evaluation of runs (autoais evaluate-run)", "measures"),
     ("nltk", "nltk", "ALCE's strict metrics (autoais score), with its data punkt_tab", "alce"),
-    ("httpx", "httpx", "models behind a server", "llm"),
+    ("httpx2", "httpx2", "web pages, and models behind a server", ""),
     ("xllamacpp", "xllamacpp", "language models from GGUF files", "gguf"),
     ("mammoth", "mammoth", "Word files", "documents"),
     ("openpyxl", "openpyxl", "Excel files", "documents"),

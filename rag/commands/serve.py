@@ -89,8 +89,8 @@ def serve(
     ] = False,
 ) -> None:
     """Serve a web page and an HTTP API that answer questions, until Ctrl-C."""
+    from autoais.base.urls import is_loopback
     from rag.base.errors import UsageError
-    from rag.retrieval.client import is_loopback
     from rag.serve import Limits, serve_indexes
     from rag.serve.keys import read_keys
     from rag.web.server import other_address

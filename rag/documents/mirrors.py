@@ -16,10 +16,10 @@ from urllib.robotparser import RobotFileParser
 
 from autoais.base.io.jsonl import dumps, read_objects, sync, write_atomic
 from autoais.base.io.jsonl import field as field_of
+from autoais.base.network import AGENT, Reply, RequestError, get
 from autoais.base.progress import Progress
+from autoais.base.urls import host_of, key_of, normalize_url
 from rag.base.errors import FormatError, IndexingError, UserError
-from rag.base.network import AGENT, Reply, RequestError, get
-from rag.base.urls import host_of, key_of, normalize_url
 from rag.documents import unpack_gzip
 from rag.documents.page_names import Names, page_name
 from rag.documents.sitemaps import Sitemap, read_sitemap
@@ -250,7 +250,7 @@ class _Mirror:
         rules = RobotFileParser()
         scheme = self._url.partition("://")[0]
         try:
-            reply = self._get(f"{scheme}://{self._host}/robots.txt", largest=_MAX_ROBOTS_BYTES)
+            reply = self._get(f"{scheme}://{self._host}/robots.txt", max_bytes=_MAX_ROBOTS_BYTES)
             rules.parse((reply.body or b"").decode("utf-8", "replace").splitlines())
         except RequestError as error:
             if error.status is None or error.status not in range(400, 500) or error.status == 429:
@@ -306,10 +306,10 @@ class _Mirror:
         headers: Mapping[str, str] | None = None,
         *,
         same_host: bool = False,
-        largest: int | None = None,
+        max_bytes: int | None = None,
     ) -> Reply:
         seconds = min(_PAGE_SECONDS, max(self._until - time.monotonic(), 1.0))
-        return get(url, headers, seconds=seconds, largest=largest or MAX_FILE_SIZE, same_host=same_host)
+        return get(url, headers, seconds=seconds, max_bytes=max_bytes or MAX_FILE_SIZE, same_host=same_host)
 
     def _version(self, key: str) -> dict[str, str]:
         """The headers that ask for a page only if it has changed."""
@@ -377,7 +377,7 @@ def _text(reply: Reply, location: str) -> bytes:
     if not reply.content_type.startswith("text/"):
         return body
     try:
-        charset = codecs.lookup(reply.headers.get_content_charset("utf-8")).name
+        charset = codecs.lookup(reply.charset).name
         if charset in _NO_CHARSETS:
             return body
         return body.decode("cp1252" if charset == "iso8859-1" else charset).encode("utf-8")  # as browsers do

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from autoais.base.urls import host_of
 from rag.base.errors import RagError, UsageError
-from rag.base.urls import host_of
 
 MAX_FILE_SIZE = 64 << 20  # bytes of a document
 _WEB = Path("web")  # stands for the web in the homes of sources

@@ -2,30 +2,25 @@
 
 import difflib
 import hashlib
-import http.client
 import os
 import re
 import shutil
 import tarfile
 import tomllib
-import urllib.error
-import urllib.request
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from gzip import BadGzipFile
+from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 from autoais.base.io.locks import file_lock
+from autoais.base.network import Limits, RequestError, is_offline, stream
 from rag.base.errors import RagError
-from rag.base.network import FAILURES, HEADERS, is_offline, reason_of
 
-_BLOCK = 1 << 20
-_TIMEOUT = 60  # seconds without data
+_LIMITS = Limits(seconds=60.0, is_idle_time=True, redirects=True)  # a large file may take hours
 _ATTEMPTS = 4  # in a row without new data
-_REFUSED_RANGE = 416
 
 ByteProgress = Callable[[int], None]
 """Called with the number of bytes received."""
@@ -131,12 +126,12 @@ def _receive(item: Prebuilt, part: Path, progress: ByteProgress | None) -> None:
         try:
             _get(item, part, progress)
             reason = "the connection broke off"
-        except urllib.error.HTTPError as error:
-            if error.code == _REFUSED_RANGE:  # the file on the server is shorter than expected
+        except RequestError as error:
+            if error.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # the server's file is shorter
                 part.unlink(missing_ok=True)
-            raise RagError(f"{item.url}: the server returned {error.code} {error.reason}") from error
-        except FAILURES as error:
-            reason = reason_of(error)
+            if error.status is not None:
+                raise RagError(str(error)) from error
+            reason = error.reason
         vain = 0 if _size(part) > max_size else vain + 1
         if vain == _ATTEMPTS:
             raise RagError(
@@ -151,28 +146,23 @@ def _size(path: Path) -> int:
 
 def _get(item: Prebuilt, part: Path, progress: ByteProgress | None) -> None:
     """Request the missing bytes; if the server ignores ranges, start from the beginning."""
-    have = _size(part)
-    headers = dict(HEADERS)
-    if have:
-        headers["Range"] = f"bytes={have}-"
-    request = urllib.request.Request(item.url, headers=headers)
-    with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
-        is_partial = response.status == http.client.PARTIAL_CONTENT
-        if is_partial and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-            raise http.client.HTTPException("the server sent another range than requested")
+    size = _size(part)
+    headers = {"Range": f"bytes={size}-"} if size else {}
+    with stream(item.url, None, headers, _LIMITS) as (head, blocks):
+        is_partial = head.status == HTTPStatus.PARTIAL_CONTENT
+        if not is_partial and head.status != HTTPStatus.OK:
+            raise head.error(item.url)
+        if is_partial and not head.headers.get("Content-Range", "").startswith(f"bytes {size}-"):
+            raise RequestError(item.url, "the server sent another range than requested")
         with part.open("ab" if is_partial else "wb") as file:
-            _copy(response, file, item, progress)
-
-
-def _copy(response: http.client.HTTPResponse, file: BinaryIO, item: Prebuilt, progress: ByteProgress | None) -> None:
-    size = file.tell()
-    while block := response.read(_BLOCK):
-        size += len(block)
-        file.write(block[: item.size - size] if size > item.size else block)
-        if progress:
-            progress(min(size, item.size))
-        if size > item.size:  # longer than announced: the rest is dropped, and the checksum decides
-            return
+            size = file.tell()
+            for block in blocks:
+                file.write(block[: item.size - size])
+                size += len(block)
+                if progress:
+                    progress(min(size, item.size))
+                if size > item.size:  # longer than announced: the rest is dropped, and the checksum decides
+                    return
 
 
 def _extract(archive: tarfile.TarFile, work: Path) -> None:

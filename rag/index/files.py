@@ -10,8 +10,8 @@ from typing import Any
 
 from autoais.base.io.jsonl import dumps, field, read_objects, strings, write_atomic
 from autoais.base.io.provenance import sha256_file
+from autoais.base.urls import host_of
 from rag.base.errors import FormatError, IndexingError, UsageError, UserError
-from rag.base.urls import host_of
 from rag.documents.sources import MAX_FILE_SIZE, Shard, Source
 from rag.index.manifest import WEB, is_path
 

@@ -10,8 +10,8 @@ from itertools import product
 from pathlib import Path
 
 from autoais.base.progress import Progress
+from autoais.base.urls import is_url, key_of
 from rag.base.errors import IndexingError
-from rag.base.urls import is_url, key_of
 from rag.documents.corpus import Corpus
 from rag.documents.sources import Source, check_globs, escape_glob, matches, prefixes
 from rag.index.compare import Plan

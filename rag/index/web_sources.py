@@ -10,9 +10,9 @@ from pathlib import Path
 from autoais.base.io.jsonl import sync
 from autoais.base.io.locks import shared_lock
 from autoais.base.progress import Progress
+from autoais.base.urls import host_of, is_url, key_of, normalize_url
 from rag.base.errors import IndexingError, UsageError
 from rag.base.types import DOCUMENTS
-from rag.base.urls import host_of, is_url, key_of, normalize_url
 from rag.documents.corpus import Corpus
 from rag.documents.sources import Source, check_globs, is_selected
 from rag.index.build import check_new
@@ -42,7 +42,7 @@ class Fetching:
 
 def refusal_reason(*, allow_network: bool) -> str:
     """Why the network may not be used, and what allows it; empty if it may."""
-    from rag.base.network import is_offline
+    from autoais.base.network import is_offline
 
     if is_offline():
         return "RAG_OFFLINE is set, unset it to fetch pages"

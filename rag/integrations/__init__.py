@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from autoais.base.urls import is_url
 from rag.answer.served import ServedSystem
 from rag.answer.system import System
 from rag.api import AnyIndex, open_retriever, open_system
 from rag.base.config import DEFAULT_SYSTEM
 from rag.base.errors import UsageError
 from rag.base.types import Answer, Hit
-from rag.base.urls import is_url
 from rag.index.index import Index
 from rag.retrieval import Retriever
 from rag.retrieval.client import Client

@@ -7,17 +7,15 @@
 Replies are read as data of a stranger: what does not fit is an error, and an `Answer` checks its own citations.
 """
 
-import ipaddress
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from email.message import Message
 from http import HTTPStatus
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
-from urllib.error import URLError
 from urllib.parse import quote, unquote, urlsplit
 
 from autoais.base.answers import SCHEMA, from_row
@@ -33,7 +31,9 @@ from autoais.base.io.schema import (
     list_of,
     record,
 )
+from autoais.base.network import Head, Limits, RequestError, excerpt, stream
 from autoais.base.types import Judgement, Span, Support, Verdict
+from autoais.base.urls import is_loopback, normalize_url
 from rag.base.errors import (
     AuthenticationError,
     BusyError,
@@ -45,9 +45,7 @@ from rag.base.errors import (
     UserError,
     check_type,
 )
-from rag.base.network import RequestError, send
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
-from rag.base.urls import normalize_url
 from rag.index.statistics import FIELDS, Statistics
 
 if TYPE_CHECKING:
@@ -350,14 +348,14 @@ class Client:
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         try:
-            with send(url, dumps(body).encode(), headers, seconds=self.timeout, largest=_MAX_REPLY_BYTES) as reply:
-                if reply.status != HTTPStatus.OK:
-                    raise self._status_error(reply.status, reply.headers, b"".join(reply.blocks))
-                yield reply.blocks
+            limits = Limits(self.timeout, _MAX_REPLY_BYTES)
+            with stream(url, dumps(body).encode(), headers, limits) as (head, blocks):
+                if head.status != HTTPStatus.OK:
+                    raise self._status_error(head, b"".join(blocks))
+                yield blocks
         except RequestError as error:
-            reason = self._excerpt(str(error).removeprefix(f"{url}: "))
-            hint = "; is `rag serve` running there?" if isinstance(error.__cause__, URLError) else ""
-            raise UnreachableError(f"{self._base}: {reason}{hint}") from error
+            hint = "" if error.is_connected else "; is `rag serve` running there?"
+            raise UnreachableError(f"{self._base}: {self._excerpt(error.reason)}{hint}") from error
 
     # --- replies ----------------------------------------------------------------------------------------------------
 
@@ -397,10 +395,10 @@ class Client:
     def _strange(self, problem: str) -> RagError:
         return RagError(f"{self._base}: not a reply of this version of rag: {self._excerpt(problem)}")
 
-    def _status_error(self, status: int, headers: Message, content: bytes) -> UserError:
+    def _status_error(self, head: Head, content: bytes) -> UserError:
         """The error of a reply with another status than 200."""
-        if 300 <= status < 400:
-            address = self._excerpt(str(headers.get("Location")))
+        if 300 <= head.status < 400:
+            address = self._excerpt(str(head.headers.get("Location")))
             return RagError(f"{self._base}: the server has moved; name its new address: {address}")
         try:
             row = parse_object(content, "the reply")
@@ -408,37 +406,24 @@ class Client:
         except UserError:
             row, fits = {}, False
         if not fits:
-            error = UnreachableError if status in _UNREACHABLE_STATUSES else RagError
-            return error(f"{self._base}: no server of this version of rag answers there (status {status})")
-        return self._error(row, status, str(headers.get("Retry-After") or ""))
+            error = UnreachableError if head.status in _UNREACHABLE_STATUSES else RagError
+            return error(f"{self._base}: no server of this version of rag answers there (status {head.status})")
+        return self._error(row, head.status, math.ceil(head.retry_after) or None)
 
-    def _error(self, row: dict[str, Any], status: int, wait: str = "") -> UserError:
+    def _error(self, row: dict[str, Any], status: int, seconds: int | None = None) -> UserError:
         self._check(row, _ERROR)
         message, kind = self._excerpt(row["error"]["message"]), row["error"].get("type")
         if kind == QuestionError.__name__:
             return QuestionError(message)
         if status in (401, 403):
             return AuthenticationError(f"{self._base}: {message}; set {_KEY} to a key that the server knows")
-        seconds = int(wait) if re.fullmatch(r"[0-9]{1,5}", wait) else None
         if seconds is not None and "try again in" not in message:
             message += f"; try again in {seconds} s"
         message = f"{self._base}: {message}"
         return BusyError(message, seconds) if kind == BusyError.__name__ else _KINDS.get(str(kind), RagError)(message)
 
     def _excerpt(self, text: str) -> str:
-        """The beginning of a text on one printable line, without the key."""
-        if self._key:
-            text = text.replace(self._key, "[key]")
-        line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-        return line if len(line) <= _MAX_EXCERPT_LENGTH else line[: _MAX_EXCERPT_LENGTH - 1] + "…"
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach the host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+        return excerpt(text, self._key, _MAX_EXCERPT_LENGTH)
 
 
 def _is_private(url: str) -> bool:

@@ -10,8 +10,8 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from autoais.base.urls import is_loopback
 from rag.base.errors import RagError, missing_extra
-from rag.retrieval.client import is_loopback
 
 _GRACE = 8  # seconds that running requests have when the server stops: with what follows, 10 at most
 _IDLE = 75  # seconds that a connection stays open between requests: longer than clients and proxies keep theirs

@@ -1,1 +1,1 @@
-"""Types, errors, files, text, citation markers, models and engines, shared by all rooms."""
+"""Types, errors, files, text, citation markers, network, models and engines, shared by all rooms."""

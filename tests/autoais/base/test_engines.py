@@ -152,7 +152,6 @@ def test_a_worker_with_another_model_is_refused() -> None:
 
 
 def test_a_judge_that_asks_a_server_has_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("httpx")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     with pytest.raises(UserError, match="asks a server"):
         EngineJudge(open_judge("llm:m"), "llm:m", {}, LocalEngine())

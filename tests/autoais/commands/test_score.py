@@ -587,7 +587,6 @@ def test_a_killed_run_goes_on_from_its_cache_to_the_same_report(tmp_path: Path, 
 
 
 def test_an_llm_judge_is_named_with_its_prompts_hash_and_how_its_server_took_it(shop: Shop) -> None:
-    pytest.importorskip("httpx")
     with run_chat_server() as server:
         base_url = server.script({"say_if": [["Warsaw", "Full support"]], "say": "No support"})
         options = ("--judge", "llm:tiny", "--judge-option", "prompt=support.v1", "--corpus", shop.corpus, "--json")

@@ -252,7 +252,6 @@ def test_a_killed_run_resumes_and_asks_for_nothing_twice(tmp_path: Path) -> None
 def test_a_killed_run_keeps_what_the_server_was_paid_for_and_the_next_asks_only_the_rest(
     tmp_path: Path, autoais: Command
 ) -> None:
-    pytest.importorskip("httpx")
     path, cache = tmp_path / "a.jsonl", tmp_path / "c.jsonl"
     write(path, *(row(str(n), (f"Sentence {n}.", ["p"])) for n in range(100)))
     options = ["--judge", "llm:tiny", "--judge-option", "prompt=support.v1", "--metrics", "none", "--cache"]

@@ -472,7 +472,6 @@ def test_counting_words_does_on_attributionbench_what_the_notes_say(shared_data:
 
 
 def test_reports_say_how_the_judge_was_asked(tmp_path: Path, autoais: Command) -> None:
-    pytest.importorskip("httpx")
     rows = [
         {"dataset": "Own", "id": n, "claim": f"{claim} {n}", "evidence": [f"{EVIDENCE} {n}"], "label": label}
         for n, (claim, label) in enumerate([("Warsaw capital Poland", 1), ("Warsaw penguins swim", 0)] * 12)

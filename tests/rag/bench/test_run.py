@@ -258,7 +258,6 @@ def test_questions_asked_at_once_give_the_same_run(towns: Towns, tmp_path: Path)
 def test_a_model_server_that_is_asked_as_much_as_it_bears_gives_the_same_run(
     towns: Towns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("httpx")
     with run_chat_server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": "Warsaw is the capital of Poland [1]."}))
         one = towns("A", systems=["openai:tiny,retriever=bm25", "extractive"], concurrency=1)

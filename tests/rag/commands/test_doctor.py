@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_every_engine_is_named_and_what_every_install_has_works() -> None:
     found = {check.name: check for check in examine()}
-    assert {"tantivy", "lucene", "rank-bm25", "torch", "sentence-transformers", "httpx"} <= set(found)
+    assert {"tantivy", "lucene", "rank-bm25", "torch", "sentence-transformers", "httpx2"} <= set(found)
     for name in ("tantivy", "onnxruntime", "tokenizers"):
         assert found[name].works
         assert found[name].version

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import rag as library
+from autoais.base.network import RequestError, get
+from autoais.base.urls import is_url, key_of, normalize_url
 from rag.base.errors import FormatError, IndexingError, UsageError
-from rag.base.network import RequestError, get
-from rag.base.urls import is_url, key_of, normalize_url
 from rag.documents import mirrors
 from rag.documents.mirrors import Report, mirror, read_pages
 from rag.documents.page_names import Names, page_name
@@ -297,10 +297,10 @@ def test_if_all_pages_are_gone_they_stay(server: Server, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (endless(b"x" * (1 << 16)), "more than 1 MiB"),
-        (endless(b"x", 0.01), "longer than 0.2 seconds"),
-        (endless(b"x", 0.01, length=10_000), "longer than 0.2 seconds"),
-        (endless(b"x", 0.01, headers=False), "longer than 0.2 seconds"),
+        (endless(b"x" * (1 << 16)), "larger than 1 MiB"),
+        (endless(b"x", 0.01), "no complete reply within 0.2 s"),
+        (endless(b"x", 0.01, length=10_000), "no complete reply within 0.2 s"),
+        (endless(b"x", 0.01, headers=False), "no complete reply within 0.2 s"),
         (redirect("file:///etc/passwd"), "redirects to 'file:///etc/passwd', which is not followed"),
         (redirect("http://localhost:1/x"), "redirects to another host, http://localhost:1/x"),
         (redirect("/x"), "more than 10 redirects"),
@@ -329,14 +329,14 @@ def test_a_connection_that_breaks_off_and_a_length_that_is_too_large_are_named(s
 
     server.site["/cut"] = cut
     with pytest.raises(RequestError, match="cut: the connection broke off"):
-        get(server.at("/cut"), seconds=5, largest=1 << 20)
+        get(server.at("/cut"), seconds=5, max_bytes=1 << 20)
     server.site["/empty"] = 204
     with pytest.raises(RequestError, match="the server returned 204"):
-        get(server.at("/empty"), seconds=5, largest=1 << 20)
+        get(server.at("/empty"), seconds=5, max_bytes=1 << 20)
     with pytest.raises(RequestError, match="SSL"):
-        get(server.at("/").replace("http:", "https:"), seconds=5, largest=1 << 20)
+        get(server.at("/").replace("http:", "https:"), seconds=5, max_bytes=1 << 20)
     with pytest.raises(RequestError, match="Connection refused"):
-        get("http://127.0.0.1:9/", seconds=5, largest=1 << 20)
+        get("http://127.0.0.1:9/", seconds=5, max_bytes=1 << 20)
 
 
 def test_a_single_page_may_move_to_another_host_and_a_sitemap_may_not(server: Server, tmp_path: Path) -> None:

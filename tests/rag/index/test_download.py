@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from autoais.base.network import is_offline
 from rag.base.errors import RagError
-from rag.base.network import is_offline
 from rag.index.download import Prebuilt, fetch, find_prebuilt, read_table
 from tests.conftest import Command, one_line_error
 from tests.local_server import LocalServer, Quiet

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from rag.index.open import open_index
@@ -35,8 +35,8 @@ def front(folder: Path, server: ChatServer, request: pytest.FixtureRequest) -> I
         yield found
 
 
-def ask(front: Running, path: str = "/v1/ask", **body: Any) -> httpx.Response:  # noqa: ANN401
-    return httpx.post(front.url + path, json=body, timeout=30)
+def ask(front: Running, path: str = "/v1/ask", **body: Any) -> httpx2.Response:  # noqa: ANN401
+    return httpx2.post(front.url + path, json=body, timeout=30)
 
 
 CHAT = {"model": MODEL, "messages": [{"role": "user", "content": QUESTION}]}
@@ -59,7 +59,7 @@ def test_a_model_server_that_hangs_keeps_no_worker(front: Running) -> None:
 
 @pytest.mark.parametrize("front", [[{"say": SAYS, "hang": 60}]], indirect=True)
 def test_who_hangs_up_before_the_first_word_ends_the_work(front: Running) -> None:
-    with httpx.Client(base_url=front.url) as client, pytest.raises(httpx.ReadTimeout):
+    with httpx2.Client(base_url=front.url) as client, pytest.raises(httpx2.ReadTimeout):
         client.post("/v1/ask", json={"question": QUESTION}, timeout=0.5)
     assert ask(front, question=QUESTION, system="reader").status_code == 200
 

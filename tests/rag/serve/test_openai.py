@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 pytest.importorskip("openai", reason="needs the package openai")
 pytest.importorskip("fastapi", reason="needs the extra serve")
 
-import httpx
+import httpx2
 import openai
 from fastapi import FastAPI
 from openai.types import Model
@@ -118,7 +118,7 @@ def test_a_completion_has_markers_and_an_annotation_for_each(client: openai.Open
 
 def test_the_address_of_an_annotation_opens_the_passage(client: openai.OpenAI) -> None:
     (first, *_) = ask(client).choices[0].message.annotations or []
-    page = httpx.get(first.url_citation.url, headers={"Accept": "text/html"})
+    page = httpx2.get(first.url_citation.url, headers={"Accept": "text/html"})
     assert page.status_code == 200
     assert "1931" in page.text
 
@@ -460,7 +460,7 @@ def test_a_sentence_is_sent_before_the_next_is_written(scripted: Scripted, path:
     sent = []
     with (
         serving(FastAPI(routes=api.routes(scripted))) as url,
-        httpx.Client(base_url=f"{url}/v1") as client,
+        httpx2.Client(base_url=f"{url}/v1") as client,
         client.stream("POST", f"/{path}", json=body) as reply,
     ):
         for line in reply.iter_lines():
@@ -510,14 +510,14 @@ def test_a_client_that_hangs_up_stops_the_model(folder: Path) -> None:
 
     service = Endless({"town": open_index(folder)}, limits=Limits(workers=1, seconds=20))
     body = {"model": "reader", "messages": user("x")}
-    with serving(FastAPI(routes=api.routes(service))) as url, httpx.Client(base_url=f"{url}/v1") as client:
+    with serving(FastAPI(routes=api.routes(service))) as url, httpx2.Client(base_url=f"{url}/v1") as client:
         with client.stream("POST", "/chat/completions", json=body | {"stream": True}) as reply:
             lines = reply.iter_lines()
             while "It opened" not in next(lines):
                 pass
         assert stopped.wait(10)
         stopped.clear()
-        with pytest.raises(httpx.ReadTimeout):
+        with pytest.raises(httpx2.ReadTimeout):
             client.post("/chat/completions", json=body, timeout=0.2)
         assert stopped.wait(10)
     service.close()
@@ -609,7 +609,7 @@ def test_a_client_that_hangs_up_gives_up_its_place(folder: Path, monkeypatch: py
     service = Scripted(open_index(folder), Limits(workers=1, waiting=5, seconds=20))
     service.answers = [answer("x")] * 3
     bodies = [{"model": "reader", "stream": stream, "messages": user("x"), "input": "x"} for stream in (True, False)]
-    with serving(FastAPI(routes=api.routes(service))) as url, httpx.Client(base_url=f"{url}/v1") as client:
+    with serving(FastAPI(routes=api.routes(service))) as url, httpx2.Client(base_url=f"{url}/v1") as client:
         running = threading.Thread(target=client.post, args=("/responses",), kwargs={"json": bodies[1]})
         running.start()
         wait_until(lambda: service.workers.running == 1)
@@ -618,7 +618,7 @@ def test_a_client_that_hangs_up_gives_up_its_place(folder: Path, monkeypatch: py
             next(lines)
             assert service.workers.waiting == 1
         wait_until(lambda: service.workers.waiting == 0)
-        with pytest.raises(httpx.ReadTimeout):
+        with pytest.raises(httpx2.ReadTimeout):
             client.post("/responses", json=bodies[1], timeout=0.2)
         wait_until(lambda: service.workers.waiting == 0)
         service.go.set()

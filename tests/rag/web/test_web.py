@@ -26,9 +26,9 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
+from autoais.base.urls import is_loopback
 from rag.answer.export.escaping import visible
 from rag.base.errors import RagError, UserError
-from rag.retrieval.client import is_loopback
 from rag.web.pages import Pages, escape_text
 from rag.web.security import HEADERS, FailureLimiter, csrf_token, is_csrf_token, list_hosts, middleware, signature
 from rag.web.server import _ShutdownResponses, other_address, serve

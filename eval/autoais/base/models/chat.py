@@ -1,28 +1,24 @@
 """Client for servers with OpenAI's chat completions API, with timeouts, retries and usage counts."""
 
 import asyncio
-import email.utils
 import json
 import math
 import os
 import random
 import re
 import threading
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from autoais.base.errors import FormatError, UserError, missing_extra
+import httpx2
+
+from autoais.base.errors import FormatError, UserError
 from autoais.base.io.jsonl import parse_object
 from autoais.base.models import pace
-
-if TYPE_CHECKING:
-    import ssl
-
-    import httpx
+from autoais.base.network import Head, Limits, RequestError, excerpt, open_client, stream_async
 
 T = TypeVar("T")
 OnText = Callable[[str], None]
@@ -38,7 +34,7 @@ _FIXES = {  # statuses that need a person, and what to do
     405: "should OPENAI_BASE_URL end in /v1?",
 } | dict.fromkeys((301, 302, 307, 308), "set OPENAI_BASE_URL to the new address")
 _OPTIONAL = ("max_tokens", "temperature", "seed", "stop", "stream_options")  # parameters a server may not support
-_MAX_REPLY_BYTES = 4_000_000  # bytes
+_MAX_REPLY_BYTES = 4 << 20
 _MAX_WAIT = 60.0  # seconds between retries, even if Retry-After asks for more
 _BEAT = 1.0  # seconds between two calls of `on_text` while a server is silent
 _MIN_FAILURES = 3  # identical failures before giving up on a server that has never answered
@@ -96,14 +92,6 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Response:
-    status: int
-    retry_after: str
-    content: bytes
-    is_stream: bool = False
-
-
 class _RetryableError(Exception):
     """A failure worth a retry; `wait`: the delay in seconds that the server asks for; `busy`: it has too much to do."""
 
@@ -134,7 +122,6 @@ class ChatClient:
         retries: int = 5,
         backoff: float = 0.5,
     ) -> None:
-        _need_httpx()
         self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         if not re.fullmatch(r"[!-~]*", self._key):
             raise UserError("OPENAI_API_KEY contains a space or a character outside printable ASCII")
@@ -158,7 +145,6 @@ class ChatClient:
         self._counting = threading.Lock()
         self._jitter = random.Random(0)
         self._reached = self._answered = self._structured = False
-        self._tls: ssl.SSLContext | None = None
         self._last_failure, self._alike = "", 0  # how the last request failed, and how many did so in a row
 
     def answer(self, requests: Sequence[Request]) -> list[Reply | NoReply]:
@@ -188,15 +174,8 @@ class ChatClient:
         return await self._answer(requests, None)
 
     async def _answer(self, requests: Sequence[Request], on_text: OnText | None) -> list[Reply | NoReply]:
-        import httpx
-
         replies: dict[int, Reply | NoReply] = {}
         waiting = iter(enumerate(requests))
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        # A small compressed reply can unpack to gigabytes.
-        headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        limits = httpx.Limits(max_connections=self.concurrency)
-        self._tls = self._tls or httpx.create_ssl_context()  # reads all certificates, which takes 20 ms
         first_reply, completion = asyncio.Event(), asyncio.Event()
         if self._answered:
             first_reply.set()
@@ -215,7 +194,7 @@ class ChatClient:
                 except TimeoutError:
                     tell("")
 
-        async with httpx.AsyncClient(headers=headers, limits=limits, timeout=None, verify=self._tls) as http:
+        async with open_client(self.concurrency) as http:
             # The first request goes alone, to learn which parameters the server accepts.
             workers = [asyncio.create_task(work(n == 0)) for n in range(min(self.concurrency, len(requests)))]
             if on_text is not None:
@@ -230,13 +209,10 @@ class ChatClient:
 
     def excerpt(self, text: str, length: int = 160) -> str:
         """The beginning of a text on one printable line, without the key, for error messages and reasons."""
-        if self._key:
-            text = text.replace(self._key, "[key]")
-        line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-        return line if len(line) <= length else line[: length - 1] + "…"
+        return excerpt(text, self._key, length)
 
     async def _ask(
-        self, http: "httpx.AsyncClient", request: Request, first_reply: asyncio.Event, on_text: OnText | None
+        self, http: httpx2.AsyncClient, request: Request, first_reply: asyncio.Event, on_text: OnText | None
     ) -> Reply | NoReply:
         tries, has_text = 0, False
 
@@ -264,7 +240,7 @@ class ChatClient:
                 await asyncio.sleep(min(max(wait, error.wait), _MAX_WAIT))
 
     async def _ask_at_pace(
-        self, http: "httpx.AsyncClient", request: Request, on_text: OnText | None, *, is_retry: bool
+        self, http: httpx2.AsyncClient, request: Request, on_text: OnText | None, *, is_retry: bool
     ) -> Reply | NoReply:
         """Ask once, at the pace of the code that calls."""
         pacer = pace.current()
@@ -296,86 +272,76 @@ class ChatClient:
                 "; check the server, or set a longer timeout or more retries"
             )
 
-    async def _once(self, http: "httpx.AsyncClient", request: Request, on_text: OnText | None) -> Reply | NoReply:
+    async def _once(self, http: httpx2.AsyncClient, request: Request, on_text: OnText | None) -> Reply | NoReply:
         omissions = self.refused
         while True:
             body = _body(request, omissions, stream=on_text is not None)
-            response = await self._post(http, body, on_text)
-            rejections = self._find_rejections(response, body)
+            head, content, is_stream = await self._post(http, body, on_text)
+            rejections = self._find_rejections(head.status, content, body)
             if not rejections:
                 break
             omissions |= rejections
-        message = self._error_message(response.content)
-        if response.status == 200:
-            reply = self._reply(response.content)
-            if on_text is not None and not response.is_stream and isinstance(reply, Reply) and reply.text:
+        if head.status == 200:
+            reply = self._reply(content)
+            if on_text is not None and not is_stream and isinstance(reply, Reply) and reply.text:
                 on_text(reply.text)
             self.refused |= omissions
             self._structured |= "response_format" in body
             self._answered = True
             return reply
-        reason = f"the server answered {response.status}" + (f": {message}" if message else "")
-        if response.status in _TRANSIENT or response.status >= 500:
-            raise _RetryableError(reason, _seconds(response.retry_after), busy=response.status in _BUSY)
-        if response.status in _FIXES and not self._answered:
-            raise UserError(f"{self.base_url}, model {request.model!r}: {reason}; {_FIXES[response.status]}")
+        message = self._error_message(content)
+        reason = f"the server answered {head.status}" + (f": {message}" if message else "")
+        if head.status in _TRANSIENT or head.status >= 500:
+            raise _RetryableError(reason, head.retry_after, busy=head.status in _BUSY)
+        if head.status in _FIXES and not self._answered:
+            raise UserError(f"{self.base_url}, model {request.model!r}: {reason}; {_FIXES[head.status]}")
         return NoReply(reason)
 
-    async def _post(self, http: "httpx.AsyncClient", body: Mapping[str, Any], on_text: OnText | None) -> _Response:
-        import httpx
-
+    async def _post(
+        self, http: httpx2.AsyncClient, body: Mapping[str, Any], on_text: OnText | None
+    ) -> tuple[Head, bytes, bool]:
+        """Send a request; returns head and content of the response, and whether it came as a stream."""
         with self._counting:
             self.usage.requests += 1
-        content, size = bytearray(), 0
+        url, sent = f"{self.base_url}/chat/completions", json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        content = bytearray()
         events: _Events | None = None
         try:
-            # The timeout covers the whole exchange, so a server that sends one byte a second cannot stall it.
-            async with (
-                asyncio.timeout(self.timeout),
-                http.stream("POST", f"{self.base_url}/chat/completions", content=json.dumps(body)) as response,
-            ):
-                encoding = response.headers.get("Content-Encoding", "identity")
-                if encoding.strip().lower() not in ("", "identity") and response.status_code == 200:
+            limits = Limits(self.timeout, _MAX_REPLY_BYTES)
+            async with stream_async(http, url, sent, headers, limits) as (head, blocks):
+                encoding = head.headers.get("Content-Encoding", "identity").strip().lower()
+                if encoding not in ("", "identity") and head.status == 200:
                     raise _RetryableError(f"the reply is compressed ({encoding[:20]!r}), which was not asked for")
-                kind = response.headers.get("Content-Type", "")
-                if on_text is not None and response.status_code == 200 and kind.startswith("text/event-stream"):
+                if on_text is not None and head.status == 200 and head.content_type == "text/event-stream":
                     events = _Events(on_text)
-                async for piece in response.aiter_raw():
-                    size += len(piece)
-                    if events is not None:
-                        events.feed(piece)
+                async for block in blocks:
+                    if events is None:
+                        content += block
                     else:
-                        content += piece
-                    if size > _MAX_REPLY_BYTES:
-                        raise _RetryableError(f"the reply is longer than {_MAX_REPLY_BYTES} bytes")
-        except TimeoutError:
-            raise _RetryableError(f"no complete reply within {self.timeout:g} s", busy=True) from None
-        except httpx.RequestError as error:
-            if isinstance(error, httpx.ConnectError) and not self._reached:
-                raise UserError(
-                    f"cannot connect to {self.base_url} ({self.excerpt(str(error))}); "
-                    "start the server or set OPENAI_BASE_URL"
-                ) from None
-            raise _RetryableError(
-                f"the connection failed: {self.excerpt(str(error)) or type(error).__name__}", busy=True
-            ) from None
+                        events.feed(block)
+        except RequestError as error:
+            reason = self.excerpt(error.reason)
+            if not error.is_connected and not self._reached:
+                way_out = "start the server or set OPENAI_BASE_URL"
+                raise UserError(f"cannot connect to {self.base_url} ({reason}); {way_out}") from None
+            raise _RetryableError(reason, busy=not error.is_too_large) from None
         except _StreamError as error:
             raise _RetryableError(f"the server reported an error: {self._error_message(error.event)}") from None
         self._reached = True
-        if events is not None:
-            content = bytearray(events.body())
-        waits = response.headers.get("Retry-After", "")
-        return _Response(response.status_code, waits, bytes(content), is_stream=events is not None)
+        return head, bytes(content) if events is None else events.body(), events is not None
 
-    def _find_rejections(self, response: _Response, body: Mapping[str, Any]) -> frozenset[str]:
+    def _find_rejections(self, status: int, content: bytes, body: Mapping[str, Any]) -> frozenset[str]:
         """The parameters to omit after a 400 or 422.
 
         These are the parameters named in the response. `response_format` is also omitted if no parameter is named, but
         never once the server has accepted it.
         """
-        if response.status not in (400, 422):
+        if status not in (400, 422):
             return frozenset()
-        text = response.content.decode("utf-8", "replace")
+        text = content.decode("utf-8", "replace")
         names = frozenset(name for name in _OPTIONAL if name in body and name in text)
         if "response_format" in body and not self._structured and ("response_format" in text or not names):
             return names | {"response_format"}
@@ -484,13 +450,6 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         return pool.submit(asyncio.run, work).result()
 
 
-def _need_httpx() -> None:
-    try:
-        import httpx  # noqa: F401
-    except ImportError:
-        raise missing_extra("asking a model server", "llm", "httpx") from None
-
-
 def _check_url(url: str) -> str:
     """The address without trailing slashes; errors do not quote it, since it may contain a password."""
     url = url.strip().rstrip("/")
@@ -525,16 +484,6 @@ def _body(request: Request, omissions: frozenset[str], *, stream: bool = False) 
     if "max_tokens" in omissions:  # OpenAI's newer models use another name for it
         body["max_completion_tokens"] = request.max_tokens
     return body
-
-
-def _seconds(retry_after: str) -> float:
-    """The delay of a Retry-After header, in seconds or a date (RFC 9110, section 10.2.3); 0 if it is unreadable."""
-    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", retry_after):
-        return float(retry_after)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return 0.0
 
 
 def estimated_tokens(text: str) -> int:

@@ -1,19 +1,13 @@
 import asyncio
-import email.utils
 import logging
 import socket
-import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from autoais.base.errors import UserError
-from autoais.base.models.chat import ChatClient, NoReply, Reply, Request, Usage, _seconds
+from autoais.base.models.chat import ChatClient, NoReply, Reply, Request, Usage
 from tests.chat_server import ChatServer, run_chat_server
 
 KEY = "sk-not-for-your-eyes"
@@ -91,8 +85,8 @@ def test_what_may_pass_is_tried_again(server: ChatServer, bad: dict[str, Any]) -
         ({"status": 429, "body": "slow down"}, "the server answered 429: slow down (tried 3 times)"),
         ({"hang": 0.5}, "no complete reply within 0.2 s (tried 3 times)"),
         ({"say": "x", "dribble": 0.05}, "no complete reply within 0.2 s (tried 3 times)"),
-        ({"say": "x", "cut": 0}, "the connection failed"),
-        ({"say": "x" * 99, "cut": 70}, "the connection failed"),
+        ({"say": "x", "cut": 0}, "the connection broke off"),
+        ({"say": "x" * 99, "cut": 70}, "the connection broke off"),
         ({"body": "I am a web page"}, "the reply: not JSON"),
         ({"body": '{"choices": [{"message": {"cont'}, "the reply: not JSON"),
         ({"body": '{"choices": NaN}'}, "NaN is not a JSON number"),
@@ -100,7 +94,7 @@ def test_what_may_pass_is_tried_again(server: ChatServer, bad: dict[str, Any]) -
         ({"body": '["choices"]'}, "expected a JSON object"),
         ({"body": '{"choices": []}'}, "not a chat completion: '{\"choices\": []}'"),
         ({"body": '{"choices": [{"message": {"content": 7}}]}'}, "not a chat completion"),
-        ({"say": "x" * 4_000_001}, "longer than 4000000 bytes"),
+        ({"say": "x" * (4 << 20)}, "the response is larger than 4 MiB"),
         (
             {"say": "x", "headers": {"Content-Encoding": "gzip"}},
             "the reply is compressed ('gzip'), which was not asked",
@@ -138,16 +132,6 @@ def test_retry_after_is_waited_for_and_has_a_bound(server: ChatServer, monkeypat
     assert time.monotonic() - began < 60
 
 
-def test_retry_after_may_be_a_date() -> None:
-    assert 8 < _seconds(email.utils.formatdate(time.time() + 10, usegmt=True)) <= 10
-    assert _seconds(email.utils.formatdate(0, usegmt=True)) == 0
-
-
-@given(st.text() | st.from_regex(r"[A-Z][a-z]{2}, \d{1,3} [A-Z][a-z]{2} \d{1,6} \d\d:\d\d:\d\d \S{0,5}"))
-def test_any_retry_after_is_a_number_of_seconds(value: str) -> None:
-    assert 0 <= _seconds(value) < float("inf")
-
-
 def test_a_parameter_that_the_server_does_not_take_is_left_out_for_the_run(server: ChatServer) -> None:
     base_url = server.script({"say": "yes", "without": ["response_format", "max_tokens"]})
     chat = client(base_url)
@@ -181,7 +165,6 @@ def test_what_a_person_must_mend_is_one_line_with_the_way_out(server: ChatServer
 
 
 def test_nobody_listening_is_said_at_once() -> None:
-    pytest.importorskip("httpx")
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         chat = client(f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
@@ -204,7 +187,7 @@ def test_a_server_that_goes_away_in_the_middle_leaves_reasons(server: ChatServer
     [
         ({"hang": 0.5}, "no complete reply within 0.1 s (tried 2 times)"),
         ({"status": 503, "body": "loading"}, "the server answered 503: loading (tried 2 times)"),
-        ({"say": "x", "cut": 0}, "the connection failed"),
+        ({"say": "x", "cut": 0}, "the connection broke off"),
         ({"body": "<html>hello</html>"}, "not JSON"),
     ],
 )
@@ -248,7 +231,6 @@ def test_failures_of_several_kinds_are_reasons(server: ChatServer) -> None:
      "http://h:0/v1", "http://h:99999/v1", "http://h/v1#x", "http://[::1", "http://h /v1", "http://h/\x00"],
 )  # fmt: skip
 def test_an_address_that_is_none_is_refused_and_not_shown(url: str) -> None:
-    pytest.importorskip("httpx")
     with pytest.raises(UserError, match="OPENAI_BASE_URL should look like") as raised:
         ChatClient(url, KEY)
     assert "secret" not in str(raised.value)
@@ -284,19 +266,6 @@ def test_texts_of_any_kind_reach_the_server(server: ChatServer) -> None:
     text = "東京 \x00 \ud800 \U0001f600"
     assert client(base_url).answer(asks(text)) == [Reply("yes")]
     assert server.log(base_url)[0]["body"]["messages"][0]["content"] == text
-
-
-def test_without_httpx_the_package_to_install_is_named() -> None:
-    code = (
-        "import sys; sys.modules['httpx'] = None\n"
-        "from autoais.base.models.chat import ChatClient\n"
-        "from autoais.base.errors import UserError\n"
-        "try: ChatClient('http://localhost/v1')\n"
-        "except UserError as error: print(error)"
-    )
-    path = {"PYTHONPATH": str(Path(__file__).parents[4] / "eval")}
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=path)
-    assert result.stdout == 'asking a model server needs httpx: pip install -e ".[llm]"\n'
 
 
 def streamed(base_url: str, *, retries: int = 2, timeout: float = 5) -> tuple[list[str], Reply | NoReply, ChatClient]:
@@ -335,7 +304,7 @@ def test_a_stream_that_fails_is_tried_again_until_something_was_told(server: Cha
     ("bad", "reason"),
     [
         ({"pieces": 3}, "the stream ended before the reply did (in the middle of the reply)"),
-        ({"cut": 250}, "the connection failed"),
+        ({"cut": 250}, "the connection broke off"),
         (
             {"pieces": 3, "then": 'data: {"error": {"message": "out of memory"}}\n\n'},
             "reported an error: out of memory",

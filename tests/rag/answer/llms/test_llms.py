@@ -204,7 +204,7 @@ def test_a_gguf_file_that_was_cut_off_and_a_folder(gguf: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("kind", "module", "extra"),
-    [("gguf", "xllamacpp", "gguf"), ("hf", "transformers", "models"), ("openai", "httpx", "llm")],
+    [("gguf", "xllamacpp", "gguf"), ("hf", "transformers", "models")],
 )
 def test_a_missing_extra_is_one_line(
     gguf: Path, monkeypatch: pytest.MonkeyPatch, kind: str, module: str, extra: str

@@ -27,7 +27,6 @@ from tests.rag.bench.collections.conftest import write_rows
 @pytest.fixture
 def model(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> str:
     """A language model that answers the three questions, each in another way."""
-    pytest.importorskip("httpx")
     url = server.script(
         {
             "say_if": [
@@ -172,7 +171,6 @@ def test_several_seeds_and_duplicates(model: str, asked: Path, tmp_path: Path) -
 def test_a_model_that_fails_is_asked_again(
     server: ChatServer, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("httpx")
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": ""}, {"say": "It is so [1]."}))
     built = build_collection(tmp_path / "c", asked, systems=["openai:tiny"])
@@ -197,7 +195,6 @@ build_collection(sys.argv[1], sys.argv[2], systems=["openai:tiny"], concurrency=
 def test_a_kill_while_a_model_is_asked_again_undoes_nothing(
     server: ChatServer, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("httpx")
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": ""}, {"say": ""}, {"say": "It is so [1]."}))
     out = tmp_path / "c"
@@ -296,7 +293,6 @@ def test_what_others_changed_is_noticed(asked: Path, tmp_path: Path) -> None:
 def test_no_answer_that_keeps_to_the_format(
     server: ChatServer, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("httpx")
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": "<script>alert(1)</script> [9] \u202e\x00"}))
     with pytest.raises(RagError, match="no answer keeps to the format"):

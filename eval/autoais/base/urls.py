@@ -1,9 +1,10 @@
 """URLs as sources: what is one, how it is written, and its host."""
 
+import ipaddress
 import re
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from rag.base.errors import UsageError
+from autoais.base.errors import UsageError
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SCHEMES = {"http": 80, "https": 443}
@@ -45,3 +46,11 @@ def host_of(url: str) -> str:
 def key_of(url: str) -> str:
     """A URL without its scheme, by which pages are told apart; raises `UsageError` as `normalize_url` does."""
     return normalize_url(url).partition("://")[2]
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach the host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
