@@ -113,7 +113,7 @@ def html_blocks(text: str, omissions: Counter[str], name: str = "", location: st
         tabs = _tab_labels(tree.body)
         _change(tree.body)
     for node in tree.body.css(_REMOVED):
-        if node.tag not in _WHOLE and not (node.tag == "a" and _is_whole_heading(node)):
+        if node.tag not in _WHOLE and not (node.tag == "a" and _holds_heading(node)):
             node.decompose()
     if tree.body.css_first(_LEFT_OUT) is not None:
         _leave_out(tree.body, omissions)
@@ -128,8 +128,10 @@ def html_blocks(text: str, omissions: Counter[str], name: str = "", location: st
     return own_title, list(_drop_title(blocks, own_title))
 
 
-def _is_whole_heading(link: "LexborNode") -> bool:
-    """Whether a link holds all words of a heading, as links to the heading itself do on some sites."""
+def _holds_heading(link: "LexborNode") -> bool:
+    """Whether a link has a heading in it or holds all words of the one around it, as some sites link to headings."""
+    if link.css_first("h1, h2, h3, h4, h5, h6") is not None:
+        return True
     parent = link.parent
     if parent is None or parent.tag not in _HEADINGS:
         return False

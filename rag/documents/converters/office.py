@@ -13,6 +13,7 @@ from autoais.base.errors import first_line, install_command
 from rag.base.errors import FormatError
 from rag.documents.archives import open_zip
 from rag.documents.blocks import Block, heading, item, keep_bare_headings, squeeze
+from rag.documents.converters.word_formulas import write_formulas
 from rag.documents.grids import MAX_CELLS, are_names, check_cells, grid_rows
 from rag.documents.main_content import TITLE, html_blocks
 from rag.documents.raw_file import RawFile
@@ -55,12 +56,12 @@ def _library(location: str) -> Iterator[None]:
 
 def read_docx(file: RawFile) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a Word file."""
-    open_zip(file.data, file.where).close()
+    data = write_formulas(file.data, file.where)
     with _library(file.where):
         import mammoth
 
         page = mammoth.convert_to_html(
-            io.BytesIO(file.data), style_map=_STYLES, convert_image=mammoth.images.img_element(lambda _: {})
+            io.BytesIO(data), style_map=_STYLES, convert_image=mammoth.images.img_element(lambda _: {})
         ).value
         return html_blocks(mark_header_rows(page), file.dropped, location=file.where)
 

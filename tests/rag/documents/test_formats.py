@@ -741,6 +741,18 @@ def test_the_smallest_word_document(tmp_path: Path) -> None:
     assert (passage.title, passage.text) == ("r", LONG)
 
 
+def test_formulas_of_a_word_document_are_text(tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    power = "<m:sSup><m:e><m:r><m:t>c</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup>"
+    share = "<m:f><m:num><m:r><m:t>a</m:t></m:r></m:num><m:den><m:r><m:t>b</m:t></m:r></m:den></m:f>"
+    text = f"""<w:document xmlns:w="{_OPEN}/wordprocessingml/2006/main"
+xmlns:m="{_OPEN}/officeDocument/2006/math"><w:body><w:p><w:r><w:t xml:space="preserve">The energy is </w:t></w:r>
+<m:oMath><m:r><m:t>E=m</m:t></m:r>{power}</m:oMath><w:r><w:t>.</w:t></w:r></w:p>
+<w:p><m:oMathPara><m:oMath>{share}<m:r><m:t>&lt;1</m:t></m:r></m:oMath></m:oMathPara></w:p></w:body></w:document>"""
+    (passage,) = read(tmp_path, "r.docx", packed({**DOCX, "word/document.xml": text}))
+    assert passage.text == "The energy is E=mc^2.\n\na/b<1"
+
+
 @pytest.mark.parametrize(
     ("first", "expected"),
     [

@@ -694,5 +694,6 @@ def test_the_label_of_a_tab_stands_above_what_it_shows() -> None:
 def test_a_heading_may_be_a_link_to_itself() -> None:
     page = '<h1>Mills</h1><h2><a class="permalink" href="#wheels">Wheels</a></h2><p>They turn.</p>'
     page += '<h2>Stones<a class="permalink" href="#stones">#</a></h2><p>They grind.</p>'
+    page += '<a class="permalink" href="#sacks"><h2>Sacks</h2></a><p>They hold flour.</p>'
     _, blocks = html_blocks(page, Counter())
-    assert [block.text for block in blocks if block.level] == ["Wheels", "Stones"]
+    assert [block.text for block in blocks if block.level] == ["Wheels", "Stones", "Sacks"]
