@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, code, entry, heading, item, row, squeeze
@@ -16,7 +16,6 @@ CALLOUT = re.compile(
     r"(?:note|notes|tip|warning|caution|important|hint|danger|attention|error|info|see also|todo|remark)\W?",
     re.IGNORECASE,
 )
-ALL_LINKS = 0.85  # of the characters of a text or list; commas or spaces stand between its links
 _BULLET = re.compile(r"\A[-–•·] (?=\S)")  # that stands in the text of an item too
 _MAX_LINKS, _MAX_ANNOUNCED_LINKS = (
     5,
@@ -25,9 +24,7 @@ _MAX_LINKS, _MAX_ANNOUNCED_LINKS = (
 _CAPTION_WORDS = 12  # a longer caption of a figure says something by itself
 _PERSON = re.compile(r"[A-Z]\w+\.? (?:[A-Z][\w.-]* )*[A-Z][\w-]+, \w")  # "Jane Smith, head teacher"
 _BAR = re.compile(r"(?<=\S) [|>»/·•→\\] (?=\S)")
-_RELATED = re.compile(
-    r"(?:related|more|further|other) (?:topics|articles|links|pages|information|reading)\W?|see also\W?", re.IGNORECASE
-)
+_LABELS = ("Q:", "A:")  # of questions and answers, in cells of their own
 BREAK = "\x1e"  # ends a line, where a page says so; a space for all who do not ask
 _PARAGRAPH = re.compile(rf"{BREAK}\s*{BREAK}[\s{BREAK}]*")
 _FACT_WORDS = 12  # in a line that is a fact
@@ -60,24 +57,12 @@ class BlockBuilder:
     term: str = ""  # that the next text defines
     terms: list[str] = field(default_factory=list)
     links: list[Block] = field(default_factory=list)  # paragraphs that are a link
-    rows: list[int] = field(default_factory=list)  # how many blocks stand above each row of links that was left out
-    related: int | None = None  # how many blocks stand above the last links to related pages
     index_next: bool = False  # the next list or table is an index, which was counted
 
     def finish(self) -> list[Block]:
-        """The blocks of the whole page, without long runs of paragraphs that are links, as lists of links go too.
-
-        A page that says nothing but links has none.
-        """
+        """The blocks of the whole page, without long runs of paragraphs that are links, as lists of links go too."""
         self._flush()
-        if len(names := self._names_of_rows()) >= _MAX_LINKS:
-            self.dropped[nav.CONTENTS] += len(names)
-            self.blocks = [block for block in self.blocks if id(block) not in names]
         only = {id(block) for block in self.links}
-        lines = [block for block in self.blocks if block.kind is not Kind.HEADING]
-        if only and len(only) == len(lines) and not nav.are_facts([block.text for block in lines]):
-            self.dropped[nav.NAVIGATION] += len(lines)
-            return []
         result: list[Block] = []
         for link_length, run in groupby(self.blocks, lambda block: id(block) in only):
             blocks = [*run]
@@ -92,18 +77,6 @@ class BlockBuilder:
             else:
                 self.dropped[nav.NAVIGATION] += len(blocks)
         return result
-
-    def _names_of_rows(self) -> set[int]:
-        """The ids of short blocks that each stand alone above a row of links, as the categories of an index do."""
-        starts = [position - 1 for position in self.rows[:1]] + self.rows
-        names = (
-            self.blocks[start]
-            for start, position in pairwise(starts)
-            if position == start + 1 and 0 <= start < len(self.blocks)
-        )
-        return {
-            id(block) for block in names if block.kind is not Kind.HEADING and len(block.text.split()) < _CAPTION_WORDS
-        }
 
     def _code(self, text: str, *, certain: bool = False) -> None:
         if not certain and is_prose(text):
@@ -175,18 +148,17 @@ class BlockBuilder:
                 self._text(line)
 
     def _text(self, text: str) -> None:
-        if not any(map(str.isalnum, text)) or (len(text) <= 8 and self.linked and text[0] in "[(" and text[-1] in "])"):
+        if (
+            not any(map(str.isalnum, text))
+            or text in _LABELS
+            or (len(text) <= 8 and self.linked and text[0] in "[(" and text[-1] in "])")
+        ):
             return
         self.index_next = False
         if nav.is_boilerplate(text):
             self.dropped[nav.BOILERPLATE] += 1
-        elif self.linked and self._bar(text):
-            self.rows.append(len(self.blocks))
+        elif (self.linked and self._bar(text)) or (self.linked and nav.is_navigation(text)):
             self.dropped[nav.NAVIGATION] += 1
-        elif (self.linked and nav.is_navigation(text)) or self._is_related(text):
-            self.dropped[nav.NAVIGATION] += 1
-        elif self._is_contents(text):
-            self.dropped[nav.CONTENTS] += 1
         elif nav.announces_index(text):
             self.dropped[nav.CONTENTS] += 1
             self.index_next = True
@@ -208,23 +180,6 @@ class BlockBuilder:
             if self.linked >= len(text):
                 self.links.append(self.blocks[-1])
 
-    def _is_contents(self, text: str) -> bool:
-        """Whether a text is a line of a table of contents or all links, below its title: prices may look the same."""
-        is_list = nav.is_contents_line(text) or self.linked >= ALL_LINKS * len(text)
-        return is_list and bool(self.blocks) and nav.names_contents(self.blocks[-1].text)
-
-    def _is_related(self, text: str) -> bool:
-        """Whether a paragraph is a link below `Related topics`, which goes with the first one, or below such a link."""
-        if self.lists or self.linked < len(text):
-            return False
-        if self.related == len(self.blocks):
-            return True
-        if not self.blocks or not _RELATED.fullmatch(self.blocks[-1].text):
-            return False
-        self.blocks.pop()
-        self.related = len(self.blocks)
-        return True
-
     def _bar(self, text: str) -> bool:
         """A row of links: `Modules | Directives | FAQ` or `Home > Manual > Modules`."""
         bars = len(_BAR.findall(text))
@@ -233,7 +188,7 @@ class BlockBuilder:
             return not (self.mark or self.term) and len(text) - 4 <= self.linked <= len(text) - 2
         return bars > 1 and self.linked >= 0.7 * (len(text) - 3 * bars)
 
-    def _row(self, cells: list[Cell], names: list[str], *, is_alone: bool) -> None:
+    def _row(self, cells: list[Cell], names: list[str]) -> None:
         texts = [cell.text for cell in cells]
         if all(cell.header for cell in cells):
             if len(cells) > 1:
@@ -245,10 +200,7 @@ class BlockBuilder:
         elif len(cells) == 2 and cells[0].header and not names and texts[0] and texts[1]:
             self.blocks.append(entry(texts[0], texts[1]))
         elif (block := row(texts, names)) is not None and any(map(str.isalnum, block.text)):
-            if self._is_contents(block.text):
-                self.dropped[nav.CONTENTS] += 1
-            else:
-                self.blocks.append(Block(block.text, Kind.LEAD) if is_alone else block)
+            self.blocks.append(block)
 
 
 def _are_facts(lines: Sequence[str]) -> bool:

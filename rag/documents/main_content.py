@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from rag.base.errors import FormatError
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, squeeze
-from rag.documents.builder import BREAK
 from rag.documents.titles import page_title
 from rag.documents.walk import Page
 
@@ -27,12 +26,7 @@ _REMOVED = """
     .method-click-advice, div.title > span.mlabels, aside.footnote > span.label,
     [aria-hidden=true]:is(h1 *, h2 *, h3 *, h4 *, h5 *, h6 *)
 """
-# As Texinfo made them, and the links to the parts of a page above its title as Doxygen does.
-_MENUS = (
-    "table.menu:has(a[accesskey]), table:has(a.summary-letter):not(:has(table)), "
-    "div.header:has(> div.headertitle) > div.summary"
-)
-_CRUMBS = "div.title > div.ingroups"  # of Doxygen
+_MENUS = "div.header:has(> div.headertitle) > div.summary, div.title > div.ingroups"  # as Doxygen makes them
 # As Doxygen and Sphinx make them, and MkDocs, whose other pages have a dialogue for searching outside of the text.
 _SEARCH = "body.SRPage, h1#search-documentation, [role=main] #mkdocs-search-results, main #mkdocs-search-results"
 _LISTING = ".fragment a[name=l00001], .fragment a#l00001, a.viewcode-back"
@@ -45,9 +39,7 @@ _BLOCK_SEPARATOR = (
 )
 # Boxes of tasks, as GitHub, Notion and Confluence write them.
 _BOXES = "li input[type=checkbox][disabled], li > div.checkbox, li[data-inline-task-id]"
-_TABS, _HIDDEN, _SIGNS, _BOLD_LINES = (
-    '[role="tab"]', "span > span[hidden]:last-child", "td > img[alt]", "b + br, strong + br"
-)  # fmt: skip
+_TABS, _HIDDEN, _SIGNS = '[role="tab"]', "span > span[hidden]:last-child", "td > img[alt]"
 TITLE = "document-title"  # class of a heading that is one by the style of an office file
 MAX_DEPTH = 20_000  # elements in one another; the parser's time grows with the square of it
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*+)[^<>]*+(?<!/)>")  # of what has an end
@@ -71,8 +63,8 @@ _MARK = re.compile(r"\s*(?:yes|no|none|true|false|partly|partial|included|not in
 _NOTES = r"aside[epub\:type~=footnote], aside[role=doc-footnote], aside[epub\:type~=endnote], aside[role=doc-endnote]"
 _NOTE_MARKS = r'sup > a[href*="#"], a[href*="#"] > sup, a[epub\:type~=noteref], a[role=doc-noteref]'
 # What few pages have of these, all are searched for at once: each search goes through all elements.
-_CHANGED = ", ".join([_TABS, "button", _HIDDEN, _SIGNS, _BLOCK_SEPARATOR, _BOXES, _BOLD_LINES])
-_LEFT_OUT = ", ".join([_MENUS, _CRUMBS, _NOTES, _NOTE_MARKS, _DETAILS])
+_CHANGED = ", ".join([_TABS, "button", _HIDDEN, _SIGNS, _BLOCK_SEPARATOR, _BOXES])
+_LEFT_OUT = ", ".join([_MENUS, _NOTES, _NOTE_MARKS, _DETAILS])
 _NO_TEXT = ", ".join([_REFRESH, _SEARCH, _LISTING])
 _NOTE_MARK = re.compile(r"\s*[\[(]?(?:\d{1,4}|[a-z]|[*†‡§¶]{1,3})[\])]?\s*")
 _WORDS = re.compile(r"\w+")
@@ -152,16 +144,13 @@ def _change(body: "LexborNode") -> None:
             node.insert_before(" ")
     for node in body.css(_BOXES):
         _show_box(node)
-    for node in body.css(_BOLD_LINES):
-        _part_from_heading(node)
 
 
 def _leave_out(body: "LexborNode", omissions: Counter[str]) -> None:
     """Remove menus and notes, which are counted, and links to them."""
-    for selector, reason in ((_MENUS, nav.CONTENTS), (_CRUMBS, nav.NAVIGATION)):
-        for node in body.css(selector):
-            omissions[reason] += 1
-            node.decompose()
+    for node in body.css(_MENUS):
+        omissions[nav.NAVIGATION] += 1
+        node.decompose()
     _take_notes(body, omissions)
     for link in body.css(_DETAILS):
         if link.text() == "More...":
@@ -227,23 +216,6 @@ def _show_box(node: "LexborNode") -> None:
         node.replace_with(box)
     elif (first := node.child) is not None:
         first.insert_before(box)
-
-
-def _part_from_heading(line_end: "LexborNode") -> None:
-    """Make a line that is all bold a paragraph of its own: it stands above others as a heading does."""
-    bold = _before(line_end)
-    if bold is not None and bold.tag in ("b", "strong") and bold.text().strip():
-        previous = _before(bold)
-        if previous is None or previous.tag == "br":
-            line_end.insert_after(BREAK)
-
-
-def _before(node: "LexborNode") -> "LexborNode | None":
-    """What stands before an element, if it is no white space."""
-    before = node.prev
-    while before is not None and before.tag == "-text" and not before.text().strip():
-        before = before.prev
-    return before
 
 
 def _are_sections(blocks: list[Block]) -> bool:

@@ -34,8 +34,6 @@ def is_layout(table: "LexborNode") -> bool:
     if any("\n" in block.text().strip() for block in table.css("pre")):
         return True
     lines = table.css("tr")
-    if len(lines) == 1 and any(_is_menu(cell) for cell in lines[0].iter()):
-        return True
     widest = 0
     has_header = False  # columns that have names are those of a table
     for line in lines:
@@ -47,12 +45,6 @@ def is_layout(table: "LexborNode") -> bool:
         if not has_header and any(len(cell.css("p")) > 1 for cell in long):
             return True
     return widest < 2
-
-
-def _is_menu(cell: "LexborNode") -> bool:
-    """Whether a cell holds little but several links, as a menu beside the text does."""
-    links = cell.css("a[href]")
-    return len(links) > 2 and 2 * sum(len(link.text()) for link in links) > len(squeeze(cell.text()))
 
 
 def cells_of(table: "LexborNode") -> list[list[Cell]]:

@@ -4,15 +4,12 @@ It has a stack of its own, because pages can nest deeper than Python recurses.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, entry, heading, item, row, squeeze
-from rag.documents.builder import ALL_LINKS, BREAK, CALLOUT, BlockBuilder, OpenList
-from rag.documents.plain_text.lines import ANSWER, QUESTION
+from rag.documents.builder import BREAK, CALLOUT, BlockBuilder, OpenList
 from rag.documents.tables import cells_of, is_layout, short_cells, tags_inside
 from rag.documents.titles import clean_heading, is_name
 
@@ -37,30 +34,18 @@ _LISTS = frozenset(["ul", "ol", "menu", "dir"])
 _EXAMPLES = frozenset(["example", "note", "warning", "tip", "caution", "important", "listing", "code-example"])
 _NUMBERED_CLASSES = frozenset(["chapter", "appendix", "section", "unnumbered"])
 _NUMBER = re.compile(r"^(?:\d{1,3}|[A-Z])\s+(?=[^\W\d_])")
-_CODE = ("code", "tt", "kbd", "samp")
 _CONTAINERS = frozenset(["list", "table", "dl"])
 _MAX_DEPTH = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
 _PROSE = 80  # words in paragraphs, without links, of what is no navigation
-_LABEL = re.compile(r"\w{1,5}\.?:")  # "Q:", "A:"
 _BOLD_WORDS = 10  # of a paragraph that is a heading
-_QUESTION_WORDS, _MAX_HEADING_LEVEL = 25, 6
 _MAX_ROW_LENGTH = 300  # characters of a row of links without signs between them
 _LINKS_ONLY, _FEW_LINKS = 0.8, 0.2  # of the characters of a list or table
 _LEAD_WORDS = 12  # of a line that announces a list
 _SENTENCE_END = re.compile(r"[.!?]\s")
-_INDEX_TERMS = 4  # of a list that is an index by itself
-_IN_ORDER = 0.8  # of the terms of an index
-_OTHER_SITE = re.compile(r"[\w+.-]+:|//")
-_INDEX = re.compile(r"\bindex$", re.IGNORECASE)
 _IS_PAGE = re.compile(r"\.x?html?(?:\.gz)?$", re.IGNORECASE)  # of a site; not a README or a book
 _LOOSE = re.compile(r"\s+(?=[,)])|(\()\s+")
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
-_LETTERS = "a[id^=index_], a[name^=index_]"
-_SITE = re.compile(r"\s[-–—|:·]\s.*")
-_CHAPTER = re.compile(r"\s*(?i:chapter|part|appendix|section)\s+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])\b")
-_MAX_BESIDE = 6  # words beside a link of a page of contents
 _LANGUAGE = re.compile(r"\blanguage-(?!(?:te?xt|plain(?:text)?|none|nohighlight|markdown|md)\b)\w")
-_BETWEEN_DASHES = re.compile(r"- \S{1,8} -")
 
 
 @dataclass(slots=True)
@@ -72,14 +57,10 @@ class Page(BlockBuilder):
 
     name: str = ""
     depth: int = 0  # of lists and tables in one another
-    root: "LexborNode | None" = None
-    inside: bool | None = None  # whether questions stand inside of paragraphs, once that is known
-    asked: Block | None = None  # the last heading that is a question
     tabs: dict[str, str] = field(default_factory=dict)
 
     def walk(self, root: "LexborNode") -> None:
         """Read an element and all below it."""
-        self.root = root
         stack: list[LexborNode | str] = [root]
         while stack:
             node = stack.pop()
@@ -153,24 +134,22 @@ class Page(BlockBuilder):
         return next((self.tabs[name] for name in names if name in self.tabs), "")
 
     def _special(self, node: "LexborNode") -> bool:
-        """Whether a class says what an element is: Doxygen's code, declaration or title, DocBook's question or row."""
+        """Whether a class says what an element is, such as Doxygen's code, declaration or title, or it is a row."""
         parts = (node.attributes.get("class") or "").split()
-        if node.tag == "tr":
-            return self._is_question_row(node, parts) or self._short_row(node)
-        if "fragment" in parts:
+        if node.tag == "tr" and "question" in parts:  # of DocBook
+            self.blocks.append(Block(squeeze(node.text()).removeprefix("Q:").lstrip(), Kind.LEAD))
+        elif node.tag == "tr":
+            return self._short_row(node)
+        elif "fragment" in parts:
             self._code("\n".join(line.text().rstrip("\n") for line in node.css("div.line")) or node.text())
         elif "memproto" in parts and self._prototype(node):
             pass
         elif "title" in parts and self._is_page_title(node):
             self.dropped[nav.NAVIGATION] += len(self.blocks)  # above the title stands the header of all pages
             self.blocks.clear()
-            self.rows.clear()
             self._heading(node, 1)
         elif "caption" in parts:
             self._caption(node.text(), figure=True)
-        elif "seglistitem" in parts:  # a row whose cells begin with the names of their columns
-            if (block := row(squeeze(part.text()) for part in node.css("div.seg"))) is not None:
-                self.blocks.append(block)
         else:
             return False
         return True
@@ -179,18 +158,6 @@ class Page(BlockBuilder):
         """Whether an element with the class of titles is that of the page: the first text, or as Doxygen sets it."""
         first = not self.blocks or (node.parent is not None and "headertitle" in _names(node.parent).split())
         return first and not self.headings and len(node.css("div, h1, h2")) == 1
-
-    def _is_question_row(self, row: "LexborNode", parts: list[str]) -> bool:
-        """Whether a row is the question of a list of questions and answers, which then introduces the answer."""
-        label = row.css_first("td")
-        if label is None or not {"question", "answer"} & set(parts):
-            return False
-        if _LABEL.fullmatch(squeeze(label.text())):
-            label.decompose()
-        if "question" in parts and (text := squeeze(row.text())):
-            self.blocks.append(Block(text, Kind.LEAD))
-            return True
-        return False
 
     def _short_row(self, line: "LexborNode") -> bool:
         """Whether a row of a table for layout is one of data, such as a thing and its price."""
@@ -225,12 +192,8 @@ class Page(BlockBuilder):
         if tag == "section" or "section" in names.split():  # its id comes from its heading: "Languages", "Search"
             names = (attributes.get("class") or "").lower()
         reason = nav.reason_by_name(names, attributes.get("role")) if names.strip() or "role" in attributes else None
-        if "directory" in names.split() and node.css_first("table.directory") is not None:  # of Doxygen, not of shops
-            reason = nav.CONTENTS
-        if (
-            reason == nav.CONTENTS and tag in _LISTS and _has_few_links(node)
-        ):  # texi2html calls lists without bullets so
-            reason = None
+        if reason == nav.CONTENTS and tag in _LISTS and _has_few_links(node):
+            reason = None  # Texinfo calls lists without bullets so
         if reason and tag != "body" and not _is_prose(node):
             if reason == nav.CONTENTS:
                 self._take_lead()
@@ -251,34 +214,10 @@ class Page(BlockBuilder):
         if tag == "aside" and nav.names_contents(squeeze(node.text())):  # which a script fills
             self.dropped[nav.NAVIGATION] += 1
             return True
-        if tag == "dl" and self._is_index(node):
-            self.dropped[nav.CONTENTS] += 1
-            return True
-        if tag == "ul" and (_lists_names(node) or (self._is_page_of_contents() and _lists_links(node))):
+        if tag == "ul" and _lists_members(node):
             self.dropped[nav.CONTENTS] += 1
             return True
         return self._links_only(node, is_list=is_list, certain=not is_list or nav.suspicious(names))
-
-    def _is_index(self, node: "LexborNode") -> bool:
-        """Whether a list defines its terms by links to other places alone: several terms, or below such a heading."""
-        terms = node.css("dt")
-        if len(terms) < _INDEX_TERMS and not (self.headings and _INDEX.search(self.headings[0][1])):
-            return False
-        links = [link for link in node.css("dd a[href]") if not _OTHER_SITE.match(link.attributes.get("href") or "")]
-        link_length = sum(len(squeeze(link.text())) for link in links)
-        part = len(squeeze(node.text())) - sum(len(squeeze(term.text())) for term in terms)
-        if link_length == 0 or link_length < ALL_LINKS * part:
-            return False
-        if node.css_first("dt a[href]") is not None or any(
-            "#" in (link.attributes.get("href") or "") for link in links
-        ):
-            return True
-        return _in_order([squeeze(term.text()) for term in terms])  # those of facts are in none
-
-    def _is_page_of_contents(self) -> bool:
-        """Whether the title above is that of a table of contents: `Table of Contents - Buses`."""
-        titles = [text for level, text in self.headings if level == 1]
-        return bool(titles) and nav.names_contents(_SITE.sub("", titles[-1], count=1))
 
     def _links_only(self, node: "LexborNode", *, is_list: bool, certain: bool) -> bool:
         """Whether the text of an element is mostly links that are no part of what the page says."""
@@ -294,8 +233,7 @@ class Page(BlockBuilder):
         if is_list and not certain:
             if not is_inside and nav.are_facts([link.text() for link in links]):
                 return False
-            chapters = all(_CHAPTER.match(link.text()) for link in links)
-            if lead is not None and not is_inside and not chapters and len(links) <= 15:
+            if lead is not None and not is_inside and len(links) <= 15:
                 return False
             below_text = bool(self.blocks) and self.blocks[-1].kind is not Kind.HEADING
             neighbours = any(nav.leads_to_neighbour(link.text()) for link in links)
@@ -331,19 +269,9 @@ class Page(BlockBuilder):
                 return
         text = squeeze(node.text())
         tags = tags_inside(node)
-        if not tags.isdisjoint(_CODE) and (lines := _code_lines(node, text)) is not None:
-            self._code(lines)
-            return
-        if question := self._question(node, text):
-            self._flush_term()
-            self.asked = heading(question, _MAX_HEADING_LEVEL)  # any other heading ends it
-            self.blocks.append(self.asked)
-            return
         if self._is_bold_heading(node, text):
             self.blocks.append(Block(text, Kind.LEAD))
             return
-        if self.asked is not None and self.blocks and self.blocks[-1] is self.asked:
-            text = ANSWER.sub("", text, count=1)
         if "a" in tags and (len(text) < _MAX_ROW_LENGTH or " · " in text or " | " in text):
             self.linked = sum(len(link.text().strip()) for link in node.css("a[href]") if _leads(link))
         if "br" in tags and text.endswith(squeeze(node.text())):
@@ -352,19 +280,6 @@ class Page(BlockBuilder):
             text = node.text()
         self._lines(text)
         self.linked = 0
-
-    def _question(self, node: "LexborNode", text: str) -> str:
-        """The question that a paragraph asks, all of it bold or after a `Q:`, if its answer follows; else ""."""
-        if self.lists or self.terms or self.term or not text.endswith("?") or len(text.split()) > _QUESTION_WORDS:
-            return ""
-        following = _next(node)
-        if following is None or following.tag not in ("p", "ul", "ol", "pre", "table", "div"):
-            return ""
-        bold = node.css_first("b, strong")
-        is_marked = QUESTION.match(text) is not None and ANSWER.match(squeeze(following.text())) is not None
-        if not is_marked and (bold is None or squeeze(bold.text()) != text or self._asks_inside()):
-            return ""
-        return QUESTION.sub("", text, count=1)
 
     def _is_bold_heading(self, node: "LexborNode", text: str) -> bool:
         """Whether a short paragraph, all of it bold, stands above another one, a list or a table."""
@@ -383,23 +298,12 @@ class Page(BlockBuilder):
         following = _next(node)
         return following is not None and following.tag in ("p", "ul", "ol", "table", "div")
 
-    def _asks_inside(self) -> bool:
-        """Whether other questions of the page stand before their answers in one paragraph, and so are no headings."""
-        if self.inside is None:
-            bold_nodes = self.root.css("p b, p strong") if self.root is not None else []
-            self.inside = any(squeeze(bold.text()).endswith("?") and not _is_whole(bold) for bold in bold_nodes)
-        return self.inside
-
     def _heading(self, node: "LexborNode", level: int) -> None:
         text = clean_heading(node.text())
         names = _names(node).split()
         if not _NUMBERED_CLASSES.isdisjoint(names):  # Texinfo numbers without a dot
             text = _NUMBER.sub("", text, count=1)
         content = any(map(str.isalpha, text))
-        if _BETWEEN_DASHES.fullmatch(text) and node.css_first(_LETTERS) is not None:  # of an index by Doxygen
-            self.index_next = True
-            self.dropped[nav.CONTENTS] += 1
-            return
         if not content and not is_name(text):
             return
         if level > 2 and CALLOUT.fullmatch(text):
@@ -440,9 +344,8 @@ class Page(BlockBuilder):
         names: list[str] = []
         if self.term:
             self._lead_in()
-        rows = cells_of(node)
-        for cells in rows:
-            self._row(cells, names, is_alone=len(rows) == 1)
+        for cells in cells_of(node):
+            self._row(cells, names)
 
     def _members(self, table: "LexborNode") -> None:
         """Doxygen's table of members: declarations and what they do; those of a base class stand on its own page."""
@@ -496,29 +399,10 @@ def _has_few_links(node: "LexborNode") -> bool:
     return link_length < _FEW_LINKS * len(squeeze(node.text()))
 
 
-def _in_order(names: Sequence[str]) -> bool:
-    """Whether nearly all of the names are in the order of the alphabet."""
-    items = [name.casefold() for name in names]
-    return sum(before <= after for before, after in pairwise(items)) >= _IN_ORDER * (len(items) - 1)
-
-
-def _lists_names(node: "LexborNode") -> bool:
-    """Whether each item of a list is a name and links to where it stands, in order: Doxygen's index of members."""
-    names: list[str] = []
-    for line in node.css("li"):
-        name, _, positions = squeeze(line.text()).partition(" : ")
-        if not positions or positions != ", ".join(squeeze(link.text()) for link in line.css("a.el[href]")):
-            return False
-        names.append(name)
-    return len(names) >= _INDEX_TERMS and _in_order(names)
-
-
-def _lists_links(node: "LexborNode") -> bool:
-    """Whether each item of a list has a link and a few words beside it."""
-    lines = node.css("li")
-    link_length = sum(len(link.text().split()) for link in node.css("a[href]"))
-    is_sparse = len(node.text().split()) - link_length <= _MAX_BESIDE * len(lines)
-    return is_sparse and all(line.css_first("a[href]") is not None for line in lines)
+def _lists_members(node: "LexborNode") -> bool:
+    """Whether each item of a list is a name and links to where it stands: Doxygen's index of members."""
+    items = ((squeeze(item.text()).partition(" : ")[2], item.css("a.el[href]")) for item in node.css("li"))
+    return all(places and places == ", ".join(squeeze(link.text()) for link in links) for places, links in items)
 
 
 def _is_source(node: "LexborNode") -> bool:
@@ -537,14 +421,6 @@ def _children(node: "LexborNode") -> "list[LexborNode]":
     children = list(node.iter(include_text=True))
     children.reverse()
     return children
-
-
-def _is_whole(node: "LexborNode") -> bool:
-    """Whether a paragraph has no other text than this part of it."""
-    previous = node.parent
-    while previous is not None and previous.tag != "p":
-        previous = previous.parent
-    return previous is None or squeeze(previous.text()) == squeeze(node.text())
 
 
 def _next(node: "LexborNode") -> "LexborNode | None":
@@ -575,17 +451,6 @@ def _is_prose(node: "LexborNode") -> bool:
 def _names(node: "LexborNode") -> str:
     attributes = node.attributes
     return f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower().strip()
-
-
-def _code_lines(node: "LexborNode", text: str) -> str | None:
-    """The lines of a paragraph that is all code, broken by `<br>` or inside of an example; else None."""
-    result = node.css(", ".join(_CODE))
-    if len(result) != 1 or squeeze(result[0].text()) != text or not text:
-        return None
-    if result[0].css_first("br") is None and not _in_example(node):
-        return None
-    lines = (line.lstrip(" \t") for line in node.text().split("\n"))
-    return "\n".join(line.replace("\xa0", " ") for line in lines if line.strip())
 
 
 def _names_language(node: "LexborNode") -> bool:

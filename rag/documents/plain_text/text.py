@@ -73,10 +73,6 @@ class _Paragraph:
     def indent(self) -> int:
         return indent_of(self.lines[0])
 
-    @property
-    def is_sentence(self) -> bool:
-        return self.lines[-1][-1] in ".!?" and any(map(wordy, self.lines)) and not BULLET.match(self.lines[0])
-
 
 def split_title(text: str, blocks: Sequence[Block]) -> tuple[str, list[Block]]:
     """The title of a text ("" if it has none) and its blocks without it.
@@ -124,7 +120,7 @@ def text_blocks(text: str, omissions: Counter[str]) -> Iterator[Block]:
     omissions[nav.BOILERPLATE] += headers
     text = _join_words(_without_margins(visible(text), omissions))
     has_italics = len(_ITALICS.findall(text)) >= _MIN_ITALICS
-    paragraphs = _mark_headings(_mark_questions([*_drop_contents(_paragraphs(text), omissions)]))
+    paragraphs = _mark_versions(_mark_questions([*_drop_contents(_paragraphs(text), omissions)]))
     for block in _blocks(paragraphs):
         needs_cleaning = has_italics and block.kind is not Kind.CODE and "_" in block.text
         yield replace(block, text=_ITALICS.sub(r"\1", block.text)) if needs_cleaning else block
@@ -278,18 +274,12 @@ def _mark_questions(paragraphs: Sequence[_Paragraph]) -> list[_Paragraph]:
     return result
 
 
-def _mark_headings(paragraphs: Sequence[_Paragraph]) -> list[_Paragraph]:
-    """The paragraphs, with short lines between others as headings, and versions above lists, if there are two each."""
-    base = _usual_indent(paragraphs)
-    titles, versions = set[int](), set[int]()
+def _mark_versions(paragraphs: Sequence[_Paragraph]) -> list[_Paragraph]:
+    """The paragraphs, with versions above lists as headings, if there are two or more."""
+    versions = set[int]()
     for position, (paragraph, following) in enumerate(pairwise(paragraphs)):
         if paragraph.level:
             continue
-        before = paragraphs[position - 1] if position else None
-        if _may_be_title(paragraph, base) and not following.level:
-            neighbours = [item for item in (before, following) if item is not None]
-            if all(item.is_sentence and item.indent == base for item in neighbours) or all(map(_is_list, neighbours)):
-                titles.add(position)
         first, *tail = paragraph.lines
         line_after = tail[0] if tail else following.lines[0]
         if _VERSION.fullmatch(first.strip()) and (BULLET.match(line_after) or indent_of(line_after) > paragraph.indent):
@@ -300,26 +290,8 @@ def _mark_headings(paragraphs: Sequence[_Paragraph]) -> list[_Paragraph]:
             result.append(_Paragraph(paragraph.lines[:1], 2))
             result += [_Paragraph(paragraph.lines[1:])] if paragraph.lines[1:] else []
         else:
-            result.append(replace(paragraph, level=_MAX_LEVEL) if position in titles and len(titles) > 1 else paragraph)
+            result.append(paragraph)
     return result
-
-
-def _may_be_title(paragraph: _Paragraph, base: int) -> bool:
-    line = paragraph.lines[0].strip()
-    words = line.split()
-    return (
-        len(paragraph.lines) == 1
-        and paragraph.indent == base
-        and len(words) <= _MAX_TITLE_WORDS
-        and line[0].isupper()
-        and all(word[0].isalpha() for word in words)
-        and line[-1].isalpha()
-    )
-
-
-def _is_list(paragraph: _Paragraph) -> bool:
-    lines = paragraph.lines
-    return len(lines) > 1 and (all(map(BULLET.match, lines)) or have_dots(lines) or are_lines(lines, 0))
 
 
 def _usual_indent(paragraphs: Sequence[_Paragraph]) -> int:

@@ -310,19 +310,6 @@ def test_wrapped_lines_are_joined_in_any_script() -> None:
         assert blocks(f"{text}\n\n{LONG}") == [" ".join(lines), LONG]
 
 
-def test_short_lines_between_paragraphs_are_headings() -> None:
-    text = f"{LONG}\n\nThe well\n\n{LONG}\n\nIts water\n\n{LONG}"
-    assert blocks(text) == [LONG, "## The well", LONG, "## Its water", LONG]
-    assert blocks(f"2. Sights\n\n{text}")[2] == "### The well"
-    assert blocks(f"{LONG}\n\nThe well\n\n{LONG}") == [LONG, "The well", LONG]  # once may be a signature
-
-
-def test_short_lines_above_lists_are_headings() -> None:
-    text = "Drinks\n\nTea 2,50\nMilk 1,20\n\nCakes\n\n- Pie 3,80\n- Tart 4,10"
-    assert blocks(text) == ["## Drinks", "Tea 2,50", "Milk 1,20", "## Cakes", "- Pie 3,80", "- Tart 4,10"]
-    assert blocks("Ann Moss\n\nMill Lane 7\nAller\n\nDear Ben")[0] == "Ann Moss"  # once may be a name
-
-
 def test_a_header_of_mime_is_left_out_and_other_labels_stay() -> None:
     dropped = Counter[str]()
     head = "Content-Type: text/x-wiki\nWiki-Format: 0.4\n\n"
