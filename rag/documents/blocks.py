@@ -11,15 +11,15 @@ Whoever reads a passage can rely on these conventions:
 - Headings are not in the text. They are the title and the section of a passage.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import zip_longest
 
+from rag.documents.normalize import visible
+
 BLOCK_SEPARATOR = "\n\n"
 CODE_INDENT = "    "
-_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\x00-\x08\x0e-\x1b\x7f]")  # not \x0b and others, which are spaces
 
 
 class Kind(Enum):
@@ -55,17 +55,6 @@ def keep_bare_headings(blocks: Sequence[Block], has_text: Callable[[str], object
             yield Block(block.text, page=block.page)
         else:
             yield block
-
-
-def squeeze(text: str) -> str:
-    """Running text: one space for all white space, without invisible characters."""
-    content = " ".join(text.split())
-    return content if content.isprintable() else " ".join(visible(content).split())
-
-
-def visible(text: str) -> str:
-    """The text without characters that take no room, apart from joiners, which some scripts need."""
-    return text if text.isprintable() else _INVISIBLE.sub("", text)
 
 
 def heading(text: str, level: int, page: int | None = None) -> Block:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, code, entry, heading, item, row, squeeze
+from rag.documents.blocks import Block, Kind, code, entry, heading, item, row
+from rag.documents.html_tables import Cell
+from rag.documents.normalize import squeeze
 from rag.documents.plain_text.code import is_prose
 from rag.documents.plain_text.text import text_blocks
-from rag.documents.tables import Cell
 
 CALLOUT = re.compile(
     r"(?:note|notes|tip|warning|caution|important|hint|danger|attention|error|info|see also|todo|remark)\W?",

@@ -11,7 +11,8 @@ from functools import cached_property
 from itertools import groupby
 
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, squeeze
+from rag.documents.blocks import Block, Kind
+from rag.documents.normalize import squeeze
 
 _MIN_COUNT = 4  # items of a list of contents
 _REFERENCE = r"[\w.:+@/-]{1,100} ?\(\d\w{0,4}\)"

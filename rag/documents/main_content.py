@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from rag.base.errors import FormatError
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, squeeze
+from rag.documents.blocks import Block, Kind
+from rag.documents.normalize import squeeze
 from rag.documents.titles import page_title
 from rag.documents.walk import Page
 

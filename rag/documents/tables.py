@@ -1,150 +1,148 @@
-"""Tables of HTML: which ones hold data, and their cells with row and column spans filled in."""
+"""The rows of tables, and which row names the columns: office files and texts rarely say so.
 
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING
+Tables of HTML say more, `html_tables`; those of PDFs are found by where their cells stand, `converters/pdf_tables`.
+"""
 
-from rag.documents.blocks import squeeze
+import re
+from collections.abc import Iterator, Sequence
 
-if TYPE_CHECKING:
-    from selectolax.lexbor import LexborNode
+from rag.base.errors import FormatError
+from rag.documents.blocks import Block, row
 
-_MAX_WIDTH = 100  # columns; a span that says more is wrong
-_MAX_ROW_WORDS = 40  # words of a row
-_LONG = 60  # words of a cell, from which on several paragraphs are no data
-_PARTS = frozenset(["p", "li", "div", "br"])
-_MAX_REPEATED_LENGTH = 300  # characters of a cell that is repeated, at most
+MAX_CELLS = 5_000_000
+_MAX_NAME_LENGTH = 60  # characters of the name of a column
+_SAMPLE_ROWS = 20  # rows below the first that are looked at
+_REGULAR = 5  # rows below the names, that have nearly all cells
+_NUMBERS = 0.9  # of the cells below a name
+_AMOUNT = re.compile(r"[^\w\s]{0,3}\s?\d")  # how a cell with a number, date or price begins
+_NUMBER = re.compile(r"[\d\W]*\d[\d\W]*(?:[a-zA-Z]{1,3}\W*)?")  # all of a cell: "1,047", "12.5 km", "2024-06-01"
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_DIGITS, _WORD = re.compile(r"\d[\d.,]*"), re.compile(r"[^\W\d_]+")
+_VALUE = re.compile(r"\S@\S|://|\d{5}|:$")  # in what stands in a table rather than names its columns
 
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The text of a cell; `header` if it names its column or row."""
-
-    text: str
-    header: bool
-    alone: bool = False  # spans all columns
+Rows = Sequence[Sequence[str]]
 
 
-def is_layout(table: "LexborNode") -> bool:
-    """Whether a table only places text on the page: one column, or cells that hold pages' worth of structure."""
-    if table.attributes.get("role") in ("presentation", "none"):
-        return True
-    if len(table.css("table")) > 1 or table.css_first("h1, h2, h3, h4, h5, h6, dl, tr.question") is not None:
-        return True  # the table itself is one of those found
-    if any("\n" in block.text().strip() for block in table.css("pre")):
-        return True
-    lines = table.css("tr")
-    widest = 0
-    has_header = False  # columns that have names are those of a table
-    for line in lines:
-        cells = [cell for cell in line.iter() if cell.tag in ("td", "th")]
-        texts = [cell.text() for cell in cells]
-        has_header = has_header or (len(cells) > 1 and all(cell.tag == "th" for cell in cells))
-        widest = max(widest, sum(map(bool, map(squeeze, texts))))
-        long = (cell for cell, text in zip(cells, texts, strict=True) if len(text.split()) > _LONG)
-        if not has_header and any(len(cell.css("p")) > 1 for cell in long):
-            return True
-    return widest < 2
+def check_cells(cells: int, location: str) -> None:
+    """Raise `FormatError` for a table that would take too much memory."""
+    if cells > MAX_CELLS:
+        raise FormatError(f"{location}: refused, as it has more than {MAX_CELLS:,} cells")
 
 
-def cells_of(table: "LexborNode") -> list[list[Cell]]:
-    """The rows of a table. A cell that spans rows or columns is repeated in each, unless it is long."""
-    rows: list[list[Cell]] = []
-    bold: list[bool] = []
-    previous: dict[int, tuple[Cell, int]] = {}  # by column: a cell that spans rows, and how many rows it still takes
-    for line in table.css("tr"):
-        parent = line.parent
-        in_head = parent is not None and parent.tag == "thead"
-        cells: list[Cell] = []
-        for node in line.iter():
-            if node.tag not in ("td", "th"):
+def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) -> Iterator[Block]:
+    """The rows of tables between empty rows; `bold` says which rows are all bold, if that is known."""
+    names: Sequence[str] = ()
+    before: Sequence[str] = ()  # the names of the last table
+    begins = True
+    position = 0
+    while position < len(rows):
+        cells = rows[position]
+        if not any(cells):
+            names, begins = (), True
+        elif begins and sum(map(bool, cells)) > 1:
+            end = next(
+                (n for n in range(position + 1, min(len(rows), position + 1 + _SAMPLE_ROWS)) if not any(rows[n])),
+                position + 1 + _SAMPLE_ROWS,
+            )
+            rows_below = rows[position + 1 : end]
+            is_marked = any(bold[position : position + 1]) and not all(bold[position + 1 : end])
+            if notes := _notes(cells, rows_below):
+                yield from filter(None, (row(line, page=page) for line in rows[position : position + notes]))
+                position += notes
                 continue
-            _fill(cells, previous)
-            cell = Cell(_text(node), node.tag == "th" or in_head)
-            is_repeat = cell if len(cell.text) <= _MAX_REPEATED_LENGTH else Cell("", cell.header)
-            down = _span(node, "rowspan")
-            for position in range(_span(node, "colspan")):
-                if down > 1:
-                    previous[len(cells)] = (is_repeat, down - 1)
-                cells.append(is_repeat if position else cell)
-        _fill(cells, previous)
-        if cells:
-            rows.append(_without_repeats(cells))
-            bold.append(len(bold) < 2 and _is_bold(line))
-    if len(rows) > 1 and bold[0] and not bold[1] and not any(cell.header for line in rows for cell in line):
-        rows[0] = [Cell(cell.text, header=True) for cell in rows[0]]
-    return _with_grouped_names(rows)
+            if rows_below and (columns := _in_two_rows(cells, rows_below)):
+                names = before = columns
+                position += 1
+            elif are_names(cells, rows_below, bold=is_marked, first_table=not _same_places(before, cells)):
+                names = before = cells
+            elif (block := row(cells, page=page)) is not None:
+                yield block
+            begins = False
+        elif (block := row(cells, names, page)) is not None:
+            yield block  # one cell above a table is its title
+        position += 1
 
 
-def _is_bold(line: "LexborNode") -> bool:
-    """Whether all of several cells are bold from end to end."""
-    cells = [(cell, text) for cell in line.iter() if (text := squeeze(cell.text()))]
-    bold = ((cell.css_first("b, strong"), text) for cell, text in cells)
-    return len(cells) > 1 and all(part is not None and squeeze(part.text()) == text for part, text in bold)
+def _notes(first: Sequence[str], rows_below: Rows) -> int:
+    """How many rows are notes above the row that names the columns: the first of all cells, above numbers; 0 or 2+."""
+    counts = [sum(map(bool, line)) for line in (first, *rows_below)]
+    width = max(counts)
+    position = counts.index(width)
+    if position < 2 or width < 3 or min(counts[:position]) > width / 2:
+        return 0
+    names, first_rows = rows_below[position - 1], rows_below[position : position + _REGULAR]
+    regular = len(first_rows) > 1 and all(
+        count >= 0.7 * width for count in counts[position + 1 : position + 1 + _REGULAR]
+    )
+    is_named = any(_above_numbers(names, first_rows, index) for index in range(len(names)))
+    return position if regular and is_named and are_names(names, first_rows, bold=False) else 0
 
 
-def _with_grouped_names(rows: list[list[Cell]]) -> list[list[Cell]]:
-    """The rows, with a header of two rows in one if only the upper one tells columns of the same name apart."""
-    if len(rows) < 3 or len(rows[0]) != len(rows[1]) or not all(cell.header for cell in rows[0] + rows[1]):
-        return rows
-    upper, lower = ([cell.text for cell in line] for line in rows[:2])
-    if not any(a == b != "" for a, b in pairwise(upper)):
-        return rows
-    are_distinct = len(set(lower)) == len(lower)
-    names = [
-        b or a if are_distinct else ", ".join(dict.fromkeys(filter(None, (a, b))))
-        for a, b in zip(upper, lower, strict=True)
-    ]
-    return [[Cell(name, header=True) for name in names], *rows[2:]]
+def are_names(first: Sequence[str], rows_below: Rows, *, bold: bool, first_table: bool = True) -> bool:
+    """Whether a row names the columns of those below.
+
+    It is bold, or it stands above numbers and has none, or it has at least three columns: of two, the first mostly
+    holds the names and the second what they say.
+    """
+    nonempty = [cell for cell in first if cell]
+    if len(nonempty) < 2 or not any(map(any, rows_below)):
+        return False
+    years = [position for position, cell in enumerate(first) if _YEAR.fullmatch(cell)]
+    if any(_VALUE.search(cell) or len(cell) > _MAX_NAME_LENGTH for cell in nonempty):
+        return False
+    if any(_NUMBER.fullmatch(cell) and not _YEAR.fullmatch(cell) for cell in nonempty) or len(years) == len(nonempty):
+        return False
+    if years:
+        return len(years) > 1 and all(_above_numbers(first, rows_below, position) for position in years)
+    if bold:
+        return True
+    numbers = [position for position in range(len(first)) if _above_numbers(first, rows_below, position)]
+    if numbers:
+        return len(nonempty) > 2 or not _differ(_column(rows_below, numbers[-1]))
+    is_repeated = any(cell and cell == other for line in rows_below for cell, other in zip(first, line, strict=False))
+    return first_table and len(nonempty) > 2 and not is_repeated
 
 
-def short_cells(line: "LexborNode") -> list[str]:
-    """The cells of a row in a table for layout, if they are a row of data by themselves; else nothing."""
-    if line.css_first("p, div, ul, ol, dl, table, pre, h1, h2, h3, h4, h5, h6, form") is not None:
-        return []
-    cells = [cell for cell in line.iter() if cell.tag in ("td", "th") and squeeze(cell.text())]
-    texts = [_text(cell) for cell in cells]
+def _above_numbers(first: Sequence[str], rows_below: Rows, position: int) -> bool:
+    """Whether a cell is a word or year above numbers."""
+    name = first[position]
+    cells_below = _column(rows_below, position)
+    if not name or not cells_below or (_AMOUNT.match(name) and not _YEAR.fullmatch(name)):
+        return False
+    return sum(_AMOUNT.match(cell) is not None for cell in cells_below) >= _NUMBERS * len(cells_below)
+
+
+def _column(rows: Rows, position: int) -> list[str]:
+    """The cells of a column that are not empty."""
+    return [line[position] for line in rows if position < len(line) and line[position]]
+
+
+def _differ(cells: Sequence[str]) -> bool:
+    """Whether most cells are of different forms, `40`, `£3` and `6 weeks`, as those in a form are, not in a column."""
+    forms = {_WORD.sub("a", _DIGITS.sub("0", cell)) for cell in cells}
+    return len(forms) > 1 and 2 * len(forms) > len(cells)
+
+
+def _in_two_rows(upper: Sequence[str], rows_below: Rows) -> list[str]:
+    """The names of columns in two rows, of which the upper one groups those of the lower one; empty if they do not."""
+    lower = rows_below[0]
+    gaps = [position for position, cell in enumerate(lower) if cell and not any(upper[position : position + 1])]
     if (
-        len(cells) < 2
-        or all(cell.tag == "th" for cell in cells)
-        or sum(len(text.split()) for text in texts) > _MAX_ROW_WORDS
+        len(gaps) < 2
+        or len(rows_below) < 2
+        or not are_names(lower, rows_below[1:], bold=False)
+        or any(_NUMBER.fullmatch(cell) and not _YEAR.fullmatch(cell) for cell in upper if cell)
     ):
         return []
-    link_length = sum(len(squeeze(link.text())) for link in line.css("a[href]"))
-    return texts if 2 * link_length < sum(map(len, texts)) else []
+    if not any(_above_numbers(lower, rows_below[1:], position) for position in gaps):
+        return []
+    names, group = [], ""
+    for position, cell in enumerate(lower):
+        group = (upper[position] if position < len(upper) else "") or group
+        names.append(", ".join(part for part in (group, cell) if part))
+    return names
 
 
-def _fill(cells: list[Cell], previous: dict[int, tuple[Cell, int]]) -> None:
-    while (column := len(cells)) in previous:
-        cell, left = previous.pop(column)
-        cells.append(cell)
-        if left > 1:
-            previous[column] = (cell, left - 1)
-
-
-def _without_repeats(cells: list[Cell]) -> list[Cell]:
-    """One cell that spans all columns counts once."""
-    if len(cells) < 2 or any(cell != cells[0] for cell in cells):
-        return cells
-    return [Cell(cells[0].text, cells[0].header, alone=True)]
-
-
-def _text(node: "LexborNode") -> str:
-    """The text of a cell, with a space where its paragraphs and items meet."""
-    return squeeze(node.text() if _PARTS.isdisjoint(tags_inside(node)) else node.text(separator=" "))
-
-
-def tags_inside(node: "LexborNode") -> set[str]:
-    """The tags of all elements in an element; to look for several of them so takes less time than a selector."""
-    tags: set[str] = set()
-    waiting = [node]
-    while waiting:
-        for child in waiting.pop().iter():
-            tags.add(child.tag or "")
-            waiting.append(child)
-    return tags
-
-
-def _span(node: "LexborNode", name: str) -> int:
-    value = (node.attributes.get(name) or "1").strip()
-    return max(1, min(int(value), _MAX_WIDTH)) if value.isascii() and value.isdigit() and len(value) < 6 else 1
+def _same_places(names: Sequence[str], cells: Sequence[str]) -> bool:
+    """Whether cells stand where the names of the columns of the table above did."""
+    return any(names) and [*map(bool, names)] == [*map(bool, cells)]

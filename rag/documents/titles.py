@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from rag.documents.blocks import squeeze
+from rag.documents.normalize import squeeze
 
 _NUMBER = re.compile(
     r"""(?ix) ^ (?: (?:chapter|section|appendix|part|annex) \s+ (?:[\divxlc]+|[a-z]) (?:\.\d+)* (?:\s*[.:–—-]\s* | \s+)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, entry, heading, item, row, squeeze
+from rag.documents.blocks import Block, Kind, entry, heading, item, row
 from rag.documents.builder import BREAK, CALLOUT, BlockBuilder, OpenList
-from rag.documents.tables import cells_of, is_layout, short_cells, tags_inside
+from rag.documents.html_tables import cells_of, is_layout, short_cells, tags_inside
+from rag.documents.normalize import squeeze
 from rag.documents.titles import clean_heading, is_name
 
 if TYPE_CHECKING:

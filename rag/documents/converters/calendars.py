@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 
 from rag.base.errors import FormatError
-from rag.documents.blocks import Block, row, squeeze
+from rag.documents.blocks import Block, row
 from rag.documents.encodings import decode_text
+from rag.documents.normalize import squeeze
 from rag.documents.raw_file import RawFile
 
 _FOLD = re.compile(r"\r?\n[ \t]")

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from itertools import dropwhile, islice
 
 from autoais.base.io.files import allow_long_cells
-from rag.documents.blocks import Block, row, squeeze
-from rag.documents.grids import check_cells
+from rag.documents.blocks import Block, row
+from rag.documents.normalize import squeeze
+from rag.documents.tables import check_cells
 
 _SIGNS = ",;\t|"
 _SEPARATOR = re.compile(r"sep=([^\w\"\r\n ])[ \t]*\r?\n", re.IGNORECASE)  # as Excel has it

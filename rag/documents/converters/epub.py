@@ -10,9 +10,10 @@ from autoais.base.errors import first_line
 from rag.base.errors import FormatError
 from rag.documents import navigation as nav
 from rag.documents.archives import open_zip, read_member
-from rag.documents.blocks import Block, Kind, heading, squeeze
+from rag.documents.blocks import Block, Kind, heading
 from rag.documents.encodings import decode_text
 from rag.documents.main_content import html_blocks
+from rag.documents.normalize import squeeze
 from rag.documents.raw_file import RawFile
 
 _CONTAINER = "META-INF/container.xml"

@@ -11,9 +11,10 @@ from itertools import pairwise
 
 from autoais.base.errors import first_line
 from rag.base.errors import FormatError
-from rag.documents.blocks import Block, Kind, heading, keep_bare_headings, squeeze
+from rag.documents.blocks import Block, Kind, heading, keep_bare_headings
 from rag.documents.encodings import decode_text
 from rag.documents.main_content import html_blocks
+from rag.documents.normalize import squeeze
 from rag.documents.plain_text.text import text_blocks
 from rag.documents.raw_file import RawFile
 

@@ -12,11 +12,12 @@ from typing import Any
 from autoais.base.errors import first_line, install_command
 from rag.base.errors import FormatError
 from rag.documents.archives import open_zip
-from rag.documents.blocks import Block, heading, item, keep_bare_headings, squeeze
+from rag.documents.blocks import Block, heading, item, keep_bare_headings
 from rag.documents.converters.word_formulas import write_formulas
-from rag.documents.grids import MAX_CELLS, are_names, check_cells, grid_rows
 from rag.documents.main_content import TITLE, html_blocks
+from rag.documents.normalize import squeeze
 from rag.documents.raw_file import RawFile
+from rag.documents.tables import MAX_CELLS, are_names, check_cells, grid_rows
 from rag.documents.titles import clean_heading
 
 _STYLES = f"""

@@ -15,7 +15,7 @@ from rag.base.errors import FormatError
 from rag.documents import kinds
 from rag.documents import navigation as nav
 from rag.documents.archives import open_zip, read_member
-from rag.documents.blocks import Block, Kind, keep_bare_headings, squeeze
+from rag.documents.blocks import Block, Kind, keep_bare_headings
 from rag.documents.converters.docbook import replace_entities
 from rag.documents.converters.office import mark_header_rows
 from rag.documents.converters.programs import INSTALL, find_program
@@ -23,6 +23,7 @@ from rag.documents.encodings import decode_text
 from rag.documents.formats import is_plain_text
 from rag.documents.limits import run_program
 from rag.documents.main_content import html_blocks
+from rag.documents.normalize import squeeze
 from rag.documents.raw_file import HEAD, RawFile
 
 _TEMPLATE = Path(__file__).with_name("pandoc.html")

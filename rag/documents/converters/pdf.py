@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, code, entry, heading, item, keep_bare_headings, row, squeeze
+from rag.documents.blocks import Block, Kind, code, entry, heading, item, keep_bare_headings, row
 from rag.documents.converters.pdf_formulas import is_numerator, with_piece
 from rag.documents.converters.pdf_headings import Mark, by_bookmarks, by_size, file_title
 from rag.documents.converters.pdf_margins import without_edges, without_lists
 from rag.documents.converters.pdf_pages import Line, Pages, read_pages
 from rag.documents.converters.pdf_tables import Table, with_tables
 from rag.documents.converters.pdf_words import HYPHEN, Words
+from rag.documents.normalize import squeeze
 from rag.documents.raw_file import RawFile
 from rag.documents.titles import clean_heading
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from rag.documents.blocks import squeeze
 from rag.documents.converters.pdf_pages import Line, Pages
 from rag.documents.converters.pdf_words import Words
+from rag.documents.normalize import squeeze
 from rag.documents.titles import clean_heading
 
 _MAX_LENGTH = 16  # words of a heading

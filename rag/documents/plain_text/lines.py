@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from rag.documents.blocks import squeeze
-
 BULLET = re.compile(r"(\s*)([-*+•o‣–▪◦●○■→➔►▶✓✔✗☐☑☒]|\(?\d{1,3}[.)]|\(?[a-z][.)])(\s+)(?=\S)")
 RULE = re.compile(r"\s*([=\-~*^\"'`#+_.:<>])\1{2,}\s*$")
 LABEL = re.compile(r"[\w-]+:\s|.*(?:://|@|\t| {3})")
@@ -24,19 +22,12 @@ _BOX = re.compile(r"\s*(?:\[[ xX*✓<>]?\]|[☐☑☒✓✔✗])\s+(?=\S)")  # "
 _NAMED_VALUE = re.compile(r"\s*[A-Z\d][\w-]+(?: [\w./-]+){0,3}:\s+(?=\S)")  # "Room 1: free"
 _CAPITALS = re.compile(r"\s*[A-Z]{2}[A-Z ]{1,22}:\s+(?=\S)")  # "ACTION: Ann prints it"
 GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|that|the|to|with))$")
-_HYPHEN = re.compile(r"(?<=[^\W\d_])- (?=[^\W\d_])")
 _NARROW, _TINY = 45, 30  # characters: text is rarely wrapped to lines shorter than the first, never than the second
 
 
 def indent_of(line: str) -> int:
     """How many spaces a line begins with."""
     return len(line) - len(line.lstrip())
-
-
-def join_lines(lines: Sequence[str]) -> str:
-    """Lines as running text."""
-    text = squeeze("\n".join(lines))
-    return _HYPHEN.sub("-", text) if any(line.endswith("-") for line in lines) else text
 
 
 @lru_cache(maxsize=1000)  # of each line it is asked several times

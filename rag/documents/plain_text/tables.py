@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rag.documents.blocks import Block, entry, row, squeeze
-from rag.documents.grids import are_names
-from rag.documents.plain_text.lines import DOTS, join_lines
+from rag.documents.blocks import Block, entry, row
+from rag.documents.normalize import join_lines, squeeze
+from rag.documents.plain_text.lines import DOTS
+from rag.documents.tables import are_names
 
 # Dots and what stands behind them, before another row.
 _VALUE = re.compile(r"((?<=[^\s.:])[ \t]*(?:\. ?){4,}[ \t]*[^\s.]\S*(?: [€£$])?)\s+(?=[^\W\d_][^.]*(?:\. ?){4})")

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, code, entry, heading, item, keep_bare_headings, squeeze, visible
+from rag.documents.blocks import Block, Kind, code, entry, heading, item, keep_bare_headings
 from rag.documents.contents import Beginnings
+from rag.documents.normalize import is_hyphenated, join_lines, squeeze, visible
 from rag.documents.plain_text.code import is_code
 from rag.documents.plain_text.lines import (
     ANSWER,
@@ -27,7 +28,6 @@ from rag.documents.plain_text.lines import (
     goes_on,
     hangs,
     indent_of,
-    join_lines,
     wordy,
 )
 from rag.documents.plain_text.tables import have_dots, parse_drawn_table, price_list
@@ -133,8 +133,7 @@ def _join_words(text: str) -> str:
     words = Counter(re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text.lower()))
 
     def join(parts: re.Match[str]) -> str:
-        first, second = parts[1].lower(), parts[2].lower()
-        return parts[1] if words[first + second] > words[f"{first}-{second}"] else parts[0]
+        return parts[1] if is_hyphenated(parts[1], parts[2], words) is False else parts[0]
 
     return _LINE_END_HYPHEN.sub(join, text)
 

@@ -14,7 +14,7 @@ from rag.documents import Document, load_document, read_document
 from rag.documents import navigation as nav
 from rag.documents.converters.office import _fill_ranges
 from rag.documents.corpus import Corpus
-from rag.documents.grids import grid_rows
+from rag.documents.tables import grid_rows
 
 LONG = "This paragraph has more than twelve words, so that it stands as a passage by itself."
 
