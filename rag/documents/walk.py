@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rag.documents import navigation as nav
-from rag.documents.blocks import Block, Kind, entry, heading, item, row
+from rag.documents.blocks import Block, Kind, heading, row
 from rag.documents.builder import BREAK, CALLOUT, BlockBuilder, OpenList
+from rag.documents.doxygen import lists_members, prototype, read_members
 from rag.documents.html_tables import cells_of, is_layout, short_cells, tags_inside
 from rag.documents.normalize import squeeze
 from rag.documents.titles import clean_heading, is_name
@@ -44,7 +45,6 @@ _LINKS_ONLY, _FEW_LINKS = 0.8, 0.2  # of the characters of a list or table
 _LEAD_WORDS = 12  # of a line that announces a list
 _SENTENCE_END = re.compile(r"[.!?]\s")
 _IS_PAGE = re.compile(r"\.x?html?(?:\.gz)?$", re.IGNORECASE)  # of a site; not a README or a book
-_LOOSE = re.compile(r"\s+(?=[,)])|(\()\s+")
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 _LANGUAGE = re.compile(r"\blanguage-(?!(?:te?xt|plain(?:text)?|none|nohighlight|markdown|md)\b)\w")
 
@@ -143,8 +143,8 @@ class Page(BlockBuilder):
             return self._short_row(node)
         elif "fragment" in parts:
             self._code("\n".join(line.text().rstrip("\n") for line in node.css("div.line")) or node.text())
-        elif "memproto" in parts and self._prototype(node):
-            pass
+        elif "memproto" in parts and (declaration := prototype(node)):
+            self._code(declaration)
         elif "title" in parts and self._is_page_title(node):
             self.dropped[nav.NAVIGATION] += len(self.blocks)  # above the title stands the header of all pages
             self.blocks.clear()
@@ -215,7 +215,7 @@ class Page(BlockBuilder):
         if tag == "aside" and nav.names_contents(squeeze(node.text())):  # which a script fills
             self.dropped[nav.NAVIGATION] += 1
             return True
-        if tag == "ul" and _lists_members(node):
+        if tag == "ul" and lists_members(node):
             self.dropped[nav.CONTENTS] += 1
             return True
         return self._links_only(node, is_list=is_list, certain=not is_list or nav.suspicious(names))
@@ -333,7 +333,7 @@ class Page(BlockBuilder):
 
     def _table(self, node: "LexborNode", stack: "list[LexborNode | str]") -> None:
         if self.depth <= _MAX_DEPTH and "memberdecls" in _names(node).split() and len(node.css("table")) == 1:
-            self._members(node)
+            self.blocks += read_members(node, self.dropped)
             return
         if self.depth > _MAX_DEPTH or is_layout(node):
             self._enter(node, "table", stack)
@@ -348,62 +348,11 @@ class Page(BlockBuilder):
         for cells in cells_of(node):
             self._row(cells, names)
 
-    def _members(self, table: "LexborNode") -> None:
-        """Doxygen's table of members: declarations and what they do; those of a base class stand on its own page."""
-        declaration = template = ""
-        is_inherited = False  # the row above, whose description may not say so
-        for line in table.css("tr"):
-            cells = line.css("td")
-            kinds = " ".join(cell.attributes.get("class") or "" for cell in cells)
-            parts = (line.attributes.get("class") or "").split()
-            title = line.css_first("h1, h2, h3, h4")
-            if "inherit_header" in parts:
-                self.dropped[nav.CONTENTS] += 1
-            elif "inherit" in parts:
-                is_inherited = True
-            elif "mdesc" in kinds and is_inherited:
-                is_inherited = False
-            elif "memTemplParams" in kinds:
-                template = squeeze(line.text()) + " "
-            elif "mdesc" in kinds and declaration:
-                self.blocks.append(entry(declaration, squeeze(line.text())))
-                declaration = ""
-            else:
-                is_inherited = False
-                self._add_declaration(declaration)
-                declaration = f"{template}{_declaration(cells)}" if "memItem" in kinds or "memTempl" in kinds else ""
-                template = ""
-                if title is not None:
-                    self._heading(title, int((title.tag or "h2")[1]))
-                elif not declaration and (text := squeeze(line.text())):
-                    self._text(text)
-        self._add_declaration(declaration)
-
-    def _add_declaration(self, declaration: str) -> None:
-        if declaration:
-            self.blocks.append(item(declaration, 0, "-"))
-
-    def _prototype(self, node: "LexborNode") -> bool:
-        """Doxygen's declaration of a member, as code; False if its parts do not stand in cells."""
-        table = node.css_first("table.memname")
-        if table is None or len(table.css("table")) > 1:
-            return False
-        before = " ".join(squeeze(item.text()) for item in node.css("div.memtemplate"))
-        labels = ", ".join(squeeze(item.text()) for item in node.css("span.mlabel"))
-        self._code(f"{before} {_declaration(table.css('td'))}{f' [{labels}]' if labels else ''}".lstrip())
-        return True
-
 
 def _has_few_links(node: "LexborNode") -> bool:
     """Whether nearly all text of an element is none of links."""
     link_length = sum(len(squeeze(link.text())) for link in node.css("a[href]"))
     return link_length < _FEW_LINKS * len(squeeze(node.text()))
-
-
-def _lists_members(node: "LexborNode") -> bool:
-    """Whether each item of a list is a name and links to where it stands: Doxygen's index of members."""
-    items = ((squeeze(item.text()).partition(" : ")[2], item.css("a.el[href]")) for item in node.css("li"))
-    return all(places and places == ", ".join(squeeze(link.text()) for link in links) for places, links in items)
 
 
 def _is_source(node: "LexborNode") -> bool:
@@ -430,11 +379,6 @@ def _next(node: "LexborNode") -> "LexborNode | None":
     while following is not None and (following.tag or "-")[0] == "-":
         following = following.next
     return following
-
-
-def _declaration(cells: "list[LexborNode]") -> str:
-    """A declaration of Doxygen, whose parts stand in cells."""
-    return _LOOSE.sub(r"\1", squeeze(" ".join(cell.text() for cell in cells)))
 
 
 def _is_prose(node: "LexborNode") -> bool:
