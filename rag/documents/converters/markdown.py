@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rag.documents import navigation as nav
 from rag.documents.blocks import Block
 from rag.documents.converters.markdown_tags import keep_placeholders
 from rag.documents.converters.mdx import read_mdx
@@ -14,8 +13,7 @@ from rag.documents.converters.mkdocs import read_mkdocs
 from rag.documents.converters.myst import expand_directives, read_myst
 from rag.documents.encodings import decode_text
 from rag.documents.main_content import html_blocks
-from rag.documents.plain_text.lines import DOTS, are_narrow, find_marked_lines
-from rag.documents.plain_text.tables import have_dots
+from rag.documents.plain_text.lines import are_narrow, find_marked_lines
 from rag.documents.raw_file import RawFile
 
 if TYPE_CHECKING:
@@ -33,7 +31,6 @@ _TOML = re.compile(
 _TITLE = re.compile(r"^title(?::| *=)(.*)$", re.MULTILINE)
 _GITHUB_CALLOUT = re.compile(r"^(>\s*)\[!(\w+)\][ \t]*$", re.MULTILINE)
 
-_MAX_WIDTH = 80  # characters of a line of a price list
 _BOLD_LABEL = re.compile(r"(\*\*|__)(?=\w)[^*_\n:]{1,40}(?::\1|\1 ?:)\s*\S")
 _LABEL = re.compile(
     r"(?:\*\*|__)?[^\W_][\w/-]*(?: [\w./-]+){0,3}(?:\*\*|__)?:(?:\*\*|__)?\s+\S|(?:\*\*|__)Q: .+(?:\*\*|__)$"
@@ -74,12 +71,7 @@ def render_html(text: str, omissions: Counter[str], *, mdx: bool = False) -> str
 
 def _split_paragraphs(reader: "MarkdownIt", tokens: "list[Token]", env: dict[str, Any]) -> "Iterator[Token]":
     """The tokens, with a paragraph for each line of one whose lines all begin with labels, as those of minutes do."""
-    contents = False  # whether the last heading is that of contents
     for position, token in enumerate(tokens):
-        if token.type == "heading_open" or (token.type == "inline" and nav.names_contents(token.content)):
-            contents = token.type == "inline"
-        if token.type == "inline" and ".." in token.content and not contents:
-            token = _with_prices(reader, token, env)
         lines = _split_labels(token.content) if token.type == "inline" else []
         if token.type == "inline" and not lines and token.level == 1:  # of no list
             lines = _lines(token.content)
@@ -90,21 +82,6 @@ def _split_paragraphs(reader: "MarkdownIt", tokens: "list[Token]", env: dict[str
             if number:
                 yield from (tokens[position + 1], tokens[position - 1])
             yield from reader.parseInline(line, env)
-
-
-def _with_prices(reader: "MarkdownIt", token: "Token", env: dict[str, Any]) -> "Token":
-    """The token, with colons for the dots of `Tea ...... 2.60`, which are no contents."""
-    text = DOTS.sub(": ", token.content)
-    lines = text.split("\n")
-    if (
-        not have_dots(token.content.split("\n"))
-        or "`" in text
-        or "](" in text
-        or any(len(line) > _MAX_WIDTH for line in lines)
-    ):
-        return token
-    (result,) = reader.parseInline(text, env)
-    return result
 
 
 def _lines(content: str) -> list[str]:

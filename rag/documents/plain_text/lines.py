@@ -20,7 +20,6 @@ _TIME = re.compile(
 )
 _BOX = re.compile(r"\s*(?:\[[ xX*✓<>]?\]|[☐☑☒✓✔✗])\s+(?=\S)")  # "[x] Tent"
 _NAMED_VALUE = re.compile(r"\s*[A-Z\d][\w-]+(?: [\w./-]+){0,3}:\s+(?=\S)")  # "Room 1: free"
-_CAPITALS = re.compile(r"\s*[A-Z]{2}[A-Z ]{1,22}:\s+(?=\S)")  # "ACTION: Ann prints it"
 GOES_ON = re.compile(r"(?:,|\b(?:an?|and|are|as|at|by|for|from|in|is|of|on|or|that|the|to|with))$")
 _NARROW, _TINY = 45, 30  # characters: text is rarely wrapped to lines shorter than the first, never than the second
 
@@ -51,10 +50,8 @@ def find_marked_lines(lines: Sequence[str]) -> list[int]:
     min_indent = min(map(indent_of, lines), default=0)
     heads = [position for position, line in enumerate(lines) if indent_of(line) == min_indent]
     starts = [position for position in heads if _NAMED_VALUE.match(lines[position])]
-    if len(starts) > 1 and starts[0] == 0 and 3 * len(starts) >= 2 * len(heads) and not any(map(BULLET.match, lines)):
-        return starts
-    starts = [position for position, line in enumerate(lines) if _CAPITALS.match(line)]
-    return starts if len(starts) > 1 else []
+    are_labels = len(starts) > 1 and starts[0] == 0 and 3 * len(starts) >= 2 * len(heads)
+    return starts if are_labels and not any(map(BULLET.match, lines)) else []
 
 
 def are_lines(lines: Sequence[str], width: int) -> bool:
@@ -88,9 +85,3 @@ def are_narrow(lines: Sequence[str]) -> bool:
     small = sum((line[0].islower() and not LABEL.match(line)) or line[0] in "-–—" for line in begins)
     is_sparse = len(lines) >= 4 and longest < _TINY and not any(map(wordy, lines))
     return is_sparse or small <= 0.3 * (len(lines) - 1)
-
-
-def goes_on(line: str, following: str) -> bool:
-    """Whether a line that is not very short goes on in the next one."""
-    begins = following.lstrip()
-    return len(line) >= _TINY and line[-1].isalpha() and begins[0].islower() and not LABEL.match(begins)

@@ -25,7 +25,6 @@ from rag.documents.plain_text.lines import (
     RULE,
     are_lines,
     find_marked_lines,
-    goes_on,
     hangs,
     indent_of,
     wordy,
@@ -41,7 +40,6 @@ _CHAPTER = re.compile(  # "Chapter 2. Rivers", "§ 3 Rent", "Article 3"
     r"\s*(?:(?i:chapter|appendix|part|book|volume|section|article|artikel|clause|annex|schedule|letter|act|scene) "
     r"(?:\d{1,3}|[IVXLC]{1,8}|[A-Z])|§ ?\d{1,4}[a-z]?)\b[.:]?\s*(?:[–—-]\s*)?(?=$|[A-ZÄÖÜ\d\"“])"
 )
-_COUNTED = re.compile(r"(?i:chapter|appendix) (?:\d{1,3}|[IVXLC]{1,8}|[A-Z])\b[.:]?\s+(?=[^\W\d_])")
 _VERSION = re.compile(  # "2.1.10", "v1.4 (2024-05-06)", "Version 2.0b1 - unreleased"
     r"(?:(?:version|release)\s{1,3}v?|v)?\d{1,4}(?:\.\d{1,8}){1,4}[\w.+-]{0,12}"
     r"(?:[ ,:(\[–—-]{1,5}(?:[\w ,./-]{0,24}\b(?:19|20)\d\d\b[\w ,./-]{0,12}|unreleased|in development)[)\]]?)?:?",
@@ -402,8 +400,7 @@ def _paragraph_blocks(
         text = squeeze(" ".join(lines[:count]))
         number = _NUMBER.match(text)
         level = 2 + number[1].count(".") - ("." in number[1] and number[1][0].isalpha()) if number else 2 + bool(rules)
-        chapter = _COUNTED.match(text)
-        name = text[number.end() :] if number else text[chapter.end() :].rstrip(" .") if chapter else text
+        name = text[number.end() :] if number else text
         yield heading(name or text, min(level, 6))
         lines = lines[count:]
         if not lines:
@@ -533,10 +530,7 @@ def _running_text(lines: Sequence[str], width: int) -> Iterator[Block]:
         for start, end in pairwise(sorted({0, *starts, len(lines)})):
             yield Block(join_lines(lines[start:end]))
     elif are_lines(lines, width):
-        starts = [
-            position for position, line in enumerate(lines) if not position or not goes_on(lines[position - 1], line)
-        ]
-        yield from (Block(join_lines(lines[start:end])) for start, end in pairwise([*starts, len(lines)]))
+        yield from (Block(squeeze(line)) for line in lines)
     elif _is_term(lines[0]) and hangs(lines) and not len(lines[0]) > 0.8 * max(map(len, lines[1:])):
         yield entry(squeeze(lines[0]), join_lines(lines[1:]))
     else:

@@ -25,9 +25,6 @@ def read(tmp_path: Path, name: str, content: str | bytes) -> list[Passage]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Up to 1 h ..... 1\nUp to 2 h ..... 2", ["Up to 1 h: 1", "Up to 2 h: 2"]),
-        ("- Tea ...... 2\n- Coffee .... 3", ["- Tea: 2", "- Coffee: 3"]),
-        ("Wait `a ...... 2` there", ["Wait a ...... 2 there"]),
         ("Adults 8\nChildren 4\nDogs free", ["Adults 8", "Children 4", "Dogs free"]),
         (
             "09:00 Tea\n09:30 " + "A long talk of the miller " * 3,

@@ -90,7 +90,7 @@ def blocks(text: str) -> list[str]:
         ("Say it\n\n    $ make bus", ["Say it", "    $ make bus"]),
         (
             "Chapter 2. The bus\n\nIt is red.\n\n2.1.3. SEATS\n\nThey are blue.\n\n-:ALL:ALL",
-            ["## The bus", "It is red.", "#### SEATS", "They are blue.", "-:ALL:ALL"],
+            ["## Chapter 2. The bus", "It is red.", "#### SEATS", "They are blue.", "-:ALL:ALL"],
         ),
         ("Contents\nRivers ........... 12\nLakes ............ 14", []),
         ("Contents\n\nRivers ........... 1-2\nLakes ............ xii\n\nSeas ......... 16", []),
@@ -129,7 +129,10 @@ def numbered(*lines: str, indent: int = 0) -> str:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (numbered("CHAPTER 1. The Storm.", "CHAPTER 2. The Wreck."), ["## The Storm", "## The Wreck"]),
+        (
+            numbered("CHAPTER 1. The Storm.", "CHAPTER 2. The Wreck."),
+            ["## CHAPTER 1. The Storm.", "## CHAPTER 2. The Wreck."],
+        ),
         (numbered("Chapter IX", "Chapter X"), ["## Chapter IX", "## Chapter X"]),
         (numbered("Part 2 is about mills."), []),
         (numbered("1. Open the box.", "2. Take it out.", "3. Close the box."), []),  # steps
@@ -382,10 +385,6 @@ def test_one_question_makes_no_faq() -> None:
         (f"Monday\n9:00 {LONG}\nof Ann\n10:15 tea", ["Monday", f"9:00 {LONG} of Ann", "10:15 tea"]),
         (f"[ ] {LONG}\n[x] tent", [f"[ ] {LONG}", "[x] tent"]),
         (f"{LONG}\nNOTE: It is old.", [f"{LONG} NOTE: It is old."]),
-        (
-            f"{LONG}\nACTION: Ann opens it\nby May\nACTION: {LONG}",
-            [LONG, "ACTION: Ann opens it by May", f"ACTION: {LONG}"],
-        ),
         (f"He said {LONG}\nStep 1: It ends.", [f"He said {LONG} Step 1: It ends."]),
     ],
 )
