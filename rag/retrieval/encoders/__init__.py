@@ -26,10 +26,7 @@ def encoding_on(engine: "Engine | None") -> Iterator[None]:
 
 
 def open_encoder(name: str) -> Encoder:
-    """Open `minilm`, `static[:<folder>]`, `onnx:<folder or package>`, `st:<name or folder>`, `truncated:<n>,<encoder>`.
-
-    Others raise `RagError`.
-    """
+    """Open `minilm`, `static[:<folder>]`, `onnx:<folder or package>`, `st:<name or folder>`; else raise `RagError`."""
     encoder, engine = open_here(name), _engine.get()
     if engine is None:
         return encoder

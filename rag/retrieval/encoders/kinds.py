@@ -46,7 +46,6 @@ ENCODERS: Registry[Callable[[str], Encoder]] = Registry(
         "onnx": "rag.retrieval.encoders.onnx:OnnxEncoder",
         "st": "rag.retrieval.encoders.sentence:SentenceEncoder",
         "static": "rag.retrieval.encoders.static:Static",
-        "truncated": "rag.retrieval.encoders.truncated:Truncated",
     },
     RagError,
 )

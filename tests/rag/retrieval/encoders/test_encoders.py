@@ -359,29 +359,3 @@ def test_minilm_in_int8_is_close_to_its_weights() -> None:
     texts = ["Warsaw is the capital of Poland.", "which is the longest river?", "Penguins swim well."]
     assert int8.dimension == whole.dimension == 384
     assert ((int8.passages(texts) * whole.passages(texts)).sum(axis=1) > 0.97).all()
-
-
-# --- truncated --------------------------------------------------------------------------------------------------------
-
-
-def test_truncated_vectors_are_the_first_numbers_with_the_same_length() -> None:
-    whole, cut = open_encoder("static"), open_encoder("truncated:32,static")
-    check_encoder(cut)
-    assert (cut.dimension, cut.name) == (32, f"truncated:32({whole.name})")
-    texts = ["A river in Poland.", "The kettle boils.", ""]
-    before, after = whole.passages(texts), cut.passages(texts)
-    assert np.allclose(np.linalg.norm(before, axis=1), np.linalg.norm(after, axis=1), atol=1e-6)
-    for one, other in zip(before, after, strict=True):
-        assert np.allclose(one[:32] * np.linalg.norm(other), other * np.linalg.norm(one[:32]), atol=1e-6)
-    assert np.array_equal(open_encoder(f"truncated:{whole.dimension},static").passages(texts), before)
-
-
-@pytest.mark.parametrize("model", ["", "32", "0,static", "-1,static", "x,static", "32,", "²,static"])
-def test_a_truncation_that_cannot_be_read_says_how_it_should_be(model: str) -> None:
-    with pytest.raises(RagError, match=r"should be a number and an encoder: truncated:128,static"):
-        open_encoder(f"truncated:{model}")
-
-
-def test_more_dimensions_than_there_are_are_refused() -> None:
-    with pytest.raises(RagError, match=r"truncated:9999,static.* static has \d+ dimensions"):
-        open_encoder("truncated:9999,static")
