@@ -356,21 +356,20 @@ def info(
 def fetch(
     name: Annotated[str, typer.Argument(help="Prebuilt Lucene index, such as miracl-v1.0-en.")],
     table: Annotated[Path | None, typer.Option(help="Your own table of prebuilt indexes (toml).")] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Do not connect (also RAG_OFFLINE=1).")] = False,
 ) -> None:
     """Download a prebuilt Lucene index and print its folder.
 
     A broken download continues where it stopped. Search the index with --retriever lucene.
     """
     from rag.base.terminal import megabytes
-    from rag.commands.display import progress_bar
+    from rag.commands.display import step_bars
     from rag.index.download import fetch as fetch_index
     from rag.index.download import find_prebuilt, read_table
 
     item = find_prebuilt(name, read_table(table))
     note(f"{item.name}: {item.description}, {megabytes(item.size)} packed")
-    with progress_bar("downloading", item.size, None) as advance:
-        home = fetch_index(item, offline=offline, progress=lambda count: advance(count, ""))
+    with step_bars(lambda _: None) as (progress, _):
+        home = fetch_index(item, progress)
     typer.echo(home)
 
 

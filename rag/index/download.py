@@ -8,7 +8,7 @@ import shutil
 import tarfile
 import tomllib
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from gzip import BadGzipFile
 from http import HTTPStatus
@@ -17,13 +17,11 @@ from pathlib import Path, PurePosixPath
 
 from autoais.base.io.locks import file_lock
 from autoais.base.network import Limits, RequestError, is_offline, stream
+from autoais.base.progress import Progress, no_progress
 from rag.base.errors import RagError
 
 _LIMITS = Limits(seconds=60.0, is_idle_time=True, redirects=True)  # a large file may take hours
 _ATTEMPTS = 4  # in a row without new data
-
-ByteProgress = Callable[[int], None]
-"""Called with the number of bytes received."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +71,17 @@ def cache_folder() -> Path:
     return Path(os.environ.get("RAG_CACHE") or Path.home() / ".cache" / "attributed-rag")
 
 
-def fetch(item: Prebuilt, *, offline: bool = False, progress: ByteProgress | None = None) -> Path:
+def fetch(item: Prebuilt, progress: Progress = no_progress) -> Path:
     """The folder of a prebuilt Lucene index in the cache; downloads and unpacks it first if it is missing.
 
-    A stopped download resumes. Raises `RagError` if offline, or for a broken connection, a wrong checksum, an archive
-    that is broken or holds no index, a full disk, or a second download of the same index at the same time.
+    A stopped download resumes; `progress` counts bytes. Raises `RagError` if offline, or for a broken connection, a
+    wrong checksum, an archive that is broken or holds no index, a full disk, or a second download of the same index at
+    the same time.
     """
     home = cache_folder() / "indexes" / item.name
     if home.is_dir():
         return home
-    if offline or is_offline():
+    if is_offline():
         raise RagError(f"{item.name} is not in {home.parent}, and this is offline: run rag index fetch {item.name}")
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +97,7 @@ def fetch(item: Prebuilt, *, offline: bool = False, progress: ByteProgress | Non
     return home
 
 
-def download(item: Prebuilt, to: Path, progress: ByteProgress | None = None) -> None:
+def download(item: Prebuilt, to: Path, progress: Progress = no_progress) -> None:
     """Download to `to`, which appears only when the checksum is right; `<to>.part` holds an unfinished download."""
     if to.exists():
         return
@@ -118,7 +117,7 @@ def download(item: Prebuilt, to: Path, progress: ByteProgress | None = None) -> 
     part.replace(to)
 
 
-def _receive(item: Prebuilt, part: Path, progress: ByteProgress | None) -> None:
+def _receive(item: Prebuilt, part: Path, progress: Progress) -> None:
     """Request the missing bytes until all are there; raises `RagError` after a few requests in vain."""
     reason, max_size, vain = "", 0, 0
     while (before := _size(part)) < item.size:
@@ -144,7 +143,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _get(item: Prebuilt, part: Path, progress: ByteProgress | None) -> None:
+def _get(item: Prebuilt, part: Path, progress: Progress) -> None:
     """Request the missing bytes; if the server ignores ranges, start from the beginning."""
     size = _size(part)
     headers = {"Range": f"bytes={size}-"} if size else {}
@@ -159,8 +158,7 @@ def _get(item: Prebuilt, part: Path, progress: ByteProgress | None) -> None:
             for block in blocks:
                 file.write(block[: item.size - size])
                 size += len(block)
-                if progress:
-                    progress(min(size, item.size))
+                progress("downloading", min(size, item.size), item.size)
                 if size > item.size:  # longer than announced: the rest is dropped, and the checksum decides
                     return
 

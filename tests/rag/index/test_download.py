@@ -84,14 +84,17 @@ def left(tmp_path: Path) -> list[str]:
     return sorted(path.name for path in (tmp_path / "cache" / "indexes").iterdir() if path.suffix != ".lock")
 
 
-def test_an_index_is_downloaded_once_and_then_lies_in_the_cache(server: Server, tmp_path: Path) -> None:
-    told: list[int] = []
-    home = fetch(server.item(), progress=told.append)
+def test_an_index_is_downloaded_once_and_then_lies_in_the_cache(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, int, int]] = []
+    home = fetch(server.item(), lambda *step: told.append(step))
     assert home == tmp_path / "cache" / "indexes" / "small"
     assert (home / "segments_1").read_bytes() == b"one"
     assert left(tmp_path) == ["small"]
-    assert told[-1] == len(server.body)
-    assert fetch(server.item()) == fetch(server.item(), offline=True) == home
+    assert told[-1] == ("downloading", len(server.body), len(server.body))
+    monkeypatch.setenv("RAG_OFFLINE", "1")
+    assert fetch(server.item()) == home
     assert len(server.asked) == 1
 
 
@@ -148,10 +151,8 @@ def test_what_a_server_refuses_is_said(server: Server) -> None:
 
 
 def test_offline_opens_no_connection(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RagError, match=r"small is not in .*, and this is offline: run rag index fetch small"):
-        fetch(server.item(), offline=True)
     monkeypatch.setenv("RAG_OFFLINE", "1")
-    with pytest.raises(RagError, match="offline"):
+    with pytest.raises(RagError, match=r"small is not in .*, and this is offline: run rag index fetch small"):
         fetch(server.item())
     assert server.asked == []
     monkeypatch.setenv("RAG_OFFLINE", "0")
@@ -230,9 +231,6 @@ def test_the_command_prints_where_the_index_lies(server: Server, tmp_path: Path,
     table = tmp_path / "t.toml"
     table.write_text(f'["small"]\nurl = "{item.url}"\nchecksum = "{item.checksum}"\nsize = {item.size}\n', "utf-8")
     one_line_error(rag("index", "fetch", "smal", "--table", table), "did you mean small?")
-    refused = rag("index", "fetch", "small", "--table", table, "--offline")
-    assert refused.returncode == 2
-    assert "offline" in refused.stderr
     result = rag("index", "fetch", "small", "--table", table)
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == str(tmp_path / "cache" / "indexes" / "small")
