@@ -262,7 +262,7 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
         check_new(to)
     try:
         with _log_needs(estimate(corpus), to, log):
-            manifest = build(corpus, to, _report_indexing(corpus, progress), replace=replace)
+            manifest = build(corpus, to, progress, replace=replace)
     except IndexingError:  # no passages: what was left out says why
         for line in describe_left_out(corpus.report):
             log(line)
@@ -472,13 +472,6 @@ def verify_index(folder: str | Path) -> list[str]:
 def _folder(folder: str | Path) -> Path:
     check_type("index", folder, "an index folder (str or Path)", str, Path)
     return Path(folder)
-
-
-def _report_indexing(corpus: "Corpus", progress: Progress | None) -> Callable[[int], None] | None:
-    if progress is None:
-        return None
-    total = corpus.bytes_total  # walks all folders, so once
-    return lambda size: progress("indexing", size, total)
 
 
 def add_retriever(

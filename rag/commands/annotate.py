@@ -1,5 +1,6 @@
 """`rag annotate`: parse, call, print."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -124,14 +125,11 @@ def invite(
     from rag.annotate.create import open_study
     from rag.web.security import list_hosts
 
-    annotation_study = open_study(study)
-    try:
+    with closing(open_study(study)) as annotation_study:
         list_hosts(base_url)  # a bad address must not revoke the earlier link
         for person in people:
             token = annotation_study.invite(person, "admin" if admin else None, days=days)
             typer.echo(f"{person}\t{(base_url or f'http://127.0.0.1:{_PORT}').rstrip('/')}/in/{token}")
-    finally:
-        annotation_study.close()
 
 
 @annotate_app.command()
@@ -139,13 +137,10 @@ def revoke(study: StudyArgument, people: PeopleArgument) -> None:
     """Revoke the links of people; their ratings stay."""
     from rag.annotate.create import open_study
 
-    annotation_study = open_study(study)
-    try:
+    with closing(open_study(study)) as annotation_study:
         for person in people:
             annotation_study.revoke(person)
             typer.echo(f"{person}: the link is revoked")
-    finally:
-        annotation_study.close()
 
 
 @annotate_app.command()
@@ -168,16 +163,13 @@ def serve(
     if base_url is None and not is_loopback(host):
         example = other_address(host, port, "study.example.org")
         raise UsageError(f"--host {host} needs --base-url too, the address that people type, such as {example}")
-    annotation_study = open_study(study)
-    try:
+    with closing(open_study(study)) as annotation_study:
         record_guidelines(annotation_study)  # so that a missing file is an error here, and not on the pages
         items = pluralize(annotation_study.pools.get("study", 0), "item")
         typer.echo(f"{annotation_study.settings.title}: {items}, scheme {annotation_study.scheme.name}")
         if base_url is None and port not in (0, _PORT):
             typer.echo(f"Links of `rag annotate invite` need --base-url {address(host, port)}")
         serve_app(create_app(annotation_study, base_url), host=host, port=port, log=typer.echo)
-    finally:
-        annotation_study.close()
 
 
 @annotate_app.command()
@@ -187,11 +179,8 @@ def progress(study: StudyArgument, as_json: JsonOption = False) -> None:
 
     from rag.annotate.create import open_study
 
-    annotation_study = open_study(study)
-    try:
+    with closing(open_study(study)) as annotation_study:
         report = annotation_study.progress()
-    finally:
-        annotation_study.close()
     if as_json:
         from autoais.base.io.jsonl import round_floats
 
@@ -248,11 +237,8 @@ def export(
     """Write the ratings, the answers with the consensus, and a manifest."""
     from rag.annotate.create import open_study
 
-    annotation_study = open_study(study)
-    try:
+    with closing(open_study(study)) as annotation_study:
         manifest = annotation_study.export(folder, exclude=exclude or ())
-    finally:
-        annotation_study.close()
     for name, file in manifest["files"].items():
         typer.echo(f"{folder / name}: {file['bytes']:,} bytes")
     for line in manifest["notes"]:

@@ -159,7 +159,7 @@ def missing_program(path: Path) -> str | None:
 
 
 def _head(path: Path) -> bytes | None:
-    """The first bytes of a file, unpack_gzip; None if it cannot be read."""
+    """The first bytes of a file, unpacked if it is gzip; None if it cannot be read."""
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             return file.read(HEAD)

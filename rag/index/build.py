@@ -12,6 +12,7 @@ from typing import Any
 
 from autoais.base.io.jsonl import dumps, write_atomic
 from autoais.base.io.provenance import command
+from autoais.base.progress import Progress
 from rag.base.errors import FormatError, IndexingError
 from rag.base.types import DOCUMENTS, Passage
 from rag.documents.corpus import Corpus
@@ -40,10 +41,8 @@ def estimate(corpus: Corpus) -> BuildNeeds:
     return BuildNeeds(memory=HEAP_BYTES + 100_000_000, disk=int(corpus.bytes_unpacked * 1.45 / parts))
 
 
-def build(
-    corpus: Corpus, to: Path, progress: Callable[[int], None] | None = None, *, replace: bool = False
-) -> dict[str, Any]:
-    """Build an index in the folder `to` and return its manifest; `progress` is called with the bytes read.
+def build(corpus: Corpus, to: Path, progress: Progress | None = None, *, replace: bool = False) -> dict[str, Any]:
+    """Build an index in the folder `to` and return its manifest; `progress` counts the bytes read.
 
     With `replace`, an existing index stays in use until the new manifest replaces the old one atomically, so a build
     that is stopped, killed or out of disk loses nothing. Raises `IndexingError` (an index that is there already, a
@@ -110,7 +109,7 @@ def _share(work: Path) -> None:
             path.chmod(mode)
 
 
-def _build(corpus: Corpus, to: Path, work: Path, progress: Callable[[int], None] | None) -> dict[str, Any]:
+def _build(corpus: Corpus, to: Path, work: Path, progress: Progress | None) -> dict[str, Any]:
     records, counts = _fill(corpus, work, progress)
     write_files(work, records)
     roots = [Root(source, corpus.skip_bad, corpus.strict) for source in corpus.described]
@@ -156,18 +155,17 @@ def write_manifest(index: Path, manifest: Mapping[str, Any]) -> None:
     write_atomic(index / MANIFEST, [dumps(manifest, indent=2)])
 
 
-def _fill(
-    corpus: Corpus, work: Path, progress: Callable[[int], None] | None
-) -> tuple[list[FileRecord], dict[str, int]]:
+def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[list[FileRecord], dict[str, int]]:
     store = PassageStore.create(work / PASSAGES)
     postings = BM25Writer(work / POSTINGS, HEAP_BYTES, shard=corpus.shard is not None)
     empty = "the corpus holds no passages"
     if corpus.shard is not None:
         empty = f"part {corpus.shard} of the corpus holds no passages: choose fewer shards"
+    total = 0 if progress is None else corpus.bytes_total  # walks all folders, so once
 
     def wrote(_: int) -> None:
         if progress is not None:
-            progress(corpus.report.bytes_read)
+            progress("indexing", corpus.report.bytes_read, total)
 
     writer = PassageWriter(store, postings, corpus.refuse, wrote, empty)
     records = []

@@ -76,6 +76,6 @@ def checksum_faults(folder: Path, files: Fingerprints) -> Iterator[str]:
 
 
 def check_files(folder: Path, files: Fingerprints) -> None:
-    """Raise `IndexingError` if a file of a build is `find_faults`."""
+    """Raise `IndexingError` if a file of a build is missing or damaged."""
     for fault in find_faults(folder, files):
         raise IndexingError(f"{folder} is damaged, {fault}: build the index again")

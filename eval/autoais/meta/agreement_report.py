@@ -16,6 +16,7 @@ from autoais.formats.human_ratings.consensus import (
     consensus,
     find_flagged_items,
     is_flagged,
+    is_yes,
     most_frequent,
 )
 from autoais.formats.human_ratings.ratings import FLAG, LIKERT, RELAXED_CUT, SIMULATED_PREFIX, VALUES, Rating
@@ -291,7 +292,7 @@ def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int, *, 
     }
     is_asked = any(rating.question == "interpretable" for rating in ratings)
     unflagged_items = [item for item in items if item not in flagged_items]
-    clear = {item: _yes(values.get((item, "interpretable"), "yes")) for item in unflagged_items}
+    clear = {item: is_yes(values.get((item, "interpretable"), "yes")) for item in unflagged_items}
     uncited = {item for item, _ in values} - {item for item, question in values if question in _SUPPORT_QUESTIONS}
     people = {item: len({rating.annotator for rating in item_ratings}) for item, item_ratings in items.items()}
     min_annotators = min(2, max(people.values(), default=0))  # one alone may not have come to the question yet
@@ -300,7 +301,7 @@ def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int, *, 
     support = {
         item: None
         if worthy[item] is None and item not in uncited
-        else _yes(values.get((item, "attributable"), values.get((item, "supported"), "no")))
+        else is_yes(values.get((item, "attributable"), values.get((item, "supported"), "no")))
         for item in unflagged_items
         if clear[item]
         and worthy[item] != "no"
@@ -325,10 +326,6 @@ def _ais(name: str, ratings: Sequence[Rating], number: _Number, likert: int, *, 
             {item: support.get(item, clear[item]) for item in unflagged_items if not clear[item] or item in support}
         ),
     }
-
-
-def _yes(value: str | None) -> bool | None:
-    return None if value is None else value == "yes"
 
 
 # --- time ------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from autoais.base.terminal import clean, format_count
+from autoais.base.terminal import clean, format_count, new_table
 from autoais.meta.agreement import UNANIMOUS
 from autoais.meta.calibrate import describe_left_out
 from autoais.meta.evaluate import NO_LEVELS, TWO_WAY
@@ -54,7 +54,7 @@ def _say_one_class(console: "Console", sets: dict[str, dict[str, Any]], figure: 
 
 def _figures(result: dict[str, Any]) -> "Table":
     figures = ("macro-F1", "95 %", "ROC-AUC", "95 %", "bal. acc.", "FPR", "FNR", "kappa", "ECE", "F1 floor")
-    table = _table("data set", "n", "undecided", *figures)
+    table = new_table("data set", "n", "undecided", *figures)
     for name, record in [*result["sets"].items(), ("average", result["average"])]:
         ends = record["interval95"]
         cells = [str(record.get("n", "")), str(record.get("undecided", ""))]
@@ -68,19 +68,19 @@ def _figures(result: dict[str, Any]) -> "Table":
             "calibration_error",
         )
         cells += [_number(record[key]) for key in further_figures]
-        _row(table, name, *cells, _number(record["macro_f1_floor"]))
+        table.add_row(clean(name), *cells, _number(record["macro_f1_floor"]))
     return table
 
 
 def _reliability(sets: dict[str, dict[str, Any]], blocks: str) -> "Table":
-    table = _table("probability", *(f".{b}-{f'.{b + 1}' if b < 9 else '1'}" for b in range(10)))
+    table = new_table("probability", *(f".{b}-{f'.{b + 1}' if b < 9 else '1'}" for b in range(10)))
     for name, record in sets.items():
         bins = {item["bin"]: item for item in record["reliability"] or []}
         if not bins:
             continue
         shares = [_share(bins[b]["attributable"], blocks) if b in bins else "" for b in range(10)]
-        _row(table, name, *shares)
-        _row(table, "  n", *(str(bins[b]["n"]) if b in bins else "" for b in range(10)))
+        table.add_row(clean(name), *shares)
+        table.add_row("  n", *(str(bins[b]["n"]) if b in bins else "" for b in range(10)))
     return table
 
 
@@ -91,11 +91,10 @@ def _share(share: float, blocks: str) -> str:
 def _show_systems(console: "Console", name: str, systems: dict[str, Any]) -> None:
     console.print()
     _line(console, f"{name}: {systems['n']} systems by their share of attributable claims")
-    table = _table("system", "n", "undecided", "human", "judge")
+    table = new_table("system", "n", "undecided", "human", "judge")
     for system in systems["systems"]:
-        _row(
-            table,
-            system["system"],
+        table.add_row(
+            clean(system["system"]),
             str(system["n"]),
             str(system["undecided"]),
             _number(system["human"]),
@@ -117,10 +116,10 @@ def _show_three_way(console: "Console", name: str, figures: dict[str, Any]) -> N
         f"micro-F1 {_number(figures['overall']['value'])} {_interval(figures['overall']['interval95'])}, "
         f"macro-F1 {_number(figures['macro']['value'])} {_interval(figures['macro']['interval95'])}",
     )
-    table = _table("human label", "precision", "recall", "F1", *(f"judge: {label}" for label in figures["classes"]))
+    table = new_table("human label", "precision", "recall", "F1", *(f"judge: {label}" for label in figures["classes"]))
     for label, counts in zip(figures["classes"], figures["confusion"], strict=True):
         values = [_number(figures["per_class"][label][key]["value"]) for key in ("precision", "recall", "f1")]
-        _row(table, label, *values, *map(str, counts))
+        table.add_row(clean(label), *values, *map(str, counts))
     console.print(table)
 
 
@@ -146,7 +145,7 @@ def show_calibration(console: "Console", result: dict[str, Any]) -> None:
     aim = result["by"]
     aim_label = {"macro_f1": "macro-F1", "balanced_accuracy": "bal. acc."}[aim]
     _line(console, f"in {cross['folds']}-fold cross-validation (claims of a question share a fold):")
-    table = _table(
+    table = new_table(
         "data set",
         "n",
         "questions",
@@ -164,7 +163,7 @@ def show_calibration(console: "Console", result: dict[str, Any]) -> None:
             ("-", "") if record["gain"] is None else (f"{record['gain']:+.3f}", _interval(record["interval95"]["gain"]))
         )
         errors = (_number(before["calibration_error"]), _number(after["calibration_error"]))
-        _row(table, name, *counts, _number(before[aim]), _number(after[aim]), *gain, *errors)
+        table.add_row(clean(name), *counts, _number(before[aim]), _number(after[aim]), *gain, *errors)
     console.print(table)
     _say_one_class(console, cross["sets"], aim_label)
     mean_gain, ends = cross["average"]["gain"], cross["average"]["interval95"]["gain"]
@@ -179,23 +178,6 @@ def _number(value: float | None) -> str:
 
 def _interval(ends: Iterable[float] | None) -> str:
     return "" if ends is None else "[" + ", ".join(f"{end:.3f}" for end in ends) + "]"
-
-
-def _table(first: str, *headings: str) -> "Table":
-    from rich.table import Table
-
-    table = Table(first, *headings, box=None, pad_edge=False)
-    table.columns[0].overflow = "fold"  # a name is never cut
-    for column in table.columns[1:]:
-        column.justify = "right"
-        column.no_wrap = True
-    return table
-
-
-def _row(table: "Table", name: str, *cells: str) -> None:
-    from rich.text import Text
-
-    table.add_row(Text(clean(name)), *cells)
 
 
 def _line(console: "Console", text: str) -> None:
@@ -286,7 +268,7 @@ def _show_question(console: "Console", name: str, record: dict[str, Any]) -> Non
             console,
             f"  of all {format_count(record['items'], 'items')} at least {floor:.1f}% yes (a tie counted as no)",
         )
-    table = _table("  coefficient", "value", "95 %", "n")
+    table = new_table("  coefficient", "value", "95 %", "n")
     for key, label in _COEFFICIENTS.items():
         if key in record["agreement"]:
             coefficient = record["agreement"][key]
@@ -294,9 +276,9 @@ def _show_question(console: "Console", name: str, record: dict[str, Any]) -> Non
                 continue
             n = format_count(coefficient["n"], "pairs" if key == "cohen_kappa" else "items")
             if coefficient["value"] is None:
-                _row(table, f"  {label}", "-", coefficient["reason"], n)
+                table.add_row(f"  {label}", "-", coefficient["reason"], n)
             else:
-                _row(table, f"  {label}", _number(coefficient["value"]), _interval(coefficient["interval95"]), n)
+                table.add_row(f"  {label}", _number(coefficient["value"]), _interval(coefficient["interval95"]), n)
     console.print(table)
     if "mean" in record:
         _line(console, f"  mean {_number(record['mean']['mean'])} of 1 to 5, sd {_number(record['mean']['sd'])}")
@@ -304,7 +286,7 @@ def _show_question(console: "Console", name: str, record: dict[str, Any]) -> Non
 
 def _show_rates(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
     console.print()
-    table = _table("system", "items", "Flag %", "Int %", "AIS %", "95 %", "n", "ties", "AIS of unflagged %")
+    table = new_table("system", "items", "Flag %", "Int %", "AIS %", "95 %", "n", "ties", "AIS of unflagged %")
     for row in rows:
         rates = [row[name] for name in ("flagged", "interpretable", "ais", "ais_of_unflagged")]
         percent = ["-" if rate is None else _percent(rate) for rate in rates]
@@ -316,7 +298,7 @@ def _show_rates(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
             str(ais["n"]),
             str(ais["undecided"]),
         ]
-        _row(table, row["model"] or "(no system)", *cells, percent[3])
+        table.add_row(clean(row["model"] or "(no system)"), *cells, percent[3])
     console.print(table)
 
 
@@ -324,33 +306,33 @@ def _show_times(console: "Console", times: dict[str, Any]) -> None:
     if not times["tasks"]["n"]:
         return
     console.print()
-    table = _table("seconds", "n", "mean", "median", "sd")
+    table = new_table("seconds", "n", "mean", "median", "sd")
     for name, spread in [*times["questions"].items(), ("a task", times["tasks"])]:
-        _row(table, name, str(spread["n"]), *(_seconds(spread[key]) for key in ("mean", "median", "sd")))
+        table.add_row(clean(name), str(spread["n"]), *(_seconds(spread[key]) for key in ("mean", "median", "sd")))
     console.print(table)
 
 
 def _show_people(console: "Console", people: Sequence[dict[str, Any]]) -> None:
     console.print()
-    table = _table(
+    table = new_table(
         "annotator", "items", "ratings", "flags", "as the others", "gold right", "audits right", "seconds (median)"
     )
     for person in people:
         rates = [f"{_percent(rate)} of {rate['n']}" if rate["n"] else "-" for rate in
                  (person["agrees_with_others"], person["gold"], person["audits"])]  # fmt: skip
         counts = (str(person[name]) for name in ("items", "ratings", "flags"))
-        _row(table, person["annotator"], *counts, *rates, _seconds(person["time"]["tasks"]["median"]))
+        table.add_row(clean(person["annotator"]), *counts, *rates, _seconds(person["time"]["tasks"]["median"]))
     console.print(table)
 
 
 def _show_batches(console: "Console", batches: Sequence[dict[str, Any]]) -> None:
     console.print()
-    table = _table("batch", "tasks", "seconds (mean)", "audited", "share", "quality")
+    table = new_table("batch", "tasks", "seconds (mean)", "audited", "share", "quality")
     for batch in batches:
         audits = batch["audits"]
         cells = ["-"] * 3 if audits is None else [str(audits["audited"]), f"{audits['share']:.2f}",
                                                     f"{audits['quality']['value']:.2f}"]  # fmt: skip
-        _row(table, batch["file"], str(batch["tasks"]), _seconds(batch["seconds"]["mean"]), *cells)
+        table.add_row(clean(batch["file"]), str(batch["tasks"]), _seconds(batch["seconds"]["mean"]), *cells)
     console.print(table)
 
 

@@ -145,7 +145,7 @@ def _mark(lines: list[Line], levels: dict[int, int], words: Words) -> Marked:
 
 
 def file_title(pages: Pages, usual: int, words: Words) -> str:
-    """The title that a file title_letters, or the largest print on its first page; "" if there is none."""
+    """The title that a file names, or the largest print on its first page; "" if there is none."""
     title_letters = squeeze(words.letters(pages.title))
     if title_letters and not _NO_TITLE.match(title_letters.casefold()) and any(map(str.isalpha, title_letters)):
         return clean_heading(title_letters)

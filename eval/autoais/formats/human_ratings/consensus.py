@@ -220,7 +220,7 @@ def _label_answer(answer: CitedAnswer, labels: _Labels) -> CitedAnswer:
     sentences = tuple(_sentence(number, sentence, labels) for number, sentence in enumerate(answer.sentences))
     answer_labels = labels.get((None, None), {})
     cites = any(sentence.citations for sentence in answer.sentences)
-    informative, attributable = _yes(answer_labels.get("informative")), _attributable(answer_labels, cites=cites)
+    informative, attributable = is_yes(answer_labels.get("informative")), _attributable(answer_labels, cites=cites)
     if "informative" not in answer_labels:
         informative = answer_informative(sentence.informative for sentence in sentences)
     if attributable is None and not answer_labels.keys() & {"interpretable", "attributable", "supported"}:
@@ -240,13 +240,14 @@ def _sentence(number: int, sentence: CitedSentence, labels: _Labels) -> CitedSen
     return replace(
         sentence,
         citations=tuple(replace(citation, support=levels.get(citation.passage)) for citation in sentence.citations),
-        informative=_yes(sentence_labels.get("informative")),
+        informative=is_yes(sentence_labels.get("informative")),
         attributable=_attributable(sentence_labels, cites=bool(sentence.citations)),
-        worthy=_yes(sentence_labels.get("worthy")),
+        worthy=is_yes(sentence_labels.get("worthy")),
     )
 
 
-def _yes(value: str | None) -> bool | None:
+def is_yes(value: str | None) -> bool | None:
+    """Whether a value is yes; None without a value, as of a tie."""
     return None if value is None else value == "yes"
 
 
@@ -263,4 +264,4 @@ def _attributable(labels: Mapping[str, str | None], *, cites: bool) -> bool | No
         return False
     if None in (labels.get("interpretable", ""), labels.get("worthy", "")):
         return None
-    return _yes(labels.get("attributable", labels.get("supported")))
+    return is_yes(labels.get("attributable", labels.get("supported")))
