@@ -129,6 +129,91 @@ DOCUMENTS: Seeds = (
     ("a.mbox", MAILBOX.encode()),
 )
 
+MAN_PAGE = rf"""'\" t
+.TH ARLEN 1 "June 2026"
+.SH NAME
+arlen \- {MILL}
+.SH OPTIONS
+.TP
+\fB\-a\fR, \fB\-\-all\fR
+{CANAL}
+.IP \(bu 2
+a bullet; see
+.BR mill (1)
+.TS
+tab(|);
+l l.
+\fBYear\fP|Length
+1802|12
+.TE
+"""
+MDOC_PAGE = f""".Dd June 1, 2026
+.Dt ARLEN 1
+.Os
+.Sh NAME
+.Nm arlen
+.Nd {MILL}
+.Sh DESCRIPTION
+.Bl -tag -width Ds
+.It Fl a Ar file
+{CANAL}
+.El
+"""
+LATEX = rf"""\documentclass{{article}}
+\newcommand{{\name}}[1]{{the #1 mill}}
+\title{{Arlen}}\begin{{document}}\maketitle
+\begin{{abstract}}{MILL}\end{{abstract}}
+\section{{Water}}\label{{water}} {CANAL} See Section~\ref{{water}} and \name{{grey}}.\footnote{{A note.}}
+\begin{{itemize}}\item one \item $x_1 \le \frac{{1}}{{2}}$\end{{itemize}}
+\begin{{tabular}}{{ll}} Year & Length \\ 1802 & 12 \\ \end{{tabular}}
+\end{{document}}
+"""
+DOCBOOK = f"""<?xml version="1.0"?>
+<!DOCTYPE book PUBLIC "-//OASIS//DTD DocBook XML V4.5//EN" "docbookx.dtd" [<!ENTITY mill "<application>Mill</application>">]>
+<book><title>Arlen</title><chapter id="a"><title>&mill;</title><para>{MILL}<footnote><para>A note.</para></footnote></para>
+<variablelist><varlistentry><term>Canal</term><listitem><para>{CANAL}</para></listitem></varlistentry></variablelist>
+<table><title>Years</title><tgroup cols="2"><tbody><row><entry>1802</entry><entry>12</entry></row></tbody></tgroup></table>
+</chapter></book>
+"""
+ORG = f"""#+TITLE: Arlen
+#+MACRO: name the $1 mill
+* TODO Water :work:
+{MILL} It is =code= and {{{{{{name(grey)}}}}}}, see [[http://localhost/][a link]].[fn:1]
+- {CANAL}
+  - [X] two
+| Year | Length |
+|------+--------|
+| 1802 | 12     |
+#+begin_src sh
+grind --now
+#+end_src
+[fn:1] A note.
+"""
+RTF = rf"""{{\rtf1\ansi\deff0{{\fonttbl{{\f0 Arial;}}}}{{\info{{\title Arlen}}}}
+\pard {MILL} \'e9l\'e9gant, \u8364?5 and \b old\b0 .{{\footnote A note.}}\par
+\trowd\cellx100\cellx200\pard\intbl Year\cell Length\cell\row
+\pard {CANAL}\par}}"""
+_ODF = " ".join(
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text", "table", "style")
+)
+_ODT = {
+    "mimetype": "application/vnd.oasis.opendocument.text",
+    "content.xml": f'<office:document-content {_ODF}><office:automatic-styles/><office:body><office:text><text:h text:outline-level="1">Arlen</text:h>'
+    f"<text:p>{MILL}</text:p><text:list><text:list-item><text:p>{CANAL}</text:p></text:list-item></text:list>"
+    "<table:table><table:table-row><table:table-cell><text:p>1802</text:p></table:table-cell></table:table-row></table:table>"
+    "</office:text></office:body></office:document-content>",
+    "styles.xml": f"<office:document-styles {_ODF}/>",
+}  # fmt: skip
+FOR_PANDOC: Seeds = (
+    ("a.1", MAN_PAGE.encode()),
+    ("b.1", MDOC_PAGE.encode()),
+    ("a.tex", LATEX.encode()),
+    ("a.docbook", DOCBOOK.encode()),
+    ("a.org", ORG.encode()),
+    ("a.rtf", RTF.encode()),
+    ("a.odt", pack({name: text.encode() for name, text in _ODT.items()})),
+)
+
 _OPEN, _TYPE = "http://schemas.openxmlformats.org", "application/vnd.openxmlformats"
 _WORD = f'xmlns:w="{_OPEN}/wordprocessingml/2006/main"'
 _DOCX = {

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autoais.base.errors import UserError
+from rag.documents.converters.programs import find_program
 from scripts.fuzzing import seeds
 
 
@@ -110,6 +111,13 @@ def _read_document(case: Case) -> None:
     for passage in document.passages:
         _check_utf8(passage.id, passage.title, passage.section, passage.text)
         _check(passage.text.strip(), "a passage without text")
+
+
+def _read_with_pandoc(case: Case) -> None:
+    from rag.documents import limits
+
+    limits.SECONDS = 5  # of processor time, and twice as many of wall-clock time: less than a case has
+    _read_document(case)
 
 
 def _score_answers(case: Case) -> None:
@@ -332,6 +340,7 @@ TARGETS = (
     Target("documents", seeds.DOCUMENTS, _read_document),
     Target("archives", seeds.archives, _read_document),
     Target("pdf", seeds.PDFS, _read_document),
+    *([Target("pandoc", seeds.FOR_PANDOC, _read_with_pandoc)] if find_program("pandoc") else []),
     Target("answers", seeds.ANSWERS, _score_answers),
     Target("question-files", seeds.QUESTIONS, _read_questions),
     Target("runs", seeds.RUNS, _evaluate_run),
