@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # The tests start hundreds of processes. Each would compile all that it imports where this is set, as in many images.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: ask demo test quick check docs test-autoais test-rag test-web test-project test-core test-extras long-tests lock clean
+.PHONY: ask demo test quick check docs test-autoais test-rag test-index test-bench test-web test-project test-core test-extras long-tests lock clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -19,13 +19,13 @@ ask: .venv/ask.done
 demo: .venv/serve.done
 	.venv/bin/python -m scripts.demo
 
-# What CI runs. Two parts at a time, as there are two cores; the output of each comes when it ends, and a part that
-# fails does not stop the others. The longest come first, and before them the environment of the core. One thread each,
-# as threads that wait for a busy core cost more than they bring.
+# What CI runs. Three parts at a time: tests wait for browsers and servers, so that three keep two cores busy. The output
+# of each comes when it ends, and a part that fails does not stop the others. The longest come first, and before them the
+# environment of the core. One thread each, as threads that wait for a busy core cost more than they bring.
 test: export OMP_NUM_THREADS = 1
 test: .venv-test/done
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target \
-	  .venv-core/done test-web test-rag test-autoais test-project check test-core docs
+	@$(MAKE) --no-print-directory --keep-going --jobs 3 --output-sync=target \
+	  .venv-core/done test-web test-rag test-bench test-autoais test-project test-core check test-index docs
 
 # While you work: without the tests that take seconds each.
 quick: .venv-test/done
@@ -45,13 +45,21 @@ test-autoais: .venv-test/done
 	.venv-test/bin/pytest tests/autoais
 
 # With servers and browsers.
-WEB = tests/rag/annotate tests/rag/bench tests/rag/serve tests/rag/web
+WEB = tests/rag/annotate tests/rag/serve tests/rag/web
 
 test-web: .venv-test/done
 	.venv-test/bin/pytest $(WEB)
 
+test-bench: .venv-test/done
+	.venv-test/bin/pytest tests/rag/bench
+
+INDEX = tests/rag/documents tests/rag/index
+
+test-index: .venv-test/done
+	.venv-test/bin/pytest $(INDEX)
+
 test-rag: .venv-test/done
-	.venv-test/bin/pytest tests/rag $(WEB:%=--ignore %)
+	.venv-test/bin/pytest tests/rag $(patsubst %,--ignore %,$(WEB) $(INDEX) tests/rag/bench)
 
 # The documentation, the package, the benchmarks, and rules for all code.
 test-project: .venv-test/done
@@ -59,11 +67,13 @@ test-project: .venv-test/done
 
 # The core by itself, without torch or any extra, on another Python if it is here (on the path, or pyenv's): the public
 # APIs and commands, and what is written in C or depends on the version of a package.
-PURE_PYTHON = %/test_conventions.py %/test_endless.py %/test_mirrors.py
-CORE = tests/rag/test_api.py tests/rag/base tests/rag/commands tests/rag/index \
-  $(filter-out $(PURE_PYTHON),$(wildcard tests/rag/documents/test_*.py)) tests/rag/answer/generators tests/rag/retrieval/test_retrieval.py tests/autoais/test_api.py tests/autoais/commands \
-  tests/autoais/base/text tests/autoais/judges/test_shipped_judge.py tests/autoais/judges/test_cache.py \
-  tests/test_packaging.py tests/test_plugins.py
+PURE_PYTHON = %/test_cited.py %/test_conventions.py %/test_definitions.py %/test_endless.py %/test_followup.py \
+  %/test_handbook.py %/test_merge.py %/test_mirrors.py
+CORE = tests/rag/test_api.py tests/rag/base tests/rag/commands \
+  $(filter-out $(PURE_PYTHON),$(wildcard tests/rag/index/test_*.py tests/rag/documents/test_*.py)) \
+  $(filter-out $(PURE_PYTHON),$(wildcard tests/rag/answer/generators/test_*.py)) tests/rag/retrieval/test_retrieval.py \
+  tests/autoais/test_api.py tests/autoais/commands tests/autoais/base/text tests/autoais/judges/test_shipped_judge.py \
+  tests/autoais/judges/test_cache.py tests/test_packaging.py tests/test_plugins.py
 
 test-core: .venv-core/done
 	@if [ -e .venv-core/bin/python ]; then .venv-core/bin/python -m pytest -m "not slow" $(CORE); fi
@@ -76,11 +86,12 @@ test-extras: .venv-extras/done
 	  tests/autoais/base/test_engines.py tests/rag/answer/test_engines.py
 
 # Hours; `make test` runs a few cases of each. Results of papers and our own, made again and compared; every fault in
-# every command that writes files; 20,000 broken inputs to all that reads.
+# every command that writes files; 20,000 broken inputs to all that reads; 1,000 examples of each property.
 long-tests: .venv-test/done
 	.venv-test/bin/rag bench reproduce --data $(DATA)
 	.venv-test/bin/python -m scripts.chaos --out eval/results/chaos.json
 	.venv-test/bin/python -m scripts.fuzz
+	.venv-test/bin/pytest -m hypothesis --hypothesis-profile many
 
 # The newest versions that pyproject.toml allows, and the table of their licences.
 lock: .venv-test/done
@@ -105,13 +116,15 @@ clean:
 	@touch $@
 
 # Torch comes first, from a pin: asked for by another package, it would bring gigabytes of CUDA. uv downloads and
-# unpacks many packages at once, which pip does one by one.
+# unpacks many packages at once, and compiles none of their modules, which pip does one by one; it also looks for torch
+# where a setting of pip says that wheels are.
 UV = .venv-test/bin/uv
 .venv-test/done: pyproject.toml requirements-dev.lock
 	$(PYTHON) -m venv .venv-test
-	.venv-test/bin/pip install --quiet uv "$(TORCH)"
-	$(UV) pip install --quiet --python .venv-test --no-deps --require-hashes -r requirements-dev.lock
-	$(UV) pip install --quiet --python .venv-test --no-deps -e .
+	.venv-test/bin/pip install --quiet uv
+	$(UV) pip install --quiet --python .venv-test/bin/python $(PIP_FIND_LINKS:%=--find-links %) "$(TORCH)"
+	$(UV) pip install --quiet --python .venv-test/bin/python --no-deps --require-hashes -r requirements-dev.lock
+	$(UV) pip install --quiet --python .venv-test/bin/python --no-deps -e .
 	@touch $@
 
 .venv-core/done: pyproject.toml .venv-test/done
@@ -123,15 +136,15 @@ UV = .venv-test/bin/uv
 	  echo "no Python $(CORE_PYTHON) here: the core is not tested on it"; \
 	else \
 	  echo "core on $$python" && \
-	  "$$python" -m venv --clear .venv-core && \
-	  $(UV) pip install --quiet --python .venv-core . pytest hypothesis hatchling; \
+	  $(UV) venv --quiet --clear --python "$$python" .venv-core && \
+	  $(UV) pip install --quiet --python .venv-core/bin/python . pytest hypothesis hatchling; \
 	fi
 	@touch $@
 
 # ragas 0.4.3 does not start with a newer langchain-community. promptfoo is tested where it is on the path.
 .venv-extras/done: pyproject.toml .venv-test/done
-	$(PYTHON) -m venv .venv-extras
-	$(UV) pip install --quiet --python .venv-extras -e ".[lancedb,measures,milvus,opensearch,postgresql,qdrant,ray,serve]" \
+	$(UV) venv --quiet --clear --python .venv-test/bin/python .venv-extras
+	$(UV) pip install --quiet --python .venv-extras/bin/python -e ".[lancedb,measures,milvus,opensearch,postgresql,qdrant,ray,serve]" \
 	  pgserver "langchain-core>=1" "langchain-openai>=1" "llama-index-core>=0.14" "haystack-ai>=3" openai \
 	  "inspect-ai>=0.3.285" "deepeval>=4.3" "ragas>=0.4.3" "langchain-community<0.4" "autojudge-base>=1" \
 	  "nuggetizer>=0.0.5" pytest hypothesis
