@@ -23,9 +23,10 @@ T = TypeVar("T")
 # A shell that starts the tests in the background lets their processes ignore SIGINT; some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No test is timed: a busy machine would fail it.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# No test is timed: a busy machine would fail it. `make long-tests` draws more examples.
+settings.register_profile("few", deadline=None, max_examples=50)
+settings.register_profile("many", deadline=None, max_examples=1000)
+settings.load_profile("few")
 
 # What a person has set for `rag` must not change what the tests see.
 os.environ["RAG_CONFIG"] = os.devnull
