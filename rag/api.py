@@ -587,14 +587,16 @@ class SystemOptions(TypedDict, total=False):
     temperature: float | None
     seed: int | None
     revise: str | None
+    answer: str | None
 
 
 def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: Unpack[SystemOptions]) -> System:
     """Open a system by name (`rag systems` lists them), such as `reader` or `openai:gpt-4.1-mini`.
 
     `retriever` (also an open retriever) and `k` replace the system's default retriever and number of passages.
-    `min_confidence` (0 to 1), `prompt`, `context` (tokens), `temperature`, `seed` and `revise` apply to systems that
-    support them. Raises `RagError` for an unknown name, or an option that the system does not support.
+    `min_confidence` (0 to 1), `answer` (`free`, `point` or `quote`), `prompt`, `context` (tokens), `temperature`,
+    `seed` and `revise` apply to systems that support them. Raises `RagError` for an unknown name, or an option that the
+    system does not support.
     """
     from rag.answer.systems import open_system as opened
 
@@ -615,9 +617,9 @@ def ask(
 ) -> Answer:
     """Answer one question; `str(answer)` is the text with `[n]` markers, `answer.sentences` has citations and spans.
 
-    `options` are those of `open_system`: retriever, k, min_confidence, prompt, context, temperature, seed and revise.
-    To ask several questions, open a system once. Raises as `open_system`, and `QuestionError` for a question that
-    cannot be searched.
+    `options` are those of `open_system`: retriever, k, min_confidence, answer, prompt, context, temperature,
+    seed and revise. To ask several questions, open a system once. Raises as `open_system`, and `QuestionError` for a
+    question that cannot be searched.
     """
     check_type("system", system, "a name such as 'reader' or an open system", str, System)
     if isinstance(system, System):

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from rag.answer.llms import Completion, LanguageModel, Message, ModelError, cut_at, in_pieces
+from rag.answer.llms import Completion, LanguageModel, Message, ModelError, Schema, cut_at, in_pieces
 from rag.answer.system import System
 from rag.base.errors import QuestionError, RagError, UsageError
 from rag.base.types import Question
@@ -174,12 +174,14 @@ class ScriptedModel:
         """The number of words in the messages."""
         return sum(len(message.content.split()) for message in messages)
 
-    def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
+    def complete(
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
+    ) -> Completion:
         """The next text of the script."""
         return cut_at(self._write(messages, max_tokens, lambda _: None), stop)
 
     def stream(
-        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
     ) -> Iterator[str | Completion]:
         """The next text of the script, in pieces."""
         return in_pieces(lambda on_text: self._write(messages, max_tokens, on_text), stop)

@@ -118,10 +118,10 @@ class Parrot:
     def count(self, messages):
         return sum(len(message.content.split()) for message in messages)
 
-    def complete(self, messages, max_tokens, stop=()):
+    def complete(self, messages, max_tokens, stop=(), *, schema=None):
         return Completion(f"Answer: {self.name} says so.\\nShort: {self.name}", False, 1, 1)
 
-    def stream(self, messages, max_tokens, stop=()):
+    def stream(self, messages, max_tokens, stop=(), *, schema=None):
         completion = self.complete(messages, max_tokens, stop)
         yield from (completion.text, completion)
 

@@ -7,10 +7,12 @@ Python have every option.
 from dataclasses import dataclass, fields
 from typing import Any
 
+from rag.base.errors import RagError
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option: its name, the type of its value, what it does, and the range of a number.
+    """An option: its name, the type of its value, what it does, and the range of a number or the choices of a text.
 
     `over_http`: a request to a server may set it; the others are the server's own.
     """
@@ -21,6 +23,7 @@ class Option:
     minimum: float | None = None
     maximum: float | None = None
     over_http: bool = False
+    choices: tuple[str, ...] = ()
 
 
 OPTIONS = {
@@ -35,6 +38,12 @@ OPTIONS = {
             minimum=0,
             maximum=1,
             over_http=True,
+        ),
+        Option(
+            "answer",
+            str,
+            "How a language model answers: `free` text with markers, `point` at sources first, or `quote` them only.",
+            choices=("free", "point", "quote"),
         ),
         Option("prompt", str, "Prompt for a language model: a name or a .txt file."),
         Option("context", int, "Context of a language model in tokens (default: 4096).", minimum=256),
@@ -52,6 +61,7 @@ OPTIONS = {
 class Options:
     """The values of `OPTIONS` besides retriever and k; None means the system's default.
 
+    `answer` is how a language model answers (`OPTIONS["answer"].choices`): `free` by default.
     `revise` is what becomes of sentences that no passage supports: `drop`, or the name of a model that rewrites them
     (`rag.answer.attribution.revise`).
     """
@@ -62,7 +72,16 @@ class Options:
     temperature: float | None = None
     seed: int | None = None
     revise: str | None = None
+    answer: str | None = None
 
     def non_defaults(self) -> dict[str, Any]:
         """The options that are not None."""
         return {option.name: value for option in fields(self) if (value := getattr(self, option.name)) is not None}
+
+
+def check_choices(options: Options) -> None:
+    """Raise `RagError` for a value that is not among the choices of its option."""
+    for name, value in options.non_defaults().items():
+        choices = OPTIONS[name].choices
+        if choices and value not in choices:
+            raise RagError(f"{name} should be one of {', '.join(choices)}, found {value!r}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from autoais.base.errors import first_line
 from autoais.base.registry import Registry
 from rag.answer.generator import Generator
-from rag.answer.options import Options
+from rag.answer.options import Options, check_choices
 from rag.answer.system import RetrieveThenRead, System
 from rag.base.errors import RagError, UserError, check_type
 from rag.base.import_paths import import_object, is_import_path
@@ -32,12 +32,20 @@ class Settings:
     options: Options
 
 
+POINTING = ("point", "quote")
+"""The values of the option `answer` with which a language model points at numbered sources."""
+
+POINTING_DEFAULTS = ("default", 16)
+"""What a language model that points searches with: the reader chooses among these hits, as in the system `reader`."""
+
+
 @dataclass(frozen=True, slots=True)
 class SystemKind:
     """An entry of `SYSTEMS`.
 
     `retriever` and `k` are the defaults, `requires` names what the system needs, and `options` the fields of `Options`
     that it supports. `searches_question` is false for a system that searches with other queries, or not at all.
+    `points` is true for a language model that can point at numbered sources (the option `answer`).
     """
 
     description: str
@@ -47,6 +55,11 @@ class SystemKind:
     open: Callable[[Settings], System]
     options: frozenset[str] = frozenset()
     searches_question: bool = True
+    points: bool = False
+
+    def search_defaults(self, options: Options) -> tuple[str, int]:
+        """The retriever and k that the system searches with by default."""
+        return POINTING_DEFAULTS if self.points and options.answer in POINTING else (self.retriever, self.k)
 
 
 def _open_extractive(settings: Settings) -> System:
@@ -73,22 +86,40 @@ def _open_reader(settings: Settings) -> System:
 
 def _llm_opener(kind: str) -> Callable[[Settings], System]:
     def make(settings: Settings) -> System:
-        from autoais.judges.minilm import default_judge
-        from rag.answer.attribution.attributor import Attributor
-        from rag.answer.attribution.repair import RepairedGenerator
-        from rag.answer.generators.cited import CitedGenerator
-        from rag.answer.llms.prompts import Prompt
-
-        prompt = Prompt.read(settings.options.prompt or DEFAULT_PROMPT)
         model = _open_model(f"{kind}:{settings.model}", settings.options)
-        generator: Generator = RepairedGenerator(CitedGenerator(model, prompt), default_judge())
+        write = _pointing_generator if settings.options.answer in POINTING else _free_generator
+        generator = write(model, settings.options)
         if settings.options.revise is not None:
+            from autoais.judges.minilm import default_judge
+            from rag.answer.attribution.attributor import Attributor
             from rag.answer.attribution.revise import RevisedGenerator, open_reviser
 
             generator = RevisedGenerator(generator, open_reviser(settings.options.revise, Attributor(default_judge())))
         return RetrieveThenRead(settings.retriever, generator, settings.k)
 
     return make
+
+
+def _free_generator(model: "LanguageModel", options: Options) -> Generator:
+    from autoais.judges.minilm import default_judge
+    from rag.answer.attribution.repair import RepairedGenerator
+    from rag.answer.generators.cited import CitedGenerator
+    from rag.answer.llms.prompts import Prompt
+
+    if options.min_confidence is not None:
+        raise RagError("min_confidence needs answer 'point' or 'quote': free text of a model has no confidence")
+    prompt = Prompt.read(options.prompt or DEFAULT_PROMPT)
+    return RepairedGenerator(CitedGenerator(model, prompt), default_judge())
+
+
+def _pointing_generator(model: "LanguageModel", options: Options) -> Generator:
+    from rag.answer.generators.passage_reader import PassageReader
+    from rag.answer.generators.pointing import Point, Quote
+    from rag.answer.llms.prompts import Prompt
+
+    reader = PassageReader(min_confidence=options.min_confidence)
+    generator = {"point": Point, "quote": Quote}[options.answer or ""]
+    return generator(model, Prompt.read(options.prompt or f"{options.answer}.v1"), reader)
 
 
 # A prompt that allows refusals makes small models refuse: Qwen2.5-Coder 1.5B refused 18 of 25 questions with
@@ -99,7 +130,8 @@ _MODEL_OPTIONS = frozenset({"context", "temperature", "seed"})
 
 def _language_model_kind(kind: str, requires: str) -> SystemKind:
     description = "an answer by a language model, with every citation checked"
-    return SystemKind(description, requires, "default-llm", 5, _llm_opener(kind), _MODEL_OPTIONS | {"prompt", "revise"})
+    options = _MODEL_OPTIONS | {"answer", "min_confidence", "prompt", "revise"}
+    return SystemKind(description, requires, "default-llm", 5, _llm_opener(kind), options, points=True)
 
 
 def _open_closed_book(settings: Settings) -> System:
@@ -298,12 +330,14 @@ def open_system(
     check_type("system", name, "a name such as 'reader'", str)
     options = options or Options()
     row, model = check_options(name, options), name.partition(":")[2]
+    check_choices(options)
     if options.min_confidence is not None:
         check_type("min_confidence", options.min_confidence, "a number from 0 to 1", Real)
     if k is not None:
         check_type("k", k, "an int", Integral)
         if k < 1:
             raise RagError(f"k must be at least 1, not {k}")
+    default_retriever, default_k = row.search_defaults(options)
     if not isinstance(retriever, Retriever):
-        retriever = open_retriever(row.retriever if retriever is None else str(retriever), index)
-    return row.open(Settings(index, model, retriever, row.k if k is None else k, options))
+        retriever = open_retriever(default_retriever if retriever is None else str(retriever), index)
+    return row.open(Settings(index, model, retriever, default_k if k is None else k, options))

@@ -108,9 +108,10 @@ class Stages:
         """Retriever and depth of a system that searches with the question, else None."""
         if not spec.kind.searches_question:
             return None
-        k = spec.k or self._benchmark.k or spec.kind.k
+        retriever, k = spec.kind.search_defaults(spec.options)
+        k = spec.k or self._benchmark.k or k
         has_passages = self._benchmark.task == "given" and spec.retriever != "gold"
-        return ("given" if has_passages else spec.retriever or spec.kind.retriever), k
+        return ("given" if has_passages else spec.retriever or retriever), k
 
     def _hits_of(self, spec: SystemSpec) -> str:
         """The file with the hits of a system."""

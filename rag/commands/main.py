@@ -69,6 +69,7 @@ def _option_of(name: str, *flags: str) -> Any:  # noqa: ANN401  (what typer.Opti
 
 SystemKOption = Annotated[int | None, _option_of("k", "-k")]
 RetrieverOption = Annotated[str | None, _option_of("retriever")]
+AnswerOption = Annotated[str | None, _option_of("answer")]
 PromptOption = Annotated[str | None, _option_of("prompt")]
 ContextOption = Annotated[int | None, _option_of("context")]
 TemperatureOption = Annotated[float | None, _option_of("temperature")]
@@ -108,6 +109,7 @@ def ask(
     retriever: RetrieverOption = None,
     k: SystemKOption = None,
     min_confidence: ConfidenceOption = None,
+    answer: AnswerOption = None,
     prompt: PromptOption = None,
     context: ContextOption = None,
     temperature: TemperatureOption = None,
@@ -153,7 +155,7 @@ def ask(
         from rag.answer.served import ServedSystem
         from rag.retrieval.client import Client
 
-        _refuse(call, "index", "prompt", "context", "temperature", "seed", "revise")
+        _refuse(call, "index", "answer", "prompt", "context", "temperature", "seed", "revise")
         system_name = system if _is_given(call, "system") else None
         index_name = server
         opened_system = ServedSystem(
@@ -162,7 +164,7 @@ def ask(
     else:
         opened_index = open_index(index)
         index_name = opened_index.name if retriever is None or not searches_elsewhere(retriever) else retriever
-        options = Options(min_confidence, prompt, context, temperature, seed, revise)
+        options = Options(min_confidence, prompt, context, temperature, seed, revise, answer)
         opened_system = open_system(system, opened_index, options, k=k, retriever=retriever)
     if stream and not opened_system.streams:
         note(f"{system} does not stream: answers are printed when they are complete")
@@ -355,6 +357,7 @@ def answer(
     retriever: RetrieverOption = None,
     k: SystemKOption = None,
     min_confidence: ConfidenceOption = None,
+    answer: AnswerOption = None,
     prompt: PromptOption = None,
     context: ContextOption = None,
     temperature: TemperatureOption = None,
@@ -387,7 +390,7 @@ def answer(
             "--concurrency and --engine exclude each other; each of its --workers asks a question at a time"
         )
     opened_index = open_index(index)
-    options = Options(min_confidence, prompt, context, temperature, seed, revise)
+    options = Options(min_confidence, prompt, context, temperature, seed, revise, answer)
     opened_system = open_system(system, opened_index, options, k=k, retriever=retriever)
     continues = "--retry-failed" if retry_failed else "--resume"
     with ExitStack() as stack:

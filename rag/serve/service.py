@@ -513,7 +513,7 @@ class Service:
         """Open a system over an index; the model of one that retrieves and reads is loaded once for all indexes."""
         spec = self._specs[name]
         with self._lock:
-            retriever = self._retriever(entry, spec.retriever or spec.kind.retriever)
+            retriever = self._retriever(entry, spec.retriever or spec.kind.search_defaults(spec.options)[0])
             if name in self._models:
                 return replace(self._models[name], retriever=retriever)
             system = open_system(spec.name, entry.index, spec.options, k=spec.k, retriever=retriever)

@@ -28,7 +28,7 @@ from autoais.metrics.short_answers import has_answer
 from rag.answer.answer_files import tokens_of
 from rag.answer.attribution.repair import RepairedGenerator
 from rag.answer.generators.cited import CitedGenerator
-from rag.answer.llms import Completion, Message
+from rag.answer.llms import Completion, Message, Schema
 from rag.answer.llms.prompts import Prompt
 from rag.base.types import Answer, Hit, Passage, Question
 
@@ -45,12 +45,14 @@ class ReplayModel:
         """Zero, so that every passage fits the context."""
         return 0
 
-    def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
+    def complete(
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
+    ) -> Completion:
         """The stored text."""
         return Completion(self.text, False, 0, 0)
 
     def stream(
-        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
     ) -> Iterator[str | Completion]:
         """The stored text in one piece."""
         yield self.complete(messages, max_tokens, stop)

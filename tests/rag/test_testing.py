@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rag.answer.llms import Completion, Message
+from rag.answer.llms import Completion, Message, Schema
 from rag.answer.system import System
 from rag.base.types import Answer, CitedSentence, Hit, Question
 from rag.index.open import open_index
@@ -164,7 +164,9 @@ class Hasty(ScriptedModel):
     def count(self, messages: Sequence[Message]) -> int:
         return 1 if self._fault == "count" else super().count(messages)
 
-    def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
+    def complete(
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
+    ) -> Completion:
         done = super().complete(messages, max_tokens, () if self._fault == "stop" else stop)
         if self._fault == "differ":
             done = replace(done, text=done.text.upper())

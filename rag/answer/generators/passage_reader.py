@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rag.answer.generators.confidence import Confidence, find_unmentioned
 from rag.answer.generators.readings import ReadHit, read_hits
@@ -20,6 +20,27 @@ _TWO_QUESTIONS = re.compile(
     r"|[,?] (?:and|or) (?:is|are|was|were|do|does|did|can|could|has|have|will|would|should|must|may)\b",
     re.IGNORECASE,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadQuestion:
+    """What the reader makes of a question: the hits that it read, and whether they seem to answer.
+
+    `passages` were read, in the order of the hits; `hits` are all hits in the order of the reader's scores. `signals`
+    are those of the confidence, {} without any text; `reason` says why the reader abstains, or is None.
+    """
+
+    passages: tuple[ReadHit, ...]
+    hits: tuple[Hit, ...]
+    signals: Mapping[str, float]
+    confidence: float | None
+    reason: str | None
+
+    @property
+    def ranking(self) -> list[ReadHit]:
+        """The passages with text, best first."""
+        with_units = (passage for passage in self.passages if passage.units)
+        return sorted(with_units, key=lambda passage: (-passage.logit, passage.hit.passage.id))
 
 
 class PassageReader:
@@ -62,21 +83,26 @@ class PassageReader:
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """Quote what answers the question; an abstention keeps the best candidate in its trace."""
-        read_passages, missing, signals = self._read_hits(question, hits)
-        hits = _rerank(read_passages, hits)
+        reading = self.read(question, hits)
+        hits, signals, confidence = reading.hits, reading.signals, reading.confidence
         if not signals:
-            no_text_reason = "no retrieved passage contains a possible answer"
-            return Answer(question, "", (), hits, self.name, abstained=True, reason=no_text_reason)
-        confidence = self._confidence.right.of(signals) if self._confidence else None
-        short, share = short_answer(read_passages)
+            return Answer(question, "", (), hits, self.name, abstained=True, reason=reading.reason)
+        short, share = short_answer(reading.passages)
         certain = share >= MIN_SHORT_SHARE and not _TWO_QUESTIONS.search(question.text)
-        units = choose_units(read_passages, short, certain=certain)
-        reason = self._reason(signals, missing)
-        if reason is not None:
+        units = choose_units(reading.passages, short, certain=certain)
+        if reading.reason is not None:
             candidate = {"candidate": " ".join(quote(units[0]).split()), "passage": units[0][0].hit.passage.id}
             trace = {**candidate, "signals": signals}
             return Answer(
-                question, "", (), hits, self.name, abstained=True, reason=reason, confidence=confidence, trace=trace
+                question,
+                "",
+                (),
+                hits,
+                self.name,
+                abstained=True,
+                reason=reading.reason,
+                confidence=confidence,
+                trace=trace,
             )
         text, sentences = quote_units((passage.hit.passage, unit) for passage, unit in units)
         answer = Answer(question, text, sentences, hits, self.name, confidence=confidence, trace={"signals": signals})
@@ -86,23 +112,23 @@ class PassageReader:
             answer, short_answer=format_short_answer(short), trace={"signals": signals, "short_share": share}
         )
 
-    def signals(self, question: Question, hits: Sequence[Hit]) -> dict[str, float]:
+    def signals(self, question: Question, hits: Sequence[Hit]) -> Mapping[str, float]:
         """The signals of the confidence (`rag.answer.generators.confidence.SIGNALS`), or an empty dict."""
-        *_, signals = self._read_hits(question, hits)
-        return signals
+        return self.read(question, hits).signals
 
-    def _read_hits(
-        self, question: Question, hits: Sequence[Hit]
-    ) -> tuple[list[ReadHit], Sequence[str], dict[str, float]]:
-        """The hits that were read, the names in the question that none has, and the signals; {} without any text."""
+    def read(self, question: Question, hits: Sequence[Hit]) -> ReadQuestion:
+        """Read the first hits, and estimate whether they answer the question."""
         top_hits = hits[: self._passages]
-        read_passages = read_hits(self._reader, question.text, top_hits)
+        read_passages = tuple(read_hits(self._reader, question.text, top_hits))
+        reranked_hits = _rerank(read_passages, hits)
+        if not any(passage.units for passage in read_passages):
+            return ReadQuestion(
+                read_passages, reranked_hits, {}, None, "no retrieved passage contains a possible answer"
+            )
         missing = find_unmentioned(question.text, [hit.passage.contents for hit in top_hits])
-        return (
-            read_passages,
-            missing,
-            _signals(read_passages, missing) if any(passage.units for passage in read_passages) else {},
-        )
+        signals = _signals(read_passages, missing)
+        confidence = self._confidence.right.of(signals) if self._confidence else None
+        return ReadQuestion(read_passages, reranked_hits, signals, confidence, self._reason(signals, missing))
 
     def _reason(self, signals: Mapping[str, float], missing: Sequence[str]) -> str | None:
         """Why the reader abstains, or None."""

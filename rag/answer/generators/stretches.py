@@ -54,6 +54,11 @@ def choose_units(read_passages: Sequence[ReadHit], short: ReadHit | None, *, cer
     return units
 
 
+def find_stretch(passage: ReadHit, words: int) -> Sequence[Unit]:
+    """Neighbouring units around the passage's best one, in up to so many words, or the best one alone."""
+    return _stretch(passage, _best_position(passage), words)
+
+
 def _count_words(units: list[QuotedUnit]) -> int:
     return sum(unit.words for _, unit in units)
 

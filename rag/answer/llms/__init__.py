@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import Any, Literal, Protocol
@@ -29,13 +29,21 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The output of a model; `cut` if it stopped at the token limit. Tokens are counted by the model."""
+    """The output of a model; `cut` if it stopped at the token limit. Tokens are counted by the model.
+
+    `alternatives` holds, for each of the first tokens of a reply to a schema, the likeliest tokens with probabilities
+    (0 to 1) before the schema excludes any; empty if the engine gives none.
+    """
 
     text: str
     cut: bool
     prompt_tokens: int
     completion_tokens: int
+    alternatives: tuple[Mapping[str, float], ...] = ()
 
+
+Schema = Mapping[str, Any]
+"""A JSON Schema."""
 
 Price = tuple[float, float]
 """The prices of a million input and a million output tokens."""
@@ -69,12 +77,17 @@ class LanguageModel(Protocol):
         """The number of tokens of the messages, or an upper bound if only the server can count them."""
         ...
 
-    def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
-        """The reply up to the first of the texts in `stop`, excluded; raises `ModelError` if there is no reply."""
+    def complete(
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
+    ) -> Completion:
+        """The reply up to the first of the texts in `stop`, excluded; raises `ModelError` if there is no reply.
+
+        `schema` is a JSON Schema that the reply should follow. An engine may ignore it: check what comes.
+        """
         ...
 
     def stream(
-        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
     ) -> Iterator[str | Completion]:
         """Yield the reply of `complete` in pieces as they arrive, then the `Completion` with the joined text.
 

@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import exp
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -11,11 +12,13 @@ from urllib.request import ProxyHandler, Request, build_opener
 from autoais.base.errors import first_line
 from autoais.base.io.paths import user_path
 from autoais.base.io.provenance import sha256_file
-from rag.answer.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
+from rag.answer.llms import CONTEXT, Completion, Message, ModelError, Schema, cut_at, in_pieces
+from rag.answer.llms.gbnf import schema_to_gbnf
 from rag.base.errors import RagError, missing_extra
 
 _MAGIC = b"GGUF"
 _COUNTING = 60.0  # seconds that counting tokens may take
+_MAX_ALTERNATIVES, _TOP_TOKENS = 16, 20  # tokens of a reply to a schema with alternatives, and how many each has
 
 
 class Gguf:
@@ -40,20 +43,28 @@ class Gguf:
         prompt = self._ask("/apply-template", {"messages": _turns(messages)})["prompt"]
         return len(self._ask("/tokenize", {"content": prompt, "add_special": True})["tokens"])
 
-    def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
-        """The reply; raises `ModelError` with llama.cpp's reason if there is none."""
-        return cut_at(self._write(messages, max_tokens, stop, lambda _: None), stop)
+    def complete(
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
+    ) -> Completion:
+        """The reply, which follows the schema; raises `ModelError` with llama.cpp's reason if there is none."""
+        return cut_at(self._write(messages, max_tokens, stop, schema, lambda _: None), stop)
 
     def stream(
-        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
     ) -> Iterator[str | Completion]:
         """Yield the reply, token by token."""
-        return in_pieces(lambda on_text: self._write(messages, max_tokens, stop, on_text), stop)
+        return in_pieces(lambda on_text: self._write(messages, max_tokens, stop, schema, on_text), stop)
 
     def _write(
-        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str], on_text: Callable[[str], None]
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        stop: Sequence[str],
+        schema: Schema | None,
+        on_text: Callable[[str], None],
     ) -> Completion:
         pieces: list[str] = []
+        alternatives: list[dict[str, float]] = []
         last: dict[str, Any] = {}
         errors: list[BaseException] = []
 
@@ -63,6 +74,10 @@ class Gguf:
                     last.update({key: chunk[key] for key in ("error", "usage") if chunk.get(key)})
                     for choice in chunk.get("choices") or ():
                         last["finish"] = choice.get("finish_reason") or last.get("finish")
+                        if len(alternatives) < _MAX_ALTERNATIVES:
+                            alternatives.extend(
+                                map(_probabilities, (choice.get("logprobs") or {}).get("content") or ())
+                            )
                         if piece := choice.get("delta", {}).get("content"):
                             pieces.append(piece)
                             on_text(piece)
@@ -77,6 +92,8 @@ class Gguf:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
+        if schema is not None:
+            body |= {"grammar": schema_to_gbnf(schema), "logprobs": True, "top_logprobs": _TOP_TOKENS}
         try:
             response = self._server.handle_chat_completions(self._options | body, take)
         except RuntimeError as error:
@@ -93,6 +110,7 @@ class Gguf:
             last["finish"] == "length",
             usage.get("prompt_tokens", 0),
             usage.get("completion_tokens", len(pieces)),
+            tuple(alternatives),
         )
 
     def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401  (JSON)
@@ -105,6 +123,10 @@ class Gguf:
                 return json.load(response)
         except (URLError, OSError, ValueError) as error:
             raise ModelError(f"{self._path}: llama.cpp did not answer {path}: {first_line(error)}") from error
+
+
+def _probabilities(token: Mapping[str, Any]) -> dict[str, float]:
+    return {top["token"]: exp(top["logprob"]) for top in token["top_logprobs"]}
 
 
 def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:

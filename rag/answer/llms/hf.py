@@ -14,7 +14,7 @@ from autoais.base.models.transformers import (
     plain_text,
     quiet_logging,
 )
-from rag.answer.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
+from rag.answer.llms import CONTEXT, Completion, Message, ModelError, Schema, cut_at, in_pieces
 from rag.base.errors import RagError, missing_extra
 
 
@@ -47,8 +47,10 @@ class Hf:
         """The exact number of tokens of the prompt."""
         return len(self._ids(messages))
 
-    def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
-        """The reply; raises `ModelError` if the messages leave no room for it."""
+    def complete(
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
+    ) -> Completion:
+        """The reply, whatever the schema; raises `ModelError` if the messages leave no room for it."""
         reply = self._reply(messages, max_tokens, stop)
         with self._guard:
             self._waiting.append(reply)
@@ -58,7 +60,7 @@ class Hf:
         return cut_at(reply.completion(), stop)
 
     def stream(
-        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
     ) -> Iterator[str | Completion]:
         """Yield the reply, word by word."""
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from autoais.base.models.chat import ChatClient, NoReply, Reply, Request, estimated_tokens
-from rag.answer.llms import CONTEXT, Completion, Message, ModelError, cut_at, in_pieces
+from rag.answer.llms import CONTEXT, Completion, Message, ModelError, Schema, cut_at, in_pieces
 
 _TEMPLATE_TOKENS = 8  # tokens of a chat template per message, a high estimate
 _TOO_LONG = re.compile(r"context (?:length|size|window)|too many tokens|prompt is too long", re.IGNORECASE)
@@ -38,25 +38,29 @@ class OpenAI:
         """An estimate, above the counts of common tokenizers for most languages."""
         return sum(estimated_tokens(message.content) + _TEMPLATE_TOKENS for message in messages)
 
-    def complete(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()) -> Completion:
+    def complete(
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
+    ) -> Completion:
         """The reply; raises `ModelError` with the server's message, or `UserError` if only the user can fix it."""
-        (reply,) = self.client.answer([self._request(messages, max_tokens, stop)])
+        (reply,) = self.client.answer([self._request(messages, max_tokens, stop, schema)])
         return cut_at(self._completion(messages, reply), stop)
 
     def stream(
-        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
     ) -> Iterator[str | Completion]:
         """Yield the reply as the server sends it; raises `ModelError` also if the stream breaks off."""
-        request = self._request(messages, max_tokens, stop)
+        request = self._request(messages, max_tokens, stop, schema)
 
         def write(on_text: Callable[[str], None]) -> Completion:
             return self._completion(messages, self.client.stream(request, on_text))
 
         return in_pieces(write, stop)
 
-    def _request(self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str]) -> Request:
+    def _request(
+        self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str], schema: Schema | None
+    ) -> Request:
         turns = tuple((message.role, message.content) for message in messages)
-        return Request(self.model, turns, max_tokens, self.temperature, self.seed, stop=tuple(stop))
+        return Request(self.model, turns, max_tokens, self.temperature, self.seed, schema, tuple(stop))
 
     def _completion(self, messages: Sequence[Message], reply: Reply | NoReply) -> Completion:
         if isinstance(reply, NoReply):

@@ -58,6 +58,11 @@ class Prompt:
         """Whether the prompt has a placeholder for passages; a closed-book prompt has none."""
         return "{contexts}" in self.text or "{titled_contexts}" in self.text
 
+    @property
+    def shows_units(self) -> bool:
+        """Whether the prompt has a placeholder for numbered units of passages (`rag.answer.generators.pointing`)."""
+        return "{sources}" in self.text
+
     def fill(self, question: str, passages: Sequence[Passage] = ()) -> str:
         """The message, with each passage on one line, numbered from 1, so that a passage cannot fake another one.
 

@@ -68,7 +68,7 @@ def test_several_at_once_run_at_once_and_no_more_than_were_asked_for(shelf: Path
     running_now, most = 0, 0
 
     class Slow(ScriptedModel):
-        def complete(self, *arguments: Any) -> Any:  # noqa: ANN401
+        def complete(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
             nonlocal running_now, most
             running_now += 1
             most = max(most, running_now)
@@ -116,7 +116,7 @@ def test_a_system_without_a_server_is_asked_one_question_at_a_time() -> None:
 
 def test_an_error_that_a_person_must_mend_ends_the_run(shelf: Path) -> None:
     class Broken(ScriptedModel):
-        def complete(self, *arguments: Any) -> Any:  # noqa: ANN401
+        def complete(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
             raise RagError("the server wants a key")
 
     retriever = open_retriever("bm25", open_index(shelf))

@@ -1,5 +1,6 @@
 """Language models behind a server, in a GGUF file and in transformers: real ones, as small as they come."""
 
+import json
 import shutil
 import sys
 import threading
@@ -23,6 +24,7 @@ from rag.answer.llms import (
     in_pieces,
     open_model,
 )
+from rag.answer.llms.gbnf import schema_to_gbnf
 from rag.testing import ScriptedModel, check_language_model
 from tests.chat_server import ChatServer
 from tests.gguf import write_gguf
@@ -168,6 +170,42 @@ def test_a_gguf_file(gguf: Path) -> None:
     assert isinstance(next(pieces), str)
     pieces.close()  # type: ignore[attr-defined]
     assert model.complete(ASKED, 2).completion_tokens == 2  # it was not left busy
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "answerable": {"type": "boolean"},
+        "sources": {"type": "array", "items": {"enum": [1, 2, 30]}, "minItems": 1, "maxItems": 2},
+        "rows": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"a": {"enum": ["x", '"{']}}},
+            "maxItems": 1,
+        },
+        "words": {"type": "string", "maxLength": 3},
+    },
+}
+
+
+def test_a_gguf_file_follows_a_schema_whatever_the_model(gguf: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="needs the extra gguf")
+    for seed in range(3):
+        model = open_model(f"gguf:{gguf}", temperature=1.5, seed=seed)
+        completion = model.complete(ASKED, 200, schema=SCHEMA)
+        row = json.loads(completion.text)
+        assert list(row) == ["answerable", "sources", "rows", "words"]
+        assert isinstance(row["answerable"], bool)
+        assert set(row["sources"]) <= {1, 2, 30}
+        assert 1 <= len(row["sources"]) <= 2
+        assert row["rows"] in ([], [{"a": "x"}], [{"a": '"{'}])
+        assert len(row["words"]) <= 3
+        assert completion.text == json.dumps(row, ensure_ascii=False) or "\\" in completion.text
+        assert completion.alternatives
+        assert all(0 <= value <= 1 for alternatives in completion.alternatives for value in alternatives.values())
+        *_, streamed = model.stream(ASKED, 200, schema=SCHEMA)
+        assert streamed == completion
+    with pytest.raises(ValueError, match="no grammar for the schema"):
+        schema_to_gbnf({"type": "number"})
 
 
 @pytest.mark.parametrize(
