@@ -1,5 +1,6 @@
 """Files that ship: prompts, configurations of retrievers, benchmarks, reproductions, the handbook."""
 
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -16,6 +17,7 @@ _IN_CHECKOUT: dict[Kind, str] = {
 }
 
 
+@cache
 def folder(kind: Kind) -> Traversable:
     """The folder with the files of that kind; raises `RuntimeError` if they are not installed."""
     installed_folder = files("rag").joinpath("_shipped", kind)
@@ -27,6 +29,7 @@ def folder(kind: Kind) -> Traversable:
     raise RuntimeError(f"this install of attributed-rag lacks its {kind}; reinstall it")
 
 
-def names(kind: Kind, suffix: str) -> list[str]:
+@cache
+def names(kind: Kind, suffix: str) -> tuple[str, ...]:
     """The names of the shipped files with that suffix, without it, sorted."""
-    return sorted(f.name.removesuffix(suffix) for f in folder(kind).iterdir() if f.name.endswith(suffix))
+    return tuple(sorted(f.name.removesuffix(suffix) for f in folder(kind).iterdir() if f.name.endswith(suffix)))

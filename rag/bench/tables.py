@@ -33,9 +33,9 @@ def read_toml(
         path = Path(name)
         home, source = path.parent, str(name)
     else:
-        table_names = [table_name for table_name in table_names if fits(read_toml(table_name, kind, kind_name)[0])]
+        fitting_names = [table_name for table_name in table_names if fits(read_toml(table_name, kind, kind_name)[0])]
         raise RagError(
-            f"no {kind_name} called {str(name)!r}; there are: {', '.join(table_names)}, or a file that ends in .toml"
+            f"no {kind_name} called {str(name)!r}; there are: {', '.join(fitting_names)}, or a file that ends in .toml"
         )
     try:
         with path.open("rb") as file:
