@@ -463,7 +463,7 @@ def remove_from_index(
 
 
 def verify_index(folder: str | Path) -> list[str]:
-    """Read every byte of an index and return what is wrong, one line each; an empty list means that it is whole."""
+    """Read every byte of an index and return its damage, one line each; an empty list means that it is intact."""
     from rag.index.verify import verify
 
     return verify(_folder(folder))

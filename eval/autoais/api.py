@@ -179,8 +179,8 @@ def score(
     `compat="google-2023"`, predictions of Attributed QA are scored as its released script does. `cache` is a file that
     keeps judgements. `alce_splitter` is nltk (the default, where installed) or sentencex, for ALCE's strict metrics;
     `mauve` is a folder with GPT-2 large, for ALCE's MAUVE. `trec_all` counts all citations of a sentence in TREC's
-    metrics, not only the first. Raises `UserError` (also `FormatError`, `UsageError`), also where no row has an answer
-    and none abstains, and where no text is known for any cited passage.
+    metrics, not only the first. Raises `FormatError`, `UsageError`, and `UserError` if no row has an answer
+    and none abstains, or if no text is known for any cited passage.
     """
     judge_instance = _judge(judge, compat)
     check_type("metrics", metrics, "names of metrics, or 'none'", str, Iterable)
@@ -451,7 +451,7 @@ def calibrate_judge(
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What `convert` had to say: counts by note, and answers by what the new format has no field for (`losses`)."""
+    """The result of `convert`: counts by note, and by kind of `losses` the number of answers that lost something."""
 
     notes: Mapping[str, int]
     losses: Mapping[str, int]
@@ -519,7 +519,7 @@ def agreement(
     by: str | None = None,
     without: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Measure how far annotators agree, and what they say together (`autoais agreement`).
+    """Measure the agreement and the consensus of annotators (`autoais agreement`).
 
     `ratings` are one or more files that `autoais.formats.human_ratings.read.read_ratings` reads (the batches of a
     study), or a list of `Rating`s. `experts` are ratings of the same items by experts: a file, a list of `Rating`s, or
