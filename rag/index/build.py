@@ -160,7 +160,7 @@ def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[list[F
     postings = BM25Writer(work / POSTINGS, HEAP_BYTES, shard=corpus.shard is not None)
     empty = "the corpus holds no passages"
     if corpus.shard is not None:
-        empty = f"part {corpus.shard} of the corpus holds no passages: choose fewer shards"
+        empty = f"shard {corpus.shard} of the corpus holds no passages: choose fewer shards"
     total = 0 if progress is None else corpus.bytes_total  # walks all folders, so once
 
     def wrote(_: int) -> None:

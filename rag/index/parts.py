@@ -41,7 +41,9 @@ class Needs:
 
 def _home(index: "Index", config: RetrieverConfig) -> Path:
     if index.build is None:
-        raise IndexingError(f"the index {index.name} takes no part {config.name!r}: build one with rag index build")
+        raise IndexingError(
+            f"the index {index.name} cannot hold the data of {config.name!r}: build one with rag index build"
+        )
     if not config.name or Path(config.name).name != config.name or config.name.startswith("."):
         raise RagError(f"a retriever that adds to an index needs a plain name, not {config.name!r}")
     return index.build / PARTS / config.name
@@ -56,7 +58,7 @@ def open_part(index: "Index", config: RetrieverConfig) -> tuple[Path, dict[str, 
     if not path.is_file():
         half_built = ", it is half-built" if home.with_name(f"{config.name}.new").exists() else ""
         raise IndexingError(
-            f"index {index.name} has no part {config.name!r} yet{half_built}: "
+            f"index {index.name} has no data of {config.name!r} yet{half_built}: "
             f"add it with rag index build --to {home.parents[2]} --retriever NAME (the one that you search with)"
         )
     try:
@@ -64,13 +66,13 @@ def open_part(index: "Index", config: RetrieverConfig) -> tuple[Path, dict[str, 
         checksum, record = part["checksum"], part["recipe"]
         files = read_fingerprints(part, str(path))
     except (OSError, FormatError, KeyError) as error:
-        raise IndexingError(f"{path} is damaged ({error}): add the part again") from error
+        raise IndexingError(f"{path} is damaged ({error}): add the data again") from error
     if checksum != index.manifest["checksum"]:
-        raise IndexingError(f"{home} was built from other passages than the index: add the part again")
+        raise IndexingError(f"{home} was built from other passages than the index: add the data again")
     if record != config.record():
-        raise IndexingError(f"{home} was built with another retriever of that name: add the part again")
+        raise IndexingError(f"{home} was built with another retriever of that name: add the data again")
     for fault in find_faults(home, files):  # FAISS may search a damaged index for ever
-        raise IndexingError(f"{home}: {fault}, it is damaged: add the part again")
+        raise IndexingError(f"{home}: {fault}, it is damaged: add the data again")
     return home, part
 
 

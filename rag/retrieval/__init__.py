@@ -157,7 +157,7 @@ def merge_parts(olds: Sequence[MergeInput], new: Index, progress: Progress | Non
     for name in sorted({name for configs in configs_by_name for name in configs}):
         without = [index.name for (index, _), configs in zip(olds, configs_by_name, strict=True) if name not in configs]
         if without:
-            reasons[name] = f"{without[0]} has no such part"
+            reasons[name] = f"{without[0]} has no such data"
         elif any(configs[name] != configs_by_name[0][name] for configs in configs_by_name):
             reasons[name] = "its configuration is not the same in all indexes"
         elif reason := _why_left_out(merge, configs_by_name[0][name], new):
@@ -174,7 +174,7 @@ def _progress_of(config: RetrieverConfig, total: int, progress: Progress | None)
 
 
 def _rebuild_notice(config: RetrieverConfig) -> str:
-    return f"a part of kind {config.kind} is built anew"
+    return f"data of kind {config.kind} are built anew"
 
 
 def _why_left_out(work: Callable[[RetrieverConfig], str], config: RetrieverConfig, new: Index) -> str:

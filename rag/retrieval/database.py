@@ -170,7 +170,9 @@ def _url(config: RetrieverConfig, index: Index) -> str:
     url: str = config.setting("url", str, "")
     if not url:
         if index.build is None:
-            raise IndexingError(f"the index {index.name} takes no part {config.name!r}: build one with rag index build")
+            raise IndexingError(
+                f"the index {index.name} cannot hold the data of {config.name!r}: build one with rag index build"
+            )
         return str(index.build.parent / DATABASE_FOLDER / config.name)
     try:
         secret = urlsplit(url).password

@@ -82,15 +82,15 @@ def open_vectors(index: Index, config: RetrieverConfig) -> Part:
         dimension, size = field(part, "dimension", int, path), field(part, "shard", int, path)
         settings, longest = field(part, "settings", dict, path), field(part, "longest", float, path)
     except FormatError as error:
-        raise IndexingError(f"the part is damaged ({error}): add it again") from error
+        raise IndexingError(f"the data are damaged ({error}): add them again") from error
     is_valid = all(type(value) is int and value >= 0 for value in settings.values())
     if kind not in KINDS or min(dimension, size) < 1 or not is_valid or settings.keys() != KINDS[kind].settings.keys():
-        raise IndexingError(f"{path} is damaged: add the part again")
+        raise IndexingError(f"{path} is damaged: add the data again")
     encoder = _encoder(config)
     if (encoder.name, encoder.dimension) != (encoder_name, dimension):
         raise IndexingError(
             f"{home.name} was built with the encoder {encoder_name} ({dimension} dimensions), but the retriever now "
-            f"has {encoder.name} ({encoder.dimension}): add the part again, or restore the model"
+            f"has {encoder.name} ({encoder.dimension}): add the data again, or restore the model"
         )
     return Part(
         home, encoder, StoredVectors(home, index.manifest["passages"], dimension, size), longest, kind, settings
@@ -155,7 +155,7 @@ def update(old: Index, new: Index, config: RetrieverConfig, changed_rows: Sequen
     home, part = open_part(old, config)
     plan = {"encoder": encoder.name, "dimension": encoder.dimension, "shard": part["shard"]}
     if any(part[name] != value for name, value in plan.items()):
-        raise IndexingError(f"{home.name} was built with another encoder: add the part again")
+        raise IndexingError(f"{home.name} was built with another encoder: add the data again")
     rows, size, encoded = new.manifest["passages"], part["shard"], 0
     with adding(new, config, plan, updating=True) as (work, record):
         for number, first in enumerate(range(0, rows, size)):

@@ -144,7 +144,7 @@ class Lucene:
         config: RetrieverConfig,
         *,
         is_mixed: bool,
-        way_out: str = "add the part again",
+        way_out: str = "add the data again",
     ) -> None:
         jvm.start()
         from jnius import autoclass, cast
@@ -189,7 +189,7 @@ class Lucene:
         except IndexingError:  # the store has no such row
             passage = None
         if passage is None or reader.storedFields().document(last).get("id") != passage.id:
-            raise IndexingError("the Lucene index has other passages than the index: add the part again")
+            raise IndexingError("the Lucene index has other passages than the index: add the data again")
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query; raises `QuestionError` (`query_terms`), or `IndexingError` on damage."""

@@ -311,7 +311,7 @@ class Searcher:
             return
         index = _open_index(path or Path())
         if (index.ntotal, index.d) != (vectors.rows, vectors.dimension):
-            raise IndexingError(f"{path}: has {index.ntotal:,} vectors of {index.d} dimensions: add the part again")
+            raise IndexingError(f"{path}: has {index.ntotal:,} vectors of {index.d} dimensions: add the data again")
         self._index = index
         spaces = [(faiss().ParameterSpace(), index)]
         if KINDS[kind].on_gpu and settings.get("probe", 0) <= _MAX_ON_GPU:

@@ -64,10 +64,10 @@ class StoredVectors:
             try:
                 vectors = np.load(path, mmap_mode="r", allow_pickle=False)
             except Exception as error:  # a damaged header, which numpy parses as Python, can raise anything
-                raise IndexingError(f"{path}: cannot be read ({first_line(error)}): add the part again") from error
+                raise IndexingError(f"{path}: cannot be read ({first_line(error)}): add the data again") from error
             if vectors.shape != shape or vectors.dtype != np.float16:
                 description = f"{vectors.dtype} of {vectors.shape}"
-                raise IndexingError(f"{path}: holds {description}, not float16 of {shape}: add the part again")
+                raise IndexingError(f"{path}: holds {description}, not float16 of {shape}: add the data again")
             self.paths.append(path)
             self._files.append(vectors)
 

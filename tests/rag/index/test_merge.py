@@ -201,7 +201,7 @@ def changed(folder: Path, copy: Path, old: str, new: str) -> Path:
         ('"encoder": "static@', '"encoder": "another@', "the indexes have vectors of different encoders"),
         ('"kind": "dense"', '"kind": "lucene"', "its configuration is not the same in all indexes"),
         ('"shard": 50000', '"shard": 10', "holds float16 of"),
-        ("", "", "b.index has no such part"),
+        ("", "", "b.index has no such data"),
     ],
 )
 def test_a_part_that_cannot_be_copied_is_left_out_and_named(
@@ -228,7 +228,7 @@ def test_a_part_of_another_kind_is_left_out_and_named(towns: Path, tmp_path: Pat
     ]
     said: list[str] = []
     library.merge_indexes(parts, tmp_path / "merged.index", log=said.append)
-    assert said[-1].startswith("static.v1 was left out (a part of kind lucene is built anew): rag index build --to ")
+    assert said[-1].startswith("static.v1 was left out (data of kind lucene are built anew): rag index build --to ")
 
 
 def test_an_index_of_vectors_is_built_of_the_copied_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

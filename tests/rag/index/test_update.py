@@ -532,7 +532,10 @@ def test_a_part_that_cannot_follow_is_left_out_and_named(docs: Path, tmp_path: P
     assert result.stderr == (
         f"static.v1 was left out: rag index build --to {home} --retriever NAME adds it again\n1 changed, 3 unchanged\n"
     )
-    one_line_error(rag("search", "kettle", "--index", home, "--retriever", "static"), "has no part 'static.v1' yet")
+    one_line_error(
+        rag("search", "kettle", "--index", home, "--retriever", "static"),
+        "has no data of 'static.v1' yet",
+    )
     assert rag("index", "build", "--to", home, "--retriever", "static").returncode == 0
     assert rag("search", "kettle", "--index", home, "--retriever", "static").returncode == 0
     assert verify(home) == []

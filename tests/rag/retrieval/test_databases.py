@@ -119,7 +119,7 @@ def test_a_stopped_run_goes_on(made: Path, config: RetrieverConfig, monkeypatch:
             connected.execute(f"DROP TABLE IF EXISTS {database._collection(index, open_encoder('static'))}")
     with pytest.raises(KeyboardInterrupt):
         database.add(index, chosen, None, stop)
-    with pytest.raises(IndexingError, match="has no part 'stopped-"):
+    with pytest.raises(IndexingError, match="has no data of 'stopped-"):
         database.open_database(index, chosen)
     steps.clear()
     monkeypatch.setattr(database, "_BATCH", 150)  # batches need not be the same

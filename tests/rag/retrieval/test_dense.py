@@ -276,7 +276,7 @@ def test_retrievers_that_cannot_be_used(shelf: Path) -> None:
             given = RetrieverConfig("x.v1", "dense", {"encoder": "hashings:64"})
         with pytest.raises(RagError, match=says):
             dense.needs(index, given, None)
-    with pytest.raises(RagError, match="the index handbook takes no part"):
+    with pytest.raises(RagError, match="the index handbook cannot hold the data of"):
         dense.add(open_index(None), config(), None, silent)
 
 
@@ -286,7 +286,7 @@ def test_a_part_that_cannot_be_built_is_one_line(shelf: Path, tmp_path: Path, ra
     one_line_error(
         rag("index", "build", "--to", shelf, "--retriever", given), "neither a folder nor an installed package"
     )
-    one_line_error(rag("search", "river", "--index", shelf, "--retriever", given), "has no part 'tiny.v1' yet")
+    one_line_error(rag("search", "river", "--index", shelf, "--retriever", given), "has no data of 'tiny.v1' yet")
 
 
 def test_the_retriever_that_ships_names_what_it_needs() -> None:

@@ -177,14 +177,14 @@ def test_k1_b_and_weights_count_when_it_is_searched(shelf_index: Index, tmp_path
 def test_a_part_that_is_missing_damaged_or_of_other_passages(shelf: Path, shelf_index: Index, tmp_path: Path) -> None:
     build(Corpus([write_corpus(tmp_path / "o.jsonl", SHELF[::-1])]), tmp_path / "o.index")
     other = open_index(tmp_path / "o.index")
-    with pytest.raises(IndexingError, match=r"has no part 'anserini.v1' yet"):
+    with pytest.raises(IndexingError, match=r"has no data of 'anserini.v1' yet"):
         open_retriever("lucene", other)
     home, _ = open_part(shelf_index, lucene.DATA_CONFIG)
     with pytest.raises(IndexingError, match="has other passages than the index"):
         lucene.Lucene(home / "index", other.store, read_config("lucene"), is_mixed=True)
     for path in (home / "index").glob("_*"):
         path.unlink()
-    with pytest.raises(IndexingError, match=r"is missing, it is damaged: add the part again"):
+    with pytest.raises(IndexingError, match=r"is missing, it is damaged: add the data again"):
         open_retriever("lucene", shelf_index)
     add_retriever(shelf, "lucene")
     assert open_retriever("lucene", shelf_index).search(["Nobel"], 1)[0]
@@ -192,7 +192,7 @@ def test_a_part_that_is_missing_damaged_or_of_other_passages(shelf: Path, shelf_
 
 def test_the_estimate_comes_before_the_part(shelf_index: Index) -> None:
     assert lucene.needs(shelf_index, read_config("lucene"), None).disk > 0
-    with pytest.raises(RagError, match="the index handbook takes no part"):
+    with pytest.raises(RagError, match="the index handbook cannot hold the data of"):
         lucene.add(open_index(None), read_config("lucene"), None, tell)
 
 
@@ -396,7 +396,7 @@ def test_an_index_of_others_is_searched_as_it_is(tmp_path: Path, java: None, rag
     one_line_error(
         rag_process("search", "prophet", "--index", stored), "is a Lucene index: search it with the retriever `lucene`"
     )
-    with pytest.raises(IndexingError, match="the index theirs takes no part 'static"):
+    with pytest.raises(IndexingError, match="the index theirs cannot hold the data of 'static"):
         add_retriever(stored, "static")
 
 

@@ -336,7 +336,7 @@ def test_what_a_retriever_is_made_of_is_listed_once() -> None:
 
 
 def test_a_retriever_adds_the_parts_of_those_it_is_made_of(rag: Command, shelf: Path) -> None:
-    one_line_error(rag("search", "river", "--retriever", "fused", "--index", shelf), "has no part 'static.v1' yet")
+    one_line_error(rag("search", "river", "--retriever", "fused", "--index", shelf), "has no data of 'static.v1' yet")
     added = rag("index", "build", "--to", shelf, "--retriever", "fused", "--retriever", "bm25-rerank")
     assert added.returncode == 0, added.stderr
     assert [line.partition(":")[0] for line in added.stderr.splitlines()] == [

@@ -143,7 +143,9 @@ def test_other_sources_and_an_empty_shard_are_named(made: Path, source: Path, tm
     with pytest.raises(IndexingError, match="was built from other sources or with other options; replace=True"):
         package.build_shards(other, made.parent, 3, retrievers=STATIC)
     few = write_corpus(tmp_path / "few.jsonl", ROWS[:2])
-    with pytest.raises(IndexingError, match=r"-of-009\.index: part \d/9 of the corpus holds no passages: choose fewer"):
+    with pytest.raises(
+        IndexingError, match=r"-of-009\.index: shard \d/9 of the corpus holds no passages: choose fewer"
+    ):
         package.build_shards(few, tmp_path / "few", 9)
 
 
