@@ -1,7 +1,7 @@
 """Benchmarks: a TOML that names questions, corpus and rules by path and checksum (`eval/benchmarks`, or your own)."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -258,27 +258,28 @@ def _corpora(table: Table) -> Iterable[tuple[str, Corpus]]:
     if table.row.get("task") == "given" and not table.row.keys() & {"corpus", "corpora"}:
         return
     if ("corpus" in table.row) == ("corpora" in table.row):
-        raise RagError(f"{table.where}: not a benchmark: it should have either [corpus] or [corpora.NAME]")
+        raise RagError(f"{table.source}: not a benchmark: it should have either [corpus] or [corpora.NAME]")
     if "corpus" in table.row:
         yield "", _corpus(table.table("corpus"))
         return
     corpora = table.table("corpora")
-    for name in corpora.row:
-        if not _NAME.fullmatch(name):
-            raise corpora.error(name, "a name of letters, digits, dots, dashes and underscores", name)
-        yield name, _corpus(corpora.table(name))
+    yield from ((name, _corpus(corpora.table(name))) for name in _names(corpora))
     if not corpora.row:
-        raise RagError(f"{table.where}: not a benchmark: [corpora] is empty")
+        raise RagError(f"{table.source}: not a benchmark: [corpora] is empty")
 
 
 def _other_corpora(table: Table) -> dict[str, str]:
     if "other_corpora" not in table.row:
         return {}
     corpora = table.table("other_corpora")
+    return {name: corpora.path(name) for name in _names(corpora)}
+
+
+def _names(corpora: Table) -> Iterator[str]:
     for name in corpora.row:
         if not _NAME.fullmatch(name):
             raise corpora.error(name, "a name of letters, digits, dots, dashes and underscores", name)
-    return {name: corpora.path(name) for name in corpora.row}
+        yield name
 
 
 def _corpus(table: Table) -> Corpus:
@@ -287,7 +288,7 @@ def _corpus(table: Table) -> Corpus:
     if "shipped" in table.row and table.flag("shipped"):
         return Corpus(table.path("folder"), format=form, is_shipped=True)
     if ("file" in table.row) == ("folder" in table.row):
-        raise RagError(f"{table.where}: a corpus should have either a file or a folder")
+        raise RagError(f"{table.source}: a corpus should have either a file or a folder")
     if "folder" in table.row:
         return Corpus(table.path("folder"), format=form)
     index = table.line("index") if "index" in table.row else None

@@ -1,6 +1,6 @@
 """What differs between two runs of a benchmark, such as the same command a week later. Times are never compared."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,9 @@ def run_changes(old: str | Path, new: str | Path) -> dict[str, Any]:
         for system in before.systems
         if system.label in new_systems
     }
-    inputs = _differing(_inputs(before, systems), _inputs(after, systems))
     return {
         "same": bool(systems) and not any(any(changes.values()) for changes in systems.values()),
-        "inputs": [_change(*difference) for difference in inputs],
+        "inputs": list(_changes(_inputs(before, systems), _inputs(after, systems))),
         "only_old": [system.label for system in before.systems if system.label not in new_systems],
         "only_new": [label for label in new_systems if label not in systems],
         "systems": systems,
@@ -67,7 +66,7 @@ def _system(old: SystemRun, new: SystemRun) -> dict[str, Any]:
     return {
         **changes,
         "ways": [{"id": key, "old": a, "new": b} for key, a, b in way_pairs if a != b],
-        "metrics": [_change(*difference) for difference in _differing(_values(old.metrics), _values(new.metrics))],
+        "metrics": list(_changes(_values(old.metrics), _values(new.metrics))),
         "questions": sorted(set(before) ^ set(after) | (set(before) & set(after) - set(common))),
     }
 
@@ -91,14 +90,10 @@ def _leaves(value: object, key_path: str = "") -> Iterator[tuple[str, Any]]:
         yield key_path, value
 
 
-def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterable[tuple[str, Any, Any]]:
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for key_path in dict.fromkeys((*old, *new)):
         a, b = old.get(key_path), new.get(key_path)
         if isinstance(a, int | float) and isinstance(b, int | float) and abs(a - b) <= TOLERANCE:
             continue
         if a != b:
-            yield key_path, a, b
-
-
-def _change(key_path: str, old: object, new: object) -> dict[str, Any]:
-    return {"place": key_path, "old": old, "new": new}
+            yield {"place": key_path, "old": a, "new": b}

@@ -20,14 +20,10 @@ LEVEL, POWER = 0.05, 0.8
 _Value = Callable[[Item], float | bool | None]
 
 
-def _holds(item: Item, words: int) -> bool | None:
-    return holds(item, words) if item.answerable and item.nuggets else None
-
-
 _VALUES: dict[str, _Value] = {
     "right_attributed": lambda item: item.way == "right_attributed",
     "right": lambda item: bool(item.right) if item.answerable else None,
-    **{f"right@{words}": partial(_holds, words=words) for words in WORDS},
+    **{f"right@{words}": partial(holds, words=words) for words in WORDS},
     "em": lambda item: item.em,
     "f1": lambda item: item.f1,
     "answer_recall": lambda item: item.answer_recall,

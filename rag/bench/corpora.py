@@ -21,6 +21,11 @@ from rag.index.parts import read_data_configs
 from rag.retrieval import Retriever, open_retriever, walk_data_configs
 
 
+def index_record(index: Index) -> dict[str, Any]:
+    """Return what identifies an index: its name, and number and checksum of its passages, and its BM25 settings."""
+    return {"name": index.name} | {key: index.manifest[key] for key in ("passages", "checksum", "recipe", "analyzer")}
+
+
 class Corpora:
     """Opens the index of each corpus of a benchmark, once.
 
@@ -161,11 +166,7 @@ class Corpora:
 
     def record(self) -> dict[str, Any]:
         """Return name, checksum and BM25 settings of the open indexes, by corpus."""
-        return {
-            name: {"name": index.name, "passages": index.manifest["passages"]}
-            | {key: index.manifest[key] for key in ("checksum", "recipe", "analyzer")}
-            for name, index in sorted(self._open.items())
-        }
+        return {name: index_record(index) for name, index in sorted(self._open.items())}
 
     def source_record(self) -> dict[str, Any]:
         """Return what is searched, by corpus: path below the data folder and SHA-256 of files."""

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from autoais.base.io.jsonl import check_distinct, dumps, parse_object, round_floats, write_atomic
+from autoais.base.io.jsonl import check_distinct, dumps, write_atomic
 from autoais.base.io.provenance import command, sha256_file, versions
-from autoais.base.io.schema import STRING, Schema, faults
+from autoais.base.io.schema import STRING, Schema
 from autoais.base.io.schema import record as record_schema
 from autoais.base.models.pace import RequestTotals
 from autoais.judges import DEFAULT, JUDGES
@@ -21,26 +21,40 @@ from rag.base.config import DEFAULT_SYSTEM
 from rag.base.errors import FormatError, RagError, UserError
 from rag.bench.benchmark import Benchmark
 from rag.bench.items import Item, read_items
+from rag.bench.output_folder import (
+    LOCK,
+    START_AGAIN,
+    check_file,
+    check_same,
+    find_differences,
+    read_record,
+    sweep_folder,
+    write_record,
+)
 from rag.bench.question_files import BenchQuestion, read_bench_questions, sample
 from rag.bench.questions import without_gold
-from rag.bench.results import check_label
 
 STAGES = ("retrieve", "answer", "judge", "measure")
-RUN, QUESTIONS, CACHE, LOCK = "run.json", "questions.jsonl", "judgements.cache", ".lock"
+RUN, QUESTIONS, CACHE = "run.json", "questions.jsonl", "judgements.cache"
 ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS = (
     "answers.jsonl", "judgements.jsonl", "score.json", "items.jsonl", "metrics.json",
 )  # fmt: skip
-_OWN_FILES = {LOCK, QUESTIONS, "index"}  # what a run that was killed at its start leaves
+_OWN_FILES = (QUESTIONS, "index")  # what a run that was killed at its start leaves
 _SETTLED_BY = {"judge": "judge", "metrics": "judge", "human": "measure", "price": "measure"}  # setting -> its stage
 _SOURCES = ("systems", "predictions")  # the settings that say where answers come from
 _OBJECT: Schema = {"type": "object"}
 _RECORD: Schema = record_schema(
     {
-        "benchmark": _OBJECT, "data": _OBJECT, "settings": _OBJECT, "questions": record_schema({"sha256": STRING}),
+        "benchmark": record_schema({"name": STRING, "version": {"type": ["string", "integer"]}}),
+        "data": _OBJECT, "settings": _OBJECT, "questions": record_schema({"sha256": STRING}),
         "systems": {"type": "object", "additionalProperties": STRING},
         "answers": {"type": "object", "additionalProperties": _OBJECT},
         "retrieval": {"type": "object", "additionalProperties": _OBJECT},
-        "indexes": _OBJECT, "stages": {"type": "object", "additionalProperties": _OBJECT},
+        "indexes": {"type": "object", "additionalProperties": record_schema({"checksum": STRING})},
+        "stages": {
+            "type": "object",
+            "additionalProperties": {"type": "object", "additionalProperties": record_schema({"sha256": STRING})},
+        },
     },
     {
         "set_aside": record_schema(
@@ -51,11 +65,10 @@ _RECORD: Schema = record_schema(
         )
     },
 )  # fmt: skip
+_LABEL = re.compile(r"[\w@+-][\w.@+-]*", re.ASCII)  # a label is the name of a folder: no separators, no `..`
 _HITS = re.compile(r"retrieval/[\w@+-][\w.@+-]*\.jsonl", re.ASCII)
 _FIGURE = re.compile(r"figures/[\w-]+\.(svg|png)", re.ASCII)
-_TEMPORARY = re.compile(
-    rf"\.({'|'.join(map(re.escape, (RUN, QUESTIONS, ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS)))})\.\w+"
-)
+_WRITTEN = re.compile("|".join(map(re.escape, (RUN, QUESTIONS, ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +88,8 @@ class BenchRun:
         return list(self.record["systems"])
 
     def metrics(self, label: str) -> dict[str, Any]:
-        """Return `metrics.json` of a system; raises `FormatError` if the stage measure is missing."""
-        return read_json(self.folder / label / METRICS)
+        """Return `metrics.json` of a system; raises `RagError` if the stage measure is missing."""
+        return read_record(self.folder / label / METRICS, _OBJECT, "measure the run first (--stage measure)")
 
     def items(self, label: str) -> list[Item]:
         """Return the items of a system, one a question."""
@@ -90,14 +103,11 @@ class BenchRun:
 def open_run(folder: str | Path) -> BenchRun:
     """Open a run folder; raises `RagError` if it is not one, `FormatError` if its record is broken."""
     path = Path(folder) / RUN
-    if not path.is_file():
-        raise RagError(f"{folder}: not a run folder: {RUN} is missing (rag bench run writes one)")
-    record = read_json(path)
-    for fault in faults(record, _RECORD):
-        raise FormatError(f"{path}: not the record of a benchmark run: {fault}")
+    record = read_record(path, _RECORD, "is it the folder of a run?")
     aside = record.get("set_aside", {})
     for label in [*record["systems"], *record["answers"], *aside.get("systems", ()), *aside.get("answers", ())]:
-        check_label(label, path)
+        if not _LABEL.fullmatch(label):
+            raise FormatError(f"{path}: the label {label[:60]!r} cannot be the name of a folder")
     for name in record["retrieval"]:
         if not _HITS.fullmatch(name):
             raise FormatError(f"{path}: {name[:60]!r} cannot be a file of hits")
@@ -126,13 +136,13 @@ class RunFolder:
     ) -> None:
         self.path, self._stage, self._resume = path, stage, resume
         self.has_other_systems = False
+        sweep_folder(path, RUN, _WRITTEN, _OWN_FILES)
         if (path / RUN).exists():
             self.record = self._continue_run(options, facts)
         else:
             self.record = self._new(options, facts, questions)
         self.settings: Mapping[str, Any] = self.record["settings"]
         self.questions = self._select_questions(questions)
-        self._sweep()
 
     # --- the record ---------------------------------------------------------------------------------------------
 
@@ -151,15 +161,11 @@ class RunFolder:
                         f"{self.path}: its system is {name!r}, whose code would run; name it as a system (--system)"
                     )
         settings = before | {name: value for name, value in options.items() if value is not None}
-        differences = [name for name in settings if settings[name] != before.get(name) and not self._may_change(name)]
-        differences += [name for name, value in facts.items() if record.get(name) != value]
-        if differences:
-            advice = "name a new folder to start again"
-            if set(differences) <= set(_SOURCES):
-                advice = f"resuming (--resume) adds and drops them, or {advice}"
-            raise RagError(
-                f"{self.path} cannot be continued: it was started with other {', '.join(sorted(differences))}; {advice}"
-            )
+        differences = [name for name in find_differences(before, settings) if not self._may_change(name)]
+        differences += find_differences(record, facts)
+        are_sources = set(differences) <= set(_SOURCES)
+        advice = f"resuming (--resume) adds and drops them, or {START_AGAIN}" if are_sources else START_AGAIN
+        check_same(self.path, differences, advice)
         self.has_other_systems = any(settings[name] != before.get(name) for name in _SOURCES)
         return (_with_sources(record, settings) if self.has_other_systems else record) | {"settings": settings}
 
@@ -180,9 +186,6 @@ class RunFolder:
     ) -> dict[str, Any]:
         if self._stage not in (None, STAGES[0]):
             raise RagError(f"{self.path} holds no run yet: start with the stage {STAGES[0]}, or with all of them")
-        self._sweep()
-        if foreign := sorted(path.name for path in self.path.iterdir() if path.name not in _OWN_FILES):
-            raise RagError(f"{self.path} is not empty (it holds {foreign[0]}); name a new folder")
         settings = _with_defaults(options)
         answers = _answers(settings)
         sampled_questions = sample(questions, settings["limit"], settings["seed"])
@@ -203,14 +206,13 @@ class RunFolder:
 
     def _select_questions(self, questions: Sequence[BenchQuestion]) -> list[BenchQuestion]:
         path = self.path / QUESTIONS
-        if not path.is_file() or sha256_file(path) != self.record["questions"]["sha256"]:
-            raise RagError(f"{path} was changed after the run wrote it; name a new folder to start again")
+        check_file(path, self.record["questions"]["sha256"])
         question_ids = {question.question.id for question in read_bench_questions(path)}
         return [question for question in questions if question.question.id in question_ids]
 
     def write(self) -> None:
         """Write `run.json`."""
-        write_atomic(self.path / RUN, [dumps(round_floats(self.record), indent=2)])
+        write_record(self.path / RUN, self.record)
 
     # --- files of stages ----------------------------------------------------------------------------------------
 
@@ -232,12 +234,9 @@ class RunFolder:
             if self._stage is not None and not self._resume and STAGES.index(stage) >= STAGES.index(self._stage):
                 continue
             for name, facts in files.items():
-                path = self.path / name
-                if name.partition("/")[0] in self.record.get("set_aside", {}).get("answers", {}):
-                    continue
-                if not path.is_file() or sha256_file(path) != facts["sha256"]:
-                    problem = "was changed after the run wrote it" if path.is_file() else "is missing"
-                    raise RagError(f"{path} {problem}: make it again with the stage {stage} (--stage {stage})")
+                if name.partition("/")[0] not in self.record.get("set_aside", {}).get("answers", {}):
+                    advice = f"make it again with the stage {stage} (--stage {stage})"
+                    check_file(self.path / name, facts["sha256"], advice)
 
     def forget(self, stages: Sequence[str]) -> bool:
         """Enter in `run.json` that nothing of these stages is complete; returns whether something was."""
@@ -249,7 +248,7 @@ class RunFolder:
         """Remove the report that was written into the folder: report.html, report.json, and the figures it lists."""
         report, figures = self.path / "report", set[str]()
         with suppress(UserError, KeyError, TypeError, AttributeError):  # not there, or not a report
-            for group in read_json(report / "report.json")["groups"]:
+            for group in read_record(report / "report.json", _OBJECT, "")["groups"]:
                 figures.update(
                     name for figure in group["figures"] for name in figure["files"] if _FIGURE.fullmatch(name)
                 )
@@ -265,12 +264,6 @@ class RunFolder:
             path = self.path / name
             path.unlink(missing_ok=True)
             path.with_name(f"{path.name}.run.json").unlink(missing_ok=True)
-
-    def _sweep(self) -> None:
-        """Remove the temporary files of writes that were killed."""
-        for path in [*self.path.glob(".*"), *self.path.glob("*/.*")]:
-            if _TEMPORARY.fullmatch(path.name):
-                path.unlink()
 
 
 def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -295,7 +288,7 @@ def _answers(settings: Mapping[str, Any], old_sources: Mapping[str, Any] | None 
         safe_name(Path(spec).stem).replace("@", "-") for spec in settings["predictions"]
     ]
     old_sources = dict(old_sources or {})
-    reserved_names, answers = [*_OWN_FILES, RUN, CACHE, "retrieval", "report", *old_sources], {}
+    reserved_names, answers = [LOCK, *_OWN_FILES, RUN, CACHE, "retrieval", "report", *old_sources], {}
     for name, source in zip(names, sources, strict=True):
         label = next(
             (old_label for old_label, old_source in old_sources.items() if old_source.items() >= source.items()), None
@@ -368,11 +361,3 @@ def check_facts(
 def _rows(path: Path) -> int:
     with path.open("rb") as file:
         return sum(1 for _ in file)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file of the run; raises `FormatError` if it is missing or broken."""
-    try:
-        return parse_object(path.read_bytes(), str(path))
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror}; is a stage of the run missing?") from error

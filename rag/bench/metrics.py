@@ -57,10 +57,12 @@ def _is_refusal(item: Item) -> bool:
     return item.abstained and not item.failed
 
 
-def holds(item: Item, words: int) -> bool:
-    """Whether the first words of an item's answer hold all nuggets of its question."""
+def holds(item: Item, words: int) -> bool | None:
+    """Whether the first words of an item's answer hold all nuggets of its question; None if it has none."""
+    if not item.answerable:
+        return None
     text = "" if item.abstained else item.answer
-    return bool(holds_nuggets(text, Question(item.id, item.question, nuggets=item.nuggets), words))
+    return holds_nuggets(text, Question(item.id, item.question, nuggets=item.nuggets), words)
 
 
 def _rate(outcomes: Sequence[bool | None], reason: str) -> dict[str, Any]:

@@ -94,12 +94,10 @@ def _passages(row: Mapping[str, Any], source: str) -> Iterator[Passage]:
     rows = row.get("passages")
     if rows is None:
         rows = strings(row, "docids", source)
-    if not isinstance(rows, list | tuple):
+    if not isinstance(rows, list | tuple) or not all(isinstance(entry, str | dict) for entry in rows):
         raise FormatError(f"{source}: field 'passages' should be a list of ids or of passages")
     ids = set()
     for entry in rows:
-        if not isinstance(entry, str | dict):
-            raise FormatError(f"{source}: field 'passages' should be a list of ids or of passages")
         passage = Passage(entry) if isinstance(entry, str) else passage_of(entry, source)
         if not passage.id.strip() or passage.id in ids:
             raise FormatError(f"{source}: passage id {passage.id!r} is empty or occurs twice")

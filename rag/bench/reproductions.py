@@ -104,7 +104,7 @@ def read_reproduction(name: str | Path) -> Reproduction:
     table.only("name", "reproduces", "quick", "minutes", "data", "inputs", "packages", "steps")
     steps = tuple(map(_step, table.tables("steps")))
     if not any(step.expected for step in steps):
-        raise RagError(f"{table.where}: not a reproduction: no step has expected values")
+        raise RagError(f"{table.source}: not a reproduction: no step has expected values")
     inputs = table.lines("inputs") if "inputs" in table.row else ()
     if missing := [name for name in inputs if not is_below(name) or not (home / name).is_file()]:
         raise table.error("inputs", "files beside this one", missing[0])
@@ -148,11 +148,11 @@ def _command(table: Table) -> tuple[str, ...]:
         (words for words in (tuple(command.split()) for command in COMMANDS) if arguments[: len(words)] == words), None
     )
     if allowed_words is None:
-        raise RagError(f"{table.where}: {' '.join(arguments)[:60]!r} may not be run; there are: {', '.join(COMMANDS)}")
+        raise RagError(f"{table.source}: {' '.join(arguments)[:60]!r} may not be run; there are: {', '.join(COMMANDS)}")
     for argument in arguments[len(allowed_words) :]:
         if not _safe(argument):
             raise RagError(
-                f"{table.where}: argument {argument[:60]!r} may not be given: files are named below the folder of the "
+                f"{table.source}: argument {argument[:60]!r} may not be given: files are named below the folder of the "
                 "run, code and addresses not at all"
             )
     return arguments

@@ -1,6 +1,5 @@
 """Run folders as reports and comparisons read them: every file checked, since a folder may come from somebody else."""
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from autoais.base.errors import FormatError, UserError
-from autoais.base.io.jsonl import dumps, parse_object
+from autoais.base.io.jsonl import dumps
 from autoais.base.io.provenance import sha256_file
-from autoais.base.io.schema import INTEGER, NUMBER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults, record
+from autoais.base.io.schema import INTEGER, NUMBER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, record
 from rag.base.resources import names as shipped
+from rag.bench.folder import ANSWERS, ITEMS, JUDGEMENTS, METRICS, RUN, SCORE, open_run
 from rag.bench.items import OUTCOMES, Item, read_items
+from rag.bench.output_folder import check_file, read_record
 from rag.bench.predictions import DID_NOT_FIT
 
-_LABEL = re.compile(r"[\w@+-][\w.@+-]*", re.ASCII)  # a label is the name of a folder: no separators, no `..`
-_FILES = ("answers.jsonl", "judgements.jsonl", "score.json", "items.jsonl", "metrics.json")  # of a system
+_FILES = (ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS)  # of a system
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _INTERVAL: Schema = {"type": ["array", "null"], "items": {"type": "number"}, "maxItems": 2}
 _METRIC = record({"value": NUMBER_OR_NULL}, {"n": INTEGER, "interval95": _INTERVAL, "reason": TEXT_OR_NULL})
@@ -31,17 +31,7 @@ def _or_null(fields: dict[str, Schema]) -> Schema:
     return record({}, fields) | {"type": ["object", "null"]}
 
 
-RUN_SCHEMA: Schema = record(
-    {"benchmark": {"type": "object"}, "systems": {"type": "object", "additionalProperties": STRING}},
-    {
-        "indexes": {"type": "object", "additionalProperties": record({"checksum": STRING})},
-        "stages": {
-            "type": "object",
-            "additionalProperties": {"type": "object", "additionalProperties": record({"sha256": STRING})},
-        },
-    },
-)
-METRICS: Schema = record(
+METRICS_SCHEMA: Schema = record(
     {
         "system": STRING,
         "label": STRING,
@@ -60,12 +50,6 @@ METRICS: Schema = record(
         "human": {"type": ["object", "null"]},
     },
 )
-
-
-def check_label(label: str, path: Path) -> None:
-    """Raise `FormatError` for a label of a `run.json` that cannot be the name of a folder beside it."""
-    if not _LABEL.fullmatch(label):
-        raise FormatError(f"{path}: the label {label[:60]!r} cannot be the name of a folder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,59 +89,43 @@ class Run:
     @property
     def corpus(self) -> str:
         """The files or folders that are searched, with their checksums where they are known."""
-        data = self.manifest.get("data")
-        return dumps(data.get("corpus") if isinstance(data, dict) else None)
+        return dumps(self.manifest["data"].get("corpus"))
 
     @property
     def indexes(self) -> dict[str, str]:
         """The checksum of the passages of each index that the run opened: some runs need none, or not all."""
-        return {name: index["checksum"] for name, index in self.manifest.get("indexes", {}).items()}
+        return {name: index["checksum"] for name, index in self.manifest["indexes"].items()}
 
     def inputs(self) -> dict[str, str]:
         """The SHA-256 of every file that was read, by its path in the folder."""
-        names = ("items.jsonl", "judgements.jsonl", "metrics.json")
-        paths = ["run.json", *(f"{system.label}/{name}" for system in self.systems for name in names)]
+        names = (ITEMS, JUDGEMENTS, METRICS)
+        paths = [RUN, *(f"{system.label}/{name}" for system in self.systems for name in names)]
         return {path: sha256_file(self.folder / path) for path in paths if (self.folder / path).is_file()}
 
 
 def read_run(folder: str | Path) -> Run:
-    """Read a run folder. Raises `UserError` for a missing or unfinished stage, `FormatError` for a broken file."""
+    """Read a run folder; raises `UserError` for a missing or unfinished stage, `FormatError` for a broken file."""
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; name the folder that `rag bench run --out` wrote")
-    manifest = _read_json(folder / "run.json", RUN_SCHEMA, "is it the folder of a run?")
-    source = f"{folder / 'run.json'}: field 'benchmark'"
-    for fault in faults(manifest["benchmark"], record({"name": STRING, "version": {"type": ["string", "integer"]}})):
-        raise FormatError(f"{source}: {fault}")
+    manifest = dict(open_run(folder).record)
+    benchmark = manifest["benchmark"]
     if not manifest["systems"]:
-        raise UserError(f"{folder / 'run.json'}: names no systems; run the benchmark first")
+        raise UserError(f"{folder / RUN}: names no systems; run the benchmark first")
     _check_checksums(folder, manifest)
     systems = tuple(_read_system(folder, label, name, manifest) for label, name in manifest["systems"].items())
     _check_same_questions(folder, systems)
     judges = {system.metrics["judge"] for system in systems}
-    licence = manifest["benchmark"].get("licence", manifest.get("licence"))
+    licence = benchmark.get("licence")
     return Run(
         folder,
-        manifest["benchmark"]["name"],
-        str(manifest["benchmark"]["version"]),
+        benchmark["name"],
+        str(benchmark["version"]),
         licence if isinstance(licence, str) else None,
         judges.pop() if len(judges) == 1 else None,
         systems,
         manifest,
     )
-
-
-def _read_json(path: Path, schema: Schema, hint: str) -> dict[str, Any]:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; {hint}") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    content_object = parse_object(content, str(path))
-    for fault in faults(content_object, schema):
-        raise FormatError(f"{path}: {fault}")
-    return content_object
 
 
 def _command(folder: Path, manifest: dict[str, Any], *options: str) -> str:
@@ -169,41 +137,32 @@ def _command(folder: Path, manifest: dict[str, Any], *options: str) -> str:
 
 
 def _read_system(folder: Path, label: str, name: str, manifest: dict[str, Any]) -> SystemRun:
-    check_label(label, folder / "run.json")
-    advice = f"finish it with: {_command(folder, manifest, '--resume')}"
-    metrics = _read_json(
-        folder / label / "metrics.json", METRICS, f"the stage `measure` of {label} is missing; {advice}"
-    )
+    advice = f"the stage `measure` of {label} is missing; finish it with: {_command(folder, manifest, '--resume')}"
+    metrics = read_record(folder / label / METRICS, METRICS_SCHEMA, advice)
     for figure, metric in [*metrics["metrics"].items(), *metrics["ways"].items()]:
         if len(metric.get("interval95") or (0, 1)) != 2:
-            raise FormatError(
-                f"{folder / label / 'metrics.json'}: 'interval95' of {figure[:60]!r} should be two numbers"
-            )
-    path = folder / label / "items.jsonl"
+            raise FormatError(f"{folder / label / METRICS}: 'interval95' of {figure[:60]!r} should be two numbers")
+    path = folder / label / ITEMS
     if not path.is_file():
-        raise UserError(f"{path}: no such file; the stage `measure` of {label} is missing; {advice}")
+        raise UserError(f"{path}: no such file; {advice}")
     items = read_items(path)
     counts = Counter(item.way for item in items)
     outcome_counts = {outcome: metrics["ways"][outcome]["count"] for outcome in OUTCOMES}
     if len(items) != metrics["n"] or any(counts[outcome] != outcome_counts[outcome] for outcome in OUTCOMES):
         raise UserError(
-            f"{path}: {len(items)} items that do not add up to the {metrics['n']} of metrics.json; one of them is "
-            f"truncated or old: {advice}"
+            f"{path}: {len(items)} items that do not add up to the {metrics['n']} of {METRICS}; one of them is "
+            f"truncated or old: measure again with: {_command(folder, manifest, '--stage', 'measure')}"
         )
-    return SystemRun(label, name, items, metrics, folder / label / "judgements.jsonl")
+    return SystemRun(label, name, items, metrics, folder / label / JUDGEMENTS)
 
 
 def _check_checksums(folder: Path, manifest: dict[str, Any]) -> None:
     """Raise `UserError` if a file of a system is not what its stage wrote."""
-    for label in manifest["systems"]:
-        check_label(label, folder / "run.json")
-    for stage, files in manifest.get("stages", {}).items():
-        for label, name in ((label, name) for label in manifest["systems"] for name in _FILES):
-            path, entry = folder / label / name, files.get(f"{label}/{name}")
-            if entry is not None and not (path.is_file() and sha256_file(path) == entry["sha256"]):
-                problem = "was changed after the run wrote it" if path.is_file() else "is missing"
-                advice = _command(folder, manifest, "--stage", stage)
-                raise UserError(f"{path} {problem}; make it again: {advice}")
+    for stage, files in manifest["stages"].items():
+        advice = f"make it again: {_command(folder, manifest, '--stage', stage)}"
+        for name in (f"{label}/{name}" for label in manifest["systems"] for name in _FILES):
+            if name in files:
+                check_file(folder / name, files[name]["sha256"], advice)
 
 
 def _check_same_questions(folder: Path, systems: Sequence[SystemRun]) -> None:

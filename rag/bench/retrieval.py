@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from autoais.base.errors import FormatError
 from autoais.base.io.jsonl import field, parse_object
 from autoais.base.progress import Progress
 from rag.base.errors import QuestionError, RagError
-from rag.base.journal import Journal, pending
 from rag.base.types import Hit, Passage, best_first
+from rag.bench.output_folder import write_rows
 from rag.bench.question_files import BenchQuestion, passage_of, passage_row
 from rag.retrieval import Retriever
 from rag.retrieval.rerank import Scorer
@@ -75,11 +75,11 @@ def search_file(
 
     Rows: `id`, `hits` (`passage`, `score`), `reason` if the question cannot be searched, and `seconds`.
     """
-    with Journal(path, settings, resume=path.exists()) as journal:
-        pending([question.question for question in questions], journal.done)
-        for number, question in enumerate(questions[len(journal.done) :], len(journal.done) + 1):
-            journal.write(_search_row(question, search))
-            progress(f"searching {path.stem}", number, len(questions))
+
+    def search_rows(questions: Sequence[BenchQuestion]) -> Iterator[dict[str, Any]]:
+        return (_search_row(question, search) for question in questions)
+
+    write_rows(path, questions, settings, search_rows, progress, f"searching {path.stem}")
 
 
 def _search_row(question: BenchQuestion, search: Search) -> dict[str, Any]:

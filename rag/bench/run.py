@@ -3,14 +3,12 @@
 Every stage can be run alone and continues after a kill. The folder is described in the handbook (benchmarking.md).
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 
 from autoais.base.engines import Engine
-from autoais.base.io.locks import file_lock
 from autoais.base.io.provenance import command
 from autoais.base.models.pace import AUTO, Pace
 from autoais.base.progress import Progress, no_progress
@@ -22,8 +20,9 @@ from rag.answer.specs import SystemSpec
 from rag.base.errors import RagError, UsageError, check_list, check_type
 from rag.bench.benchmark import Benchmark, read_benchmark
 from rag.bench.corpora import Corpora
-from rag.bench.folder import LOCK, STAGES, BenchRun, RunFolder, check_facts
+from rag.bench.folder import STAGES, BenchRun, RunFolder, check_facts
 from rag.bench.human import HumanLabels
+from rag.bench.output_folder import lock_folder
 from rag.bench.predictions import join_predictions
 from rag.bench.questions import questions_of
 from rag.bench.retrieval import OF_THE_QUESTION
@@ -96,44 +95,24 @@ def run_benchmark(
         "seed": seed,
     }
     opened_judge, people = _open_judge_and_labels(judge, human, predictions, stage)
-    folder = Path(output_folder)
-    busy = RagError(f"{folder}: another process is writing it; wait for it, or name another folder")
-    is_new = not folder.exists()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with file_lock(folder / LOCK, busy), _remove_if_empty(folder, is_new=is_new):
-            root = None if data is None else Path(data)
-            other_corpus = None if corpus is None else benchmark_settings.other_corpus(corpus, root)
-            show = progress or no_progress
-            corpora = Corpora(
-                benchmark_settings, root, folder / "index" if index is None else Path(index), other_corpus, show
-            )
-            questions = questions_of(benchmark_settings, root, gold=corpus is None)
-            for path in map(Path, predictions if stage in (None, *STAGES[:2]) else ()):
-                join_predictions(path, questions, (), None)  # tells a broken file before any system has answered
-            facts = check_facts(
-                benchmark_settings, questions, root, corpora.source_record(), other_corpus=corpus is not None
-            )
-            run_folder = RunFolder(folder, settings, facts, questions, stage=stage, resume=resume)
-            stages = Stages(
-                run_folder, benchmark_settings, questions, corpora, opened_judge, people, concurrency, show, engine
-            )
-            run = _run(run_folder, stages, corpora, stage, start_again=stage is not None and not resume)
-            return replace(run, request_totals=stages.request_totals)
-    except OSError as error:
-        raise RagError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from error
-
-
-@contextmanager
-def _remove_if_empty(folder: Path, *, is_new: bool) -> Iterator[None]:
-    """Remove a folder that this run made if nothing but its lock was written; the lock is held meanwhile."""
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            if is_new and [path.name for path in folder.iterdir()] == [LOCK]:
-                (folder / LOCK).unlink()
-                folder.rmdir()
+    folder, show = Path(output_folder), progress or no_progress
+    root = None if data is None else Path(data)
+    with lock_folder(folder):
+        other_corpus = None if corpus is None else benchmark_settings.other_corpus(corpus, root)
+        index_path = folder / "index" if index is None else Path(index)
+        corpora = Corpora(benchmark_settings, root, index_path, other_corpus, show)
+        questions = questions_of(benchmark_settings, root, gold=corpus is None)
+        for path in map(Path, predictions if stage in (None, *STAGES[:2]) else ()):
+            join_predictions(path, questions, (), None)  # tells a broken file before any system has answered
+        facts = check_facts(
+            benchmark_settings, questions, root, corpora.source_record(), other_corpus=corpus is not None
+        )
+        run_folder = RunFolder(folder, settings, facts, questions, stage=stage, resume=resume)
+        stages = Stages(
+            run_folder, benchmark_settings, questions, corpora, opened_judge, people, concurrency, show, engine
+        )
+        run = _run(run_folder, stages, corpora, stage, start_again=stage is not None and not resume)
+        return replace(run, request_totals=stages.request_totals)
 
 
 def _open_judge_and_labels(

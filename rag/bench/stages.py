@@ -1,6 +1,6 @@
 """The stages of a benchmark run: hits, answers, judgements and metrics, each written to files of the run folder."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -23,15 +23,15 @@ from autoais.metrics.scoring import Measures, ScoreRun, with_notes
 from rag.answer.specs import SystemSpec, number_duplicates, safe_name
 from rag.answer.system import map_in_order
 from rag.base.errors import RagError
-from rag.base.journal import Journal, pending
 from rag.bench import metrics as measures
 from rag.bench.answering import OpenAnswering
 from rag.bench.benchmark import Benchmark
 from rag.bench.corpora import Corpora
-from rag.bench.folder import ANSWERS, CACHE, ITEMS, JUDGEMENTS, METRICS, SCORE, RunFolder, read_json
+from rag.bench.folder import ANSWERS, CACHE, ITEMS, JUDGEMENTS, METRICS, SCORE, RunFolder
 from rag.bench.human import HumanLabels
 from rag.bench.items import Item, write_items
 from rag.bench.outcomes import make_item
+from rag.bench.output_folder import read_record, write_record, write_rows
 from rag.bench.predictions import GivenPassages, join_predictions
 from rag.bench.question_files import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, search_file
@@ -205,20 +205,19 @@ class Stages:
             "corpus": self._record["data"]["corpus"],
             "versions": versions(),
         }
-        path, pace = self._folder / file, Pace(self._concurrency)
-        with Journal(path, settings, resume=path.exists()) as journal:
-            pending([question.question for question in self._questions], journal.done)
-            before = len(journal.done)
-            remaining = (
-                (question, None if rows is None else rows.of(question)) for question in self._questions[before:]
-            )
+        pace = Pace(self._concurrency)
+
+        def answer_rows(questions: Sequence[BenchQuestion]) -> Iterator[Mapping[str, Any]]:
+            items = ((question, None if rows is None else rows.of(question)) for question in questions)
             if self._engine is None:
-                answers = map_in_order(answering, remaining, pace)
+                answers = map_in_order(answering, items, pace)
             else:
-                answers = self._engine.map(self._elsewhere(opening, answering.name), remaining)
-            for number, (answer, seconds) in enumerate(answers, before + 1):
-                journal.write(to_row(answer.to_cited(self._benchmark.id, seconds)))
-                self._progress(f"answering with {label}", number, len(self._questions))
+                answers = self._engine.map(self._elsewhere(opening, answering.name), items)
+            for answer, seconds in answers:
+                yield to_row(answer.to_cited(self._benchmark.id, seconds))
+
+        step = f"answering with {label}"
+        write_rows(self._folder / file, self._questions, settings, answer_rows, self._progress, step)
         self._record["systems"][label] = answering.name
         if (totals := pace.totals) is not None:
             self.request_totals[label] = totals
@@ -255,8 +254,7 @@ class Stages:
             rows = run.records(with_notes(answers(), notes), [question.question for question in self._questions])
             write_atomic(self._folder / label / JUDGEMENTS, (dumps(round_floats(row)) for row in rows))
         judge_facts = {key: value for key, value in judge_record(judge).items() if key != "usage"}  # of this call only
-        score = round_floats(run.report()) | {"notes": notes.record(), "judged_by": judge_facts}
-        write_atomic(self._folder / label / SCORE, [dumps(score, indent=2)])
+        write_record(self._folder / label / SCORE, run.report() | {"notes": notes.record(), "judged_by": judge_facts})
 
     # --- measure ------------------------------------------------------------------------------------------------
 
@@ -273,7 +271,7 @@ class Stages:
         if people is not None:
             items = people.on(items)
         write_items(folder / ITEMS, items)
-        score = read_json(folder / SCORE)
+        score = read_record(folder / SCORE, {}, "run the stage judge first")
         metrics = score["metrics"] | measures.item_metrics(items)
         facts: dict[str, Any] = {}
         if people is not None:
@@ -310,7 +308,7 @@ class Stages:
                 "indexes": self._record["indexes"],
             },
         }
-        write_atomic(folder / METRICS, [dumps(round_floats(result), indent=2)])
+        write_record(folder / METRICS, result)
 
     def _items(self, folder: Path) -> Iterator[Item]:
         answers = {answer.id: answer for answer in read_answers(folder / ANSWERS)}

@@ -56,20 +56,20 @@ class Table:
     """A table of a TOML; a value of another type is a `RagError` that names it."""
 
     def __init__(self, row: Mapping[str, Any], source: str, kind_name: str) -> None:
-        self.row, self.where, self.what = row, source, kind_name
+        self.row, self.source, self.kind_name = row, source, kind_name
 
     def only(self, *keys: str) -> None:
         """Raise `RagError` for an unknown key, so that a typo is not ignored."""
         if unknown := sorted(set(self.row) - set(keys)):
-            raise RagError(f"{self.where}: unknown setting {_quote(unknown[0])}; there are: {', '.join(sorted(keys))}")
+            raise RagError(f"{self.source}: unknown setting {_quote(unknown[0])}; there are: {', '.join(sorted(keys))}")
 
     def error(self, name: str, expectation: str, value: object) -> RagError:
         """Return the error of a value: what it should be, and what it is."""
-        return RagError(f"{self.where}: {_quote(name)} should be {expectation}, found {_quote(value)}")
+        return RagError(f"{self.source}: {_quote(name)} should be {expectation}, found {_quote(value)}")
 
     def _get(self, name: str, kind: type) -> Any:  # noqa: ANN401  (of type `kind`)
         if name not in self.row:
-            raise RagError(f"{self.where}: not a {self.what}: setting {name!r} is missing")
+            raise RagError(f"{self.source}: not a {self.kind_name}: setting {name!r} is missing")
         value = self.row[name]
         if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
             raise self.error(name, _KINDS[kind], value)
@@ -77,14 +77,17 @@ class Table:
 
     def table(self, name: str) -> "Table":
         """The table of that name."""
-        return Table(self._get(name, dict), f"{self.where}: [{name}]", self.what)
+        return Table(self._get(name, dict), f"{self.source}: [{name}]", self.kind_name)
 
     def tables(self, name: str) -> list["Table"]:
         """The tables of a list, [[name]]; there is at least one."""
         tables = self._get(name, list)
         if not tables or not all(isinstance(table, dict) for table in tables):
             raise self.error(name, f"one or more tables [[{name}]]", tables)
-        return [Table(table, f"{self.where}: [[{name}]] {number}", self.what) for number, table in enumerate(tables, 1)]
+        return [
+            Table(table, f"{self.source}: [[{name}]] {number}", self.kind_name)
+            for number, table in enumerate(tables, 1)
+        ]
 
     def lines(self, name: str) -> tuple[str, ...]:
         """A list of strings; there is at least one, and none is empty."""

@@ -85,7 +85,7 @@ def build(
     A stopped build continues with --resume and ends with the same files.
     """
     from rag.answer.specs import SystemSpec
-    from rag.base.terminal import megabytes, pluralize
+    from rag.base.terminal import pluralize
     from rag.bench.collections.build import Plan, build_collection
     from rag.commands.display import step_progress
 
@@ -97,10 +97,7 @@ def build(
         single_systems = [name for name in system or ("reader",) if "seed" not in SystemSpec.parse(name).kind.options]
         if answers > 1 and single_systems:
             note(f"--answers {answers} is for language models; asked once per question: {', '.join(single_systems)}")
-        note(
-            f"{question_text}, {pluralize(plan.answers, 'answer')} to ask for{done_text}; "
-            f"about {megabytes(plan.disk)} of disk"
-        )
+        note(f"{question_text}, {pluralize(plan.answers, 'answer')} to ask for{done_text}")
 
     with step_progress("answers") as progress:
         collection = build_collection(

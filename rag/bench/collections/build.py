@@ -3,7 +3,6 @@
 The answers of each system are journaled in `raw/`; the files of the collection follow from them.
 """
 
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ from typing import Any
 
 from autoais.base.answers import CitedAnswer, from_row, to_row, write_answers
 from autoais.base.io.jsonl import dumps, read_objects, write_atomic
-from autoais.base.io.paths import folder_size
 from autoais.base.io.provenance import command, sha256_file, versions
 from autoais.base.models.pace import AUTO, Pace
 from autoais.base.progress import Progress, no_progress
@@ -26,7 +24,6 @@ from rag.answer.specs import SystemSpec, number_duplicates
 from rag.answer.system import RetrieveThenRead, System, answer_or_abstain, map_in_order
 from rag.answer.systems import DEFAULT_PROMPT, open_system
 from rag.base.errors import RagError, check_list, check_type
-from rag.base.journal import Journal, pending
 from rag.base.types import Hit, Passage
 from rag.bench.collections.collected import Trailing, fault_of, group_sentences, identity, marker_in_text, with_quotes
 from rag.bench.collections.folder import (
@@ -37,16 +34,15 @@ from rag.bench.collections.folder import (
     RAW,
     VERSION,
     Collection,
-    check_empty,
     check_language,
     check_split,
     is_language,
+    lock_collection,
     publish,
     read_manifest,
-    write_manifest,
-    writing,
 )
 from rag.bench.collections.quotes import KINDS, QuoteSource, find_quotes
+from rag.bench.output_folder import check_file, check_same, find_differences, write_record, write_rows
 from rag.bench.question_files import BenchQuestion, passage_row, read_bench_questions
 from rag.index.open import open_index
 
@@ -54,18 +50,16 @@ QUESTIONS, OMISSIONS = f"{RAW}/questions.jsonl", f"{RAW}/left-out.jsonl"
 DEV = 0.2
 _TRAILING = ("own", "attach")
 _ON_CARD = ("name", "licence", "text_licence", "language")  # settings of a build that may still change
-_PER_ANSWER = 3_000  # bytes of an answer in all files, besides its quotes
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a build will do: `answers` to ask for in all, `answers_done` of them; `disk` is an estimate in bytes."""
+    """What a build will do: `answers` to ask for in all, `answers_done` of them."""
 
     questions: int
     omission_count: int
     answers: int
     answers_done: int
-    disk: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +125,7 @@ def build_collection(
 
     `resume` continues a stopped build, which ends with the same files; `retry_failed` also asks again where a model
     failed. `on_plan` is called with what will be done, before it begins. Raises `RagError` if `output_folder` holds
-    something else, or a build with other settings or data, if another process is writing it, and if the disk is too
-    small.
+    something else, or a build with other settings or data, and if another process is writing it.
     """
     check_type("output_folder", output_folder, "a folder (str or Path)", str, Path)
     check_list("systems", systems)
@@ -182,12 +175,11 @@ def build_collection(
         "prompts": {variant.label: variant.prompt() for variant in variants},
         "versions": versions(),
     }
-    with writing(folder):
+    with lock_collection(folder):
         build = _Build(folder, source, variants, facts, progress or no_progress)
         build.begin(resume=resume or retry_failed)
         if on_plan:
             on_plan(build.plan())
-        build.check_disk()
         for variant in variants:
             build.answer(variant, pace=Pace(concurrency), repair=repair, retry=retry_failed)
         return build.assemble(trailing, price)
@@ -254,7 +246,7 @@ class _Build:
         progress: Progress,
     ) -> None:
         self._folder, self._source, self._variants = folder, source, variants
-        self._fixed, self._progress = facts, progress
+        self._facts, self._progress = facts, progress
         self._record: dict[str, Any] = {}
         self._questions: list[BenchQuestion] = []
 
@@ -262,21 +254,18 @@ class _Build:
 
     def begin(self, *, resume: bool) -> None:
         """Start a build, or continue the one in the folder; finds the quotes if they are missing."""
-        if (self._folder / MANIFEST).exists():
-            self._record = self._continue_build(resume=resume)
-        else:
-            check_empty(self._folder)
-            self._record = self._new()
+        is_started = (self._folder / MANIFEST).exists()
+        self._record = self._continue_build(resume=resume) if is_started else self._new()
         path = self._folder / QUESTIONS
         if "quotes" not in self._record:
             selection = find_quotes(self._source, self._progress)  # before the first file: a wrong option leaves none
-            write_manifest(self._folder, self._record)
+            self._write()
             write_atomic(path, (dumps(question.row()) for question in selection.questions))
             write_atomic(self._folder / OMISSIONS, map(dumps, selection.omissions))
             self._record["quotes"] = selection.record | {"sha256": sha256_file(path)}
-            write_manifest(self._folder, self._record)
-        elif not path.is_file() or sha256_file(path) != self._record["quotes"]["sha256"]:
-            raise RagError(f"{path} was changed after the build wrote it; name a new folder to start again")
+            self._write()
+        else:
+            check_file(path, self._record["quotes"]["sha256"])
         self._questions = read_bench_questions(path)
         languages = {
             question.language for question in self._questions if question.language and is_language(question.language)
@@ -284,8 +273,11 @@ class _Build:
         language = self._record["settings"]["language"]
         self._record["language"] = sorted(languages) if language is None else [language]
 
+    def _write(self) -> None:
+        write_record(self._folder / MANIFEST, self._record)
+
     def _new(self) -> dict[str, Any]:
-        settings = self._fixed["settings"]
+        settings = self._facts["settings"]
         return {
             "collection_version": VERSION,
             "name": settings["name"] or self._folder.resolve().name,
@@ -293,7 +285,7 @@ class _Build:
             "licence": {"answers": settings["licence"], "texts": settings["text_licence"]},
             "command": command(),
             "date": datetime.now(UTC).date().isoformat(),
-            **self._fixed,
+            **self._facts,
             "split": {"dev": settings["dev"], "seed": settings["seed"]},
             "systems": {},
         }
@@ -305,56 +297,25 @@ class _Build:
         if "settings" not in record or "packed" in record:
             origin = "imported" if "settings" not in record else "packed with labels, which building would drop"
             raise RagError(f"{self._folder} cannot be continued: it was {origin}; name a new folder")
-        before, now = record["settings"], self._fixed["settings"]
-        differences = [key for key in now if key not in _ON_CARD and before.get(key) != now[key]]
-        common_labels = (
-            record.get("prompts", {}).keys() & self._fixed["prompts"].keys()
-        )  # others follow from the systems
-        differences += [
-            f"prompt of {label}"
-            for label in sorted(common_labels)
-            if record["prompts"][label] != self._fixed["prompts"][label]
-        ]
-        other_keys = self._fixed.keys() - {"settings", "prompts"}
-        differences += [key for key in self._fixed if key in other_keys and record.get(key) != self._fixed[key]]
-        if differences:
-            raise RagError(
-                f"{self._folder} cannot be continued: it was started with other {', '.join(differences)}; "
-                "name a new folder to start again"
-            )
+        before, now = record["settings"], self._facts["settings"]
+        differences = [key for key in find_differences(before, now) if key not in _ON_CARD]
+        prompts = record.get("prompts", {})
+        common_prompts = {label: prompt for label, prompt in self._facts["prompts"].items() if label in prompts}
+        differences += [f"prompt of {label}" for label in find_differences(prompts, common_prompts)]
+        differences += [key for key in find_differences(record, self._facts) if key not in ("settings", "prompts")]
+        check_same(self._folder, differences)
         settings = before | {key: now[key] for key in _ON_CARD if now[key] is not None}
         licence = {"answers": settings["licence"], "texts": settings["text_licence"]}
         return record | {"settings": settings, "name": settings["name"] or record["name"], "licence": licence}
 
     def plan(self) -> Plan:
         """Return what there is to do."""
-        question_count, times = len(self._questions), len(self._variants)
-        return Plan(
-            question_count,
-            self._record["quotes"]["left_out"],
-            question_count * times,
-            self._count_answers(),
-            self._bytes(),
-        )
+        count = len(self._questions)
+        return Plan(count, self._record["quotes"]["left_out"], count * len(self._variants), self._count_answers())
 
     def _count_answers(self) -> int:
         paths = [self._folder / variant.file for variant in self._variants]
         return sum(path.read_bytes().count(b"\n") for path in paths if path.exists())
-
-    def _bytes(self) -> int:
-        """The disk that the files will take: each answer repeats its quotes, HAGRID's files hold them twice."""
-        quote_bytes = sum(len(quote.text.encode()) for question in self._questions for quote in question.passages)
-        times = len(self._variants)
-        return quote_bytes * (times + 3) + len(self._questions) * times * _PER_ANSWER
-
-    def check_disk(self) -> None:
-        """Raise `RagError` if the disk is too small for what is left to do."""
-        current_size = folder_size(self._folder)
-        free, missing_size = shutil.disk_usage(self._folder).free, self._bytes() - current_size
-        if missing_size > free:
-            raise RagError(
-                f"{self._folder}: about {missing_size / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free"
-            )
 
     # --- answers ----------------------------------------------------------------------------------------------
 
@@ -362,13 +323,12 @@ class _Build:
         """Ask every question that the system has not answered, one row each."""
         path, former_facts = self._folder / variant.file, self._record["systems"].get(variant.label)
         if former_facts is not None:
-            if not path.is_file() or sha256_file(path) != former_facts["sha256"]:
-                raise RagError(f"{path} was changed after the build wrote it; name a new folder to start again")
+            check_file(path, former_facts["sha256"])
             if not (retry and former_facts["failed"]):
                 return
             del self._record["systems"][variant.label]  # its answers are about to change
             self._record["complete"] = False
-            write_manifest(self._folder, self._record)
+            self._write()
         retriever = _GivenQuotes()
         system = _open_system(
             variant, max(len(question.passages) for question in self._questions), retriever, repair=repair
@@ -376,7 +336,7 @@ class _Build:
         settings = {
             "system": system.name,
             "questions": self._record["quotes"]["sha256"],
-            "versions": self._fixed["versions"],
+            "versions": self._facts["versions"],
             "command": command(),
         }
 
@@ -389,36 +349,31 @@ class _Build:
             del row["passages"]  # which the question has
             return row
 
-        with Journal(path, settings, resume=path.exists()) as journal:
-            pending([question.question for question in self._questions], journal.done)
-            remaining = self._questions[len(journal.done) :]
-            done_count, total = len(journal.done), len(self._questions)
-            for row in map_in_order(ask, remaining, pace):
-                journal.write(row)
-                done_count += 1
-                self._progress(f"answering with {variant.label}", done_count, total)
-            if retry and journal.failed:
-                failed_questions = [
-                    question for question in self._questions if question.question.id in set(journal.failed)
-                ]
-                for number, row in enumerate(map_in_order(ask, failed_questions, pace), 1):
-                    journal.renew(row)
-                    self._progress(f"asking {variant.label} again", number, len(failed_questions))
+        write_rows(
+            path,
+            self._questions,
+            settings,
+            lambda questions: map_in_order(ask, questions, pace),
+            self._progress,
+            f"answering with {variant.label}",
+            f"asking {variant.label} again" if retry else None,
+        )
         failure_count = sum(bool(row.get("failed")) for _, row in read_objects(path))
-        prompt = self._fixed["prompts"][variant.label]
+        prompt = self._facts["prompts"][variant.label]
         facts = {"spec": str(variant.spec), "seed": variant.seed, "prompt": prompt, "name": system.name}
         facts |= {"failed": failure_count, "sha256": sha256_file(path)}
         self._record["systems"][variant.label] = facts
-        write_manifest(self._folder, self._record)
+        self._write()
 
     # --- the collection ---------------------------------------------------------------------------------------
 
     def assemble(self, trailing: Trailing, price: tuple[float, float] | None) -> Collection:
         """Write the collection from the journals."""
-        record, reasons = self._record, Counter[str]()
+        record = self._record
         counts = {variant.label: Counter[str]() for variant in self._variants}
         tokens = {variant.label: [0, 0, 0] for variant in self._variants}
         quoting: set[str] = set()
+        omissions = [row for _, row in read_objects(self._folder / OMISSIONS)]
         cut = 0
 
         def valid_answers() -> Iterator[CitedAnswer]:
@@ -427,27 +382,18 @@ class _Build:
                 counts[label][fault["reason"] if fault else "kept"] += 1
                 if (usage := answer.extra.get("tokens")) is not None:
                     tokens[label] = [tokens[label][0] + usage["read"], tokens[label][1] + usage["written"], 1]
-                if fault is None:
-                    cut += "cut" in answer.extra
-                    if any(
-                        citation.origin == "copied" for sentence in answer.sentences for citation in sentence.citations
-                    ):
-                        quoting.add(label)
-                    yield answer
-
-        def omissions() -> Iterator[str]:
-            for _, row in read_objects(self._folder / OMISSIONS):
-                reasons[row["reason"]] += 1
-                yield dumps(row)
-            for _, _, fault in self._sort_answers(trailing):
                 if fault is not None:
-                    reasons[fault["reason"]] += 1
-                    yield dumps(fault)
+                    omissions.append(fault)
+                    continue
+                cut += "cut" in answer.extra
+                if any(citation.origin == "copied" for sentence in answer.sentences for citation in sentence.citations):
+                    quoting.add(label)
+                yield answer
 
         self._progress("writing", 0, len(self._questions))
         new = self._folder / NEW
         write_atomic(new / ANSWERS, write_answers(valid_answers()))
-        write_atomic(new / OMITTED_ANSWERS, omissions())
+        write_atomic(new / OMITTED_ANSWERS, map(dumps, omissions))
         for label, reason_counts in counts.items():
             tokens_read, tokens_written, has_tokens = tokens[label]
             usage = {"read": tokens_read, "written": tokens_written} if has_tokens else None
@@ -464,7 +410,7 @@ class _Build:
         record["tokens"] = {key: sum(usage[key] for usage in usages) for key in ("read", "written")} if usages else None
         costs = [system["cost"] for system in record["systems"].values() if system["cost"] is not None]
         record["cost"] = sum(costs) if costs else None
-        record["filtered"] = dict(sorted(reasons.items()))
+        record["filtered"] = dict(sorted(Counter(row["reason"] for row in omissions).items()))
         record["cut"] = cut
         if not any(system["kept"] for system in record["systems"].values()):
             (new / OMITTED_ANSWERS).replace(self._folder / OMITTED_ANSWERS)
@@ -509,7 +455,7 @@ class _Build:
     def _finish_answer(self, answer: CitedAnswer, variant: _Variant, number: int) -> CitedAnswer:
         """The answer with its number, and the facts of its system besides."""
         is_copied = all(citation.origin == "copied" for sentence in answer.sentences for citation in sentence.citations)
-        prompt = self._fixed["prompts"][variant.label]
+        prompt = self._facts["prompts"][variant.label]
         extra = {
             "system": variant.system,
             "dataset": str(self._record["name"]),

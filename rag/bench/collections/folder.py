@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -11,8 +11,7 @@ from typing import Any
 
 from autoais import formats
 from autoais.base.answers import CitedAnswer, read_answers, to_row, write_answers
-from autoais.base.io.jsonl import dumps, parse_object, round_floats, sync, write_atomic
-from autoais.base.io.locks import file_lock
+from autoais.base.io.jsonl import parse_object, round_floats, sync, write_atomic
 from autoais.base.io.provenance import command, sha256_file
 from autoais.base.io.schema import BOOLEAN, INTEGER, NUMBER_OR_NULL, STRING, TEXT_OR_NULL, Schema, faults
 from autoais.base.io.schema import record as record_schema
@@ -20,15 +19,16 @@ from autoais.formats.human_ratings.consensus import with_facts
 from autoais.formats.human_ratings.ratings import SIMULATED_LABELS, TIES
 from rag.base.errors import FormatError, RagError, check_type
 from rag.bench.collections.card import card
-from rag.bench.collections.statistics import question_key, statistics_of, whole_labels
+from rag.bench.collections.statistics import Part, question_key, statistics_of, whole_labels
+from rag.bench.output_folder import lock_folder, read_record, sweep_folder, write_record
 
-MANIFEST, ANSWERS, OMITTED_ANSWERS, CARD, SUMS, LOCK, RAW = (
-    "collection.json", "answers.jsonl", "filtered.jsonl", "README.md", "SHA256SUMS", ".lock", "raw",
+MANIFEST, ANSWERS, OMITTED_ANSWERS, CARD, SUMS, RAW = (
+    "collection.json", "answers.jsonl", "filtered.jsonl", "README.md", "SHA256SUMS", "raw",
 )  # fmt: skip
-HAGRID, TRAIN, DEV = "hagrid.jsonl", "hagrid-train.jsonl", "hagrid-dev.jsonl"
+PART_FILES = {"all": "hagrid.jsonl", "train": "hagrid-train.jsonl", "dev": "hagrid-dev.jsonl"}
 NEW, READY = ".collection.new", ".collection.ready"  # files that are being written, and those that are complete
 VERSION = 1
-_TEMPORARY = re.compile(r"\.[\w-]+\.(?:jsonl|json|md|run\.json)\.\w+|\.SHA256SUMS\.\w+", re.ASCII)
+_WRITTEN = re.compile(r"[\w.@+-]+\.(?:jsonl|json|md)|SHA256SUMS", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
 _OBJECT: Schema = {"type": "object"}
 _COUNTS: Schema = {"type": "object", "additionalProperties": INTEGER}
@@ -80,10 +80,9 @@ class Collection:
         """Stream the answers, question by question."""
         return read_answers(self.folder / ANSWERS)
 
-    def in_dev(self) -> Callable[[CitedAnswer], bool]:
-        """Return the test of whether an answer is in the development part."""
-        split = self.manifest["split"]
-        return _in_dev(self.answers(), float(split["dev"]), int(split["seed"]))
+    def parts(self) -> dict[str, Part]:
+        """Return which answers belong to a part: `all` and, if the collection is split, `train` and `dev`."""
+        return _parts(self.answers(), self.manifest["split"])
 
 
 def open_collection(folder: str | Path) -> Collection:
@@ -91,7 +90,7 @@ def open_collection(folder: str | Path) -> Collection:
     check_type("folder", folder, "a folder (str or Path)", str, Path)
     folder = Path(folder)
     if (folder / READY).is_dir():
-        with writing(folder):
+        with lock_collection(folder):
             pass  # which finishes it
     manifest = read_manifest(folder)
     if not manifest["complete"]:
@@ -104,12 +103,7 @@ def open_collection(folder: str | Path) -> Collection:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return `collection.json`; raises `RagError` if it is missing, `FormatError` if it is broken."""
     path = folder / MANIFEST
-    try:
-        manifest = parse_object(path.read_bytes(), str(path))
-    except OSError as error:
-        raise RagError(f"{folder}: not a collection: {MANIFEST} cannot be read: {error.strerror}") from error
-    for fault in faults(manifest, _MANIFEST):
-        raise FormatError(f"{path}: {fault}")
+    manifest = read_record(path, _MANIFEST, "is it the folder of a collection?")
     split = manifest["split"]
     if not _is_share(split.get("dev")) or not isinstance(split.get("seed"), int):
         raise FormatError(f"{path}: field 'split' should have 'dev' (0 to 1) and 'seed'")
@@ -127,48 +121,21 @@ def check_split(dev: float) -> None:
 
 
 @contextmanager
-def lock_folder(folder: Path, *, is_shared: bool = False) -> Iterator[None]:
-    """Hold the lock of a folder, which is created; `is_shared` lets others read it too, but not write.
-
-    Raises `RagError` if another process holds the lock.
-    """
-    busy = RagError(f"{folder}: another process is using it; wait for it, or name another folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with file_lock(folder / LOCK, busy, is_shared=is_shared):
-            yield
-    except OSError as error:
-        raise RagError(f"{folder}: cannot be written: {error.strerror}") from error
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
+def lock_collection(folder: Path) -> Iterator[None]:
     """Hold the lock of a collection; what a kill interrupted is finished first, and an error leaves nothing in `NEW`.
 
-    To finish means: files that were complete are put in their places (`publish`), and others are removed. If an error
-    comes before the first file, a folder that was not there is removed.
+    To finish means: files that were complete are put in their places (`publish`), and others are removed. Raises
+    `RagError` if the folder holds something else than a collection.
     """
-    is_new = not folder.exists()
     with lock_folder(folder):
         if (folder / READY).is_dir():
             _settle(folder)
-        if (folder / NEW).is_dir():
-            shutil.rmtree(folder / NEW)
-        for path in [*folder.glob(".*"), *folder.glob(f"{RAW}/.*")]:
-            if _TEMPORARY.fullmatch(path.name):
-                path.unlink()
+        shutil.rmtree(folder / NEW, ignore_errors=True)
+        sweep_folder(folder, MANIFEST, _WRITTEN)
         try:
             yield
         finally:
             shutil.rmtree(folder / NEW, ignore_errors=True)
-            if is_new and [path.name for path in folder.iterdir()] == [LOCK]:
-                shutil.rmtree(folder)
-
-
-def check_empty(folder: Path) -> None:
-    """Raise `RagError` if the folder holds anything but a lock."""
-    if foreign := sorted(path.name for path in folder.iterdir() if path.name != LOCK):
-        raise RagError(f"{folder} is not empty (it holds {foreign[0]}); name a new folder")
 
 
 def check_language(code: str | None) -> None:
@@ -182,17 +149,12 @@ def is_language(code: str) -> bool:
     return _LANGUAGE.fullmatch(code) is not None
 
 
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write `collection.json`."""
-    write_atomic(folder / MANIFEST, [dumps(round_floats(dict(manifest)), indent=2)])
-
-
 def publish(folder: Path, manifest: dict[str, Any]) -> Collection:
     """Put the files in the folder `NEW` in their places, with all that follows from the answers.
 
     Those are HAGRID's files, the statistics, the manifest, the card and the checksums. Without answers in `NEW` they
     follow from those that are there. All files change or none: they are written to `NEW`, the folder is renamed to
-    `READY` when they are complete, and then they are moved, which `writing` finishes after a kill.
+    `READY` when they are complete, and then they are moved, which `lock_collection` finishes after a kill.
     """
     new = folder / NEW
 
@@ -200,16 +162,11 @@ def publish(folder: Path, manifest: dict[str, Any]) -> Collection:
         return new / name if (new / name).exists() else folder / name
 
     answers = latest(ANSWERS)
-    dev, seed = float(manifest["split"]["dev"]), int(manifest["split"]["seed"])
-    in_dev = _in_dev(read_answers(answers), dev, seed)
-    parts = {"all": lambda answer: True}
-    files = {HAGRID: parts["all"]}
-    if 0 < dev < 1:
-        parts |= {"train": lambda answer: not in_dev(answer), "dev": in_dev}
-        files |= {TRAIN: parts["train"], DEV: parts["dev"]}
+    parts = _parts(read_answers(answers), manifest["split"])
     file_names = [ANSWERS]
-    for name, holds in files.items():
-        write_atomic(new / name, formats.write(filter(holds, read_answers(answers)), "hagrid"))
+    for part, is_in_part in parts.items():
+        name = PART_FILES[part]
+        write_atomic(new / name, formats.write(filter(is_in_part, read_answers(answers)), "hagrid"))
         if (new / name).stat().st_size:
             file_names.append(name)
         else:  # a file without rows is no file of HAGRID's format
@@ -222,7 +179,7 @@ def publish(folder: Path, manifest: dict[str, Any]) -> Collection:
     manifest["files"] = file_names + [name for name in (OMITTED_ANSWERS,) if latest(name).exists()]
     manifest["complete"] = True
     manifest = round_floats(manifest)
-    write_manifest(new, manifest)
+    write_record(new / MANIFEST, manifest)
     write_atomic(new / CARD, [card(manifest).removesuffix("\n")])
     sums = sorted([*manifest["files"], MANIFEST, CARD])
     write_atomic(new / SUMS, [f"{sha256_file(latest(name))}  {name}" for name in sums])
@@ -238,18 +195,25 @@ def _settle(folder: Path) -> None:
     for path in list(ready.iterdir()):
         path.replace(folder / path.name)
     files = read_manifest(folder)["files"]
-    for name in {HAGRID, TRAIN, DEV} - set(files):
+    for name in set(PART_FILES.values()) - set(files):
         (folder / name).unlink(missing_ok=True)
     sync(folder)
     ready.rmdir()
 
 
-def _in_dev(answers: Iterable[CitedAnswer], dev: float, seed: int) -> Callable[[CitedAnswer], bool]:
-    """The rule that decides: the questions with the lowest hashes of seed and text; equal questions stay together."""
+def _parts(answers: Iterable[CitedAnswer], split: Mapping[str, Any]) -> dict[str, Part]:
+    """The parts; the questions with the lowest hashes of seed and text are `dev`, so equal questions stay together."""
+    parts: dict[str, Part] = {"all": lambda answer: True}
+    dev, seed = float(split["dev"]), int(split["seed"])
+    if not 0 < dev < 1:
+        return parts
     keys = {question_key(answer) for answer in answers}
     key_order = sorted(keys, key=lambda key: (sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest(), key))
     dev_keys = set(key_order[: round(dev * len(keys))])
-    return lambda answer: question_key(answer) in dev_keys
+    return parts | {
+        "train": lambda answer: question_key(answer) not in dev_keys,
+        "dev": lambda answer: question_key(answer) in dev_keys,
+    }
 
 
 def pack_collection(
@@ -266,7 +230,7 @@ def pack_collection(
     Raises `RagError` if an answer is missing, unknown or another one.
     """
     collection = open_collection(folder)  # before the lock, which would create the folder
-    with writing(collection.folder):
+    with lock_collection(collection.folder):
         collection = open_collection(folder)
         manifest = dict(collection.manifest)
         licences = {"answers": licence, "texts": text_licence}

@@ -16,11 +16,10 @@ from rag.bench.collections.folder import (
     NEW,
     VERSION,
     Collection,
-    check_empty,
     check_language,
     check_split,
+    lock_collection,
     publish,
-    writing,
 )
 
 
@@ -73,10 +72,9 @@ def import_collection(
     name = name or folder.resolve().name
     answers = [replace(answer, extra={**answer.extra, "dataset": name}) for answer in answers]
     files = {"answers": path} | {f"corpus {number}": text for number, text in enumerate(texts, 1)}
-    with writing(folder):
+    with lock_collection(folder):
         if (folder / MANIFEST).exists():
             raise RagError(f"{folder} holds a collection; name another folder")
-        check_empty(folder)
         write_atomic(folder / NEW / ANSWERS, write_answers(answers))
         manifest = {
             "collection_version": VERSION,

@@ -12,8 +12,8 @@ from autoais.formats.corpora import find_passages
 from autoais.metrics.runs import read_qrels
 from rag.base.errors import QuestionError, RagError
 from rag.base.types import Passage
+from rag.bench.corpora import index_record
 from rag.bench.question_files import BenchQuestion, read_bench_questions, sample
-from rag.index.index import Index
 from rag.index.open import open_index
 from rag.retrieval import open_retriever
 
@@ -209,11 +209,6 @@ def _search_quotes(
         progress("searching", number, len(questions))
     record |= {"index": index_record(index), "retriever": retriever.name, "k": k, "left_out": len(omissions)}
     return Quoted(quoted_questions, omissions, record)
-
-
-def index_record(index: Index) -> dict[str, Any]:
-    """Return what identifies an index."""
-    return {"name": index.name} | {key: index.manifest[key] for key in ("passages", "checksum", "recipe", "analyzer")}
 
 
 def _omission(question: BenchQuestion, reason: str, detail: str) -> dict[str, Any]:

@@ -53,8 +53,10 @@ def make_run(
         write_atomic(folder / label / "metrics.json", [dumps(round_floats(measured), indent=1)])
     manifest = {
         "benchmark": {"name": benchmark, "version": "1", "sha256": "0" * 64, "licence": "CC BY-SA 4.0"},
-        "limit": None, "seed": seed, "judge": judge, "metrics": ["alce"],
+        "data": {}, "settings": {"limit": None, "seed": seed, "judge": judge, "metrics": ["alce"]},
+        "questions": {"n": n, "sha256": "0" * 64},
         "systems": {label: f"{label} (a system of tests)" for label in systems},
+        "answers": {label: {"spec": label} for label in systems}, "retrieval": {}, "indexes": {}, "stages": {},
         "command": f"rag bench run {benchmark}", "versions": {"python": "3.11"},
     }  # fmt: skip
     write_atomic(folder / "run.json", [dumps(manifest, indent=1)])

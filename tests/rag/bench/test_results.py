@@ -42,7 +42,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "no manifest": (lambda run: (run / "run.json").unlink(), "run.json: no such file"),
     "truncated manifest": (lambda run: truncate(run / "run.json"), "run.json: not JSON"),
     "manifest of something else": (lambda run: (run / "run.json").write_text("[]"), "run.json"),
-    "no benchmark": (lambda run: edit(run / "run.json", benchmark={}), "'name' is missing"),
+    "no benchmark": (lambda run: edit(run / "run.json", benchmark={}), "'benchmark.name' is missing"),
     "no systems": (lambda run: edit(run / "run.json", systems={}), "names no systems"),
     "a label out of the folder": (lambda run: edit(run / "run.json", systems={"../reader": "x"}), "'../reader'"),
     "an absolute label": (lambda run: edit(run / "run.json", systems={"/etc": "x"}), "'/etc'"),
@@ -143,7 +143,7 @@ def test_a_file_that_is_not_what_its_stage_wrote_is_refused(tmp_path: Path, name
     read_run(run)
     path.write_bytes(path.read_bytes() + b"\n")
     again = "rag bench run BENCHMARK.toml --out .* --stage judge, with its file, --data and --index as before"
-    with pytest.raises(UserError, match=f"{name} was changed after the run wrote it; make it again: {again}"):
+    with pytest.raises(UserError, match=f"{name} was changed after it was written; make it again: {again}"):
         read_run(run)
     if name == "judgements.jsonl":
         path.unlink()

@@ -1,7 +1,7 @@
 """`rag collect report`: HAGRID's tables and figures of any cited answers, and a judge against people's labels."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,11 +18,12 @@ from autoais.judges import open_judge
 from autoais.metrics.rates import Rate
 from rag.base.config import DEFAULT_JUDGE
 from rag.base.errors import RagError, check_type
-from rag.bench.collections.folder import ANSWERS, MANIFEST, Collection, lock_folder, open_collection
+from rag.bench.collections.folder import ANSWERS, MANIFEST, open_collection
 from rag.bench.collections.report.analyses import Analyses, Similarity, open_similarity
 from rag.bench.collections.report.figures import figures
 from rag.bench.collections.report.page import page
-from rag.bench.collections.statistics import Statistics
+from rag.bench.collections.statistics import Part, statistics_of
+from rag.bench.output_folder import lock_folder
 
 VERSION = 2
 NONE = "none"
@@ -91,19 +92,21 @@ def _write_report(
             return collection.answers()
         return formats.read(path, kind, corpus=corpus, notes=notes)
 
-    analyses, parts = Analyses(similarity), _parts(collection)
-    for number, answer in enumerate(answers(notes), 1):
-        analyses.add(answer)
-        for holds, statistics in parts.values():
-            if holds(answer):
-                statistics.add(answer)
-        if number % 100 == 0:
-            show("reading", number, number)
+    analyses = Analyses(similarity)
+
+    def analyse() -> Iterator[CitedAnswer]:
+        for number, answer in enumerate(answers(notes), 1):
+            analyses.add(answer)
+            if number % 100 == 0:
+                show("reading", number, number)
+            yield answer
+
+    parts: dict[str, Part] = {"all": lambda answer: True} if collection is None else collection.parts()
+    statistics = statistics_of(analyse(), parts)
     analyses.close()
-    table2 = {"all": analyses.statistics.table2()} | {name: part.table2() for name, (_, part) in parts.items()}
+    table2 = {name: part.table2() for name, part in statistics.items()}
     if not table2["all"]["answers"]:
         raise RagError(f"{path}: no answers in it")
-    table3 = {"all": analyses.statistics.table3()} | {name: part.table3() for name, (_, part) in parts.items()}
     agreement = None
     if isinstance(judge, Judge):
         agreement = _agreement(answers(Notes()), judge, show)
@@ -116,10 +119,10 @@ def _write_report(
         {
             "report_version": VERSION,
             "name": str(collection.manifest["name"]) if collection else path.name,
-            "labelled_by": analyses.statistics.labelled_by,
+            "labelled_by": statistics["all"].labelled_by,
             "table2": table2,
-            "table3": {name: table for name, table in table3.items() if table},
-            "systems": dict(sorted(analyses.statistics.systems.items())),
+            "table3": {name: table for name, part in statistics.items() if (table := part.table3())},
+            "systems": dict(sorted(statistics["all"].systems.items())),
             "similarity": analyses.similarity.name,
             "figures": [
                 {"name": figure.name, "title": figure.title, "text": figure.text, "data": figure.data}
@@ -133,14 +136,6 @@ def _write_report(
     write_atomic(folder / "report.json", [dumps(record, indent=1)])
     write_atomic(folder / "report.html", [page(record, images).removesuffix("\n")])
     return CollectionReport(folder / "report.html", record)
-
-
-def _parts(collection: Collection | None) -> dict[str, tuple[Callable[[CitedAnswer], bool], Statistics]]:
-    """The parts of a collection that is split."""
-    if collection is None or "train" not in collection.manifest.get("statistics", {}):
-        return {}
-    in_dev = collection.in_dev()
-    return {"train": (lambda answer: not in_dev(answer), Statistics()), "dev": (in_dev, Statistics())}
 
 
 def _agreement(answers: Iterator[CitedAnswer], judge: Judge, show: Progress) -> dict[str, Any] | None:

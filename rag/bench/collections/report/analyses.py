@@ -12,7 +12,7 @@ from autoais.base.errors import first_line
 from autoais.metrics.extractive import extractive
 from rag.answer.word_overlap import nearest_sentence
 from rag.base.errors import RagError
-from rag.bench.collections.statistics import Statistics, whole_labels
+from rag.bench.collections.statistics import whole_labels
 
 LABELS = ("informative", "not informative", "attributable", "not attributable")
 """The groups of Figure 3: labels of whole answers in its first part, of sentences in the second."""
@@ -100,7 +100,6 @@ class Analyses:
     """The numbers of Figures 3 to 5, gathered answer by answer (`add`, then `close`)."""
 
     similarity: Similarity
-    statistics: Statistics = field(default_factory=Statistics)
     quotes: dict[str, list[float]] = field(default_factory=lambda: {label: [] for label in LABELS})
     similarities: dict[str, list[float]] = field(default_factory=lambda: {label: [] for label in LABELS})
     coverage: list[float] = field(default_factory=list)
@@ -111,7 +110,6 @@ class Analyses:
 
     def add(self, answer: CitedAnswer) -> None:
         """Count one answer."""
-        self.statistics.add(answer)
         groups = groups_of(answer)
         for group in groups:
             self.quotes[group].append(float(len(answer.passages)))

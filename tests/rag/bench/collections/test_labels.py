@@ -25,10 +25,10 @@ from rag.bench.collections import (
     report_collection,
 )
 from rag.bench.collections.card import card
-from rag.bench.collections.folder import lock_folder
 from rag.bench.collections.report.analyses import Analyses, open_similarity
 from rag.bench.collections.report.figures import _indices
 from rag.bench.collections.statistics import Statistics, question_key
+from rag.bench.output_folder import lock_folder
 from tests.commands import ROOT
 from tests.conftest import Command, one_line_error
 from tests.rag.bench.collections.conftest import write_lines, write_rows
@@ -332,10 +332,14 @@ def labelled_answer(key: str, quotes: int, cites: list[list[int]], **labels: boo
 
 
 def test_the_numbers_of_the_figures() -> None:
-    analyses = Analyses(open_similarity("static"))
-    analyses.add(labelled_answer("a", 2, [[1], [1, 2]], informative=True, attributable=False))
-    analyses.add(labelled_answer("b", 2, [[1]], informative=True))
-    analyses.add(labelled_answer("c", 4, [[4], []], informative=False))
+    analyses, statistics = Analyses(open_similarity("static")), Statistics()
+    for answer in (
+        labelled_answer("a", 2, [[1], [1, 2]], informative=True, attributable=False),
+        labelled_answer("b", 2, [[1]], informative=True),
+        labelled_answer("c", 4, [[4], []], informative=False),
+    ):
+        analyses.add(answer)
+        statistics.add(answer)
     analyses.close()
     assert analyses.quotes == {
         "informative": [2.0, 2.0], "not informative": [4.0], "attributable": [2.0, 4.0], "not attributable": [2.0],
@@ -348,7 +352,7 @@ def test_the_numbers_of_the_figures() -> None:
     assert [len(one) for one in analyses.similarities.values()] == [1, 0, 5, 0]  # by the labels of sentences
     assert analyses.coverage[1] == 1.0
     assert analyses.density[1] == 4.0
-    sizes = analyses.statistics.table2()
+    sizes = statistics.table2()
     assert (sizes["questions"], sizes["answers"], sizes["citations"], sizes["uncited_sentences"]) == (3, 3, 5, 1)
     assert sizes["quotes_per_question"] == pytest.approx(8 / 3)
 
@@ -535,7 +539,7 @@ def test_a_report_and_a_pack_do_not_meet(asked: Path, tmp_path: Path, rag: Comma
     with lock_folder(tmp_path / "r"):
         one_line_error(rag(*report, "--out", tmp_path / "r"), str(tmp_path / "r"), "another process is using it")
     assert rag(*report, "--out", folder).returncode == 0
-    one_line_error(rag("collect", "report", tmp_path, "--judge", "none"), "not a collection")
+    one_line_error(rag("collect", "report", tmp_path, "--judge", "none"), "is it the folder of a collection?")
     assert not (tmp_path / "report").exists()
 
 
