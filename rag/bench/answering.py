@@ -73,7 +73,7 @@ class Answering:
         system, searching = self.system(question), 0.0
         if self._retrieved is not None:
             assert row is not None
-            searching = self._retrieved.asking(question, row)
+            searching = self._retrieved.set_question(question, row)
         start = perf_counter()
         answer = answer_or_abstain(system, question.question)
         return answer, perf_counter() - start + searching

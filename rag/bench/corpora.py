@@ -156,7 +156,7 @@ class Corpora:
                 raise passage
             yield passage
 
-    def lacking(self, keys: Iterable[tuple[str | None, str]]) -> list[str]:
+    def find_missing(self, keys: Iterable[tuple[str | None, str]]) -> list[str]:
         """Return the ids that the corpus of their collection lacks, sorted, from (collection, id) of each.
 
         Only of the indexes that are open: none is built or read for it.

@@ -117,8 +117,8 @@ def open_run(folder: str | Path) -> BenchRun:
 class RunFolder:
     """A run folder that this process writes: it holds the lock.
 
-    `settings` are the caller's choices, `record` is `run.json`. Either a new run starts, or the one in the folder goes
-    on, if it was started with the same `fixed` facts (benchmark, data, versions) and the same settings; a setting may
+    `options` are the caller's choices, `record` is `run.json`. Either a new run starts, or the one in the folder goes
+    on, if it was started with the same `facts` (`describe_inputs`) and the same settings; a setting may
     change if the `stage` that it belongs to, or an earlier one, is run again. With `resume`, the systems and files of
     answers may be others (`has_other_systems`); those no longer named are `set_aside` in the record, with their files.
     Raises `RagError` if the folder holds a run and neither `stage` nor `resume` is set, or something else than a run.
@@ -170,16 +170,16 @@ class RunFolder:
         return (_with_sources(record, settings) if self.has_other_systems else record) | {"settings": settings}
 
     def _may_change(self, setting: str) -> bool:
-        """Whether the stage that is run alone is the one that a setting belongs to, or an earlier one.
-
-        The systems may change where the run goes on.
-        """
+        """Whether the stage that a setting belongs to is made again; systems may change where the run goes on."""
         if setting in _SOURCES:
             return self._resume
-        stage = _SETTLED_BY.get(setting)
-        if self._stage is None or self._resume or stage is None:
+        return setting in _SETTLED_BY and self.is_redone(_SETTLED_BY[setting])
+
+    def is_redone(self, stage: str) -> bool:
+        """Whether a stage is made again: it is the one that is run alone without `resume`, or a later one."""
+        if self._stage is None or self._resume:
             return False
-        return STAGES.index(self._stage) <= STAGES.index(stage)
+        return STAGES.index(stage) >= STAGES.index(self._stage)
 
     def _new(
         self, options: Mapping[str, Any], facts: Mapping[str, Any], questions: Sequence[BenchQuestion]
@@ -229,13 +229,12 @@ class RunFolder:
         self.write()
 
     def check(self) -> None:
-        """Raise `RagError` if a file of a finished stage is gone or changed, unless that stage is run again."""
+        """Raise `RagError` if a file of a finished stage is gone or changed, unless that stage is made again."""
+        set_aside = self.record.get("set_aside", {}).get("answers", {})
         for stage, files in self.record["stages"].items():
-            if self._stage is not None and not self._resume and STAGES.index(stage) >= STAGES.index(self._stage):
-                continue
+            advice = f"make it again with the stage {stage} (--stage {stage})"
             for name, facts in files.items():
-                if name.partition("/")[0] not in self.record.get("set_aside", {}).get("answers", {}):
-                    advice = f"make it again with the stage {stage} (--stage {stage})"
+                if not self.is_redone(stage) and name.partition("/")[0] not in set_aside:
                     check_file(self.path / name, facts["sha256"], advice)
 
     def forget(self, stages: Sequence[str]) -> bool:
@@ -319,7 +318,7 @@ def _with_sources(record: Mapping[str, Any], settings: Mapping[str, Any]) -> dic
     return {**record, "answers": now, "systems": names, "set_aside": set_aside}
 
 
-def check_facts(
+def describe_inputs(
     benchmark: Benchmark,
     questions: Sequence[BenchQuestion],
     data: Path | None,

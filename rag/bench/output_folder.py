@@ -78,6 +78,12 @@ def read_record(path: Path, schema: Schema, advice: str) -> dict[str, Any]:
     return record
 
 
+def count_examples(values: Iterable[str], max_examples: int) -> dict[str, Any]:
+    """Return what a record says of problems: their number, and the first ones."""
+    examples = list(values)
+    return {"count": len(examples), "examples": examples[:max_examples]}
+
+
 def find_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return the keys of `now` that have another value in `before`, or none."""
     return [key for key, value in now.items() if before.get(key) != value]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -9,6 +10,7 @@ from autoais import formats
 from autoais.base.answers import CitedAnswer
 from rag.base.errors import RagError
 from rag.base.types import Citation, Passage, Question
+from rag.bench.output_folder import count_examples
 from rag.bench.question_files import BenchQuestion
 
 DID_NOT_FIT = {
@@ -21,7 +23,7 @@ DID_NOT_FIT = {
 }
 """What `Joined` counts, for people."""
 
-_MAX_EXAMPLES = 1000  # examples that the record names
+_count_examples = partial(count_examples, max_examples=1000)
 
 
 class Passages(Protocol):
@@ -122,25 +124,21 @@ def join_predictions(
     if not answers_by_id and not not_asked:
         raise RagError(f"{path}: no answer has its question in the benchmark; do they belong together?")
     missing = [question.question.text for question in questions if question.question.id not in answers_by_id]
-    repeat_count = notes.pop("repeated_questions", 0)  # the reader of csv drops them
-    record = {
+    record: dict[str, Any] = {
         "format": name,
         "answers": len(answers_by_id),
-        "unknown": _examples(unknown),
-        "duplicates": {"count": len(duplicates) + repeat_count, "examples": duplicates[:_MAX_EXAMPLES]},
-        "missing": _examples(missing),
+        "unknown": _count_examples(unknown),
+        "duplicates": _count_examples(duplicates),
+        "missing": _count_examples(missing),
         "not_asked": not_asked,
     }
+    record["duplicates"]["count"] += notes.pop("repeated_questions", 0)  # which the reader of csv drops
     answers = [answers_by_id[question.question.id] for question in questions if question.question.id in answers_by_id]
     if corpus is not None:
         answers, facts = _of_corpus(answers, corpus)
         record |= facts
     system_names = {str(answer.extra.get("system")) for answer in answers if answer.extra.get("system")}
     return Joined(system_names.pop() if len(system_names) == 1 else path.stem, answers, record, notes)
-
-
-def _examples(texts: Sequence[str]) -> dict[str, Any]:
-    return {"count": len(texts), "examples": list(texts[:_MAX_EXAMPLES])}
 
 
 def _of_benchmark(answer: CitedAnswer, question: Question) -> CitedAnswer:
@@ -173,73 +171,55 @@ def _of_corpus(answers: Sequence[CitedAnswer], corpus: Passages) -> tuple[list[C
         for key, passage in answer.passages.items()
         if key in passages_by_id and passage.text.strip() and fold(passage.text) != fold(passages_by_id[key].text)
     }
-    matched_answers = [_match_by_text(answer, passages_by_id, passages_by_text) for answer in answers]
-    passages_by_id |= {passage.id: passage for passage in passages_by_text.values()}
     filled_answers = [
-        _showing(answer, {key: passages_by_id.get(key, Passage(key)) for key in answer.passages})
-        for answer in matched_answers
+        _replace_passages(
+            answer,
+            {
+                key: passages_by_id.get(key) or passages_by_text.get(fold(passage.text)) or Passage(key)
+                for key, passage in answer.passages.items()
+            },
+        )
+        for answer in answers
     ]
+    passages_by_id |= {passage.id: passage for passage in passages_by_text.values()}
     cited_ids = {key for answer in filled_answers for sentence in answer.sentences for key in sentence.cites}
     facts = {
-        "not_in_corpus": _examples(sorted(cited_ids - passages_by_id.keys())),
-        "other_text": _examples(sorted(other)),
-        "other_id": _examples(sorted({passage.id for passage in passages_by_text.values()})),
+        "not_in_corpus": _count_examples(sorted(cited_ids - passages_by_id.keys())),
+        "other_text": _count_examples(sorted(other)),
+        "other_id": _count_examples(sorted({passage.id for passage in passages_by_text.values()})),
     }
     return filled_answers, facts
 
 
-def _match_by_text(
-    answer: CitedAnswer, passages_by_id: Mapping[str, Passage], passages_by_text: Mapping[str, Passage]
-) -> CitedAnswer:
-    """The answer with the corpus's passages for those whose ids the corpus does not have, but whose texts."""
-    replacements = {
-        key: passages_by_text[text]
-        for key, passage in answer.passages.items()
-        if key not in passages_by_id and (text := fold(passage.text)) in passages_by_text
-    }
-    if not replacements:
-        return answer
-    answer = _showing(answer, {**answer.passages, **replacements})
-    ids = {key: passage.id for key, passage in replacements.items()}
+def _replace_passages(answer: CitedAnswer, passages: Mapping[str, Passage]) -> CitedAnswer:
+    """The answer with these passages, by their own ids, in place of those that it has; its citations follow."""
     sentences = tuple(
         replace(
             sentence,
             citations=tuple(
-                replace(citation, passage=ids.get(citation.passage, citation.passage))
+                _move_citation(citation, answer.passages[citation.passage].text, passages[citation.passage])
                 for citation in sentence.citations
             ),
         )
         for sentence in answer.sentences
     )
+    answer = replace(answer, sentences=sentences, passages={passage.id: passage for passage in passages.values()})
+    if all(key == passage.id for key, passage in passages.items()):
+        return answer
+    ids = {key: passage.id for key, passage in passages.items()}
     return replace(
         answer,
-        sentences=sentences,
-        passages={ids.get(key, key): passage for key, passage in answer.passages.items()},
         ranking=tuple(dict.fromkeys(ids.get(key, key) for key in answer.ranking)),
         scores={ids.get(key, key): score for key, score in answer.scores.items()},
     )
 
 
-def _showing(answer: CitedAnswer, passages: Mapping[str, Passage]) -> CitedAnswer:
-    """The answer with these passages in place of those of the same ids, and the spans of its citations in them."""
-    sentences = tuple(
-        replace(
-            sentence,
-            citations=tuple(
-                _move_span(citation, answer.passages[citation.passage].text, passages[citation.passage].text)
-                for citation in sentence.citations
-            ),
-        )
-        for sentence in answer.sentences
-    )
-    return replace(answer, sentences=sentences, passages=passages)
-
-
-def _move_span(citation: Citation, old_text: str, new_text: str) -> Citation:
-    """The citation of a given text with its span in the text that is shown, white space aside; without one if none is.
+def _move_citation(citation: Citation, old_text: str, passage: Passage) -> Citation:
+    """The citation of the passage, with its span in that text, white space aside; without one if it is not there.
 
     Where no text is given, the offsets are those of the text shown.
     """
+    citation, new_text = replace(citation, passage=passage.id), passage.text
     start, end = citation.start, citation.end
     if start is None or end is None or new_text == old_text or not (old_text or citation.quote):
         return citation

@@ -113,7 +113,7 @@ class HitRows:
 
 
 class Retrieved:
-    """A retriever that has the hits of the question that a thread of a run asks (`asking`), from `HitRows`.
+    """A retriever that has the hits of the question that a thread of a run asks (`set_question`), from `HitRows`.
 
     Another query goes to `other(question)`, a retriever over the same corpus; None refuses it. `path` is that of the
     rows, for errors.
@@ -121,11 +121,11 @@ class Retrieved:
 
     def __init__(self, name: str, path: Path, other: Callable[[BenchQuestion], Retriever] | None) -> None:
         self.name, self._path, self._other = name, path, other
-        self._here = threading.local()  # the question that a thread asks (`asked`), and its row (`row`)
+        self._here = threading.local()  # the question that a thread asks (`question`), and its row (`row`)
 
-    def asking(self, question: BenchQuestion, row: Mapping[str, Any]) -> float:
+    def set_question(self, question: BenchQuestion, row: Mapping[str, Any]) -> float:
         """Prepare for the searches of a question; returns the seconds that searching for it took."""
-        self._here.row, self._here.asked = row, question
+        self._here.row, self._here.question = row, question
         return float(row["seconds"])
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -133,7 +133,7 @@ class Retrieved:
         return [self._search(query, k) for query in queries]
 
     def _search(self, query: str, k: int) -> list[Hit]:
-        question: BenchQuestion = self._here.asked
+        question: BenchQuestion = self._here.question
         row: dict[str, Any] = self._here.row
         if query != question.question.text:
             if self._other is None:

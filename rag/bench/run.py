@@ -20,7 +20,7 @@ from rag.answer.specs import SystemSpec
 from rag.base.errors import RagError, UsageError, check_list, check_type
 from rag.bench.benchmark import Benchmark, read_benchmark
 from rag.bench.corpora import Corpora
-from rag.bench.folder import STAGES, BenchRun, RunFolder, check_facts
+from rag.bench.folder import STAGES, BenchRun, RunFolder, describe_inputs
 from rag.bench.human import HumanLabels
 from rag.bench.output_folder import lock_folder
 from rag.bench.predictions import join_predictions
@@ -104,14 +104,14 @@ def run_benchmark(
         questions = questions_of(benchmark_settings, root, gold=corpus is None)
         for path in map(Path, predictions if stage in (None, *STAGES[:2]) else ()):
             join_predictions(path, questions, (), None)  # tells a broken file before any system has answered
-        facts = check_facts(
+        facts = describe_inputs(
             benchmark_settings, questions, root, corpora.source_record(), other_corpus=corpus is not None
         )
         run_folder = RunFolder(folder, settings, facts, questions, stage=stage, resume=resume)
         stages = Stages(
             run_folder, benchmark_settings, questions, corpora, opened_judge, people, concurrency, show, engine
         )
-        run = _run(run_folder, stages, corpora, stage, start_again=stage is not None and not resume)
+        run = _run(run_folder, stages, corpora, stage)
         return replace(run, request_totals=stages.request_totals)
 
 
@@ -142,25 +142,20 @@ def _join_names(names: str | Sequence[str]) -> str:
     return names if isinstance(names, str) else ",".join(names) or "none"
 
 
-def _run(run: RunFolder, stages: Stages, corpora: Corpora, only: str | None, *, start_again: bool) -> BenchRun:
-    """Run the stages that are left, or one alone; `start_again` drops what it and later ones have written."""
+def _run(run: RunFolder, stages: Stages, corpora: Corpora, only: str | None) -> BenchRun:
+    """Run the stages that are left, or one alone; what stages that are made again have written is removed first."""
     run.check()
+    redone_stages = [stage for stage in STAGES if run.is_redone(stage)]
     if run.has_other_systems:
         run.record["reruns"].append(command())
-        run.remove_report()
-    if only is not None and start_again:
-        dropped_stages = STAGES[STAGES.index(only) :]
-        dropped_files = [
-            name for stage in dropped_stages for name in run.record["stages"].get(stage, ())
-        ]  # also those set aside
-        if run.forget(dropped_stages):
+    if redone_stages:
+        # Also the files of systems that are set aside, which are among those of the record alone.
+        dropped_files = [name for stage in redone_stages for name in run.record["stages"].get(stage, ())]
+        dropped_files += [name for stage in redone_stages for _, files, _ in stages.work(stage) for name in files]
+        if run.forget(redone_stages):
             run.record["reruns"].append(command())
-        run.remove(
-            [
-                *dropped_files,
-                *(name for stage in dropped_stages for _, files, _ in stages.work(stage) for name in files),
-            ]
-        )
+        run.remove(dropped_files)
+    if run.has_other_systems or redone_stages:
         run.remove_report()
     run.write()
     for stage in [only] if only else STAGES:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -31,16 +31,16 @@ from rag.bench.folder import ANSWERS, CACHE, ITEMS, JUDGEMENTS, METRICS, SCORE, 
 from rag.bench.human import HumanLabels
 from rag.bench.items import Item, write_items
 from rag.bench.outcomes import make_item
-from rag.bench.output_folder import read_record, write_record, write_rows
+from rag.bench.output_folder import count_examples, read_record, write_record, write_rows
 from rag.bench.predictions import GivenPassages, join_predictions
 from rag.bench.question_files import BenchQuestion
-from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, search_file
+from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, Search, search_file
 from rag.retrieval import Retriever, walk_data_configs
 
 Task = tuple[str, Sequence[str], Callable[[], None]]
 """A piece of work of a stage: its label, the files that it writes, and the call that writes them."""
 
-_EXAMPLES = 5  # ids that a record names
+_MAX_EXAMPLES = 5  # ids that a record names
 _AT_ONCE = 16  # pairs that a kill can lose, if the judge has no `at_once` of its own
 
 
@@ -82,27 +82,23 @@ class Stages:
     # --- retrieve -----------------------------------------------------------------------------------------------
 
     def _retrieve(self) -> Iterator[Task]:
-        files_by_search: dict[tuple[str, int], str] = {}
-        # A run that goes on with other systems keeps the names of the files that it has.
-        old_files = {
-            (str(search["recipe"]), int(search["k"])): str(name) for name, search in self._record["retrieval"].items()
-        }
-        used_names = [Path(file).stem for file in old_files.values()]
-        for spec in self._specs.values():
-            key = self._search_of(spec)
-            if key is not None and key not in files_by_search:
-                if key in old_files:
-                    files_by_search[key] = old_files[key]
-                    continue
-                retriever, k = key
-                (name,) = number_duplicates(
-                    [safe_name(f"{Path(retriever).stem if retriever.endswith('.toml') else retriever}@{k}")], used_names
-                )
+        files = self._hits_files()  # a run that goes on with other systems keeps the names that it has
+        used_names = [Path(file).stem for file in files.values()]
+        searches = [search for spec in self._specs.values() if (search := self._search_of(spec)) is not None]
+        for retriever, k in searches:
+            if (retriever, k) not in files:
+                name = safe_name(f"{Path(retriever).stem if retriever.endswith('.toml') else retriever}@{k}")
+                (name,) = number_duplicates([name], used_names)
                 used_names.append(name)
-                files_by_search[key] = f"retrieval/{name}.jsonl"
+                files[retriever, k] = f"retrieval/{name}.jsonl"
         # First those that add data to an index, as a retriever may fall back on another by the data that is there.
-        for (retriever, k), file in sorted(files_by_search.items(), key=lambda entry: not _adds_data(entry[0][0])):
+        for retriever, k in sorted(dict.fromkeys(searches), key=lambda search: not _adds_data(search[0])):
+            file = files[retriever, k]
             yield file, [file], partial(self._search, retriever, k, file)
+
+    def _hits_files(self) -> dict[tuple[str, int], str]:
+        """The files of hits in the record, by retriever and depth."""
+        return {(search["recipe"], search["k"]): name for name, search in self._record["retrieval"].items()}
 
     def _search_of(self, spec: SystemSpec) -> tuple[str, int] | None:
         """Retriever and depth of a system that searches with the question, else None."""
@@ -113,30 +109,8 @@ class Stages:
         has_passages = self._benchmark.task == "given" and spec.retriever != "gold"
         return ("given" if has_passages else spec.retriever or retriever), k
 
-    def _hits_of(self, spec: SystemSpec) -> str:
-        """The file with the hits of a system."""
-        key = self._search_of(spec)
-        assert key is not None
-        for name, search in self._record["retrieval"].items():
-            if (search["recipe"], search["k"]) == key:
-                return str(name)
-        raise RagError(f"{self._folder} lacks the hits of {spec}: run the stage retrieve")
-
     def _search(self, retriever: str, k: int, file: str) -> None:
-        if retriever in OF_THE_QUESTION:
-            passages = Given(retriever, self._corpora.find, self._questions)
-            name = passages.name
-
-            def search(question: BenchQuestion) -> Any:  # noqa: ANN401
-                return passages.search(question, k)
-
-        else:
-            retrievers: dict[str, Retriever] = {}
-
-            def search(question: BenchQuestion) -> Any:  # noqa: ANN401
-                return self._retriever(retriever, question, retrievers).search([question.question.text], k)[0]
-
-            name = self._retriever(retriever, self._questions[0], retrievers).name
+        name, search = self._open_search(retriever, k)
         settings = {
             "retriever": name,
             "k": k,
@@ -144,28 +118,24 @@ class Stages:
             "corpus": self._record["data"]["corpus"],
             "versions": versions(),
         }
-        missing_gold = self._corpora.lacking(
+        missing_gold = self._corpora.find_missing(
             (question.collection, key) for question in self._questions for key in question.question.gold
         )
-        facts = (
-            {"gold_not_in_corpus": {"count": len(missing_gold), "examples": missing_gold[:_EXAMPLES]}}
-            if missing_gold
-            else {}
-        )
+        facts = {"gold_not_in_corpus": count_examples(missing_gold, _MAX_EXAMPLES)} if missing_gold else {}
         self._record["retrieval"][file] = {"recipe": retriever, "k": k, "name": name, **facts}
-        search_file(
-            self._folder / file,
-            self._questions,
-            search,
-            settings,
-            self._progress,
-        )
+        search_file(self._folder / file, self._questions, search, settings, self._progress)
 
-    def _retriever(self, retriever: str, question: BenchQuestion, retrievers: dict[str, Retriever]) -> Retriever:
-        corpus = self._corpora.name_of(question.collection)
-        if corpus not in retrievers:
-            retrievers[corpus] = self._corpora.retriever(corpus, retriever)
-        return retrievers[corpus]
+    def _open_search(self, retriever: str, k: int) -> tuple[str, Search]:
+        if retriever in OF_THE_QUESTION:
+            given = Given(retriever, self._corpora.find, self._questions)
+            return given.name, lambda question: given.search(question, k)
+        open_over = cache(partial(self._corpora.retriever, retriever=retriever))
+
+        def open_for(question: BenchQuestion) -> Retriever:
+            return open_over(self._corpora.name_of(question.collection))
+
+        name = open_for(self._questions[0]).name
+        return name, lambda question: open_for(question).search([question.question.text], k)[0]
 
     # --- answer -------------------------------------------------------------------------------------------------
 
@@ -194,10 +164,12 @@ class Stages:
     def _answer_all(self, label: str, file: str) -> None:
         spec, rows = self._specs[label], None
         opening = OpenAnswering(self._benchmark, self._questions[0], spec)
-        if (key := self._search_of(spec)) is not None:
-            hits = self._hits_of(spec)
+        if (search := self._search_of(spec)) is not None:
+            hits = self._hits_files().get(search)
+            if hits is None:
+                raise RagError(f"{self._folder} lacks the hits of {spec}: run the stage retrieve")
             path, name = self._folder / hits, self._record["retrieval"][hits]["name"]
-            opening, rows = replace(opening, hits_source=(key[0], name, path)), HitRows(path, self._questions)
+            opening, rows = replace(opening, hits_source=(search[0], name, path)), HitRows(path, self._questions)
         answering = opening.over(self._corpora)
         settings = {
             "system": answering.name,

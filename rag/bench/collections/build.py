@@ -3,10 +3,8 @@
 The answers of each system are journaled in `raw/`; the files of the collection follow from them.
 """
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,14 +15,10 @@ from autoais.base.io.jsonl import dumps, read_objects, write_atomic
 from autoais.base.io.provenance import command, sha256_file, versions
 from autoais.base.models.pace import AUTO, Pace
 from autoais.base.progress import Progress, no_progress
-from rag.answer.attribution.repair import RepairedGenerator
 from rag.answer.llms import cost
-from rag.answer.llms.prompts import Prompt
-from rag.answer.specs import SystemSpec, number_duplicates
-from rag.answer.system import RetrieveThenRead, System, answer_or_abstain, map_in_order
-from rag.answer.systems import DEFAULT_PROMPT, open_system
+from rag.answer.specs import SystemSpec
+from rag.answer.system import answer_or_abstain, map_in_order
 from rag.base.errors import RagError, check_list, check_type
-from rag.base.types import Hit, Passage
 from rag.bench.collections.collected import Trailing, fault_of, group_sentences, identity, marker_in_text, with_quotes
 from rag.bench.collections.folder import (
     ANSWERS,
@@ -41,10 +35,10 @@ from rag.bench.collections.folder import (
     publish,
     read_manifest,
 )
-from rag.bench.collections.quotes import KINDS, QuoteSource, find_quotes
+from rag.bench.collections.quotes import QuoteSource, find_quotes
+from rag.bench.collections.variants import GivenQuotes, Variant, read_variants
 from rag.bench.output_folder import check_file, check_same, find_differences, write_record, write_rows
 from rag.bench.question_files import BenchQuestion, passage_row, read_bench_questions
-from rag.index.open import open_index
 
 QUESTIONS, OMISSIONS = f"{RAW}/questions.jsonl", f"{RAW}/left-out.jsonl"
 DEV = 0.2
@@ -60,27 +54,6 @@ class Plan:
     omission_count: int
     answers: int
     answers_done: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Variant:
-    """A system with a seed, or without one, that answers every question once; `system` is the label without it."""
-
-    label: str
-    system: str
-    spec: SystemSpec
-    seed: int | None
-
-    @property
-    def file(self) -> str:
-        return f"{RAW}/{self.label}.jsonl"
-
-    def prompt(self) -> dict[str, str] | None:
-        """Name and checksum of its prompt."""
-        if "prompt" not in self.spec.kind.options:
-            return None
-        prompt = Prompt.read(self.spec.options.prompt or DEFAULT_PROMPT)
-        return {"name": prompt.name, "sha256": prompt.sha256}
 
 
 def build_collection(
@@ -135,11 +108,9 @@ def build_collection(
             raise RagError(f"{option} must be at least 1, not {number}")
     if trailing not in _TRAILING:
         raise RagError(f"trailing should be {' or '.join(_TRAILING)}, not {trailing!r}")
-    if quotes is not None and quotes not in KINDS:
-        raise RagError(f"no quotes called {quotes!r}; there are: {', '.join(KINDS)}")
     check_split(dev)
     check_language(language)
-    variants = _variants(systems, answers)
+    variants = read_variants(systems, answers)
     source = QuoteSource(
         Path(questions),
         None if qrels is None else Path(qrels),
@@ -176,62 +147,12 @@ def build_collection(
         "versions": versions(),
     }
     with lock_collection(folder):
-        build = _Build(folder, source, variants, facts, progress or no_progress)
-        build.begin(resume=resume or retry_failed)
+        build = _Build(folder, source, variants, facts, progress or no_progress, resume=resume or retry_failed)
         if on_plan:
             on_plan(build.plan())
         for variant in variants:
             build.answer(variant, pace=Pace(concurrency), repair=repair, retry=retry_failed)
         return build.assemble(trailing, price)
-
-
-def _variants(systems: Sequence[str], answers: int) -> list[_Variant]:
-    """The systems with their seeds; raises `RagError` for one that cannot read given passages, or that repeats."""
-    specs: list[tuple[SystemSpec, SystemSpec, int | None]] = []  # without and with the seed
-    for text in systems:
-        spec = SystemSpec.parse(text)
-        kind = spec.kind
-        if not kind.searches_question or not kind.k:
-            raise RagError(f"system {text!r} searches by itself; a collection needs one that reads given passages")
-        if spec.retriever is not None or spec.k is not None:
-            raise RagError(
-                f"system {text!r}: the quotes are the same for all systems; name retriever and k of the build"
-            )
-        if "seed" not in kind.options:
-            specs.append((spec, spec, None))
-            continue
-        if answers > 1 and not spec.options.temperature:
-            raise RagError(f"system {text!r} gives the same answer for every seed; add ,temperature=0.7")
-        first = spec.options.seed or 0
-        plain = replace(spec, options=replace(spec.options, seed=None))
-        for number in range(first, first + answers):
-            spec_with_seed = replace(spec, options=replace(spec.options, seed=number))
-            specs.append((plain, spec_with_seed, number))
-    if not specs:
-        raise RagError("name at least one system, such as reader")
-    if len({str(spec) for _, spec, _ in specs}) < len(specs):
-        raise RagError("a system is named twice, with the same options; its answers would be the same")
-    labels = number_duplicates(
-        [(spec if seed else plain).label for plain, spec, seed in specs], ["questions", "left-out"]
-    )
-    return [_Variant(label, plain.label, spec, seed) for label, (plain, spec, seed) in zip(labels, specs, strict=True)]
-
-
-class _GivenQuotes:
-    """A retriever that finds the quotes of the question that a thread asks, in their order."""
-
-    name = "quotes"
-
-    def __init__(self) -> None:
-        self._here = threading.local()
-
-    def asking(self, quotes: Sequence[Passage]) -> None:
-        """Set the quotes of the next search in this thread."""
-        self._here.quotes = quotes
-
-    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Return the quotes, all with the same score."""
-        return [[Hit(quote, 1.0) for quote in self._here.quotes[:k]] for _ in queries]
 
 
 class _Build:
@@ -241,21 +162,27 @@ class _Build:
         self,
         folder: Path,
         source: QuoteSource,
-        variants: Sequence[_Variant],
+        variants: Sequence[Variant],
         facts: dict[str, Any],
         progress: Progress,
+        *,
+        resume: bool,
     ) -> None:
+        """Start a build, or continue the one in the folder; finds the quotes if they are missing."""
         self._folder, self._source, self._variants = folder, source, variants
         self._facts, self._progress = facts, progress
-        self._record: dict[str, Any] = {}
-        self._questions: list[BenchQuestion] = []
+        is_started = (folder / MANIFEST).exists()
+        self._record = self._continue_build(resume=resume) if is_started else self._new()
+        self._questions = self._open_questions()
+        language = self._record["settings"]["language"]
+        languages = {question.language for question in self._questions}
+        self._record["language"] = (
+            sorted(code for code in languages if code and is_language(code)) if language is None else [language]
+        )
 
     # --- questions and quotes ---------------------------------------------------------------------------------
 
-    def begin(self, *, resume: bool) -> None:
-        """Start a build, or continue the one in the folder; finds the quotes if they are missing."""
-        is_started = (self._folder / MANIFEST).exists()
-        self._record = self._continue_build(resume=resume) if is_started else self._new()
+    def _open_questions(self) -> list[BenchQuestion]:
         path = self._folder / QUESTIONS
         if "quotes" not in self._record:
             selection = find_quotes(self._source, self._progress)  # before the first file: a wrong option leaves none
@@ -266,12 +193,7 @@ class _Build:
             self._write()
         else:
             check_file(path, self._record["quotes"]["sha256"])
-        self._questions = read_bench_questions(path)
-        languages = {
-            question.language for question in self._questions if question.language and is_language(question.language)
-        }
-        language = self._record["settings"]["language"]
-        self._record["language"] = sorted(languages) if language is None else [language]
+        return read_bench_questions(path)
 
     def _write(self) -> None:
         write_record(self._folder / MANIFEST, self._record)
@@ -319,7 +241,7 @@ class _Build:
 
     # --- answers ----------------------------------------------------------------------------------------------
 
-    def answer(self, variant: _Variant, *, pace: Pace, repair: bool, retry: bool) -> None:
+    def answer(self, variant: Variant, *, pace: Pace, repair: bool, retry: bool) -> None:
         """Ask every question that the system has not answered, one row each."""
         path, former_facts = self._folder / variant.file, self._record["systems"].get(variant.label)
         if former_facts is not None:
@@ -329,10 +251,9 @@ class _Build:
             del self._record["systems"][variant.label]  # its answers are about to change
             self._record["complete"] = False
             self._write()
-        retriever = _GivenQuotes()
-        system = _open_system(
-            variant, max(len(question.passages) for question in self._questions), retriever, repair=repair
-        )
+        retriever = GivenQuotes()
+        max_quotes = max(len(question.passages) for question in self._questions)
+        system = variant.open_system(max_quotes, retriever, repair=repair)
         settings = {
             "system": system.name,
             "questions": self._record["quotes"]["sha256"],
@@ -341,7 +262,7 @@ class _Build:
         }
 
         def ask(question: BenchQuestion) -> dict[str, Any]:
-            retriever.asking(question.passages)
+            retriever.set_quotes(question.passages)
             answer = answer_or_abstain(system, replace(question.question, gold=()))
             row = to_row(
                 replace(with_quotes(answer, question.passages, is_repaired=repair), gold=question.question.gold)
@@ -419,12 +340,9 @@ class _Build:
 
     def _sort_answers(self, trailing: Trailing) -> Iterator[tuple[CitedAnswer, str, dict[str, Any] | None]]:
         """Yield each answer, the label of its system, and its row of filtered.jsonl if it is left out."""
-        with ExitStack() as stack:
-            journals = [read_objects(self._folder / variant.file) for variant in self._variants]
-            for journal in journals:
-                stack.callback(journal.close)  # type: ignore[attr-defined]  # a generator
-            for question, *rows in zip(self._questions, *journals, strict=True):
-                yield from self._of_question(question, rows, trailing)
+        journals = [read_objects(self._folder / variant.file) for variant in self._variants]
+        for question, *rows in zip(self._questions, *journals, strict=True):
+            yield from self._of_question(question, rows, trailing)
 
     def _of_question(
         self, question: BenchQuestion, rows: Sequence[tuple[str, dict[str, Any]]], trailing: Trailing
@@ -452,7 +370,7 @@ class _Build:
             else:
                 yield self._finish_answer(answer, variant, number), variant.label, None
 
-    def _finish_answer(self, answer: CitedAnswer, variant: _Variant, number: int) -> CitedAnswer:
+    def _finish_answer(self, answer: CitedAnswer, variant: Variant, number: int) -> CitedAnswer:
         """The answer with its number, and the facts of its system besides."""
         is_copied = all(citation.origin == "copied" for sentence in answer.sentences for citation in sentence.citations)
         prompt = self._facts["prompts"][variant.label]
@@ -468,15 +386,7 @@ class _Build:
         return replace(answer, id=f"{answer.id}/{number}", extra=extra)
 
 
-def _open_system(variant: _Variant, max_quotes: int, retriever: _GivenQuotes, *, repair: bool) -> System:
-    spec = variant.spec
-    system = open_system(spec.name, open_index(None), spec.options, k=max_quotes, retriever=retriever)
-    if not repair and isinstance(system, RetrieveThenRead) and isinstance(system.generator, RepairedGenerator):
-        return replace(system, generator=system.generator.generator)  # the citations as the model wrote them
-    return system
-
-
-def _omission_row(answer: CitedAnswer, variant: _Variant, reason: str, detail: str) -> dict[str, Any]:
+def _omission_row(answer: CitedAnswer, variant: Variant, reason: str, detail: str) -> dict[str, Any]:
     return {
         "query_id": answer.id,
         "question": answer.question,

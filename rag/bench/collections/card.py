@@ -9,6 +9,9 @@ from autoais.base.terminal import clean, format_count, markdown
 from rag.bench.collections.collected import REASONS
 from rag.bench.collections.statistics import TABLE2, TABLE3, describe_labellers
 
+PART_FILES = {"all": "hagrid.jsonl", "train": "hagrid-train.jsonl", "dev": "hagrid-dev.jsonl"}
+"""The files in HAGRID's schema, by the part of the collection that they hold."""
+
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _LICENCE_ID = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
@@ -42,8 +45,8 @@ def _front(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield f"size_categories:\n- {next((name for limit, name in _SIZES if rows < limit), 'n>1M')}  # questions"
     yield "configs:\n- config_name: default\n  data_files:"
     files = manifest["files"]
-    split = {"train": "hagrid-train.jsonl", "dev": "hagrid-dev.jsonl"}
-    split_files = {part: file for part, file in split.items() if file in files} or {"train": "hagrid.jsonl"}
+    split_files = {part: file for part, file in PART_FILES.items() if part != "all" and file in files}
+    split_files = split_files or {"train": PART_FILES["all"]}
     for part, file in split_files.items():
         yield f"  - split: {part}\n    path: {file}"
     yield "---"

@@ -18,14 +18,13 @@ from autoais.base.io.schema import record as record_schema
 from autoais.formats.human_ratings.consensus import with_facts
 from autoais.formats.human_ratings.ratings import SIMULATED_LABELS, TIES
 from rag.base.errors import FormatError, RagError, check_type
-from rag.bench.collections.card import card
+from rag.bench.collections.card import PART_FILES, card
 from rag.bench.collections.statistics import Part, question_key, statistics_of, whole_labels
 from rag.bench.output_folder import lock_folder, read_record, sweep_folder, write_record
 
 MANIFEST, ANSWERS, OMITTED_ANSWERS, CARD, SUMS, RAW = (
     "collection.json", "answers.jsonl", "filtered.jsonl", "README.md", "SHA256SUMS", "raw",
 )  # fmt: skip
-PART_FILES = {"all": "hagrid.jsonl", "train": "hagrid-train.jsonl", "dev": "hagrid-dev.jsonl"}
 NEW, READY = ".collection.new", ".collection.ready"  # files that are being written, and those that are complete
 VERSION = 1
 _WRITTEN = re.compile(r"[\w.@+-]+\.(?:jsonl|json|md)|SHA256SUMS", re.ASCII)

@@ -1,6 +1,6 @@
 """The quotes of a collection's questions: given with them, judged relevant by people, or retrieved."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,14 @@ from autoais.metrics.runs import read_qrels
 from rag.base.errors import QuestionError, RagError
 from rag.base.types import Passage
 from rag.bench.corpora import index_record
+from rag.bench.output_folder import count_examples
 from rag.bench.question_files import BenchQuestion, read_bench_questions, sample
 from rag.index.open import open_index
 from rag.retrieval import open_retriever
 
 KINDS = ("given", "gold", "retrieved")
 RETRIEVER, K = "default-llm", 5  # of retrieved quotes
-_EXAMPLES = 20
+_MAX_EXAMPLES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,9 @@ def find_quotes(source: QuoteSource, progress: Progress) -> Quoted:
     record: dict[str, Any] = {"kind": kind, "questions": len(questions)}
     if relevant is not None:
         question_ids = {question.question.id for question in questions}
-        record["qrels_of_unknown_questions"] = _examples(key for key in relevant if key not in question_ids)
+        record["qrels_of_unknown_questions"] = count_examples(
+            (key for key in relevant if key not in question_ids), _MAX_EXAMPLES
+        )
     if kind == "retrieved":
         selection = _search_quotes(source, sample(questions, source.limit, source.seed), record, progress)
     else:
@@ -156,7 +159,7 @@ def _positives(source: QuoteSource, questions: Sequence[BenchQuestion], record: 
         for passage in question.passages
         if (key := passage.id) in missing_ids - texts.keys()
     }
-    record["passages_without_text"] = _examples(unknown)
+    record["passages_without_text"] = count_examples(unknown, _MAX_EXAMPLES)
     quoted_questions, incomplete = [], 0
     for question in candidates:
         quotes = tuple(
@@ -213,8 +216,3 @@ def _search_quotes(
 
 def _omission(question: BenchQuestion, reason: str, detail: str) -> dict[str, Any]:
     return {"query_id": question.question.id, "question": question.question.text, "reason": reason, "detail": detail}
-
-
-def _examples(keys: Iterable[str]) -> dict[str, Any]:
-    key_list = list(keys)
-    return {"count": len(key_list), "examples": key_list[:_EXAMPLES]}

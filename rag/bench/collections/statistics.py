@@ -90,11 +90,6 @@ class Statistics:
         if label is not None:
             self._labels.setdefault(name, []).append((label, question))
 
-    @property
-    def has_labels(self) -> bool:
-        """Whether there is a label of people."""
-        return bool(self._labels or self._support)
-
     def table2(self) -> dict[str, Any]:
         """Return the sizes: questions, quotes a question, answers, citations, and their averages (None without any)."""
         questions, answers = len(self._questions), self._answers

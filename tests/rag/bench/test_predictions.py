@@ -146,6 +146,19 @@ def test_quotes_that_the_corpus_lacks_lose_their_place(towns: Towns, tmp_path: P
     assert (citation.passage, citation.start, citation.end, citation.quote) == ("b#2", None, None, None)
 
 
+def test_two_passages_that_are_one_in_the_corpus_keep_their_own_spans(towns: Towns, tmp_path: Path) -> None:
+    text = {i: t for i, _, t in SHELF}["b#1"]
+    row = cited(POLAND, "Warsaw.", "b#1")
+    row["passages"] = [{"id": "theirs", "text": text}, {"id": "b#1", "text": f"Note: {text}"}]
+    row["sentences"][0]["citations"] = [
+        {"passage": "theirs", "start": 0, "end": 6}, {"passage": "b#1", "start": 6, "end": 12},
+    ]  # fmt: skip
+    towns(predictions=[rows_of(tmp_path / "theirs.jsonl", [row])])
+    (answer,) = read_answers(tmp_path / "RUN" / "theirs" / "answers.jsonl")
+    assert [(one.passage, one.start, one.end) for one in answer.sentences[0].citations] == [("b#1", 0, 6)] * 2
+    assert list(answer.passages) == ["b#1"]
+
+
 def test_own_and_others_answers_stand_side_by_side(towns: Towns, tmp_path: Path) -> None:
     towns("ours", systems=["extractive"])
     answers = tmp_path / "ours" / "extractive" / "answers.jsonl"

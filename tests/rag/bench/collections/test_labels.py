@@ -436,7 +436,6 @@ def test_support_and_part_labels_are_counted() -> None:
     statistics = Statistics()
     sentence = CitedSentence("A.", (Citation("p", support=Support.FULL),), worthy=True)
     statistics.add(CitedAnswer("a", "Q?", (sentence,), {"p": Passage("p", text="A.")}))
-    assert statistics.has_labels
     assert statistics.table3()["support"] == {"full": 1, "partial": 0, "none": 0}
     assert statistics.table3()["sentence_worthy"]["yes"] == 1
     assert Statistics().table3() == {}
