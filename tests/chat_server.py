@@ -112,9 +112,9 @@ class ChatServer:
         self.port = port
         self._names = count()
 
-    def script(self, *steps: dict[str, Any]) -> str:
-        """A base URL that answers with these steps."""
-        name = f"s{next(self._names)}"
+    def script(self, *steps: dict[str, Any], name: str = "") -> str:
+        """A base URL that answers with these steps; of the same name, the same URL with other steps."""
+        name = name or f"s{next(self._names)}"
         data = json.dumps(steps).encode()
         self._call(urllib.request.Request(f"http://127.0.0.1:{self.port}/{name}", data=data, method="PUT"))
         return f"http://127.0.0.1:{self.port}/{name}/v1"

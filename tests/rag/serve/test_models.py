@@ -26,10 +26,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build.parent
 
 
-@pytest.fixture
-def front(folder: Path, server: ChatServer, request: pytest.FixtureRequest) -> Iterator[Running]:
-    """A server with one worker and three seconds, whose model server answers as the parameter says."""
-    base_url = server.script(*request.param)
+@pytest.fixture(scope="module")
+def front(folder: Path, server: ChatServer) -> Iterator[Running]:
+    """A server with one worker and three seconds, whose model server answers as each test scripts it."""
+    base_url = server.script({"say": SAYS}, name="front")
     options = ("--system", MODEL, "--system", "reader", "--workers", "1", "--seconds", "3")
     with running(folder, *options, OPENAI_BASE_URL=base_url, OPENAI_API_KEY="sk-x") as found:
         yield found
@@ -42,8 +42,8 @@ def ask(front: Running, path: str = "/v1/ask", **body: Any) -> httpx2.Response: 
 CHAT = {"model": MODEL, "messages": [{"role": "user", "content": QUESTION}]}
 
 
-@pytest.mark.parametrize("front", [[{"say": SAYS, "hang": 60}]], indirect=True)
-def test_a_model_server_that_hangs_keeps_no_worker(front: Running) -> None:
+def test_a_model_server_that_hangs_keeps_no_worker(front: Running, server: ChatServer) -> None:
+    server.script({"say": SAYS, "hang": 60}, name="front")
     bodies: list[tuple[str, dict[str, Any]]] = [
         ("/v1/ask", {"question": QUESTION}),
         ("/v1/ask", {"question": QUESTION, "stream": True}),
@@ -57,15 +57,15 @@ def test_a_model_server_that_hangs_keeps_no_worker(front: Running) -> None:
         assert time.monotonic() - began < 30  # the model server would be waited for 60 s
 
 
-@pytest.mark.parametrize("front", [[{"say": SAYS, "hang": 60}]], indirect=True)
-def test_who_hangs_up_before_the_first_word_ends_the_work(front: Running) -> None:
+def test_who_hangs_up_before_the_first_word_ends_the_work(front: Running, server: ChatServer) -> None:
+    server.script({"say": SAYS, "hang": 60}, name="front")
     with httpx2.Client(base_url=front.url) as client, pytest.raises(httpx2.ReadTimeout):
         client.post("/v1/ask", json={"question": QUESTION}, timeout=0.5)
     assert ask(front, question=QUESTION, system="reader").status_code == 200
 
 
-@pytest.mark.parametrize("front", [[{"status": 404, "body": "no such model at /srv/models"}]], indirect=True)
-def test_what_only_the_operator_can_mend_is_not_told_to_callers(front: Running) -> None:
+def test_what_only_the_operator_can_mend_is_not_told_to_callers(front: Running, server: ChatServer) -> None:
+    server.script({"status": 404, "body": "no such model at /srv/models"}, name="front")
     reply = ask(front, question=QUESTION)
     assert (reply.status_code, reply.json()["error"]["type"]) == (500, "InternalError")
     assert "/srv" not in reply.text
@@ -73,8 +73,8 @@ def test_what_only_the_operator_can_mend_is_not_told_to_callers(front: Running) 
     assert ask(front, question=QUESTION, stream=True).status_code == 500
 
 
-@pytest.mark.parametrize("front", [[{"say": f"{SAYS} It has", "finish": "length"}]], indirect=True)
-def test_an_answer_that_was_cut_says_so_to_openais_clients(front: Running) -> None:
+def test_an_answer_that_was_cut_says_so_to_openais_clients(front: Running, server: ChatServer) -> None:
+    server.script({"say": f"{SAYS} It has", "finish": "length"}, name="front")
     whole = ask(front, "/v1/chat/completions", **CHAT).json()
     assert whole["choices"][0]["finish_reason"] == "length"
     lines = ask(front, "/v1/chat/completions", **CHAT, stream=True).text.split("\n\n")
