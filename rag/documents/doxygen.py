@@ -66,5 +66,9 @@ def _declaration(cells: "list[LexborNode]") -> str:
 
 def lists_members(node: "LexborNode") -> bool:
     """Whether each item of a list is a name and links to where it stands: an index of members."""
-    items = ((squeeze(line.text()).partition(" : ")[2], line.css("a.el[href]")) for line in node.css("li"))
-    return all(places and places == ", ".join(squeeze(link.text()) for link in links) for places, links in items)
+    lines = node.css("li")
+    for line in lines:
+        places = ", ".join(squeeze(link.text()) for link in line.css("a.el[href]"))
+        if not places or squeeze(line.text()).partition(" : ")[2] != places:
+            return False
+    return bool(lines)

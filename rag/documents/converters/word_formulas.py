@@ -7,8 +7,11 @@ import zipfile
 from rag.documents.archives import open_zip, read_member
 
 _DOCUMENT = "word/document.xml"
-_FORMULA = re.compile(rb"<m:oMath(?:\s[^>]*)?>.*?</m:oMath>", re.DOTALL)
-_PARAGRAPH = re.compile(rb"<m:oMathParaPr\b.*?</m:oMathParaPr>|</?m:oMathPara(?:\s[^>]*)?/?>", re.DOTALL)
+# Each ends before the next one begins, so that a broken file takes no more time than another.
+_FORMULA = re.compile(rb"<m:oMath(?:\s[^<>]*)?>(?:(?!<m:oMath[\s>]).)*?</m:oMath>", re.DOTALL)
+_PARAGRAPH = re.compile(
+    rb"<m:oMathParaPr[\s>](?:(?!<m:oMathParaPr).)*?</m:oMathParaPr>|</?m:oMathPara(?:Pr)?(?:\s[^<>]*)?/?>", re.DOTALL
+)
 # Signs stand in the attributes of the properties of sums and brackets; in elements stand the numbers and letters.
 _PART = re.compile(rb'<m:(chr) m:val="([^"<>]*)"/>|<m:(sup|sub)>|</m:(num)>|<m:t(?:\s[^>]*)?>([^<]*)</m:t>')
 _SIGNS = {b"sup": b"^", b"sub": b"_", b"num": b"/"}

@@ -1,6 +1,8 @@
 """Documents of others that take a regular expression with nested repeats hours: each is read in a moment, or never."""
 
 import csv
+import io
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from rag.documents import read_document
 from rag.documents.converters.markdown import markdown_blocks
 from rag.documents.converters.pdf_words import HYPHEN, Words
 from rag.documents.converters.rst import _learn
+from rag.documents.converters.word_formulas import write_formulas
 from rag.documents.titles import clean_heading
 
 MANY = 200_000
@@ -42,6 +45,13 @@ def test_a_long_word_of_a_plain_text(tmp_path: Path) -> None:
 
 def test_the_roles_of_a_text() -> None:
     _learn(":a" * MANY)
+
+
+def test_formulas_without_an_end(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("word/document.xml", "<m:oMath>" * MANY + "<m:oMathParaPr>" * MANY)
+    assert write_formulas(file.getvalue(), "a.docx")
 
 
 def test_a_word_of_a_pdf() -> None:

@@ -35,7 +35,6 @@ from rag.documents import load_document
             "Inn\n===\n\nClosed on 1 May\n---------------\n\nRooms\n-----\n\nTwo.\n",
             "Closed on 1 May Rooms: Two.",
         ),
-        ("a.md", "# Contents\n\nFood ..... 2\n\n# Food\n\nTea ..... 2\nCake ..... 4\n", "Tea: 2 Cake: 4"),
         ("a.md", "Hosted by Ann Brown\n", "Hosted by Ann Brown"),
         ("a.md", "Powered by Solar panels\n", "Powered by Solar panels"),
         ("a.txt", "+---+---+\n| Who | Ann |\n+---+---+\n| Town | York |\n+---+---+\n", "Who | Ann Town | York"),
