@@ -16,34 +16,42 @@ def schema_to_gbnf(schema: Mapping[str, Any]) -> str:
 
     All properties of an object are required. Raises `ValueError` for any other schema.
     """
-    return f"root ::= {_rule(schema)}\ncharacter ::= {_CHARACTER}\n"
+    # Each part has a rule of its own: llama.cpp refuses a grammar that repeats long rules many times.
+    rules: dict[str, str] = {}
+    root = _add_rule(schema, rules)
+    lines = [f"root ::= {root}", *(f"{name} ::= {body}" for body, name in rules.items()), f"character ::= {_CHARACTER}"]
+    return "\n".join(lines) + "\n"
 
 
-def _rule(schema: Mapping[str, Any]) -> str:
+def _add_rule(schema: Mapping[str, Any], rules: dict[str, str]) -> str:
+    """The name of the rule of a schema; `rules` has the names by their bodies."""
+    body = _body(schema, rules)
+    return rules.setdefault(body, f"r{len(rules)}")
+
+
+def _body(schema: Mapping[str, Any], rules: dict[str, str]) -> str:
     if "enum" in schema:
-        return f"({' | '.join(_literal(json.dumps(value)) for value in schema['enum'])})"
+        return " | ".join(_literal(json.dumps(value)) for value in schema["enum"])
     match schema.get("type"):
         case "object":
-            members = (f"{_literal(json.dumps(name) + ': ')} {_rule(value)}" for name, value in _properties(schema))
+            members = (
+                f"{_literal(json.dumps(name) + ': ')} {_add_rule(value, rules)}"
+                for name, value in schema["properties"].items()
+            )
             return f'"{{" {f" {_COMMA} ".join(members)} "}}"'
         case "array":
-            return f'"[" {_items(schema)} "]"'
+            return f'"[" {_items(schema, _add_rule(schema["items"], rules))} "]"'
         case "boolean":
-            return '("true" | "false")'
+            return '"true" | "false"'
         case "string":
             repeat = f"{{0,{schema['maxLength']}}}" if "maxLength" in schema else "*"
             return rf'"\"" character{repeat} "\""'
     raise ValueError(f"no grammar for the schema {json.dumps(schema)[:200]}")
 
 
-def _properties(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return list(schema["properties"].items())
-
-
-def _items(schema: Mapping[str, Any]) -> str:
-    item, minimum, maximum = _rule(schema["items"]), schema.get("minItems", 0), schema.get("maxItems")
-    repeat = f"{{{max(0, minimum - 1)},{'' if maximum is None else maximum - 1}}}"
-    items = f"{item} ({_COMMA} {item}){repeat}"
+def _items(schema: Mapping[str, Any], item: str) -> str:
+    minimum, maximum = schema.get("minItems", 0), schema.get("maxItems")
+    items = f"{item} ({_COMMA} {item}){{{max(0, minimum - 1)},{'' if maximum is None else maximum - 1}}}"
     return items if minimum else f"({items})?"
 
 
