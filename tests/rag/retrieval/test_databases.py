@@ -6,6 +6,7 @@ import os
 import shutil
 import ssl
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -55,11 +56,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgresql() -> Iterator[str]:
     pgserver = pytest.importorskip("pgserver", reason="needs pgserver, a PostgreSQL with pgvector")
-    server = pgserver.get_server(tmp_path_factory.mktemp("postgresql"))
-    yield server.get_uri()
-    server.cleanup()
+    # Not in pytest's folder: every run of pytest that starts closes it to other users, and the server is another user.
+    with tempfile.TemporaryDirectory(prefix="rag-pgvector.") as folder:
+        server = pgserver.get_server(folder)
+        yield server.get_uri()
+        server.cleanup()
 
 
 @pytest.fixture
