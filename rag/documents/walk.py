@@ -193,6 +193,8 @@ class Page(BlockBuilder):
         if tag == "section" or "section" in names.split():  # its id comes from its heading: "Languages", "Search"
             names = (attributes.get("class") or "").lower()
         reason = nav.reason_by_name(names, attributes.get("role")) if names.strip() or "role" in attributes else None
+        if "directory" in names.split() and node.css_first("table.directory") is not None:  # of Doxygen, not of shops
+            reason = nav.CONTENTS
         if reason == nav.CONTENTS and tag in _LISTS and _has_few_links(node):
             reason = None  # Texinfo calls lists without bullets so
         if reason and tag != "body" and not _is_prose(node):

@@ -130,6 +130,8 @@ def test_blocks_look_as_agreed(page: str, blocks: list[str]) -> None:
         '<div class="list-of-equations"><p>List of Equations</p><dl><dt><a href="a.html">One</a></dt></dl></div>',
         "<p>This is the complete list of members for <a href=bus.html>Bus</a>, including all inherited members.</p>"
         "<table><tr><td>seats() const</td><td>Bus</td></tr></table>",
+        "<div class=directory><div class=levels>[detail level 12]</div><table class=directory><tr><td>"
+        "<a class=el href=a>Bus</a><td>What goes on roads</table></div>",
         "<ul><li>bell() : <a class=el href=a#1>Bus</a><li>boot : <a class=el href=b#1>Car</a>, "
         "<a class=el href=c#1>Bus</a><li>brake : <a class=el href=a#2>Bus</a>"
         "<li>door() : <a class=el href=a#3>Bus</a></ul>",
