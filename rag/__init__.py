@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         search,
         update_index,
         verify_index,
+        verify_quotes,
     )
     from rag.base.errors import (
         AuthenticationError,
@@ -60,7 +61,8 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "rag.api": "SystemOptions add_retriever add_to_index ask attribute build_index build_shards import_index "
-    "merge_indexes open_index open_retriever open_system plan_index remove_from_index search update_index verify_index",
+    "merge_indexes open_index open_retriever open_system plan_index remove_from_index search update_index verify_index "
+    "verify_quotes",
     "rag.answer.conversation": "Conversation",
     "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError NotFoundError "
     "QuestionError RagError TimeLimitError UsageError UserError",
@@ -121,6 +123,7 @@ __all__ = [
     "search",
     "update_index",
     "verify_index",
+    "verify_quotes",
 ]
 
 if not TYPE_CHECKING:  # so that type checkers see names that are not there

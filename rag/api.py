@@ -20,6 +20,7 @@ from rag.index.index import Index
 from rag.retrieval import Retriever
 
 if TYPE_CHECKING:
+    from rag.answer.verify import QuoteCheck
     from rag.documents.corpus import Corpus
     from rag.index.build import BuildNeeds
     from rag.index.rebuild import Changes
@@ -665,6 +666,20 @@ def attribute(
         cited_answer = post_hoc.attribute(uncited)
         attributed_answers.append(cited_answer if reviser is None else reviser.revise(cited_answer))
     return attributed_answers
+
+
+def verify_quotes(answers: str | Path | Iterable[CitedAnswer | Answer], index: AnyIndex = None) -> "list[QuoteCheck]":
+    """Compare every quote of answers with an index: `same`, `moved`, `changed` (see `diff`) or `gone`.
+
+    `answers` are a file, in any format that `autoais` reads, or answers. Raises `FormatError` at a broken row.
+    """
+    from autoais.formats import read
+    from rag.answer.verify import verify_quotes as verify
+
+    check_type("answers", answers, "a file or a list of answers", str, Path, Iterable)
+    rows = read(Path(answers)) if isinstance(answers, str | Path) else answers
+    cited_answers = (answer.to_cited() if isinstance(answer, Answer) else answer for answer in rows)
+    return list(verify(cited_answers, _as_index(index)))
 
 
 def _as_index(index: AnyIndex) -> Index:

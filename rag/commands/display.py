@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rag.answer.answer_files import AnswerRun
     from rag.answer.conversation import Conversation
     from rag.answer.systems import SystemKind
+    from rag.answer.verify import QuoteCheck
     from rag.index.files import FileRecord
     from rag.index.listing import FoundIndex
     from rag.retrieval.planning import Plan
@@ -138,6 +140,22 @@ def note_uncited(answer: Answer) -> None:
     if uncited:
         share = f"{uncited} of {pluralize(len(answer.sentences), 'sentence')}"
         note(f"{share} without a source{': not supported by any retrieved passage' if answer.hits else ''}")
+
+
+def show_quote_checks(checks: Sequence["QuoteCheck"]) -> None:
+    """Print each quote that is not where it was cited, then how many there are of each kind."""
+    console = open_console()
+    for check in checks:
+        if check.status == "same":
+            continue
+        place = f"{check.answer}, sentence {check.sentence + 1}"
+        target = "" if check.current_passage is None else f" -> {check.current_passage}"
+        heading = f"{check.status}: {place}: {check.passage}{target}"
+        console.print(Text(clean(heading), style="dim" if check.status == "moved" else "yellow"), soft_wrap=True)
+        console.print(Text(clean(f"    {check.diff or check.quote}")), soft_wrap=True)
+    counts = Counter(check.status for check in checks)
+    kinds = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("same", "moved", "changed", "gone"))
+    console.print(f"{pluralize(len(checks), 'quote')}: {kinds}", soft_wrap=True)
 
 
 def show_hits(question: Question, hits: Sequence[Hit]) -> None:

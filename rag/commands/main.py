@@ -457,6 +457,30 @@ def attribute(
 
 
 @app.command()
+def verify(
+    answers: Annotated[Path, typer.Argument(help="Answers with quotes, in any format of `autoais schema`.")],
+    index: IndexOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that the quotes of stored answers still stand in an index.
+
+    A quote is the same, moved, changed or gone. Exits with code 1 if any is changed or gone.
+    """
+    from dataclasses import asdict
+
+    from rag.api import verify_quotes
+    from rag.commands.display import show_quote_checks
+
+    checks = verify_quotes(answers, index)
+    if as_json:
+        print_json([asdict(check) for check in checks])
+    else:
+        show_quote_checks(checks)
+    if any(check.status in ("changed", "gone") for check in checks):
+        raise typer.Exit(NOTHING_FOUND)
+
+
+@app.command()
 def systems() -> None:
     """List the systems and their requirements."""
     from rag.answer.systems import list_systems

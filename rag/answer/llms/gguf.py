@@ -1,13 +1,12 @@
 """`gguf:<file>`: a model in llama.cpp's format, run in this process by xllamacpp."""
 
-import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import exp
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import ProxyHandler, Request, build_opener
+
+import httpx2
 
 from autoais.base.errors import first_line
 from autoais.base.io.paths import user_path
@@ -31,8 +30,14 @@ class Gguf:
     def __init__(self, model: str | Path, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> None:
         path = user_path(model)
         self._path = _check_magic(path)
-        self._server, self._key = _load(path, context)
-        self._open = build_opener(ProxyHandler({})).open  # ignores proxies of the environment: the server is local
+        self._server, key = _load(path, context)
+        self._http = httpx2.Client(
+            base_url=self._server.listening_address,
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=_COUNTING,
+            limits=httpx2.Limits(max_keepalive_connections=0),
+            trust_env=False,  # no proxy of the environment: the server is local
+        )
         self._options = {"temperature": temperature, "seed": seed, "cache_prompt": False}
         meta = self._ask("/v1/models")["data"][0]["meta"]
         self.context = min(context, int(meta["n_ctx"]), int(meta["n_ctx_train"]))
@@ -115,13 +120,10 @@ class Gguf:
 
     def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401  (JSON)
         """Call the engine's local HTTP server, which alone counts tokens; its key is private to this process."""
-        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
-        data = None if body is None else json.dumps(body).encode()
         try:
-            request = Request(self._server.listening_address + path, data, headers)
-            with self._open(request, timeout=_COUNTING) as response:
-                return json.load(response)
-        except (URLError, OSError, ValueError) as error:
+            response = self._http.get(path) if body is None else self._http.post(path, json=body)
+            return response.raise_for_status().json()
+        except (httpx2.HTTPError, ValueError) as error:
             raise ModelError(f"{self._path}: llama.cpp did not answer {path}: {first_line(error)}") from error
 
 
