@@ -256,6 +256,17 @@ def _hits() -> Any:  # noqa: ANN401  (hits)
     return tuple(rag.search("the mill and the canal of Arlen", _index(), k=3))
 
 
+def _stream(generator: Any, question: Any) -> Any:  # noqa: ANN401  (a generator that streams, a question, its answer)
+    """The answer of a generator, after a check that its stream grows to the same."""
+    answer = generator.generate(question, _hits())
+    *partials, last = generator.stream(question, _hits())
+    _check(last == answer, "stream and answer differ")
+    grows = all(last.sentences[: len(partial.sentences)] == partial.sentences for partial in partials)
+    # Where a loop begins is known only at the end of a reply.
+    _check(grows or last.abstained or last.trace.get("repeated"), "a sentence changed while it was streamed")
+    return answer
+
+
 def _read_reply(case: Case) -> None:
     """Everything that reads a reply: cited answers, streams, labelled fields, follow-ups, rewritten sentences."""
     from autoais.judges.lexical import LexicalJudge
@@ -265,6 +276,8 @@ def _read_reply(case: Case) -> None:
     from rag.answer.closed_book import ClosedBook
     from rag.answer.generators.cited import CitedGenerator
     from rag.answer.generators.follow_up import make_standalone
+    from rag.answer.generators.passage_reader import PassageReader
+    from rag.answer.generators.pointing import Point, Quote
     from rag.answer.llm_retriever import ModelAsRetriever
     from rag.answer.llms.prompts import Prompt
     from rag.base.types import Question, Turn
@@ -274,12 +287,16 @@ def _read_reply(case: Case) -> None:
     reply, question, judge = case.text[:200_000], Question("1", seeds.QUESTION), LexicalJudge()
     piece = case.rng.choice((1, 3, 50)) if len(reply) < 9000 else 5000
     model = ScriptedModel(reply, context=case.rng.choice((700, 4096)), piece=piece)
-    generator = CitedGenerator(model, Prompt.read(case.rng.choice(("hagrid.v1", "hagrid-few-shot.v1"))))
-    answer = generator.generate(question, _hits())
-    *pieces, last = generator.stream(question, _hits())
-    _check(last == answer and all(isinstance(piece, str) for piece in pieces), "stream and answer differ")
+    reader = PassageReader(min_confidence=0)
+    generators = (
+        CitedGenerator(model, Prompt.read(case.rng.choice(("hagrid.v1", "hagrid-few-shot.v1")))),
+        Point(model, Prompt.read("point.v1"), reader),
+        Quote(model, Prompt.read("quote.v1"), reader),
+    )
+    model_answers = [_stream(generator, question) for generator in generators]
+    answer = model_answers[0]
     answers = (
-        answer,
+        *model_answers,
         ClosedBook(model).ask(question),
         ModelAsRetriever(model, Titles(_index()), open_retriever("bm25", _index()), judge, 3).ask(question),
         Reviser(Attributor(judge), ModelRewriter(model)).revise(answer),
