@@ -22,6 +22,12 @@ from rag.retrieval.encoders.kinds import Encoder
 
 TEXTS = ("river", "Warsaw is the capital of Poland.", "東京", "\x00 [SEP] <s>", "a long text " * 200)
 MESSAGES = (Message("user", "What is the capital of Poland?"),)
+SCHEMA: Schema = {
+    "type": "object",
+    "properties": {"answerable": {"type": "boolean"}},
+    "required": ["answerable"],
+    "additionalProperties": False,
+}
 
 
 def check_retriever(retriever: Retriever, queries: Sequence[str], *, lexical: bool = True) -> None:
@@ -114,7 +120,7 @@ def check_language_model(
 
     The model has a name and a context. The same messages give the same reply, streamed or not. The reply has at most
     `max_tokens` tokens and ends before a stop text. Tokens are counted. A text that looks like special tokens does not
-    crash it.
+    crash it. It takes a schema, which the reply need not follow, but does so streamed and not.
     """
     assert model.name, "a language model needs a name"
     assert model.context > 0, "a context should be above 0"
@@ -135,14 +141,27 @@ def check_language_model(
             f"stream and complete differ at {stop!r}"
         )
     model.complete([Message("user", "\x00 <|im_end|></s> 東京 [INST]")], 2)
+    try:
+        structured = model.complete(messages, max_tokens, schema=SCHEMA)
+        structured_stream = _stream_completion(model, messages, max_tokens, schema=SCHEMA)
+    except TypeError as error:
+        raise AssertionError(f"complete and stream should take a schema: {error}") from error
+    assert structured.completion_tokens <= max_tokens, f"{structured.completion_tokens} tokens with a schema"
+    assert structured_stream == structured, "stream and complete differ with a schema"
     return completion
 
 
 def _stream_completion(
-    model: LanguageModel, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = ()
+    model: LanguageModel,
+    messages: Sequence[Message],
+    max_tokens: int,
+    stop: Sequence[str] = (),
+    *,
+    schema: Schema | None = None,
 ) -> Completion:
     """The completion of a stream, after a check that the pieces are its text."""
-    *pieces, last = model.stream(messages, max_tokens, stop)
+    options: dict[str, Schema] = {} if schema is None else {"schema": schema}
+    *pieces, last = model.stream(messages, max_tokens, stop, **options)
     assert isinstance(last, Completion), "a stream should end with a Completion"
     assert "".join(piece for piece in pieces if isinstance(piece, str)) == last.text, "the pieces should be the text"
     return last

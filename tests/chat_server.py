@@ -3,7 +3,8 @@
 Steps are taken in turn, the last again and again: `{"say": text}`, `{"status": n, "body": text, "headers": {}}`,
 `{"say_if": [[part of the prompt, text], ...]}`; more keys of a step: `hang` and `dribble` (seconds), `cut` (bytes sent
 before the connection is closed), `stall` (seconds before that), `without` (parameters that get a 400), `finish`,
-`whole` (no stream where one is asked for). A stream sends the words of `say` one by one; `pieces` (a number) ends it
+`whole` (no stream where one is asked for), `forms` (types of `response_format` that do not get a 400), `max_values` (of
+an enum in a schema that does not get a 400). A stream sends the words of `say` one by one; `pieces` (a number) ends it
 after so many, `then` is sent behind.
 """
 
@@ -60,6 +61,9 @@ class _Handler(BaseHTTPRequestHandler):
             if parameter in request:
                 self._send(400, json.dumps({"error": {"message": f"Unsupported parameter: '{parameter}'"}}))
                 return
+        if (fault := _find_fault(request.get("response_format", {}), step)) is not None:
+            self._send(400, json.dumps({"error": {"message": fault}}))
+            return
         prompt = request["messages"][-1]["content"]
         reply = next((text for part, text in step.get("say_if", ()) if part in prompt), step.get("say"))
         choice = {"message": {"role": "assistant", "content": reply}, "finish_reason": step.get("finish", "stop")}
@@ -103,6 +107,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+def _find_fault(form: dict[str, Any], step: dict[str, Any]) -> str | None:
+    """What a server that knows some forms of replies only, or only small schemas, says to another one."""
+    if form and form["type"] not in step.get("forms", [form["type"]]):
+        return f"response_format: the type {form['type']} is not available"
+    enums = re.findall(r'"enum": \[([^\]]*)\]', json.dumps(form))
+    values = max((len(enum.split(",")) for enum in enums), default=0)
+    if values > step.get("max_values", values):
+        return f"Invalid schema for response_format: at most {step['max_values']} enum values are allowed"
+    return None
 
 
 class ChatServer:

@@ -167,7 +167,11 @@ class Hasty(ScriptedModel):
     def complete(
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
     ) -> Completion:
+        if self._fault == "schema" and schema is not None:
+            raise TypeError("complete() got an unexpected keyword argument 'schema'")
         done = super().complete(messages, max_tokens, () if self._fault == "stop" else stop)
+        if self._fault == "structure" and schema is not None:
+            done = replace(done, text="{}")
         if self._fault == "differ":
             done = replace(done, text=done.text.upper())
         if self._fault == "same":
@@ -175,7 +179,7 @@ class Hasty(ScriptedModel):
         return replace(done, completion_tokens=99) if self._fault == "tokens" else done
 
 
-@pytest.mark.parametrize("fault", ["count", "stop", "differ", "same", "tokens"])
+@pytest.mark.parametrize("fault", ["count", "stop", "differ", "same", "tokens", "schema", "structure"])
 def test_each_fault_of_a_language_model_is_found(fault: str) -> None:
     check_language_model(Hasty(""))
     with pytest.raises(AssertionError):

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from autoais.base.errors import UserError
 from autoais.base.models.chat import ChatClient, NoReply, Reply, Request, estimated_tokens
+from autoais.base.models.thoughts import without_thoughts
 from autoais.base.types import Attribution, Judge, Judgement, Verdict
 from autoais.judges.prompts import read_prompt
 from autoais.judges.windows import Window, windows
@@ -178,7 +179,6 @@ def _rank(judgement: Judgement) -> int:
     return ranks.index(judgement.verdict) + 1 if judgement.verdict in ranks else 0
 
 
-_THINKING = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _VARIANTS: Mapping[str, tuple[str, ...]] = {  # other wordings of a label (patterns); `-` is any space or dash
     "Full support": ("fully-support", r"support(?:-level)?\s*[:=]\s*fully?"),
     "Partial support": ("part(?:ial)?ly-support", r"support(?:-level)?\s*[:=]\s*partial(?:ly)?"),
@@ -235,10 +235,9 @@ def read_label(reply: str, labels: Labels) -> tuple[Verdict, str]:
     support). A label at the start of the reply, or after "answer:" and the like, takes precedence. Otherwise two
     different labels are undecided, and so is a label both stated and negated. If the attributable label is negated
     ("not attributable", "unsupported", "full support is not given") and no other label is stated, the verdict is not
-    attributable; other negated labels are ignored. Text between `<think>` tags is not read.
+    attributable; other negated labels are ignored. Thoughts are not read.
     """
-    text = _THINKING.sub("", reply, count=1) if reply.lstrip().startswith("<think>") else reply
-    text = re.sub(r"[*_`\"“”]", " ", _json_label(text))
+    text = re.sub(r"[*_`\"“”]", " ", _json_label(without_thoughts(reply)))
     mentions = _mentions(text, labels)
     positive_mentions = [m for m in mentions if not m.is_denied]
     announced_mentions = [m for m in positive_mentions if m.is_announced]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autoais.base.markers.grammar import parse
+from autoais.base.models.thoughts import is_thinking, only_ends_thoughts, without_thoughts
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.text.words import words
 from rag.answer.llms import (
@@ -14,11 +15,8 @@ from rag.answer.llms import (
     LanguageModel,
     Message,
     ModelError,
-    only_ends_thoughts,
     printable_reply,
-    thought_end,
     trace_of,
-    without_thoughts,
 )
 from rag.answer.llms.prompts import STOP, Prompt
 from rag.answer.word_overlap import nearest_sentence
@@ -156,7 +154,7 @@ class CitedGenerator:
                 raw += piece
                 if _SENTENCE_BREAK.search(raw, parsed_length) and raw.count("```") % 2 == 0:  # markers in code are code
                     parsed_length = len(raw)
-                    if thought_end(raw, thinks=self._thinks) is not None:
+                    if not is_thinking(raw, thinks=self._thinks):
                         longer = _drop_unsettled(
                             self._parse_reply(question, hits, request, Completion(raw, False, 0, 0))
                         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autoais.base.markers.grammar import parse
+from autoais.base.models.thoughts import is_thinking, only_ends_thoughts, without_thoughts
 from autoais.base.text.sentences import sentence_spans
 from rag.answer.generators.passage_reader import PassageReader, ReadQuestion
 from rag.answer.generators.stretches import find_stretch
@@ -23,9 +24,9 @@ from rag.answer.llms import (
     Message,
     ModelError,
     Schema,
+    SchemaError,
     printable_reply,
     trace_of,
-    without_thoughts,
 )
 from rag.answer.llms.prompts import Prompt, plain
 from rag.base.errors import RagError
@@ -39,6 +40,7 @@ _MAX_SOURCES = 4  # of a sentence
 _MAX_QUOTES = 6  # units of a quoted answer
 _MAX_SENTENCE_LENGTH = 400  # characters
 _MAX_TOKENS = 400  # of a reply
+_MIN_UNITS = 4  # that a server's limit on schemas may leave; below that, it gets no schema
 _MAX_TOKEN_LENGTH = 16  # characters per token; a longer reply comes from a server that ignores max_tokens
 
 _ANSWERABLE = re.compile(r'"answerable"\s*:\s*(true|false)')
@@ -62,6 +64,7 @@ class _Statement:
 class _Request:
     messages: tuple[Message, ...]
     units: tuple[QuotableUnit, ...]
+    schema: Schema | None
     reading: ReadQuestion
     trace: dict[str, Any]
 
@@ -70,12 +73,14 @@ class PointingGenerator(ABC):
     """Shows a language model numbered units of the passages that the reader finds best; its reply names some of them.
 
     The reader (`PassageReader`) chooses what is shown, up to 400 words, and abstains in the model's place if the
-    passages do not seem to answer. The model may abstain too. A number that no unit has is left out and counted.
+    passages do not seem to answer. The model may abstain too. A number that no unit has is left out and counted. A
+    server that finds the schema of the reply too large is shown half of the units, and at last gets no schema.
 
     `trace` of an answer: `raw` (the model's output), `prompt`, `shown` (passage ids), `units` (how many were shown),
-    `tokens`, `pointers` (`invalid`: numbers that no unit has; `uncited`: sentences without a source), and `stopped` if
-    the reply ended at the token limit. `confidence` is the model's probability of "answerable" if the engine gives it,
-    else the reader's confidence.
+    `tokens`, `pointers` (`invalid`: numbers that no unit has; `uncited`: sentences without a source), `structured`
+    (what the engine took to hold the reply to its form: `json_schema`, `json_object` or `none`), `units_left_out` if
+    the schema was too large, and `stopped` if the reply ended at the token limit. `confidence` is the model's
+    probability of "answerable" if the engine gives it, else the reader's confidence.
     """
 
     way = ""
@@ -85,6 +90,7 @@ class PointingGenerator(ABC):
             raise RagError(f"{prompt.name}: no placeholder for numbered sources; it needs {{sources}}")
         self._model, self._prompt, self._reader = model, prompt, reader
         self._max_tokens = max(1, min(_MAX_TOKENS, model.context // 3))
+        self._thinks = False  # whether the model was seen to write thoughts without their beginning
         self.name = f"{self.way}.v1({model.name},{prompt.id},{self._max_tokens},{reader.name})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
@@ -92,12 +98,16 @@ class PointingGenerator(ABC):
         request = self._request(question, hits)
         if isinstance(request, Answer):
             return request
-        schema = self.schema(len(request.units))
-        try:
-            completion = self._model.complete(request.messages, self._max_tokens, schema=schema)
-        except ModelError as error:
-            return self._abstain(question, request.reading.hits, str(error), request.trace, failed=True)
-        return self._parse_reply(question, request, completion)
+        first = request
+        while True:
+            try:
+                completion = self._model.complete(request.messages, self._max_tokens, schema=request.schema)
+            except ModelError as error:
+                if isinstance(error, SchemaError) and request.schema is not None:
+                    request = self._shrink(question, request, first)
+                    continue
+                return self._abstain(question, request.reading.hits, str(error), request.trace, failed=True)
+            return self._parse_reply(question, request, completion)
 
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
         """Yield the answer so far, which grows with each complete sentence; last, the answer of `generate`."""
@@ -105,21 +115,27 @@ class PointingGenerator(ABC):
         if isinstance(request, Answer):
             yield request
             return
+        first = request
         raw, so_far = "", Answer(question, "", (), request.reading.hits, self.name)
-        try:
-            for piece in self._model.stream(request.messages, self._max_tokens, schema=self.schema(len(request.units))):
-                if isinstance(piece, Completion):
-                    yield self._parse_reply(question, request, piece)
-                    return
-                raw += piece
-                if "}" in piece:
-                    longer = self._answer_so_far(question, request, raw)
-                    if longer is not None and longer.sentences[: len(so_far.sentences)] == so_far.sentences:
-                        so_far = longer
-                yield so_far
-        except ModelError as error:
-            trace = request.trace | {"raw": raw}
-            yield self._abstain(question, request.reading.hits, str(error), trace, failed=True)
+        while True:
+            try:
+                for piece in self._model.stream(request.messages, self._max_tokens, schema=request.schema):
+                    if isinstance(piece, Completion):
+                        yield self._parse_reply(question, request, piece)
+                        return
+                    raw += piece
+                    if "}" in piece and not is_thinking(raw, thinks=self._thinks):
+                        longer = self._answer_so_far(question, request, raw)
+                        if longer is not None and longer.sentences[: len(so_far.sentences)] == so_far.sentences:
+                            so_far = longer
+                    yield so_far
+            except ModelError as error:
+                if isinstance(error, SchemaError) and request.schema is not None:
+                    request = self._shrink(question, request, first)
+                    continue
+                trace = request.trace | ({"raw": raw} if raw else {})
+                yield self._abstain(question, request.reading.hits, str(error), trace, failed=True)
+                return
 
     @abstractmethod
     def schema(self, count: int) -> Schema:
@@ -144,9 +160,22 @@ class PointingGenerator(ABC):
         if not units:
             reason = f"question and prompt leave no room for a source in {self._model.context} tokens of context"
             return self._abstain(question, reading.hits, reason, trace, failed=True)
-        trace["shown"] = list(dict.fromkeys(hit.passage.id for hit, _ in units))
-        trace["units"] = len(units)
-        return _Request(self._messages(question, units), tuple(units), reading, trace)
+        return self._show(question, units, reading, trace)
+
+    def _show(
+        self, question: Question, units: Sequence[QuotableUnit], reading: ReadQuestion, trace: dict[str, Any]
+    ) -> _Request:
+        shown_ids = list(dict.fromkeys(hit.passage.id for hit, _ in units))
+        trace = trace | {"shown": shown_ids, "units": len(units)}
+        return _Request(self._messages(question, units), tuple(units), self.schema(len(units)), reading, trace)
+
+    def _shrink(self, question: Question, request: _Request, first: _Request) -> _Request:
+        """The request with half of its units; if these are few, the first request, without a schema."""
+        count = len(request.units) // 2
+        if count < _MIN_UNITS:
+            return replace(first, schema=None)
+        trace = request.trace | {"units_left_out": len(first.units) - count}
+        return self._show(question, request.units[:count], request.reading, trace)
 
     def _fit_units(self, question: Question, units: Sequence[QuotableUnit]) -> Sequence[QuotableUnit]:
         """The first units that fit the context window."""
@@ -165,7 +194,8 @@ class PointingGenerator(ABC):
         """The text of a reply without thoughts, and the trace."""
         raw = completion.text[: self._max_tokens * _MAX_TOKEN_LENGTH]
         completion = replace(completion, text=raw, cut=completion.cut or len(raw) < len(completion.text))
-        return printable_reply(without_thoughts(raw)), trace_of(completion)
+        self._thinks |= only_ends_thoughts(raw)
+        return printable_reply(without_thoughts(raw)), trace_of(completion) | {"structured": completion.structure}
 
     def _confidence(self, request: _Request, completion: Completion) -> float | None:
         probability = answerable_probability(completion)
@@ -197,7 +227,7 @@ class PointingGenerator(ABC):
     def _empty(self, question: Question, request: _Request, completion: Completion, text: str) -> Answer:
         """The answer to a reply without a sentence: an abstention, or a failure if the reply is no refusal."""
         match = _ANSWERABLE.search(text)
-        trace = request.trace | trace_of(completion)
+        trace = request.trace | trace_of(completion) | {"structured": completion.structure}
         confidence = self._confidence(request, completion)
         if match is not None and match[1] == "false":
             reason, failed = "the model says that the passages do not answer", False
@@ -333,7 +363,12 @@ def _object(**properties: Any) -> dict[str, Any]:  # noqa: ANN401  (JSON)
 
 
 def _numbers(count: int, limit: int) -> dict[str, Any]:
-    return {"type": "array", "items": {"enum": [*range(1, count + 1)]}, "minItems": 1, "maxItems": limit}
+    return {
+        "type": "array",
+        "items": {"type": "integer", "enum": [*range(1, count + 1)]},
+        "minItems": 1,
+        "maxItems": limit,
+    }
 
 
 def _read_statements(text: str, *, is_complete: bool) -> list[_Statement] | None:

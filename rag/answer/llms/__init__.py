@@ -19,6 +19,10 @@ class ModelError(RagError):
     """A model returned nothing usable or cannot be reached; one line with the reason."""
 
 
+class SchemaError(ModelError):
+    """A server takes a schema, but this one is too large for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """A turn of a conversation."""
@@ -32,7 +36,8 @@ class Completion:
     """The output of a model; `cut` if it stopped at the token limit. Tokens are counted by the model.
 
     `alternatives` holds, for each of the first tokens of a reply to a schema, the likeliest tokens with probabilities
-    (0 to 1) before the schema excludes any; empty if the engine gives none.
+    (0 to 1) before the schema excludes any; empty if the engine gives none. `structure` is what the engine took to hold
+    the reply to a schema: the schema, "any JSON object", or nothing.
     """
 
     text: str
@@ -40,6 +45,7 @@ class Completion:
     prompt_tokens: int
     completion_tokens: int
     alternatives: tuple[Mapping[str, float], ...] = ()
+    structure: Literal["json_schema", "json_object", "none"] = "none"
 
 
 Schema = Mapping[str, Any]
@@ -82,7 +88,8 @@ class LanguageModel(Protocol):
     ) -> Completion:
         """The reply up to the first of the texts in `stop`, excluded; raises `ModelError` if there is no reply.
 
-        `schema` is a JSON Schema that the reply should follow. An engine may ignore it: check what comes.
+        `schema` is a JSON Schema that the reply should follow. An engine may ignore it: check what comes. Raises
+        `SchemaError` if a smaller one would do.
         """
         ...
 
@@ -116,11 +123,6 @@ LANGUAGE_MODELS: Registry[OpenModel] = Registry(
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_THOUGHT_START = re.compile(r"<think>|\[THINK\]")  # Mistral's models write the second
-_THOUGHT_END = re.compile(r"</think>|\[/THINK\]")
-_START_MARKS = ("<think>", "[THINK]")
-# The template of some models, such as DeepSeek-R1 and QwQ, ends the prompt with "<think>".
-_LONE_END = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
 _SPELLINGS = {"gguf": "gguf:<file>", "hf": "hf:<name or folder>"}
 
 
@@ -139,41 +141,6 @@ def open_model(name: str, *, context: int = CONTEXT, temperature: float = 0.0, s
     if not 0 <= temperature <= MAX_TEMPERATURE:
         raise RagError(f"a temperature of {temperature:g}: must be from 0 to {MAX_TEMPERATURE:g}")
     return LANGUAGE_MODELS[kind](model, context=context, temperature=temperature, seed=seed)
-
-
-def without_thoughts(text: str) -> str:
-    """A reply without the model's thoughts before it, between `<think>` and `</think>`, or up to `</think>` on a line.
-
-    Thoughts that do not end take the rest of the reply.
-    """
-    start_match = _THOUGHT_START.search(text)
-    if start_match is None:
-        only = _LONE_END.search(text)
-        return text if only is None else text[only.end() :]
-    end_match = _THOUGHT_END.search(text, start_match.end())
-    return text[: start_match.start()].rstrip() + ("" if end_match is None else text[end_match.end() :])
-
-
-def only_ends_thoughts(text: str) -> bool:
-    """Whether a reply has thoughts that it ends, but does not begin."""
-    return _THOUGHT_START.search(text) is None and _LONE_END.search(text) is not None
-
-
-def thought_end(text: str, *, thinks: bool = False) -> int | None:
-    """Where the answer begins in a reply that is still growing; None while it may be thoughts, or only white space.
-
-    `thinks` is whether the model is known to write thoughts without their beginning.
-    """
-    begin = len(text) - len(text.lstrip())
-    reply = text[begin:]
-    if any(mark.startswith(reply) for mark in _START_MARKS):  # also of nothing yet
-        return None
-    if not thinks and not reply.startswith(_START_MARKS):
-        return begin
-    end_match = _THOUGHT_END.search(text, begin)
-    if end_match is None or not (after := text[end_match.end() :].lstrip()):
-        return None
-    return len(text) - len(after)
 
 
 def printable_reply(text: str) -> str:

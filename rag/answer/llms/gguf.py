@@ -116,6 +116,7 @@ class Gguf:
             usage.get("prompt_tokens", 0),
             usage.get("completion_tokens", len(pieces)),
             tuple(alternatives),
+            "none" if schema is None else "json_schema",
         )
 
     def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401  (JSON)

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autoais.base.markers.grammar import parse
-from rag.answer.llms import Completion, LanguageModel, Message, ModelError, printable_reply, trace_of, without_thoughts
+from autoais.base.models.thoughts import without_thoughts
+from rag.answer.llms import Completion, LanguageModel, Message, ModelError, printable_reply, trace_of
 from rag.answer.llms.prompts import Prompt, plain
 from rag.base.types import Answer, CitedSentence, Question, Unresolved
 

@@ -1,13 +1,11 @@
 """`openai:<model>`: any server with OpenAI's chat completions, such as vLLM, Ollama or llama.cpp."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 
 from autoais.base.models.chat import ChatClient, NoReply, Reply, Request, estimated_tokens
-from rag.answer.llms import CONTEXT, Completion, Message, ModelError, Schema, cut_at, in_pieces
+from rag.answer.llms import CONTEXT, Completion, Message, ModelError, Schema, SchemaError, cut_at, in_pieces
 
 _TEMPLATE_TOKENS = 8  # tokens of a chat template per message, a high estimate
-_TOO_LONG = re.compile(r"context (?:length|size|window)|too many tokens|prompt is too long", re.IGNORECASE)
 _TIMEOUT = 300.0  # seconds for a whole reply: a small machine can take a minute to read a prompt
 
 
@@ -15,7 +13,8 @@ class OpenAI:
     """A model on the server at OPENAI_BASE_URL, with the key OPENAI_API_KEY; temperature 0 and a seed by default.
 
     The server is not asked for its context window; `context` sets it. Tokens are estimated as one per three bytes
-    unless a reply reports them. A `client` has its own time-out and number of attempts.
+    unless a reply reports them. A schema is sent as `response_format`; `ChatClient` says what a server that rejects it
+    gets. A `client` has its own time-out and number of attempts.
     """
 
     def __init__(
@@ -41,7 +40,10 @@ class OpenAI:
     def complete(
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
     ) -> Completion:
-        """The reply; raises `ModelError` with the server's message, or `UserError` if only the user can fix it."""
+        """The reply; raises `ModelError` with the server's message, or `UserError` if only the user can fix it.
+
+        A `SchemaError` has the message of a server that takes schemas, but finds this one too large.
+        """
         (reply,) = self.client.answer([self._request(messages, max_tokens, stop, schema)])
         return cut_at(self._completion(messages, reply), stop)
 
@@ -64,12 +66,15 @@ class OpenAI:
 
     def _completion(self, messages: Sequence[Message], reply: Reply | NoReply) -> Completion:
         if isinstance(reply, NoReply):
-            fix = f"; try a --context below {self.context}" if _TOO_LONG.search(reply.reason) else ""
-            raise ModelError(f"openai:{self.model}: {reply.reason}{fix}")
+            fix = f"; try a --context below {self.context}" if reply.is_prompt_too_long else ""
+            raise (SchemaError if reply.is_schema_too_large else ModelError)(
+                f"openai:{self.model}: {reply.reason}{fix}"
+            )
         prompt_tokens, completion_tokens = reply.prompt_tokens, reply.completion_tokens
         return Completion(
             reply.text,
             reply.cut,
             self.count(messages) if prompt_tokens is None else prompt_tokens,
             estimated_tokens(reply.text) if completion_tokens is None else completion_tokens,
+            structure=reply.structure,
         )

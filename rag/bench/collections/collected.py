@@ -8,11 +8,12 @@ from typing import Literal
 from autoais.base.answers import CitedAnswer
 from autoais.base.markers.grammar import ParsedSentence, group, parse
 from autoais.base.markers.sentences import parse_sentence as parse_sentence
+from autoais.base.models.thoughts import without_thoughts
 from autoais.base.text.words import words
 from autoais.base.types import CitedSentence
 from autoais.formats.base import Notes
 from autoais.formats.markers import restore_sentence
-from rag.answer.llms import printable_reply, without_thoughts
+from rag.answer.llms import printable_reply
 from rag.base.types import Answer, Passage
 
 Trailing = Literal["own", "attach"]

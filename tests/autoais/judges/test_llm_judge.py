@@ -130,6 +130,8 @@ def test_a_passage_cannot_close_the_support_prompts_evidence() -> None:
         ("nli", '{"label": ["Neutral"]}', E),
         ("nli", "<think>Entailment? No: Contradiction.</think>\nNeutral", E),
         ("nli", "<think>Entailment it is, or", U),
+        ("nli", "Entailment? No.</think>Neutral", E),
+        ("nli", "<|channel|>analysis<|message|>Entailment?<|end|><|channel|>final<|message|>Neutral", E),
         ("nli", "", U),
         ("nli", "I cannot tell.", U),
         ("nli", "Neutrality", U),
@@ -364,7 +366,7 @@ def test_it_asks_for_a_label_and_takes_prose_where_the_server_has_no_structure(s
     asked = [row["body"] for row in server.log(base_url)]
     schema = asked[0]["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["label"]["enum"] == ["Entailment", "Neutral", "Contradiction"]
-    assert ["response_format" in body for body in asked] == [True, False, False]
+    assert ["response_format" in body for body in asked] == [True, True, False, False]
     assert {(body["temperature"], body["seed"]) for body in asked} == {(0.0, 0)}
 
 

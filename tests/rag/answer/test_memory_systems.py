@@ -326,7 +326,7 @@ def test_preserved_is_the_share_of_words_that_an_edit_leaves() -> None:
 
 
 def test_thoughts_are_dropped_in_time_however_long_the_reply() -> None:
-    from rag.answer.llms import without_thoughts
+    from autoais.base.models.thoughts import without_thoughts
 
     assert without_thoughts("Yes. \n <think>Hm. </think> So.") == "Yes. So."
     assert without_thoughts("<think>Hm") == ""

@@ -9,8 +9,8 @@ import re
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -18,10 +18,13 @@ import httpx2
 from autoais.base.errors import FormatError, UserError
 from autoais.base.io.jsonl import parse_object
 from autoais.base.models import pace
-from autoais.base.network import Head, Limits, RequestError, excerpt, open_client, stream_async
+from autoais.base.network import Limits, RequestError, excerpt, open_client, stream_async
+from autoais.base.terminal import note
 
 T = TypeVar("T")
 OnText = Callable[[str], None]
+Structure = Literal["json_schema", "json_object", "none"]
+"""How a server was asked to hold a reply to a schema: by the schema, by "any JSON object", or by the prompt alone."""
 
 _OPENAI = "https://api.openai.com/v1"
 _TRANSIENT = {408, 409, 425, 429}  # statuses worth a retry, as are 5xx
@@ -34,6 +37,16 @@ _FIXES = {  # statuses that need a person, and what to do
     405: "should OPENAI_BASE_URL end in /v1?",
 } | dict.fromkeys((301, 302, 307, 308), "set OPENAI_BASE_URL to the new address")
 _OPTIONAL = ("max_tokens", "temperature", "seed", "stop", "stream_options")  # parameters a server may not support
+_STRUCTURES: tuple[Structure, ...] = ("json_schema", "json_object")  # types of `response_format`, the best first
+_LIMITS = ("maxLength", "minItems", "maxItems")  # keywords of a schema that a server may not support
+_INVALID = {400, 422, 501}  # statuses of a server that does not take a parameter
+# "Expected at most 500 enum values", "a constraint that has too many states", "compiled grammar is too large"
+_SCHEMA = r"\b(?:schemas?|grammar|enums?|constraint)\b"
+_SIZE = r"\b(?:too (?:many|large|big|long|complex)|at most|exceeds?|maximum|limits?)\b"
+_SCHEMA_SIZE = re.compile(f"{_SCHEMA}[^\n]{{0,120}}{_SIZE}|{_SIZE}[^\n]{{0,40}}{_SCHEMA}", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"context.?(?:length|size|window)|too many tokens|too long|inputs` (?:tokens|must)", re.IGNORECASE
+)
 _MAX_REPLY_BYTES = 4 << 20
 _MAX_WAIT = 60.0  # seconds between retries, even if Retry-After asks for more
 _BEAT = 1.0  # seconds between two calls of `on_text` while a server is silent
@@ -60,20 +73,24 @@ class Request:
 class Reply:
     """The text of a reply; `cut` if it was truncated at the token limit.
 
-    Token counts are the server's, None if it reports none; they are ignored when replies are compared.
+    Token counts are the server's, None if it reports none. They are ignored when replies are compared, and so is
+    `structure`, the way in which the server was asked to follow the schema of the request.
     """
 
     text: str
     cut: bool = False
     prompt_tokens: int | None = field(default=None, compare=False)
     completion_tokens: int | None = field(default=None, compare=False)
+    structure: Structure = field(default="none", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class NoReply:
-    """The reason for a missing reply, in one line."""
+    """The reason for a missing reply, in one line, and whether the server found the prompt or the schema too large."""
 
     reason: str
+    is_prompt_too_long: bool = field(default=False, compare=False)
+    is_schema_too_large: bool = field(default=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -108,8 +125,10 @@ class ChatClient:
     retries, the first after `backoff` seconds and each later one after twice the time (with jitter), or
     after the delay in Retry-After. `endpoint` is host and path of the address, without a path of just `/v1`. `usage`
     holds counts. For reports, `served` names the models that replied and `refused` the parameters that the server
-    rejected. Errors never contain the key. Threads may share a client; each may have `concurrency` requests running,
-    or fewer if its code has a pace (`autoais.base.models.pace`).
+    rejected. A server that rejects a JSON Schema (`json_schema` in `refused`) is asked for any JSON object, and if it
+    rejects that too (`json_object`), by the prompt alone; a line on stderr says so once. Errors never contain the key.
+    Threads may share a client; each may have `concurrency` requests running, or fewer if its code has a pace
+    (`autoais.base.models.pace`).
     """
 
     def __init__(
@@ -144,7 +163,8 @@ class ChatClient:
         self.refused: frozenset[str] = frozenset()
         self._counting = threading.Lock()
         self._jitter = random.Random(0)
-        self._reached = self._answered = self._structured = False
+        self._reached = self._answered = False
+        self._accepted: set[str] = set()  # the types of `response_format` that the server has taken
         self._last_failure, self._alike = "", 0  # how the last request failed, and how many did so in a row
 
     def answer(self, requests: Sequence[Request]) -> list[Reply | NoReply]:
@@ -276,31 +296,46 @@ class ChatClient:
         omissions = self.refused
         while True:
             body = _body(request, omissions, stream=on_text is not None)
-            head, content, is_stream = await self._post(http, body, on_text)
-            rejections = self._find_rejections(head.status, content, body)
+            response = await self._post(http, body, on_text)
+            is_schema_too_large = _is_schema_too_large(response, body)
+            rejections = frozenset() if is_schema_too_large else self._find_rejections(response, body)
             if not rejections:
                 break
             omissions |= rejections
-        if head.status == 200:
-            reply = self._reply(content)
-            if on_text is not None and not is_stream and isinstance(reply, Reply) and reply.text:
-                on_text(reply.text)
-            self.refused |= omissions
-            self._structured |= "response_format" in body
-            self._answered = True
+        structure = _structure(body)
+        if response.status == 200:
+            reply = self._reply(response.content)
+            if isinstance(reply, Reply):
+                reply = replace(reply, structure=structure)
+                if on_text is not None and not response.is_stream and reply.text:
+                    on_text(reply.text)
+            self._learn(omissions, structure, request)
             return reply
-        message = self._error_message(content)
-        reason = f"the server answered {head.status}" + (f": {message}" if message else "")
-        if head.status in _TRANSIENT or head.status >= 500:
-            raise _RetryableError(reason, head.retry_after, busy=head.status in _BUSY)
-        if head.status in _FIXES and not self._answered:
-            raise UserError(f"{self.base_url}, model {request.model!r}: {reason}; {_FIXES[head.status]}")
-        return NoReply(reason)
+        message = self._error_message(response.content)
+        reason = f"the server {response.verb}" + (f": {message}" if message else "")
+        if response.status in _TRANSIENT or response.status >= 500:
+            raise _RetryableError(reason, response.retry_after, busy=response.status in _BUSY)
+        if response.status in _FIXES and not self._answered:
+            raise UserError(f"{self.base_url}, model {request.model!r}: {reason}; {_FIXES[response.status]}")
+        is_prompt_too_long = not is_schema_too_large and _TOO_LONG.search(reason) is not None
+        return NoReply(reason, is_prompt_too_long, is_schema_too_large)
 
-    async def _post(
-        self, http: httpx2.AsyncClient, body: Mapping[str, Any], on_text: OnText | None
-    ) -> tuple[Head, bytes, bool]:
-        """Send a request; returns head and content of the response, and whether it came as a stream."""
+    def _learn(self, omissions: frozenset[str], structure: Structure, request: Request) -> None:
+        """Remember what the server rejected before it replied, and say once that it takes no schema."""
+        with self._counting:
+            new = omissions - self.refused
+            self.refused |= omissions
+            self._answered = True
+            self._accepted.add(structure)
+        if request.schema is not None and new.intersection(_STRUCTURES):
+            form = "any JSON object" if structure == "json_object" else "the prompt alone"
+            note(
+                f"{self.base_url}, model {request.model!r}: the server takes no JSON Schema for a reply "
+                f"(response_format); its form is asked for by {form}"
+            )
+
+    async def _post(self, http: httpx2.AsyncClient, body: Mapping[str, Any], on_text: OnText | None) -> "_Response":
+        """Send a request; an error that a server reports inside of a response of status 200 has its own status."""
         with self._counting:
             self.usage.requests += 1
         url, sent = f"{self.base_url}/chat/completions", json.dumps(body).encode()
@@ -322,40 +357,52 @@ class ChatClient:
                         content += block
                     else:
                         events.feed(block)
+            complete = bytes(content) if events is None else events.body()
         except RequestError as error:
             reason = self.excerpt(error.reason)
             if not error.is_connected and not self._reached:
                 way_out = "start the server or set OPENAI_BASE_URL"
                 raise UserError(f"cannot connect to {self.base_url} ({reason}); {way_out}") from None
             raise _RetryableError(reason, busy=not error.is_too_large) from None
-        except _StreamError as error:
-            raise _RetryableError(f"the server reported an error: {self._error_message(error.event)}") from None
+        except _EventError as error:
+            self._reached = True
+            if events is not None and events.has_text:
+                raise _RetryableError(f"the server reported an error: {self._error_message(error.event)}") from None
+            return _Response(error.status, error.event, 0.0, is_stream=True, verb="reported an error")
         self._reached = True
-        return head, bytes(content) if events is None else events.body(), events is not None
+        if head.status == 200 and events is None and (status := _error_status(complete)) is not None:
+            return _Response(status, complete, head.retry_after, is_stream=False, verb="reported an error")
+        return _Response(head.status, complete, head.retry_after, events is not None, f"answered {head.status}")
 
-    def _find_rejections(self, status: int, content: bytes, body: Mapping[str, Any]) -> frozenset[str]:
-        """The parameters to omit after a 400 or 422.
+    def _find_rejections(self, response: "_Response", body: Mapping[str, Any]) -> frozenset[str]:
+        """The parameters to omit after a 400, 422 or 501, and the keywords of the schema.
 
-        These are the parameters named in the response. `response_format` is also omitted if no parameter is named, but
-        never once the server has accepted it.
+        These are the parameters named in the response. The type of `response_format` is also omitted if no parameter is
+        named, but not if the prompt is too long, and never once the server has accepted it.
         """
-        if status not in (400, 422):
+        if response.status not in _INVALID:
             return frozenset()
-        text = content.decode("utf-8", "replace")
+        text = response.content.decode("utf-8", "replace")
         names = frozenset(name for name in _OPTIONAL if name in body and name in text)
-        if "response_format" in body and not self._structured and ("response_format" in text or not names):
-            return names | {"response_format"}
+        structure = _structure(body)
+        if structure == "none" or structure in self._accepted:
+            return names
+        if structure == "json_schema":
+            schema = json.dumps(body["response_format"])
+            if limits := frozenset(name for name in _LIMITS if f'"{name}"' in schema and name in text):
+                return names | limits
+        if "response_format" in text or structure in text or not (names or _TOO_LONG.search(text)):
+            return names | {structure}
         return names
 
     def _error_message(self, content: bytes) -> str:
         """The message of an error body, or the beginning of the body."""
         text = content[:2000].decode("utf-8", "replace")
         try:
-            error = parse_object(content, "error").get("error")
+            error = _find_error(parse_object(content, "error"))
         except FormatError:
             return self.excerpt(text)
-        message = error.get("message") if isinstance(error, dict) else error
-        return self.excerpt(message if isinstance(message, str) else text)
+        return self.excerpt(text if error is None or error[0] is None else error[0])
 
     def _reply(self, content: bytes) -> Reply | NoReply:
         try:
@@ -374,21 +421,32 @@ class ChatClient:
         if model and model not in self.served and len(self.served) < 100:
             self.served.append(model)
         match body.get("choices"):
-            case [{"message": {"refusal": str(refusal)}}, *_] if refusal:
-                return NoReply(f"the model refused: {self.excerpt(refusal)}")
-            case [{"finish_reason": "content_filter"}, *_]:
-                return NoReply("the server filtered the reply")
-            case [{"message": {"content": str() | None as text}} as choice, *_]:
-                return Reply(text or "", choice.get("finish_reason") == "length", prompt_tokens, completion_tokens)
+            case [{"message": dict(message)} as choice, *_] if (text := _text_of(message.get("content"))) is not None:
+                if refusal := _refusal_of(message):
+                    return NoReply(f"the model refused: {self.excerpt(refusal)}")
+                if choice.get("finish_reason") == "content_filter":
+                    return NoReply("the server filtered the reply")
+                return Reply(text, choice.get("finish_reason") == "length", prompt_tokens, completion_tokens)
         raise _RetryableError(f"not a chat completion: {self._error_message(content)!r}")
 
 
-class _StreamError(Exception):
+@dataclass(frozen=True, slots=True)
+class _Response:
+    """A response: its status, or the one of an error that it reports; `verb` says which, for messages."""
+
+    status: int
+    content: bytes
+    retry_after: float
+    is_stream: bool
+    verb: str
+
+
+class _EventError(Exception):
     """The server sent an error within a stream."""
 
-    def __init__(self, event: bytes) -> None:
+    def __init__(self, event: bytes, status: int) -> None:
         super().__init__()
-        self.event = event
+        self.event, self.status = event, status
 
 
 class _Events:
@@ -397,18 +455,31 @@ class _Events:
     def __init__(self, on_text: OnText) -> None:
         self._tell = on_text
         self._rest = b""
+        self._event = b""
         self._pieces: list[str] = []
         self._refusal: list[str] = []
         self._finish: str | None = None
         self._more: dict[str, Any] = {}
-        self._ended = False
+        self._has_choice = self._ended = False
+
+    @property
+    def has_text(self) -> bool:
+        """Whether `on_text` was called."""
+        return bool(self._pieces)
 
     def feed(self, content: bytes) -> None:
-        """Read the next bytes; raises `_StreamError` for an error event and `_RetryableError` for invalid events."""
+        """Read the next bytes; raises `_EventError` for an error event and `_RetryableError` for invalid events."""
         *lines, self._rest = (self._rest + content).split(b"\n")
         for line in lines:
-            if line.startswith(b"data:"):
-                self._take(line[5:].strip())
+            name, _, data = line.strip().partition(b":")
+            if name == b"event":
+                self._event = data.strip()
+            elif name == b"error" or (name == b"data" and self._event == b"error"):  # the first is llama.cpp's
+                raise _EventError(data.strip(), _error_status(data) or 500)
+            elif name == b"data":
+                self._take(data.strip())
+            elif not name:
+                self._event = b""
 
     def _take(self, data: bytes) -> None:
         if data == b"[DONE]":
@@ -418,25 +489,101 @@ class _Events:
             event = parse_object(data, "a piece of the reply")
         except FormatError as error:
             raise _RetryableError(" ".join(str(error).split())[:160]) from None
-        if event.get("error"):
-            raise _StreamError(data)
+        if _find_error(event) is not None:
+            raise _EventError(data, _error_status(data) or 500)
         self._more |= {key: event[key] for key in ("model", "system_fingerprint", "usage") if event.get(key)}
         match event.get("choices"):
             case [{"delta": dict(delta)} as choice, *_]:
+                self._has_choice = True
                 if isinstance(finish := choice.get("finish_reason"), str):
                     self._finish, self._ended = finish, True
-                if isinstance(refusal := delta.get("refusal"), str):
-                    self._refusal.append(refusal)
-                if isinstance(piece := delta.get("content"), str) and piece:
+                self._refusal.append(_refusal_of(delta))
+                piece = _text_of(delta.get("content"))
+                if piece is None:
+                    raise _RetryableError("not a piece of a reply: its content is no text")
+                if piece:
                     self._pieces.append(piece)
                     self._tell(piece)
 
     def body(self) -> bytes:
         """The reply as one chat completion; raises `_RetryableError` if the stream ended before the reply did."""
-        if not self._ended:
-            raise _RetryableError("the stream ended before the reply did")
+        if not self._ended or not self._has_choice:
+            raise _RetryableError("the stream ended before the reply did" if self._has_choice else "an empty stream")
         message = {"content": "".join(self._pieces), "refusal": "".join(self._refusal)}
         return json.dumps({**self._more, "choices": [{"message": message, "finish_reason": self._finish}]}).encode()
+
+
+def _text_of(content: object) -> str | None:
+    """The text of the content of a message, which may be a list of parts, without thoughts; None if it is none."""
+    parts = content if isinstance(content, list) else [content]
+    texts: list[str] = []
+    for part in parts:
+        match part:
+            case str(text):
+                texts.append(text)
+            case {"type": "text" | "output_text", "text": str(text)}:
+                texts.append(text)
+            case dict() | None:  # thoughts, references, pictures
+                pass
+            case _:
+                return None
+    return "".join(texts)
+
+
+def _refusal_of(message: Mapping[str, Any]) -> str:
+    """The refusal of a message or one of the parts of its content; empty if it has none."""
+    content = message.get("content")
+    parts = [message, *(content if isinstance(content, list) else [])]
+    return "".join(part["refusal"] for part in parts if isinstance(part, dict) and isinstance(part.get("refusal"), str))
+
+
+def _find_error(body: Mapping[str, Any]) -> tuple[str | None, int | None] | None:
+    """The message and the status of the error that a body reports, if it is one; None for those that it does not say.
+
+    OpenAI writes `{"error": {"message": ..., "code": ...}}`; other servers write a text as the error, or the fields
+    beside it, or `finish_reason` "error".
+    """
+    error: Mapping[str, Any]
+    match body:
+        case {"error": dict(fields)} if fields:
+            error = fields
+        case {"error": message} if message:
+            error = {**body, "message": message}
+        case {"choices": [{"finish_reason": "error", **choice}, *_]}:
+            inner = choice.get("error")
+            error = inner if isinstance(inner, dict) else {"message": inner or "the model failed"}
+        case {"choices": [_, *_]}:
+            return None
+        case {"object": "error"} | {"error_message": _} | {"error_type": _} | {"detail": _} | {"message": _}:
+            error = body
+        case _:
+            return None
+    messages = [error.get(key) for key in ("message", "error_message", "detail", "error_type", "type")]
+    statuses = [str(part.get(key)) for key in ("code", "status", "status_code") for part in (error, body)]
+    return (
+        next((message for message in messages if isinstance(message, str) and message.strip()), None),
+        next((int(status) for status in statuses if re.fullmatch("[45][0-9]{2}", status)), None),
+    )
+
+
+def _error_status(content: bytes) -> int | None:
+    """The status of an error that a body of status 200 reports, 500 if it says none; None if it is no error."""
+    try:
+        error = _find_error(parse_object(content, "the reply"))
+    except FormatError:
+        return None
+    return None if error is None else error[1] or 500
+
+
+def _structure(body: Mapping[str, Any]) -> Structure:
+    structure: Structure = body.get("response_format", {}).get("type", "none")
+    return structure
+
+
+def _is_schema_too_large(response: _Response, body: Mapping[str, Any]) -> bool:
+    if response.status not in _INVALID | {413} or _structure(body) != "json_schema":
+        return False
+    return _SCHEMA_SIZE.search(response.content[:2000].decode("utf-8", "replace")) is not None
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
@@ -474,9 +621,11 @@ def _body(request: Request, omissions: frozenset[str], *, stream: bool = False) 
         parameters["stop"] = list(request.stop)
     if stream:
         parameters["stream_options"] = {"include_usage": True}
-    if request.schema is not None:
-        schema = {"name": "reply", "strict": True, "schema": request.schema}
-        parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if request.schema is not None and (structure := next((s for s in _STRUCTURES if s not in omissions), None)):
+        parameters["response_format"] = {"type": structure}
+        if structure == "json_schema":
+            schema = _without_keywords(request.schema, omissions)
+            parameters["response_format"]["json_schema"] = {"name": "reply", "strict": True, "schema": schema}
     body: dict[str, Any] = {"model": request.model, "messages": messages}
     if stream:
         body["stream"] = True
@@ -484,6 +633,21 @@ def _body(request: Request, omissions: frozenset[str], *, stream: bool = False) 
     if "max_tokens" in omissions:  # OpenAI's newer models use another name for it
         body["max_completion_tokens"] = request.max_tokens
     return body
+
+
+def _without_keywords(schema: Any, keywords: frozenset[str]) -> Any:  # noqa: ANN401  (JSON)
+    """A schema without some of its keywords at any depth; a property may be called like a keyword."""
+    if isinstance(schema, list):
+        return [_without_keywords(value, keywords) for value in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        key: {name: _without_keywords(value, keywords) for name, value in part.items()}
+        if key == "properties" and isinstance(part, Mapping)
+        else _without_keywords(part, keywords)
+        for key, part in schema.items()
+        if key not in keywords
+    }
 
 
 def estimated_tokens(text: str) -> int:

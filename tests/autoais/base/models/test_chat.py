@@ -1,10 +1,13 @@
 import asyncio
+import json
 import logging
 import socket
 import time
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from autoais.base.errors import UserError
 from autoais.base.models.chat import ChatClient, NoReply, Reply, Request, Usage
@@ -136,18 +139,27 @@ def test_a_parameter_that_the_server_does_not_take_is_left_out_for_the_run(serve
     base_url = server.script({"say": "yes", "without": ["response_format", "max_tokens"]})
     chat = client(base_url)
     assert chat.answer(asks(*"abc", schema=SCHEMA)) == [Reply("yes")] * 3
-    assert chat.refused == {"response_format", "max_tokens"}
-    assert chat.usage.requests == 5  # two of them to learn it
+    assert chat.refused == {"json_schema", "json_object", "max_tokens"}
+    assert chat.usage.requests == 6  # three of them to learn it
     assert server.log(base_url)[-1]["body"]["max_completion_tokens"] == 9
 
 
-def test_a_400_for_another_reason_does_not_cost_the_structure(server: ChatServer) -> None:
-    too_long = {"status": 400, "body": "too long"}
-    base_url = server.script(too_long, too_long, {"say": "yes"})
+@pytest.mark.parametrize(
+    ("body", "forms"),
+    [
+        ("too long", ["json_schema", "json_schema"]),
+        ("bad request", ["json_schema", "json_object", None, "json_schema"]),
+    ],
+)
+def test_a_400_for_another_reason_does_not_cost_the_structure(
+    server: ChatServer, body: str, forms: list[str | None]
+) -> None:
+    bad = {"status": 400, "body": body}
+    base_url = server.script(*[bad] * (len(forms) - 1), {"say": "yes"})
     chat = client(base_url, concurrency=1)
-    assert chat.answer(asks("a", "b", schema=SCHEMA)) == [NoReply("the server answered 400: too long"), Reply("yes")]
+    assert chat.answer(asks("a", "b", schema=SCHEMA)) == [NoReply(f"the server answered 400: {body}"), Reply("yes")]
     assert chat.refused == frozenset()
-    assert ["response_format" in row["body"] for row in server.log(base_url)] == [True, False, True]
+    assert [row["body"].get("response_format", {}).get("type") for row in server.log(base_url)] == forms
 
 
 @pytest.mark.parametrize(
@@ -338,3 +350,163 @@ def test_stop_texts_are_sent_and_left_out_where_refused(server: ChatServer) -> N
     assert chat.answer([Request("tiny", (("user", "a"),), stop=("\nQ",))]) == [Reply("yes")]
     assert [row["body"].get("stop") for row in server.log(base_url)] == [["\nQ"], None]
     assert chat.refused == {"stop"}
+
+
+@pytest.mark.parametrize(
+    ("forms", "refused", "asked"),
+    [
+        (["json_schema", "json_object"], set(), ["json_schema"]),
+        (["json_object"], {"json_schema"}, ["json_schema", "json_object"]),
+        ([], {"json_schema", "json_object"}, ["json_schema", "json_object", None]),
+    ],
+)
+def test_the_best_form_of_reply_that_a_server_takes_is_learnt_once_and_said_once(
+    server: ChatServer, capsys: pytest.CaptureFixture[str], forms: list[str], refused: set[str], asked: list[str | None]
+) -> None:
+    base_url = server.script({"say": '{"a": 1}', "forms": forms})
+    chat = client(base_url, concurrency=1)
+    replies = chat.answer(asks("a", "b", schema=SCHEMA))
+    told: list[str] = []
+    replies.append(chat.stream(asks("c", schema=SCHEMA)[0], told.append))
+    assert [reply.structure for reply in replies if isinstance(reply, Reply)] == [asked[-1] or "none"] * 3
+    assert chat.refused == refused
+    sent = [row["body"].get("response_format", {}).get("type") for row in server.log(base_url)]
+    assert sent == [*asked, asked[-1], asked[-1]]
+    notes = capsys.readouterr().err
+    assert notes.count("\n") == bool(refused)
+    assert notes.count(f"{base_url}, model 'tiny': the server takes no JSON Schema for a reply") == bool(refused)
+
+
+def test_keywords_of_a_schema_that_a_server_does_not_know_are_left_out(server: ChatServer) -> None:
+    bad = {"status": 400, "body": "Invalid schema for response_format: 'maxLength' is not permitted"}
+    base_url = server.script(bad, {"say": "{}"})
+    schema = {"type": "object", "properties": {"maxLength": {"type": "string", "maxLength": 3}}}
+    chat = client(base_url)
+    assert chat.answer(asks("a", schema=schema)) == [Reply("{}")]
+    assert chat.refused == {"maxLength"}
+    body = server.log(base_url)[-1]["body"]
+    assert body["response_format"]["json_schema"]["schema"]["properties"] == {"maxLength": {"type": "string"}}
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "Invalid schema for response_format 'reply': Expected at most 10 enum values in total, but received 30.",
+        "The specified schema produces a constraint that has too many states for serving.",
+        "The compiled grammar is too large.",
+    ],
+)
+def test_a_schema_that_is_too_large_is_a_reason_of_its_own(server: ChatServer, says: str) -> None:
+    chat = client(server.script({"status": 400, "body": says}))
+    (reply,) = chat.answer(asks("a", schema=SCHEMA))
+    assert isinstance(reply, NoReply)
+    assert (reply.is_schema_too_large, chat.usage.requests) == (True, 1)
+    (reply,) = chat.answer(asks("a"))
+    assert isinstance(reply, NoReply)
+    assert not reply.is_schema_too_large
+
+
+def test_a_prompt_that_is_too_long_is_no_matter_of_the_schema(server: ChatServer) -> None:
+    says = "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."
+    chat = client(server.script({"status": 400, "body": says}))
+    (reply,) = chat.answer(asks("a", schema=SCHEMA))
+    assert isinstance(reply, NoReply)
+    assert (reply.is_prompt_too_long, reply.is_schema_too_large, chat.usage.requests) == (True, False, 1)
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ('data: {"error": {"message": "out of memory", "code": 500}}', "reported an error: out of memory"),
+        ('data: {"object": "error", "message": "out of memory", "code": 500}', "reported an error: out of memory"),
+        ('data: {"choices": null, "error_message": "out of memory"}', "reported an error: out of memory"),
+        ('data: {"choices": [], "error": "out of memory"}', "reported an error: out of memory"),
+        ('data: {"detail": "out of memory"}', "reported an error: out of memory"),
+        ('data: {"error_type": "overloaded"}', "reported an error: overloaded"),
+        ('error: {"code": 500, "message": "out of memory"}', "reported an error: out of memory"),
+        ("event: error\r\ndata: out of memory", "reported an error: out of memory"),
+        (
+            'data: {"choices": [{"delta": {}, "finish_reason": "error", "error": {"message": "out of memory"}}]}',
+            "reported an error: out of memory",
+        ),
+        ('data: {"choices": [{"delta": {}, "finish_reason": "error"}]}', "reported an error: the model failed"),
+        ("data: [DONE]", "an empty stream"),
+        ('data: {"choices": [{"delta": {"content": 7}}]}', "its content is no text"),
+    ],
+)
+def test_an_error_inside_a_stream_keeps_its_reason(server: ChatServer, event: str, reason: str) -> None:
+    step = {"say": "one two", "pieces": 0, "then": f"{event}\n\ndata: [DONE]\n\n"}
+    told, reply, chat = streamed(server.script(step))
+    assert isinstance(reply, NoReply)
+    assert reason in reply.reason
+    assert (told, chat.usage.requests) == ([], 3)
+    if event != "data: [DONE]":
+        told, reply, chat = streamed(server.script(step | {"pieces": 2}))
+        assert isinstance(reply, NoReply)
+        assert reason in reply.reason
+        assert (told, chat.usage.requests) == (["one "], 1)
+    if event.startswith('data: {"') and "delta" not in event:
+        reply = ask(server.script({"body": event[6:]}))
+        assert isinstance(reply, NoReply)
+        assert reason in reply.reason
+
+
+def test_an_error_inside_a_stream_has_its_status(server: ChatServer) -> None:
+    told, reply, chat = streamed(
+        server.script(
+            {"say": "x", "pieces": 0, "then": 'data: {"error": {"message": "no seed, please", "code": 400}}\n\n'},
+            {"say": "yes"},
+        )
+    )
+    assert (told, reply) == (["yes"], Reply("yes"))
+    assert chat.refused == {"seed"}
+    bad = {"error": {"message": "the prompt is too long", "code": 400}}
+    told, reply, chat = streamed(server.script({"say": "x", "pieces": 0, "then": f"data: {json.dumps(bad)}\n\n"}))
+    assert (reply, chat.usage.requests) == (NoReply("the server reported an error: the prompt is too long"), 1)
+    told, reply, chat = streamed(server.script({"say": "x", "pieces": 2, "then": f"data: {json.dumps(bad)}\n\n"}))
+    assert isinstance(reply, NoReply)
+    assert (told, chat.usage.requests) == (["x"], 1)
+
+
+PARTS = st.one_of(
+    st.text(max_size=9),
+    st.fixed_dictionaries({"type": st.sampled_from(["text", "output_text"]), "text": st.text(max_size=9)}),
+    st.fixed_dictionaries({"type": st.just("thinking"), "thinking": st.just([{"type": "text", "text": "Hm."}])}),
+    st.fixed_dictionaries({"type": st.sampled_from(["reasoning", "reference", "text"]), "summary": st.none()}),
+    st.fixed_dictionaries({"type": st.just("refusal"), "refusal": st.just("I will not.")}),
+)
+DELTAS = st.fixed_dictionaries(
+    {},
+    optional={
+        "content": st.none() | st.text(max_size=9) | st.lists(PARTS, max_size=3),
+        "refusal": st.none() | st.just(""),
+        "reasoning_content": st.just("Hm."),
+        "reasoning": st.just("Hm."),
+        "role": st.just("assistant"),
+    },
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(DELTAS, min_size=1, max_size=4), st.sampled_from(["stop", "length", "content_filter", "error"]))
+def test_a_stream_gives_the_reply_that_the_same_message_gives(
+    server: ChatServer, deltas: list[dict[str, Any]], finish: str
+) -> None:
+    parts: list[object] = []
+    for delta in deltas:
+        content = delta.get("content")
+        parts += content if isinstance(content, list) else [content]
+    message = {"content": parts, "reasoning_content": "Hm."}
+    events: list[dict[str, Any]] = [{"choices": [{"delta": delta}]} for delta in deltas]
+    events.append({"choices": [{"delta": {}, "finish_reason": finish}]})
+    lines = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    told, reply, _ = streamed(server.script({"say": "", "pieces": 0, "then": lines}), retries=0)
+    body = json.dumps({"choices": [{"message": message, "finish_reason": finish}]})
+    (whole,) = client(server.script({"body": body}), retries=0).answer(asks("Hello?"))
+    if isinstance(whole, Reply):
+        assert reply == whole
+        assert "".join(told) == whole.text
+    else:
+        assert isinstance(reply, NoReply)
+        assert reply.reason.partition(" (")[0] == whole.reason.partition(" (")[0]
+    assert "Hm." not in "".join(told)

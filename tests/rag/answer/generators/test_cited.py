@@ -223,9 +223,8 @@ def test_thoughts_are_known_by_either_end_and_by_other_marks(says: str) -> None:
 
 
 def test_the_tag_of_thoughts_may_be_what_an_answer_is_about() -> None:
-    assert str(answer("It ends with `</think>` [1]. See </think> there [1].")).startswith(
-        "It ends with `</think>` [1]."
-    )
+    says = "It ends with `</think>` [1]. See “<think>” there [1]."
+    assert str(answer(says)) == says
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])

@@ -20,6 +20,7 @@ from rag.answer.llms import (
     LanguageModel,
     Message,
     ModelError,
+    SchemaError,
     cut_at,
     in_pieces,
     open_model,
@@ -117,6 +118,31 @@ def test_a_model_behind_a_server(served: ChatServer, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
+    ("forms", "structure"), [(["json_schema"], "json_schema"), (["json_object"], "json_object"), ([], "none")]
+)
+def test_a_model_behind_a_server_says_what_the_server_took_for_the_form_of_a_reply(
+    served: ChatServer, monkeypatch: pytest.MonkeyPatch, forms: list[str], structure: str
+) -> None:
+    model = open_at(served.script({"say": "{}", "forms": forms}), monkeypatch)
+    completion = model.complete(ASKED, 8, schema=SCHEMA)
+    assert completion.structure == structure
+    *_, last = model.stream(ASKED, 8, schema=SCHEMA)
+    assert last == completion
+    assert model.complete(ASKED, 8).structure == "none"
+
+
+def test_a_schema_that_is_too_large_for_a_server_is_an_error_of_its_own(
+    served: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = open_at(served.script({"say": "{}", "max_values": 2}), monkeypatch)
+    with pytest.raises(SchemaError, match="at most 2 enum values"):
+        model.complete(ASKED, 8, schema=SCHEMA)
+    with pytest.raises(SchemaError, match="at most 2 enum values"):
+        list(model.stream(ASKED, 8, schema=SCHEMA))
+    assert model.complete(ASKED, 8).text == "{}"
+
+
+@pytest.mark.parametrize(
     ("bad", "reason"),
     [
         ({"status": 400, "body": "too long"}, "openai:tiny: the server answered 400: too long"),
@@ -201,6 +227,7 @@ def test_a_gguf_file_follows_a_schema_whatever_the_model(gguf: Path) -> None:
         assert len(row["words"]) <= 3
         assert completion.text == json.dumps(row, ensure_ascii=False) or "\\" in completion.text
         assert completion.alternatives
+        assert completion.structure == "json_schema"
         assert all(0 <= value <= 1 for alternatives in completion.alternatives for value in alternatives.values())
         *_, streamed = model.stream(ASKED, 200, schema=SCHEMA)
         assert streamed == completion
