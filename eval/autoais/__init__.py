@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from autoais.judges import open_judge
+    from autoais.metrics.quotes import QuoteCheck, QuoteStatus, check_quotes
 
     __version__: str
 
@@ -55,6 +56,7 @@ _WHERE = {
     "convert_ratings evaluate_judge evaluate_run read_answers read_questions score",
     "autoais.base.errors": "CitationError FormatError UsageError UserError",
     "autoais.judges": "open_judge",
+    "autoais.metrics.quotes": "QuoteCheck QuoteStatus check_quotes",
     "autoais.base.types": "Attribution Citation CitedSentence Judge Judgement Passage Question Span Support Unresolved "
     "Verdict",
 }
@@ -72,6 +74,8 @@ __all__ = [
     "Metric",
     "Passage",
     "Question",
+    "QuoteCheck",
+    "QuoteStatus",
     "Report",
     "RunReport",
     "Span",
@@ -84,6 +88,7 @@ __all__ = [
     "agreement",
     "ais_report",
     "calibrate_judge",
+    "check_quotes",
     "compare",
     "convert",
     "convert_ratings",

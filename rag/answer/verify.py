@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Literal
 
 from autoais.base.answers import CitedAnswer
-from autoais.base.text.sentences import sentence_spans
+from autoais.base.text.nearest import compare_words, find_nearest, format_changes
 from autoais.base.types import Citation
 from rag.base.errors import QuestionError
 from rag.base.types import Passage
@@ -18,7 +17,6 @@ Status = Literal["same", "moved", "changed", "gone"]
 _MAX_SEARCH_WORDS = 40  # words of a quote that is searched for
 _MAX_CANDIDATES = 10  # passages that may have a quote that was moved or changed
 _MIN_SIMILARITY = 0.6  # of the words of a quote and its changed form; set by hand
-_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +40,7 @@ class QuoteCheck:
     @property
     def diff(self) -> str:
         """A changed quote with the words that went in `[-...-]` and those that came in `{+...+}`."""
-        if self.text is None:
-            return ""
-        before, after = self.quote.split(), self.text.split()
-        pieces: list[str] = []
-        for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-            if kind == "equal":
-                pieces += before[a:b]
-                continue
-            if a < b:
-                pieces.append(f"[-{' '.join(before[a:b])}-]")
-            if c < d:
-                pieces.append(f"{{+{' '.join(after[c:d])}+}}")
-        return " ".join(pieces)
+        return "" if self.text is None else format_changes(compare_words(self.quote, self.text))
 
 
 def verify_quotes(answers: Iterable[CitedAnswer], index: Index) -> Iterator[QuoteCheck]:
@@ -90,11 +76,13 @@ def _check(index: Index, answer: str, sentence: int, citation: Citation, quote: 
             is_same = cited is not None and passage is cited and citation.start is None
             status: Status = "same" if is_same else "moved"
             return QuoteCheck(answer, sentence, citation.passage, quote, status, passage.id, match.start())
-    nearest = max((_nearest(passage, quote) for passage in candidates), default=None, key=lambda near: near[0])
-    if nearest is None or nearest[0] < _MIN_SIMILARITY:
+    texts = [(passage, nearest) for passage in candidates if (nearest := find_nearest(quote, passage.text))]
+    texts = [(passage, nearest) for passage, nearest in texts if nearest.similarity >= _MIN_SIMILARITY]
+    if not texts:
         return QuoteCheck(answer, sentence, citation.passage, quote, "gone")
-    _, identifier, start, text = nearest
-    return QuoteCheck(answer, sentence, citation.passage, quote, "changed", identifier, start, text)
+    passage, nearest = max(texts, key=lambda pair: pair[1].similarity)
+    text = passage.text[nearest.start : nearest.end]
+    return QuoteCheck(answer, sentence, citation.passage, quote, "changed", passage.id, nearest.start, text)
 
 
 def _search(index: Index, quote: str) -> list[Passage]:
@@ -106,18 +94,3 @@ def _search(index: Index, quote: str) -> list[Passage]:
     except QuestionError:
         return []
     return [hit.passage for hit in hits]
-
-
-def _nearest(passage: Passage, quote: str) -> tuple[float, str, int, str]:
-    """The similarity (0 to 1), passage id, start and text of the run of sentences that is most like the quote."""
-    spans = sentence_spans(passage.text)
-    count = max(1, len(sentence_spans(quote)))
-    runs = [(spans[first][0], spans[min(first + count, len(spans)) - 1][1]) for first in range(len(spans))]
-    words = _WORD.findall(quote.lower())
-    best = (0.0, passage.id, 0, "")
-    for start, end in runs:
-        text = passage.text[start:end]
-        similarity = SequenceMatcher(None, words, _WORD.findall(text.lower()), autojunk=False).ratio()
-        if similarity > best[0]:
-            best = (similarity, passage.id, start, text)
-    return best

@@ -221,7 +221,10 @@ class Api:
 
             checks = check_answer(reply.answer, self._service.judge_model)
             names = ("verdict", "probability", "reason", "unsupported")
-            row["verdicts"] = [{name: getattr(check, name) for name in names} for check in checks]
+            row["verdicts"] = [
+                {name: getattr(check, name) for name in names} | {"quotes": [quote.record() for quote in check.quotes]}
+                for check in checks
+            ]
         return row
 
     def _judge(self, body: JudgeRequest) -> bytes:

@@ -13,6 +13,7 @@ from autoais.base.types import Judge, Judgement, Verdict
 from autoais.judges.alignment import align, contradicts
 from autoais.metrics.claims import judge_claims
 from autoais.metrics.judged import claims_to_judge
+from autoais.metrics.quotes import QuoteCheck, check_quotes
 from rag.answer.attribution.attributor import Attributor
 from rag.base.errors import UsageError
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
@@ -40,7 +41,7 @@ class SentenceCheck:
     `probability` is the judge's that the sentence is supported, or None. `unsupported` are the words, as character
     offsets in the sentence (end exclusive), that occur nowhere in the evidence or clash with it. `nearest` is the span
     that comes closest in the passages that the sentence does not cite, if it was asked for and the sentence is not
-    supported; `nearest_supports` says whether the judge accepts it.
+    supported; `nearest_supports` says whether the judge accepts it. `quotes` are the quotations that begin in it.
     """
 
     verdict: SentenceVerdict
@@ -49,6 +50,7 @@ class SentenceCheck:
     unsupported: tuple[tuple[int, int], ...] = ()
     nearest: Citation | None = None
     nearest_supports: bool = False
+    quotes: tuple[QuoteCheck, ...] = ()
 
 
 def check_answer(answer: Answer, judge: Judge, *, nearest: bool = False) -> list[SentenceCheck]:
@@ -57,8 +59,17 @@ def check_answer(answer: Answer, judge: Judge, *, nearest: bool = False) -> list
     A sentence that cites nothing is not supported, and one that claims nothing (a question, an instruction) is not
     judged. Neither is one that consists of whole sentences or lines of a passage that it cites: it is supported, as
     nearly all such pairs are to people (`eval/results/minilm/rules.json`). `autoais score` asks the judge nevertheless.
-    With `nearest`, the other passages of the answer are searched for what a sentence lacks.
+    With `nearest`, the other passages of the answer are searched for what a sentence lacks. Quotations are compared
+    with the passages whatever the verdict (`autoais.check_quotes`).
     """
+    quotes = check_quotes(answer.to_cited())
+    return [
+        replace(check, quotes=tuple(quote for quote in quotes if quote.sentence == number))
+        for number, check in enumerate(_judge_sentences(answer, judge, nearest=nearest))
+    ]
+
+
+def _judge_sentences(answer: Answer, judge: Judge, *, nearest: bool) -> list[SentenceCheck]:
     texts = {hit.passage.id: hit.passage.text for hit in answer.hits}
     copies = [any(is_quoted(sentence.text, texts[key]) for key in sentence.cites) for sentence in answer.sentences]
     claims = claims_to_judge(answer.to_cited())

@@ -215,6 +215,25 @@ class Unresolved(BaseModel):
     sentence: int | None = None
 
 
+class QuoteSource(BaseModel):
+    """A span of a passage that has a quotation, a part of it, or what comes nearest to it."""
+
+    passage: str
+    start: int
+    end: int
+    quote: str
+
+
+class QuoteCheck(BaseModel):
+    """A quotation in a sentence, compared with the passages."""
+
+    quote: str
+    status: Literal["verbatim", "misattributed", "stitched", "misquoted"]
+    spans: list[tuple[int, int, int]] = Field(description="Where it stands: sentence (from 0), start and end.")
+    sources: list[QuoteSource] = Field(description="What has it, part by part; of a misquotation the nearest text.")
+    diff: str = Field(description="Of a misquotation: words that the source lacks in `[-...-]`, its own in `{+...+}`.")
+
+
 class SentenceCheck(BaseModel):
     """Whether what a sentence cites supports it; `no_claim` is for a sentence that needs no source."""
 
@@ -222,6 +241,7 @@ class SentenceCheck(BaseModel):
     probability: float | None = Field(description="Probability that it is supported, if the judge gives one.")
     reason: str | None
     unsupported: list[tuple[int, int]] = Field(description="Spans of the sentence without support in the evidence.")
+    quotes: list[QuoteCheck] = Field(description="The quotations of at least four words that begin in it.")
 
 
 class AnswerResponse(BaseModel):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from autoais.metrics.quotes import QuoteCheck, QuoteStatus
 from rag.answer.export.sources import merge_spans
 from rag.answer.yes_no import find_quoted_question
 from rag.base.types import Answer, Citation, Passage
@@ -57,6 +58,19 @@ class SentenceView:
 
 
 @dataclass(frozen=True, slots=True)
+class QuoteView:
+    """A quotation that is not verbatim: its status, the passages that have it or come near, and its corrections.
+
+    A correction is (`same`, `removed` or `added`, words): from what the sentence quotes to what the source says.
+    """
+
+    status: str
+    text: str
+    sources: tuple[Cite, ...]
+    changes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class VerdictView:
     """The verdict of a sentence in words; `nearest` is a passage that it does not cite."""
 
@@ -66,6 +80,7 @@ class VerdictView:
     note: str
     nearest: Cite | None = None
     nearest_supports: bool = False
+    quotes: tuple[QuoteView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +238,10 @@ def view_answer(
 
 
 def _spans(answer: Answer, checks: Sequence[SentenceCheck]) -> dict[str, list[tuple[int, int, int]]]:
-    """The spans of each passage with the number of their sentence: cited ones, and the nearest of a check."""
+    """The spans of each passage with the number of their sentence: cited ones, the nearest of a check, and quotations.
+
+    Of quotations only those that are not verbatim: others stand in what is cited.
+    """
     spans: dict[str, list[tuple[int, int, int]]] = {}
     for n, sentence in enumerate(answer.sentences):
         for citation in sentence.citations:
@@ -231,16 +249,30 @@ def _spans(answer: Answer, checks: Sequence[SentenceCheck]) -> dict[str, list[tu
     for n, check in enumerate(checks):
         if check.nearest is not None:
             spans.setdefault(check.nearest.passage, []).append((*check.nearest.span, n))
+        for source in (source for quote in _faulty_quotes(check) for source in quote.sources):
+            spans.setdefault(source.passage, []).append((*source.span, n))
     return spans
+
+
+def _faulty_quotes(check: SentenceCheck) -> list[QuoteCheck]:
+    return [quote for quote in check.quotes if quote.status is not QuoteStatus.VERBATIM]
 
 
 def _sentences(
     answer: Answer, checks: Sequence[SentenceCheck] | None, cite: Callable[[Citation], Cite]
 ) -> Iterator[SentenceView]:
+    misquotes = [
+        span
+        for check in checks or ()
+        for quote in check.quotes
+        if quote.status is QuoteStatus.MISQUOTED
+        for span in quote.spans
+    ]
     end = 0
     for n, sentence in enumerate(answer.sentences):
         check = checks[n] if checks is not None else None
-        unsupported = () if check is None else tuple((start, stop, n) for start, stop in check.unsupported)
+        unsupported = [] if check is None else [(start, stop, n) for start, stop in check.unsupported]
+        unsupported += [(start, stop, n) for number, start, stop in misquotes if number == n]
         gap = answer.text[end : sentence.start]
         end = sentence.end or end
         yield SentenceView(
@@ -267,7 +299,16 @@ def _verdict(check: SentenceCheck, cite: Callable[[Citation], Cite], cites: bool
     if check.probability is not None and check.verdict is not SentenceVerdict.UNDECIDED:
         note += f" (probability of support {check.probability:.2f})"
     nearest = None if check.nearest is None else cite(check.nearest)
-    return VerdictView(check.verdict.value, sign, label, note, nearest, check.nearest_supports)
+    quotes = tuple(
+        QuoteView(
+            quote.status.value,
+            quote.quote,
+            tuple({source.passage: cite(source) for source in quote.sources}.values()),
+            tuple(quote.changes),
+        )
+        for quote in _faulty_quotes(check)
+    )
+    return VerdictView(check.verdict.value, sign, label, note, nearest, check.nearest_supports, quotes)
 
 
 def split_at_spans(text: str, spans: Iterable[tuple[int, int, int]]) -> tuple[Piece, ...]:

@@ -42,7 +42,7 @@ def note(line: str) -> None:
 
 
 # Metrics that systems are chosen by; `answer_recall` replaces exact match and F1 of systems without short answers.
-MAIN_METRICS = ("autoais", "citation_recall", "citation_precision", "em", "f1")
+MAIN_METRICS = ("autoais", "citation_recall", "citation_precision", "em", "f1", "verbatim_quotes")
 _FAMILY_PREFIXES = {
     "alce": ("citation_", "str_", "qampari_", "claims_nli", "rougeLsum", "mauve"),
     "hagrid": ("hagrid",),
@@ -86,6 +86,9 @@ def show_report(result: dict[str, Any], families: Collection[str] = (), *, is_co
             "cited passage judged not attributable: likely errors of the judge",
             style="yellow",
         )
+    if (quotations := result.get("quotations", {})).get("verbatim", 0) < sum(quotations.values()):
+        counts = ", ".join(f"{count} {status}" for status, count in quotations.items() if count)
+        console.print(f"{format_count(sum(quotations.values()), 'quotations')} in the answers: {counts}")
     if result["unresolved_markers"]:
         console.print(format_count(result["unresolved_markers"], "markers could not be resolved to a passage"))
     if "without_citations" in result:

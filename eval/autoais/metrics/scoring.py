@@ -23,6 +23,7 @@ from autoais.metrics.human import HumanSummary
 from autoais.metrics.intervals import number_of
 from autoais.metrics.judged import JudgedAnswer, in_benchmark, judge_answers
 from autoais.metrics.nuggets import find_nuggets
+from autoais.metrics.quotes import QuoteCheck, QuoteStatus, check_quotes
 from autoais.metrics.rates import Tally
 from autoais.metrics.scores import CitationScores
 from autoais.metrics.short_answers import exact_match, f1, has_answer
@@ -97,6 +98,9 @@ class Summary:
     Every question counts, so a refusal counts as no. `refusals`, in the report where a question without an answer
     (`answerable` is false) was refused, counts those, and has `attributed_answers`: `autoais` over the answers given.
 
+    - `verbatim_quotes`, only for answers with quotations in their sentences: those that a cited passage has word for
+      word (`metrics.quotes`). The report counts each status (`quotations`).
+
     The report counts the sentences that a cited passage has word for word (`quoted`), and those of them that the judge
     finds not attributable: its errors, but where a passage says something else in other sentences.
 
@@ -110,6 +114,9 @@ class Summary:
         self.items = self.given = self.answered = self.unresolved = self.short_answers = self.with_references = 0
         self.not_applicable = 0  # sentences
         self.quoted = self.quoted_rejected = 0  # sentences that a cited passage has word for word
+        self.quotes: list[QuoteCheck] = []  # of the last answer
+        self.quotations: Counter[QuoteStatus] = Counter()
+        self.verbatim_quotes = Tally("quotations")
         self.citing = self.whole_context = 0  # answers with citations of their own, and `CitedAnswer.whole_context`
         self.abstained = 0
         self.refused = self.refused_right = 0  # abstained, but not because a model failed; without an answer
@@ -146,6 +153,7 @@ class Summary:
         self._tally("autoais", [self._outcome(item.ais)])
         self._tally("sentences", [self._outcome(claim.union.verdict.ais) for claim in item.applicable_claims])
         self._count_quotes(item)
+        self._check_quotes(item.answer)
         self._add_citations(item)
         ranking = answer.ranking if answer else ()
         if answer:
@@ -204,6 +212,12 @@ class Summary:
             if claim is not None and any(is_quoted(sentence.text, texts.get(key, "")) for key in sentence.cites):
                 self.quoted += 1
                 self.quoted_rejected += claim.union.verdict.ais is False
+
+    def _check_quotes(self, answer: CitedAnswer | None) -> None:
+        self.quotes = [] if answer is None else check_quotes(answer)
+        if self.quotes:
+            self.quotations.update(check.status for check in self.quotes)
+            self.verbatim_quotes.add([check.status is QuoteStatus.VERBATIM for check in self.quotes], self._asked)
 
     def _outcome(self, ais: bool | None) -> bool | None:
         return ais is True if self.measures.as_2023 else ais
@@ -304,6 +318,8 @@ class Summary:
             if "nugget_recall" in self.tallies:
                 metrics[f"nugget_recall{suffix}"] = self._mean(f"nugget_recall{suffix}")
                 metrics[f"all_nuggets{suffix}"] = self._rate(f"all_nuggets{suffix}")
+        if self.quotations:
+            metrics["verbatim_quotes"] = self.verbatim_quotes.rate().record()
         for k in DEPTHS:
             # Beyond the longest list, the value would only repeat.
             too_deep = f"no answer lists {k} passages" if k > self.depth else None
@@ -323,6 +339,7 @@ class Summary:
             "unresolved_markers": self.unresolved,
             "not_applicable": self.not_applicable,
             "quoted": {"sentences": self.quoted, "rejected": self.quoted_rejected},
+            **({"quotations": {kind.value: self.quotations[kind] for kind in QuoteStatus}} if self.quotations else {}),
             **({"without_citations": self.whole_context} if self.whole_context else {}),
             **({"refusals": self._refusals()} if self.refused_right else {}),
             "metrics": metrics,
@@ -501,7 +518,8 @@ class ScoreRun:
     ) -> Iterator[dict[str, Any]]:
         """Yield one JSON row per sentence (`JudgedAnswer.records`); `report` is complete after the last row.
 
-        The first row of an answer also has its `scores` (`Summary.add`), for `compare`.
+        The first row of an answer also has its `scores` (`Summary.add`), for `compare`. A sentence in which quotations
+        begin that are not verbatim has them as `quotes` (`QuoteCheck.record`).
         """
         metrics, splitter = self.measures.metrics, self.measures.splitter
         items = judge_answers(
@@ -514,7 +532,13 @@ class ScoreRun:
                 self.same_judge += 1
             if self._keep_answers and item.answer is not None:
                 self.kept.append((item.answer, item.ais))
+            quotes: dict[int, list[dict[str, Any]]] = {}
+            for check in self.summary.quotes:
+                if check.status is not QuoteStatus.VERBATIM:
+                    quotes.setdefault(check.sentence, []).append(check.record())
             for row in item.records(self.judge.name):
+                if row["sentence"] in quotes:
+                    row["quotes"] = quotes[row["sentence"]]
                 yield row if scores is None else row | {"scores": scores}
                 scores = None
 

@@ -17,7 +17,9 @@ pytest.importorskip("mcp")
 
 from starlette.testclient import TestClient
 
-from autoais.base.answers import read_answers
+from autoais.base.answers import CitedAnswer, read_answers
+from autoais.base.types import Citation, CitedSentence, Passage
+from autoais.metrics.quotes import check_quotes
 from rag.api import add_to_index, build_index
 from rag.base.errors import UsageError
 from rag.base.types import Hit
@@ -27,6 +29,7 @@ from rag.serve import service as serving
 from rag.serve.keys import Keys
 from rag.serve.openai_schemas import ChatCompletion, ModelList, ModelObject, OpenAIError, ResponseObject
 from rag.serve.schemas import AnswerResponse, IndexesResponse, JudgeResponse, SearchResponse
+from rag.serve.schemas import QuoteCheck as QuoteResponse
 from tests.rag.serve.served import make_index
 
 QUESTION = "When did the Aller bridge open?"
@@ -97,6 +100,18 @@ def test_verdicts_if_asked_for(client: TestClient) -> None:
     row = told(client.post("/v1/ask", json={"question": QUESTION, "verdicts": True}))
     AnswerResponse.model_validate(row, strict=False)
     assert [one["verdict"] for one in row["verdicts"]] == ["supported"] * len(row["sentences"])
+    assert [one["quotes"] for one in row["verdicts"]] == [[]] * len(row["sentences"])
+
+
+def test_verdicts_have_the_quotations_of_a_sentence() -> None:
+    quote = check_quotes(
+        CitedAnswer(
+            "a", "?", (CitedSentence('It says "the bridge is very red".', (Citation("b"),)),),
+            {"b": Passage("b", "", "They say the bridge is red.")},
+        )
+    )[0].record()  # fmt: skip
+    assert QuoteResponse.model_validate(quote, strict=False).diff == "the bridge is [-very-] red"
+    assert set(quote) == set(QuoteResponse.model_fields)
 
 
 def test_a_question_that_is_not_answered(client: TestClient) -> None:

@@ -171,6 +171,19 @@ def test_a_marked_text_is_checked_against_what_it_cites() -> None:
     assert [one.reason for one in found.unresolved] == ["out-of-range"]
 
 
+def test_quotations_are_compared_with_the_sources() -> None:
+    text = (
+        'It says "the Aller bridge opened in 1913" [1]. It says "a ferry crossed the river" [1].\n\n'
+        '> A ferry crossed the river four times a week. [2]\n\nIt says "the Aller bridge opened" [1].'
+    )
+    found, checks = check_text(text, JUDGE, sources=SOURCES)
+    quotes = [quote for check in checks for quote in check.quotes]
+    assert [quote.status for quote in quotes] == ["misquoted", "misattributed", "misquoted", "verbatim"]
+    assert [found.sentences[quote.sentence].text.count("river") for quote in quotes] == [0, 1, 1, 0]
+    assert quotes[0].diff == "the Aller bridge opened in [-1913-] {+1931+}"
+    assert quotes[2].diff == "A ferry crossed the river four times a [-week-] {+day+}"
+
+
 def test_a_text_without_markers_gets_the_sources_that_support_it() -> None:
     found, checks = check_text("A ferry crossed the river. The mayor wept.", JUDGE, sources=SOURCES)
     assert [one.cites for one in found.sentences] == [("2",), ()]

@@ -248,6 +248,25 @@ def test_a_pasted_text_is_checked_against_an_index(client: TestClient) -> None:
     assert [one.text() for one in tree.css("#text")] == [text]
 
 
+def test_a_quotation_that_is_not_verbatim_has_the_nearest_text_and_its_place(client: TestClient) -> None:
+    text = (
+        'He says "the bridge opened in 1913" [1]. He says "the bridge opened in 1931" [2]. '
+        'He says "the bridge opened in a ferry runs by night" [1]. He writes "nothing <b>like it</b> is here" [1].'
+    )
+    sources = "[1] He said the bridge opened in 1931.\n[2] The river and a ferry runs by night."
+    tree = HTMLParser(client.post("/check", data={"text": text, "against": "sources", "sources": sources}).text)
+    assert texts(tree, ".quote") == [
+        "Misquoted. The nearest text: “the bridge opened in 1913 1931”1",
+        "Quoted from a source that is not cited: “the bridge opened in 1931”1",
+        "Stitched together from parts that stand apart: “the bridge opened in a ferry runs by night”12",
+        "Misquoted. No source has “nothing <b>like it</b> is here”.",
+    ]
+    assert (texts(tree, ".quote del"), texts(tree, ".quote ins")) == (["1913"], ["1931"])
+    assert [link.attributes["href"] for link in tree.css(".quote a")] == ["#c-p1", "#c-p1", "#c-p1", "#c-p2"]
+    assert "the bridge opened in 1913" in " ".join(texts(tree, ".sentence u"))
+    assert tree.css_first(".quote b") is None
+
+
 def test_a_pasted_text_is_checked_against_pasted_sources(client: TestClient) -> None:
     sources = "[1] The Aller bridge opened in 1931.\n[2] It has three arches."
     given = {"text": "The Aller bridge opened in 1932 [1].", "against": "sources", "sources": sources}

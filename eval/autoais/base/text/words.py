@@ -11,9 +11,9 @@ import Stemmer
 
 # A number keeps its inner points and commas ("2.5", "1,148"), a word its inner apostrophe, a letter its accents. Han
 # characters and kana, written without spaces, are single-character words.
-_HAN = r"\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_LETTERS = rf"(?:(?![{_HAN}])[^\W\d_][\u0300-\u036f]*)+"
-_WORD = re.compile(rf"\d+(?:[.,]\d+)*|{_LETTERS}(?:['’]{_LETTERS})*|[{_HAN}]")
+HAN = r"\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_LETTERS = rf"(?:(?![{HAN}])[^\W\d_][\u0300-\u036f]*)+"
+_WORD = re.compile(rf"\d+(?:[.,]\d+)*|{_LETTERS}(?:['’]{_LETTERS})*|[{HAN}]")
 
 STOP_WORDS = frozenset(
     """
