@@ -88,16 +88,33 @@ def _llm_opener(kind: str) -> Callable[[Settings], System]:
     def make(settings: Settings) -> System:
         model = _open_model(f"{kind}:{settings.model}", settings.options)
         write = _pointing_generator if settings.options.answer in POINTING else _free_generator
-        generator = write(model, settings.options)
-        if settings.options.revise is not None:
-            from autoais.judges.minilm import default_judge
-            from rag.answer.attribution.attributor import Attributor
-            from rag.answer.attribution.revise import RevisedGenerator, open_reviser
-
-            generator = RevisedGenerator(generator, open_reviser(settings.options.revise, Attributor(default_judge())))
+        generator = _revise(write(model, settings.options), settings.options)
         return RetrieveThenRead(settings.retriever, generator, settings.k)
 
     return make
+
+
+def _revise(generator: Generator, options: Options) -> Generator:
+    """The generator with what the option `revise` asks for, if anything."""
+    if options.revise is None:
+        return generator
+    from autoais.judges.minilm import default_judge
+    from rag.answer.attribution.attributor import Attributor
+    from rag.answer.attribution.revise import RevisedGenerator, open_reviser
+
+    return RevisedGenerator(generator, open_reviser(options.revise, Attributor(default_judge())))
+
+
+def _open_anthropic(settings: Settings) -> System:
+    from rag.answer.generators.anthropic_citations import AnthropicCitations
+    from rag.answer.generators.passage_reader import PassageReader
+    from rag.answer.llms.anthropic import MessagesClient
+
+    if not settings.model:
+        raise RagError("system 'anthropic' needs a model: anthropic:<model>")
+    reader = PassageReader(min_confidence=settings.options.min_confidence)
+    generator = _revise(AnthropicCitations(MessagesClient(settings.model), reader), settings.options)
+    return RetrieveThenRead(settings.retriever, generator, settings.k)
 
 
 def _free_generator(model: "LanguageModel", options: Options) -> Generator:
@@ -192,6 +209,13 @@ SYSTEMS: Registry[SystemKind] = Registry(
             "the first passage, whole: a baseline", _NO_REQUIREMENT, "bm25", 1, _open_first_passage
         ),
         "openai": _language_model_kind("openai", "openai:<model>, a server (OPENAI_BASE_URL)"),
+        "anthropic": SystemKind(
+            "an answer by Claude, which points at the sentences that it used",
+            "anthropic:<model>, the extra anthropic, a key (ANTHROPIC_API_KEY)",
+            *POINTING_DEFAULTS,
+            _open_anthropic,
+            frozenset({"min_confidence", "revise"}),
+        ),
         "gguf": _language_model_kind("gguf", "gguf:<file>, the extra gguf"),
         "hf": _language_model_kind("hf", "hf:<name or folder>, the extra models"),
         "closed-book": SystemKind(

@@ -43,6 +43,7 @@ _PACKAGES = (
     ("ir-measures", "ir_measures", "evaluation of runs (autoais evaluate-run)", "measures"),
     ("nltk", "nltk", "ALCE's strict metrics (autoais score), with its data punkt_tab", "alce"),
     ("httpx2", "httpx2", "web pages, and models behind a server", ""),
+    ("anthropic", "anthropic", "Claude (anthropic:<model>)", "anthropic"),
     ("xllamacpp", "xllamacpp", "language models from GGUF files", "gguf"),
     ("mammoth", "mammoth", "Word files", "documents"),
     ("openpyxl", "openpyxl", "Excel files", "documents"),

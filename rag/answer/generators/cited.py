@@ -232,7 +232,7 @@ class CitedGenerator:
             parsed = replace(parsed, text=parsed.text[: parsed_sentences[-1].end], sentences=parsed_sentences)
         unresolved = tuple(Unresolved(marker.marker, marker.reason) for marker in parsed.unresolved)
         has_citations = any(span.cites for span in parsed.sentences)
-        if not has_citations and _REFUSAL.search(" ".join(parsed.text.casefold().replace("’", "'").split())):
+        if not has_citations and is_refusal(parsed.text):
             reason = "the model says that the passages do not answer"
             return self._abstain(question, hits, reason, trace, unresolved)
         if not parsed.sentences:
@@ -279,6 +279,11 @@ class CitedGenerator:
             failed=failed,
             trace=trace,
         )
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a text without citations says that the passages do not answer."""
+    return _REFUSAL.search(" ".join(text.casefold().replace("’", "'").split())) is not None
 
 
 def _normalize_markers(text: str) -> str:

@@ -156,7 +156,7 @@ class PointingGenerator(ABC):
         trace: dict[str, Any] = {"prompt": self._prompt.id, "signals": reading.signals}
         if reading.reason is not None:
             return self._abstain(question, reading.hits, reading.reason, trace, confidence=reading.confidence)
-        units = self._fit_units(question, _choose_units(reading))
+        units = self._fit_units(question, select_units(reading, _MAX_WORDS, _MAX_PASSAGE_WORDS))
         if not units:
             reason = f"question and prompt leave no room for a source in {self._model.context} tokens of context"
             return self._abstain(question, reading.hits, reason, trace, failed=True)
@@ -344,14 +344,14 @@ def answerable_probability(completion: Completion) -> float | None:
     return None
 
 
-def _choose_units(reading: ReadQuestion) -> list[QuotableUnit]:
-    """The units around the best one of the best passages, in the order of the passages."""
+def select_units(reading: ReadQuestion, max_words: int, max_passage_words: int) -> list[QuotableUnit]:
+    """The units around the best one of the best passages, in the order of the passages, up to so many words."""
     units: list[QuotableUnit] = []
     word_count = 0
     for passage in reading.ranking:
-        stretch = find_stretch(passage, _MAX_PASSAGE_WORDS)
+        stretch = find_stretch(passage, max_passage_words)
         words = sum(unit.words for unit in stretch)
-        if units and word_count + words > _MAX_WORDS:
+        if units and word_count + words > max_words:
             break
         units += [(passage.hit, unit) for unit in stretch]
         word_count += words

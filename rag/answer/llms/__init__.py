@@ -115,6 +115,7 @@ LANGUAGE_MODELS: Registry[OpenModel] = Registry(
     "rag.llms",
     "language model",
     {
+        "anthropic": "rag.answer.llms.anthropic:Anthropic",
         "gguf": "rag.answer.llms.gguf:Gguf",
         "hf": "rag.answer.llms.hf:Hf",
         "openai": "rag.answer.llms.openai:OpenAI",
@@ -127,7 +128,8 @@ _SPELLINGS = {"gguf": "gguf:<file>", "hf": "hf:<name or folder>"}
 
 
 def open_model(name: str, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> LanguageModel:
-    """Open `openai:<model>`, `gguf:<file>` or `hf:<name or folder>`, with a context window of at most `context` tokens.
+    """Open `openai:<model>`, `anthropic:<model>`, `gguf:<file>` or `hf:<name or folder>`, with a context window of at
+    most `context` tokens.
 
     Raises `RagError` if the kind is unknown, the file or folder holds no model, an extra is missing, or a number is out
     of range.

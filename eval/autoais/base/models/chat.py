@@ -151,7 +151,7 @@ class ChatClient:
             raise UserError(
                 "chat client: concurrency must be at least 1, timeout positive, retries and backoff not negative"
             )
-        self.base_url = _check_url(url or _OPENAI)
+        self.base_url = check_base_url(url or _OPENAI, "OPENAI_BASE_URL", "http://host:port/v1")
         address = urlsplit(self.base_url)
         self.endpoint = address.netloc + ("" if address.path == "/v1" else address.path)
         self.concurrency = concurrency
@@ -597,7 +597,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         return pool.submit(asyncio.run, work).result()
 
 
-def _check_url(url: str) -> str:
+def check_base_url(url: str, variable: str, example: str) -> str:
     """The address without trailing slashes; errors do not quote it, since it may contain a password."""
     url = url.strip().rstrip("/")
     try:
@@ -606,7 +606,7 @@ def _check_url(url: str) -> str:
     except ValueError:
         good = False
     if not good or not url.isprintable() or re.search(r"[\s@?#]", url):
-        raise UserError("OPENAI_BASE_URL should look like http://host:port/v1, without a user, password or query")
+        raise UserError(f"{variable} should look like {example}, without a user, password or query")
     return url
 
 
