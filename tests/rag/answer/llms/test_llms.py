@@ -54,7 +54,7 @@ def test_a_scripted_model_keeps_the_contract_and_says_what_it_was_told() -> None
 
 @pytest.mark.parametrize("name", ["", "openai", "openai: ", "gpt-4o", "nope:x"])
 def test_a_name_that_is_none_lists_those_there_are(name: str) -> None:
-    with pytest.raises(UserError, match="write gguf:<file>, hf:<name or folder>, openai:<model>"):
+    with pytest.raises(UserError, match="write anthropic:<model>, gguf:<file>, hf:<name or folder>, openai:<model>"):
         open_model(name)
 
 
