@@ -118,7 +118,10 @@ def check_quotes(answer: CitedAnswer) -> list[QuoteCheck]:
     quotations = find_quotations(text)[:MAX_QUOTATIONS]
     if not quotations:
         return []
-    passages = {key: _Source(key, passage.text or _quotes(answer, key)) for key, passage in answer.passages.items()}
+    passages = {
+        key: _Source(key, passage.text) if passage.text.strip() else _Source(key, _quotes(answer, key), has_text=False)
+        for key, passage in answer.passages.items()
+    }
     headings = [_Source("", text) for text in (answer.question, *(p.headings for p in answer.passages.values()))]
     checks = []
     for quotation in quotations:
@@ -135,7 +138,7 @@ def check_quotes(answer: CitedAnswer) -> list[QuoteCheck]:
         sources = _Sources(
             tuple(passages[key] for key in cites),
             tuple(source for key, source in passages.items() if key not in cites),
-            is_complete=bool(passages) and all(passages[key].text.strip() for key in cites or passages),
+            is_complete=bool(passages) and all(passages[key].has_text for key in cites or passages),
         )
         if result := _find(quotation, quote, sources):
             checks.append(QuoteCheck(quote, result[0], spans, result[1]))
@@ -176,8 +179,8 @@ def _locate(answer: CitedAnswer) -> tuple[list[tuple[int, int]], str]:
 class _Source:
     """A passage as tokens: words without case, marks but those of quotation and layout, one kind of dash, no `[1]`."""
 
-    def __init__(self, passage: str, text: str) -> None:
-        self.passage, self.text = passage, text
+    def __init__(self, passage: str, text: str, *, has_text: bool = True) -> None:
+        self.passage, self.text, self.has_text = passage, text, has_text
 
     @cached_property
     def tokens(self) -> list[tuple[str, int, int]]:
@@ -208,9 +211,10 @@ class _Source:
         return _count_words(token for token, _, _ in self.tokens[first:last])
 
     def citation(self, first: int, last: int) -> Citation:
-        """The span of tokens `first` to `last` (exclusive)."""
+        """The span of tokens `first` to `last` (exclusive); without offsets if the text of the passage is not known."""
         start, end = self.tokens[first][1], self.tokens[last - 1][2]
-        return Citation(self.passage, start, end, self.text[start:end])
+        quote = self.text[start:end]
+        return Citation(self.passage, start, end, quote) if self.has_text else Citation(self.passage, quote=quote)
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int, int]]:

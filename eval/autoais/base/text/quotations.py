@@ -21,7 +21,7 @@ _PAIRS = {"“": "”", "«": "»", "»": "«", "「": "」", "『": "』", '"':
 _PAIRS["„"] = "“”"  # German „…“, Polish „…”
 _MARK = re.compile("[\"'“”‘’«»„「」『』]|\n[ \t]*\n")
 _CODE = re.compile(r"^(```|~~~).*?(?:^\1|\Z)|`[^`\n]+`", re.MULTILINE | re.DOTALL)
-_BLOCK = re.compile(r"(?:^[ \t]*>.*(?:\n|\Z))+", re.MULTILINE)
+_BLOCK = re.compile(r"(?:^[ \t]*>(?!>>).*(?:\n|\Z))+", re.MULTILINE)  # `>>>` is Python's prompt
 _PREFIX = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 _SIGNATURE = re.compile(r"\n[ \t]*[-–—][^\n]*\Z")  # of a block quote: "— Author"
 # Remarks of the writer in the form of a block quote: "> **Note:** ...", "> [!TIP]".
