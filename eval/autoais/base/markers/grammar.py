@@ -14,24 +14,27 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Generic, Literal, TypeVar, overload
 
-from autoais.base.markers.tokens import CODE, NAME, SUPERSCRIPTS, Marker, MarkerReader, plain
+from autoais.base.markers.code import Code, find_code
+from autoais.base.markers.tokens import NAME, SUPERSCRIPTS, Marker, MarkerReader, plain
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.types import Unresolved
 
 C = TypeVar("C", int, str)
-Kind = Literal["reference", "link", "locator", "list"]
+Kind = Literal["reference", "link", "locator", "list", "highlight"]
 
 _STOPS = ".!?…。！？"
-_CLOSERS = "\"'”’»)]*_"
+_CLOSERS = "\"'”’»)]*_~"
 _PUNCTUATION = ".,;:!?)]}”’»…。，、；：！？"
-_BLANKS = " \t\r\xa0"
+_BLANKS = " \t\xa0\u2009\u202f"
+_LINE_END = re.compile("\r\n?|[\u2028\u2029]")
 _ROUNDS = 8
-_DEBRIS = re.compile(rf"[()（）\[\]【】［］〔〕〖〗^{SUPERSCRIPTS}]|</?sup>", re.IGNORECASE)
+_DEBRIS = re.compile(rf"[()（）\[\]【】［］〔〕〖〗^#$\\\ue200-\ue206{SUPERSCRIPTS}]|</?sup>", re.IGNORECASE)
 _MAX_MARKER_LENGTH = 300
 _OPEN, _SHUT = r"[\[【［〔〖]", r"[\]】］〕〗]"
 _UNFINISHED_MARKER = re.compile(
     rf"(?:\^?(?:\\?{_OPEN})+[^\[\]【［〔〖】］〕〗\n]*(?:{_SHUT}+(?:\(\S*(?: (?:\"[^\"\n]*(?:\"\)?)?)?)?)?)?"
-    rf"|\^[\d,]*|[{SUPERSCRIPTS}][{SUPERSCRIPTS},⁻]*|<(?:s|su|sup|sup>[^<>\n]*(?:</?s?u?p?)?)?|\^?\\)\Z",
+    rf"|\^[\d,]*|[{SUPERSCRIPTS}][{SUPERSCRIPTS},⁻]*|<(?:s|su|sup|sup>[^<>\n]*(?:</?s?u?p?)?)?|\^?\\"
+    r"|(?:\ue200|\\ue200)[^\ue201\n]*|(?:\ue202|\\ue202)\w*|\\(?:ue?|ue20?)|##?|##\d+\$?)\Z",
     re.IGNORECASE,
 )
 _JOINERS = {"", ",", ";", "&", "and", ", and", "-", "–", "—", "−", "to", "、", "，"}
@@ -45,12 +48,40 @@ _WRAPS = [
         (r"(?<!\*)\*\Z", r"\*(?!\*)"),
     )
 ]
+# Quotation marks, emphasis and HTML tags that end, or begin, beside a marker: "**A is B [1]**", "*[1] says*".
+_CLOSING_SIGNS = re.compile(r"(?:[\"']|[*_~]{1,3}(?![*~]|\w)|</[a-zA-Z][a-zA-Z0-9]{0,9}>)")
+_OPENING_SIGNS = re.compile(r"(?:[(\[{“«]|(?:^|[\s(\[{“«])[\"']?[*_~]{1,3}|<[a-zA-Z][a-zA-Z0-9]{0,5}>)\Z")
 _BEFORE_REFERENCE = re.compile(r"\b(?:to|in|by|from|per|see|of|with|via|at|on|sources?)[ \t]*\Z", re.IGNORECASE)
-_HEADINGS = {"references", "reference", "sources", "source", "bibliography", "citations", "works cited", "sources used"}
+_LIST_NAME = (
+    r"(?:references?|sources?|bibliography|citations?|works (?=cited)|footnotes?|quellen(?:angaben|verzeichnis)?|"
+    r"literaturverzeichnis|referenzen|einzelnachweise|références|bibliographie|referencias|fuentes|bibliografía|"
+    r"referências|fontes|bibliografia|riferimenti|fonti|bronnen|источники|список литературы|参考文献|参考资料|来源|"
+    r"出典)"
+)
+_HEADING_SIGNS = " \t#*_>："
+_HEADING = re.compile(
+    rf"(?:\d{{1,2}}[.)] )?(?:(?:all|cited|consulted|list of|my|the|used) )*{_LIST_NAME}"
+    r"(?: (?:and|&) (?:links?|notes?|citations?|references?|sources?))?(?: ?(?:cited|consulted|list|used))*",
+    re.IGNORECASE,
+)
 _ENTRY = re.compile(r"[ \t]*(?:[-*•][ \t]+)?(?:\[[^\[\]\n]+\]|\d{1,3}[.)]|<?https?://)")
-_DEFINITION = re.compile(r"[ \t]*\[(?:\^[^\[\]\n]+\]:|[^\[\]\n]+\]:[ \t]*<?(?:https?://|www\.))")
-_CODE = re.compile(CODE, re.MULTILINE | re.DOTALL)
+_DEFINITION = re.compile(
+    r"[ \t]*\[(?:\^[^\[\]\n]+\]:|[^\[\]\n]+\]:[ \t]*<?(?:https?://|www\.)"
+    r"|\d+\]:[ \t]*\S+(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$)",
+    re.MULTILINE,
+)
+_NUMBERED_ENTRY = re.compile(r"[ \t]*(?:[-*•][ \t]+)?\[\^?(\d+)\](?=[ \t]+\S)")
+_PLAIN_NUMBER = re.compile(r"[ \t]*(?:[-*•][ \t]+)?\d")
+_CITED = re.compile(r"\[([^\[\]\n]*)\]")
+_DIGITS = re.compile(r"\d+")
+_STOP_INSIDE = re.compile(r"[.!?…。！？](?:\s|\Z)")
+_LONG_LINE = 60  # characters; such a line may go on in the next one
 _LINE = re.compile(r"[^\n]+")
+_VERB = re.compile(
+    r"(?:(?:add|agree|argue|claim|confirm|contradict|describe|disagree|explain|find|give|list|mention|note|report|show|"
+    r"state|suggest|say|write)(?:s|d|ed)?|said|wrote|gave|found|also|alone|and|are|can|cannot|could|did|do|does|had|has|"
+    r"have|is|may|might|only|was|were|will|would)(?![\w-])"
+)
 _BLOCK = re.compile(r"[ \t]*(?:(?:[-*+•▪◦‣]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)+")
 # The splitter takes "B." for an initial, as in "George B. Shaw"; before "A study" or "C is" it ends a sentence.
 _NO_INITIAL = re.compile(r"(?<=\w [A-Z]\.)[ \n](?=[A-Z] )")
@@ -75,7 +106,8 @@ class Removal:
     """Text removed besides the numbers of a marker, or an ambiguous marker.
 
     Kinds: `reference` (a line of a reference list), `link` (a URL), `locator` (a page or line), `list` (two numbers
-    that could be an interval, read as a list).
+    that could be an interval, read as a list), `highlight` (a sign where the text that a mark of OpenAI's cites begins
+    or ends).
     """
 
     kind: Kind
@@ -133,7 +165,7 @@ def parse(
     """
     reader = MarkerReader(sources, accept_parens, strict_years, passages)
     marks: list[_Mark] = []
-    text = text.strip()
+    text = _LINE_END.sub("\n", text).strip()
     for _ in range(_ROUNDS):  # removing a marker may join its surroundings to a new one
         cuts = _find_cuts(text, reader)
         if not cuts:
@@ -299,24 +331,96 @@ def _find_cuts(text: str, reader: MarkerReader) -> list[_Cut]:
 
 
 def _reference_lines(text: str) -> list[tuple[int, int]]:
-    """Return the spans of definitions (`[1]: https://…`), and of the reference list at the end with its heading."""
+    """Return the spans of reference lists with their headings, and of definitions (`[1]: https://…`), in order."""
     lines = [(match.start(), match.end()) for match in _LINE.finditer(text)]
-    first = len(lines)
-    for number in range(len(lines) - 1, -1, -1):
-        line = text[slice(*lines[number])]
-        if line.isspace() or _ENTRY.match(line) or line.startswith(("  ", "\t")):
-            continue
-        head, _, remainder = line.partition(":")
-        inline = remainder.strip(" *_").startswith("[")
-        is_heading = head.strip(" \t\r#*_>").casefold() in _HEADINGS and (inline or not remainder.strip(" \t\r*_"))
-        entries = any(_ENTRY.match(text, start) for start, _ in lines[number + 1 :])
-        if is_heading and (inline or entries):
-            first = number
-        break
-    spans = [span for span in lines[:first] if _DEFINITION.match(text, span[0])]
-    if first < len(lines):
-        spans.append((lines[first][0], len(text)))
-    return [(start, end + (text[end : end + 1] == "\n")) for start, end in spans]
+    blocks: list[tuple[int, int]] = []  # of lines: the first, and the one behind the last
+    number = 0
+    while number < len(lines):
+        if not (end := _list_end(text, lines, number)):
+            end = _definition_end(text, lines, number)
+        if end:
+            blocks.append((number, end))
+        number = end or number + 1
+    first = blocks[-1][1] if blocks else 0
+    if (start := _final_list(text, lines, first)) is not None:
+        blocks.append((start, len(lines)))
+    spans = []
+    for begin, stop in blocks:
+        start, end = lines[begin][0], lines[stop][0] if stop < len(lines) else len(text)
+        # Between paragraphs, only one of the gaps goes.
+        spans.append((start, end if text[max(0, start - 2) : start] == "\n\n" else min(lines[stop - 1][1] + 1, end)))
+    return spans
+
+
+def _list_end(text: str, lines: Sequence[tuple[int, int]], number: int) -> int | None:
+    """Return the line behind the reference list whose heading is this line; None if it is none.
+
+    A list that is followed by other text may be a part of the answer, unless its numbers have brackets or it has URLs.
+    """
+    if not _is_heading(text[slice(*lines[number])]):
+        return None
+
+    def line_gap(line: int) -> int:
+        return lines[line][0] - lines[line - 1][1]
+
+    end = number + 1
+    while end < len(lines):
+        line = text[slice(*lines[end])]
+        if _is_heading(line):
+            break
+        if not _ENTRY.match(line) and not line.isspace() and not line.startswith(("  ", "\t")):
+            is_wrapped = end > number + 1 and line_gap(end) == 1
+            before = text[slice(*lines[end - 1])]
+            has_entry_below = end + 1 < len(lines) and _ENTRY.match(text, lines[end + 1][0]) and line_gap(end + 1) == 1
+            if not is_wrapped or not (line[0].islower() or len(before) >= _LONG_LINE or has_entry_below):
+                break
+        end += 1
+    entries = [text[slice(*line)] for line in lines[number + 1 : end] if _ENTRY.match(text, line[0])]
+    if not entries:
+        return None
+    has_claims = end < len(lines) and any(_PLAIN_NUMBER.match(entry) and "://" not in entry for entry in entries)
+    return None if has_claims else end
+
+
+def _is_heading(line: str) -> bool:
+    head, _, remainder = line.partition(":")
+    return not remainder.strip(" \t*_") and bool(_HEADING.fullmatch(head.strip(_HEADING_SIGNS)))
+
+
+def _definition_end(text: str, lines: Sequence[tuple[int, int]], number: int) -> int | None:
+    """Return the line behind the definition that begins in this line, with its indented lines; None if it is none."""
+    if not _DEFINITION.match(text, lines[number][0]):
+        return None
+    end = number + 1
+    while end < len(lines) and text.startswith(("  ", "\t"), lines[end][0]) and lines[end][0] == lines[end - 1][1] + 1:
+        end += 1
+    return end
+
+
+def _final_list(text: str, lines: Sequence[tuple[int, int]], first: int) -> int | None:
+    """Return the first line of a list of references at the end that has no heading line, from line `first` on.
+
+    It is `Sources: [1], [2]`, or lines like `[1] Title`, without a sentence, if one of them is cited before.
+    """
+    start = len(lines)
+    while start > first and _ENTRY.match(text, lines[start - 1][0]):
+        start -= 1
+    if start > first:
+        head, _, remainder = text[slice(*lines[start - 1])].partition(":")
+        if remainder.strip(" *_").startswith("[") and _HEADING.fullmatch(head.strip(_HEADING_SIGNS)):
+            return start - 1
+    entries = [_NUMBERED_ENTRY.match(text, begin) for begin, _ in lines[start:]]
+    if not entries or (start and text.count("\n", lines[start - 1][1], lines[start][0]) < 2):
+        return None
+    numbers = [int(entry[1][:9]) if entry else 0 for entry in entries]
+    cited = {
+        int(digits[:9]) for match in _CITED.finditer(text, 0, lines[start][0]) for digits in _DIGITS.findall(match[1])
+    }
+    are_titles = all(
+        entry and "[" not in (title := text[entry.end() : end]) and not _STOP_INSIDE.search(title)
+        for entry, (_, end) in zip(entries, lines[start:], strict=True)
+    )
+    return start if are_titles and numbers == sorted(set(numbers)) and not cited.isdisjoint(numbers) else None
 
 
 def _clusters(markers: Sequence[Marker], text: str) -> list[list[Marker]]:
@@ -345,6 +449,7 @@ def _make_marks(cluster: Sequence[Marker], text: str, reader: MarkerReader) -> l
         mark.removals += [("locator", locator) for locator in marker.locators]
         mark.removals += [("link", marker.link)] if marker.link else []
         mark.removals += [("list", marker.text)] if marker.is_list else []
+        mark.removals += [("highlight", marker.text)] if marker.is_highlight else []
         marks.append(mark)
     return marks
 
@@ -377,10 +482,10 @@ def _widen_to_blanks(text: str, start: int, end: int) -> tuple[int, int, str]:
         return (outer_start - 1, outer_end, "") if outer_start else (outer_start, outer_end + 1, "")
     if following == "." and text[outer_start - 1] in ".!?":
         return outer_start, outer_end + 1, ""  # A is B. [1].
-    closing = outer_end == end and outer_start < start and following in "\"'"
-    if closing or following in _PUNCTUATION:
+    is_closed = outer_end == end and outer_start < start and _CLOSING_SIGNS.match(text, end)
+    if is_closed or following in _PUNCTUATION:
         return outer_start, outer_end, ""
-    if outer_start == start and text[outer_start - 1] in "([{“«":
+    if outer_start == start and _OPENING_SIGNS.search(text[max(0, start - 8) : start]):
         return start, outer_end, ""
     if outer_end > end or following in ("", "\n"):
         return outer_start, end, ""
@@ -477,11 +582,17 @@ def _find_owners(text: str, positions: Sequence[int], spans: Sequence[tuple[int,
     starts = [start for start, _ in spans]
     lines = [match.start() for match in re.finditer("\n", text)]
     owners: list[int | None] = []
+    previous = current = -1  # different positions
     for position in positions:
+        if position != current:
+            previous, current = current, position
         after = bisect_left(starts, position)
         before = after - 1
         if before >= 0 and position <= spans[before][1]:
-            owners.append(before)
+            following = spans[after] if after < len(spans) else None
+            owners.append(
+                after if following and _is_subject(text, position, spans[before], following, previous) else before
+            )
             continue
         line = bisect_left(lines, position)
         leads = after < len(spans) and bisect_left(lines, starts[after]) == line
@@ -493,20 +604,33 @@ def _find_owners(text: str, positions: Sequence[int], spans: Sequence[tuple[int,
     return owners
 
 
+def _is_subject(text: str, position: int, before: tuple[int, int], after: tuple[int, int], previous: int) -> bool:
+    """Return whether a marker between two sentences is a word of the second: "A is B [1]. [2] says that C is D."
+
+    The second begins with a small letter, and the first has a marker before its stop (at `previous`), or the second
+    begins with a verb.
+    """
+    if position != before[1] or text[position - 1] not in _STOPS + _CLOSERS or not text[after[0]].islower():
+        return False
+    if text[position : after[0]].strip(_BLANKS):
+        return False
+    return before[0] <= previous < position or bool(_VERB.match(text, after[0]))
+
+
 def _statement_spans(text: str, citation_positions: Iterable[int]) -> list[tuple[int, int]]:
     """Return the spans of sentences, list items, headings and table cells, without bullets, pipes and white space.
 
     `citation_positions` holds the positions of the citations: one beside a full stop ends a sentence where the splitter
     alone cannot tell ("in the U.S. [1] He left").
     """
-    code = [match.span() for match in _CODE.finditer(text)]
-    starts = [start for start, _ in code]
+    code = find_code(text)
+    starts = [span.start for span in code]
 
     def is_outside_code(gap: tuple[int, int]) -> bool:
         index = bisect_left(starts, gap[0]) - 1
-        return index < 0 or gap[0] >= code[index][1]
+        return index < 0 or gap[0] >= code[index].end
 
-    gaps = [gap for gap in _structure(text) if is_outside_code(gap)]
+    gaps = [gap for gap in _structure(text, code) if is_outside_code(gap)]
     edges = [(0, 0), *gaps, (len(text), len(text))]
     for (_, start), (end, _) in pairwise(edges):
         gaps += [(start + offset, start + offset) for offset, _ in sentence_spans(text[start:end])]
@@ -525,9 +649,9 @@ def _statement_spans(text: str, citation_positions: Iterable[int]) -> list[tuple
     return spans
 
 
-def _structure(text: str) -> list[tuple[int, int]]:
+def _structure(text: str, code: Sequence[Code]) -> list[tuple[int, int]]:
     """Return the spans that separate sentences: bullets, list numbers, heading and quotation signs, table pipes."""
-    gaps = [(position, position) for match in _CODE.finditer(text) if match["fence"] for position in match.span()]
+    gaps = [(position, position) for span in code if span.is_block for position in (span.start, span.end)]
     end = 0
     for match in _LINE.finditer(text):
         line = match[0].strip()

@@ -9,33 +9,44 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from autoais.base.markers.code import find_code, mask
+
 # One character each, so that offsets do not change.
-_PLAIN = str.maketrans("【［〔〖】］〕〗（）", "[[[[]]]]()")
+_PLAIN = str.maketrans("【［〔〖】］〕〗（）\r\u2028\u2029", "[[[[]]]]()\n\n\n")
 SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _TO_DIGITS = str.maketrans(SUPERSCRIPTS + "⁻", "0123456789-")
 
-CODE = r"(?P<code>^[ \t]*(?P<fence>```|~~~).*?^[ \t]*(?P=fence)|(?P<tick>`{1,2})[^`\n]+(?P=tick))"
 _LINK = r"(?P<link>\((?=[^()\s]*[.:/#])(?:[^()\s]|\([^()\s]*\))*(?: \"[^\"\n]*\")?\))?"
 _SQUARE = rf"\^?(?P<outer>\[)?\\?\[(?P<square>[^\[\]\n]*)\](?(outer)\]){_LINK}"
 _ROUND = r"\((?P<round>[^()\[\]\n]*)\)"
 _SUPERSCRIPT = (
     rf"(?P<raised>[{SUPERSCRIPTS}]+(?:[,⁻][{SUPERSCRIPTS}]+)*)|\^(?P<caret>\d+(?:,\d+)*)|<sup>(?P<html>[^<>\n]*)</sup>"
 )
+# The marks of OpenAI's web search, in characters for private use, or as escapes of these, which some programs show: a
+# group "\ue200cite\ue202turn0search1\ue201", a pointer "\ue202turn0search1", and signs around the text that is cited.
+_GROUP_END = r"(?:\ue201|\\ue201|\Z)"
+_OPENAI = (
+    rf"(?P<private>(?:\ue200|\\ue200)[a-z_]*(?:(?:\ue202|\\ue202)(?:(?!\\ue20[01])[^\ue200\ue201\n])*)?{_GROUP_END}"
+    r"|(?:\ue202|\\ue202)turn\d+[a-z]+\d+)|(?P<highlight>[\ue203\ue204\ue206]|\\ue20[346])"
+)
+_PRIVATE_SIGN = re.compile(r"[\ue200-\ue202]|\\ue20[0-2]")
+_LINE_NUMBERS = re.compile(r"L\d+(?:-L?\d+)?")
+_RAGFLOW = r"##(?P<index>\d+)\$\$"
 _KEY = re.compile(r"([a-z][a-z0-9]*)-[0-9a-f]{6,}")
 _ODD = re.compile(r"[\[\]【】［］〔〕〖〗\n]")
 _QUOTATION = re.compile(r"\"[^\"\n]*\"|“[^“”\n]*”|«[^«»\n]*»")
 
-NAME = r"(?:sources?|docs?|documents?|refs?|references?|passages?|citations?|cites?|contexts?|quotes?|snippets?)"
+NAME = r"(?:ids?|sources?|docs?|documents?|refs?|references?|passages?|citations?|cites?|contexts?|quotes?|snippets?)"
 _LOCATOR_PATTERN = (
     r"(?:pp?|pages?|ch|chap|chapters?|secs?|sections?|lines?|vols?|figs?|figures?|tables?|paras?|§+|¶+)\.? ?[\w–-]+"
 )
 _DASH = "[-‐‑–—−]"
 _ITEM = re.compile(
-    rf"(?:{NAME}[:.]? ?)?[\^#№]?(?P<low>\d+)(?: ?(?:{_DASH}|to) ?(?:{NAME} )?(?P<high>\d+))?"
+    rf"(?P<name>{NAME} ?[:.：]? ?)?[\^#№]?(?P<low>\d+)(?: ?(?:{_DASH}|to) ?(?:{NAME} )?(?P<high>\d+))?"
     rf"(?P<place>(?:: ?\d[\d–-]*)?(?:†.*)?(?: {_LOCATOR_PATTERN})?)",
     re.IGNORECASE,
 )
-_SOURCE_NAME = re.compile(rf"{NAME}[:.]? ?", re.IGNORECASE)
+_SOURCE_NAME = re.compile(rf"{NAME} ?[:.：]? ?", re.IGNORECASE)
 _LOCATOR = re.compile(_LOCATOR_PATTERN, re.IGNORECASE)
 _SEPARATOR = re.compile(r"[,;&、，；]|\band\b", re.IGNORECASE)
 _NUMERIC = re.compile(r"[\d\s,;:&.+/‐‑–—−-]+")
@@ -48,8 +59,9 @@ _UNITS = {"cm", "dm", "ft", "in", "kg", "km", "mc", "mi", "mm", "mol", "nm", "px
 
 
 def plain(text: str) -> str:
-    """Return the text with all kinds of square and round brackets as ASCII brackets, at the same offsets."""
-    return text.translate(_PLAIN)
+    """Return the text with ASCII brackets and line ends, and backticks for code, at the same offsets."""
+    text = text.translate(_PLAIN)
+    return mask(text, find_code(text))
 
 
 def squeeze(text: str) -> str:
@@ -74,6 +86,7 @@ class Marker:
     link: str = ""
     number: str = ""
     is_list: bool = False
+    is_highlight: bool = False
     keep: bool = False
     is_quoted: bool = False
 
@@ -99,7 +112,7 @@ class MarkerReader:
         self._strict_years = strict_years
         self._passages = [squeeze(passage) for passage in passages]
         self._ids: dict[str, int] | None = None
-        families = [CODE]
+        families = [_OPENAI, _RAGFLOW]
         if isinstance(sources, int):
             self._n = sources
             families += [_SQUARE, _SUPERSCRIPT]
@@ -116,7 +129,7 @@ class MarkerReader:
                 families.append(rf"(?<![\w-])(?P<key>(?:{'|'.join(keys)})-[0-9a-f]{{6,}})(?![\w-])")
         if accept_parens:
             families.append(_ROUND)
-        self._pattern = re.compile("|".join(families), re.MULTILINE | re.DOTALL | re.IGNORECASE)
+        self._pattern = re.compile("|".join(families), re.IGNORECASE)
 
     def markers(self, text: str) -> Iterator[Marker]:
         """Yield the markers of a text in order, including those that stay in it; code has none."""
@@ -127,8 +140,6 @@ class MarkerReader:
         while match := self._pattern.search(flat, position):
             groups = match.groupdict()
             start, position = match.span()
-            if groups["code"] is not None:
-                continue
             reading = self._read(groups, flat[max(last, start - 24) : start])
             if reading is None:
                 if not (groups.get("raised") or groups.get("caret")):
@@ -140,6 +151,7 @@ class MarkerReader:
             content = (groups.get("square") or "").strip(" \\")
             marker.number = content if content.isdecimal() else ""
             marker.is_list = _is_pair(content)
+            marker.is_highlight = groups["highlight"] is not None
             if start and (start == code_end or (_is_word(flat[start - 1]) and _ASSIGNMENT.match(flat, position))):
                 marker.keep, marker.cites, marker.reasons = True, [], ["code-like"]
                 code_end = position
@@ -169,6 +181,12 @@ class MarkerReader:
 
     def _read(self, groups: Mapping[str, str | None], before: str) -> _Reading | None:
         """Resolve a match, given the characters before it; None if it is not a marker."""
+        if groups["highlight"] is not None:
+            return _Reading()
+        if (private := groups["private"]) is not None:
+            return self._read_private(private)
+        if (index := groups["index"]) is not None:
+            return self._read_range(index, index, is_zero_based=True)
         if (name := groups.get("odd") or groups.get("key")) is not None:
             number = (self._ids or {}).get(squeeze(name))
             return _Reading([number]) if number else _Reading(reasons=["unknown-id"])
@@ -194,6 +212,18 @@ class MarkerReader:
             return None if _DECIMAL.search(content) else _Reading(reasons=["malformed"])
         return reading
 
+    def _read_private(self, mark: str) -> _Reading:
+        """Resolve a mark of OpenAI's, which names results of a search; none unless these are the ids shown."""
+        reading = _Reading()
+        for name in _PRIVATE_SIGN.split(mark)[1:]:
+            if number := (self._ids or {}).get(name):
+                reading.cites.append(number)
+            elif _LINE_NUMBERS.fullmatch(name):
+                reading.locators.append(name)
+            elif any(map(str.isdecimal, name)):
+                reading.reasons.append("unknown-id")
+        return reading if reading.cites or reading.reasons else _Reading(reasons=["malformed"])
+
     def _read_content(self, content: str) -> _Reading | None:
         content = squeeze(content)
         return self._read_numbers(content) if self._ids is None else self._read_ids(content)
@@ -202,11 +232,16 @@ class MarkerReader:
         """Resolve `1, 3-5`, `Source 1`, `1, p. 12`; None if any part is something else."""
         reading = _Reading()
         years = []
+        is_zero_based = False
         for item in filter(None, map(str.strip, _SEPARATOR.split(content))):
             if match := _ITEM.fullmatch(item):
                 low, high = match["low"], match["high"] or match["low"]
                 years.append(self._is_year(low) and self._is_year(high))
-                self._add(reading, _number(low), _number(high))
+                # Only RAGFlow writes `[ID:0]`.
+                is_zero_based |= (match["name"] or "").casefold().startswith("id")
+                part = self._read_range(low, high, is_zero_based=is_zero_based)
+                reading.cites += part.cites
+                reading.reasons += part.reasons
                 if match["place"]:
                     reading.locators.append(match["place"].strip(" :†"))
             elif years and _LOCATOR.match(item):
@@ -217,15 +252,16 @@ class MarkerReader:
             return None
         return _Reading(reasons=["year-like"], keep=True) if all(years) else reading
 
-    def _add(self, reading: _Reading, low: int, high: int) -> None:
+    def _read_range(self, low_digits: str, high_digits: str, *, is_zero_based: bool) -> _Reading:
+        low, high = (_number(digits) + is_zero_based for digits in (low_digits, high_digits))
         if low > high:
-            reading.reasons.append("reversed-range")
-            return
+            return _Reading(reasons=["reversed-range"])
+        reading = _Reading(list(range(max(low, 1), min(high, self._n) + 1)))
         if low == 0:
             reading.reasons.append("zero")
         if high > self._n:
             reading.reasons.append("out-of-range")
-        reading.cites.extend(range(max(low, 1), min(high, self._n) + 1))
+        return reading
 
     def _read_ids(self, content: str) -> _Reading | None:
         """Resolve an id or a list of ids; None if any part is unknown and does not look like an id."""
@@ -234,7 +270,8 @@ class MarkerReader:
             return _Reading([ids[content]])
         reading = _Reading()
         name = _SOURCE_NAME.match(content)
-        items = list(filter(None, map(str.strip, re.split("[,;]", content[name.end() if name else 0 :]))))
+        start = name.end() if name and re.split("[,;]", content)[0].strip() not in ids else 0
+        items = list(filter(None, map(str.strip, re.split("[,;]", content[start:]))))
         for item in items:
             if item in ids:
                 reading.cites.append(ids[item])

@@ -72,8 +72,10 @@ PIECES = """
 A b is and in to Dr. U.S. Source References
 . , ? ! : = \\ " “ ” 人。 ( ) [ ] [[ ]] 【 】 1 2 7 0 - – † [1] [2][3] [9] [1-3]
 [3-1] [1998] [] [x] [sic] ¹ ² ^ ^1 <sup> </sup> ` ``` | # ** * _ ]( http://x.y \ud800 \u202e \x00
+[ID:0] ##1$$ ## $$ \ue200cite\ue202turn0search0\ue201 \ue202turn0search1 \ue203 \ue201 \\ue202turn0news0 \\ue200 \\ue201
+`` ```` ~~~ ~~ <code> </code> <pre> </pre> </b> says
 """.split()
-BLANKS = [" ", "  ", "\n", "\n\n", "\n- ", "\n1. ", "\n|", "\n```\n", "\r\n", "\t"]
+BLANKS = [" ", "  ", "\n", "\n\n", "\n- ", "\n1. ", "\n|", "\n```\n", "\r\n", "\t", "\r", "\n\n    ", "\n> ", "\n[1] "]
 SOUP = st.lists(st.sampled_from(PIECES + BLANKS), max_size=25).map("".join)
 anything = SOUP | st.text(max_size=60) | st.text(st.characters(categories=["Cs", "Cc", "Nd", "Ps", "Pe"]), max_size=30)
 
@@ -119,6 +121,38 @@ def test_clean_text_has_no_marker_but_those_left_on_purpose(text: str) -> None:
     assert again.removals == ()
 
 
+@given(anything)
+def test_line_ends_of_all_kinds_are_read_alike(text: str) -> None:
+    text = re.sub("[\r\u2028\u2029]", "\n", text)
+    assert parse(text, 3) == parse(text.replace("\n", "\r\n"), 3) == parse(text.replace("\n", "\r"), 3)
+
+
+CODE_FORMS = [
+    "```\n{}\n```",
+    "  ```py\n{}\n  `````",
+    "````\n```\n{}\n```\n````",
+    "~~~ a`b\n```\n{}\n~~~",
+    "    {}",
+    "\t{}",
+    "`{}`",
+    "``` `{}`` ```",
+    "<pre><code>{}</code>\n\n</pre>",
+    '<code class="x">{}</code>',
+    "<samp>\n{}\n\n</samp>",
+]
+
+
+@given(
+    st.sampled_from(CODE_FORMS), st.lists(st.sampled_from(["xs", "[1]", "[2, 3]", "=", "¹", "##0$$", "."]), min_size=1)
+)
+def test_nothing_in_code_of_any_form_is_a_marker(form: str, pieces: list[str]) -> None:
+    code = form.format("".join(pieces))
+    parsed = parse(f"A is B [2].\n\n{code}\n\nC is D [3].", 5)
+    assert parsed.text == f"A is B.\n\n{code}\n\nC is D."
+    assert [sentence[1:] for sentence in said(parsed) if sentence[0] in ("A is B.", "C is D.")] == [[2], [3]]
+    assert sum(len(sentence.cites) for sentence in parsed.sentences) == 2
+
+
 STYLES = [
     lambda cites: "".join(f" [{cite}]" for cite in cites),
     lambda cites: "".join(f"[{cite}]" for cite in cites),
@@ -132,6 +166,8 @@ STYLES = [
     lambda cites: "^" + ",".join(map(str, cites)),
     lambda cites: "<sup>" + ",".join(map(str, cites)) + "</sup>",
     lambda cites: f" ([{'], ['.join(map(str, cites))}])",
+    lambda cites: "".join(f" [ID:{cite - 1}]" for cite in cites),
+    lambda cites: " ".join(f" ##{cite - 1}$$" for cite in cites),
 ]
 
 
@@ -171,17 +207,86 @@ def test_a_stream_holds_back_an_open_bracket() -> None:
     assert stream.close() == ("", parse("A is B [1].", 5))
 
 
-@pytest.mark.parametrize(
-    "unit", ["[", "[1", "^[", "(", "^", "[[1", '"', "<sup>", " ", "[ ", "[1, ", "**[", "1", "References\n"]
-)
+HOSTILE = [
+    "[",
+    "[1",
+    "^[",
+    "(",
+    "^",
+    "[[1",
+    '"',
+    "<sup>",
+    " ",
+    "[ ",
+    "[1, ",
+    "**[",
+    "1",
+    "References\n",
+    "<code>",
+    "<code>\n",
+    "</code>",
+    "<pre",
+    "\\",
+    "\\`",
+    "``` ",
+    "a ````\n```\n```\n",
+    "\n\n    a",
+    "> ",
+    "- ",
+    "<code ",
+    "\ue200",
+    "\ue200cite\ue202",
+    "\ue202turn",
+    "\\ue200",
+    "##0",
+    "##0$",
+    "\r",
+    "~",
+    "[1]: ",
+    "[ID:",
+    ".\n",
+    "`a`` ",
+]
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
 def test_a_long_hostile_text_is_read(unit: str) -> None:
     text = unit * (300_000 // len(unit))  # so long that quadratic time would be noticed
     assert len(parse(text, 5, accept_parens=True, passages=["x"]).text) <= len(text)
 
 
-@pytest.mark.parametrize(
-    "unit", ["“", "`", "```\n", "[1]", "[1](", "x [1](a.b", "¹", "x^1", "| ", "\n- ", "A. ", "[1]\n"]
-)
+REPEATED = [
+    "“",
+    "`",
+    "```\n",
+    "[1]",
+    "[1](",
+    "x [1](a.b",
+    "¹",
+    "x^1",
+    "| ",
+    "\n- ",
+    "A. ",
+    "[1]\n",
+    "##0$$",
+    "[ID:0] ",
+    "\ue202turn0search0",
+    "\ue200cite\ue202a\ue201 ",
+    "*[1]* ",
+    "A. [1] says b [2]. [1] ",
+    "References\n[1] a\n",
+    "[1] Title\n",
+    "[1]: a\n",
+    "Sources\n\n1. a\n\nb\n\n",
+    "sources\n  a\n",
+    "  Sources\n",
+    "sources\n1. a\n\n",
+    "> ```\n> [1]\n\n",
+    "a ```\nb\n```\n",
+]
+
+
+@pytest.mark.parametrize("unit", REPEATED)
 def test_a_text_of_nothing_but_markers_or_marks_is_read(unit: str) -> None:
     text = unit * (100_000 // len(unit))
     assert len(parse(text, 5, passages=["x"]).text) <= len(text)
