@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from autoais.base.text.words import words
 
 MIN_WORDS = 4
-"""Shorter strings in quotation marks are mostly terms, names and ironic quotes: people quote them from nobody."""
+"""Shorter strings in quotation marks are mostly terms, names and ironic quotes: people quote them from nobody.
+
+In claims and answers that people judged, half of the 16 strings of three words that no source has were such, and
+nearly all of two words.
+"""
 _MAX_LENGTH = 3_000  # characters; a mark that is not closed before is no quotation mark
 _MAX_SINGLE = 400  # in single marks, which are mostly apostrophes
 _MIN_UNMARKED = 8  # words: so long a string is a quotation even if no verb of saying introduces it
