@@ -29,7 +29,7 @@ results() { python -m scripts.make_results "$@"; }
 
 pool --limit 200 --seed 13 --system closed-book:gguf:"$model" --out $runs/closed-book
 pool --limit 200 --seed 13 --system llm-retriever:gguf:"$model" --out $runs/llm-retriever
-pool --limit 200 --seed 13 --system gguf:"$model",k=5 --out $runs/gguf
+pool --limit 200 --seed 13 --system gguf:"$model",k=5,repair=true --out $runs/gguf
 python -m scripts.bench.repair $runs/gguf/gguf-*/answers.jsonl --as-parsed $runs/as-parsed.jsonl \
   --out eval/results/open-nq-pool/repair.json
 results references "$data"/nq/nq_pool_dev.jsonl --out $runs/references.jsonl
@@ -51,7 +51,7 @@ for name in open-nq miracl-pool clapnq-pool nomiracl; do
     --out $runs/$name
 done
 own --system closed-book:gguf:"$model" --out $runs/own-documents-kept-closed-book
-own --system gguf:"$model",k=5 --out $runs/own-documents-kept-gguf
+own --system gguf:"$model",k=5,repair=true --out $runs/own-documents-kept-gguf
 
 results collect $runs/pool --out $figures/open-nq-pool.json
 results collect $runs/sample $runs/closed-book $runs/llm-retriever $runs/gguf $runs/given \

@@ -7,6 +7,7 @@ from autoais.base.text.claims import is_applicable
 from autoais.base.types import Judge
 from rag.answer.attribution.attributor import Attributor
 from rag.answer.attribution.titles import Titles
+from rag.answer.instructions import warn_of_instructions
 from rag.answer.llms import LanguageModel
 from rag.answer.llms.labelled_replies import ask_about
 from rag.answer.llms.prompts import Prompt
@@ -61,7 +62,7 @@ class ModelAsRetriever(System):
         if hits and not any(sentence.citations for sentence in sentences):
             reason = "unsupported"
         unresolved = (*answer.unresolved, Unresolved(page or query, reason)) if reason else answer.unresolved
-        return replace(answer, sentences=tuple(sentences), unresolved=unresolved)
+        return warn_of_instructions(replace(answer, sentences=tuple(sentences), unresolved=unresolved))
 
     def _resolve_pointer(self, answer: Answer, page: str, query: str) -> tuple[Sequence[Hit], str | None]:
         """The passages of the pointer, or the reason why there are none."""

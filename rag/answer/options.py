@@ -52,6 +52,7 @@ OPTIONS = {
         Option(
             "revise", str, "Unsupported sentences of a model: `drop`, or a model that rewrites them (default: keep)."
         ),
+        Option("repair", bool, "Move, add and remove citations of a model as the judge finds them supported."),
     )
 }
 """All options by name; `tests/rag/answer/test_options.py` checks that every interface has them."""
@@ -63,7 +64,9 @@ class Options:
 
     `answer` is how a language model answers (`OPTIONS["answer"].choices`): `free` by default.
     `revise` is what becomes of sentences that no passage supports: `drop`, or the name of a model that rewrites them
-    (`rag.answer.attribution.revise`).
+    (`rag.answer.attribution.revise`). `repair` moves, adds and removes citations of a language model
+    (`rag.answer.attribution.repair`); without it they stay, and each sentence is checked
+    (`rag.answer.attribution.check`).
     """
 
     min_confidence: float | None = None
@@ -73,6 +76,7 @@ class Options:
     seed: int | None = None
     revise: str | None = None
     answer: str | None = None
+    repair: bool | None = None
 
     def non_defaults(self) -> dict[str, Any]:
         """The options that are not None."""

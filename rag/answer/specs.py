@@ -10,7 +10,7 @@ from rag.answer.options import OPTIONS, Options
 from rag.answer.systems import SystemKind, check_options, system_kind
 from rag.base.errors import RagError
 
-_TYPE_DESCRIPTIONS = {int: "an integer", float: "a number"}
+_TYPE_DESCRIPTIONS = {int: "an integer", float: "a number", bool: "true or false"}
 _MAX_LABEL_LENGTH = 60  # characters of a label
 
 
@@ -34,8 +34,8 @@ class SystemSpec:
                 options = ", ".join(f"{name}=" for name in OPTIONS)
                 raise RagError(f"system {text!r}: unknown option {assignment!r}; options: {options}")
             try:
-                values[key] = OPTIONS[key].type(value)
-            except ValueError:
+                values[key] = _read(value, OPTIONS[key].type)
+            except (ValueError, KeyError):
                 raise RagError(
                     f"system {text!r}: {key} should be {_TYPE_DESCRIPTIONS[OPTIONS[key].type]}, found {value!r}"
                 ) from None
@@ -48,7 +48,7 @@ class SystemSpec:
 
     def __str__(self) -> str:
         values = {"retriever": self.retriever, "k": self.k} | self.options.non_defaults()
-        return ",".join([self.name, *(f"{key}={value}" for key, value in values.items() if value is not None)])
+        return ",".join([self.name, *(f"{key}={_text(value)}" for key, value in values.items() if value is not None)])
 
     @property
     def kind(self) -> SystemKind:
@@ -70,8 +70,18 @@ class SystemSpec:
         return safe_name("-".join(filter(None, parts))).replace("@", "-")  # a label names a folder of the run
 
 
+def _read(text: str, kind: type) -> Any:  # noqa: ANN401  (what the option takes)
+    return {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _option(key: str, value: object) -> str:
-    return PurePath(str(value)).stem if key == "retriever" else f"{key}{value}"
+    if value is True:
+        return key
+    return PurePath(str(value)).stem if key == "retriever" else f"{key}{_text(value)}"
 
 
 def safe_name(name: str) -> str:

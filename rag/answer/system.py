@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from autoais.base.models.pace import Pace
 from rag.answer.generator import Generator, Streaming, map_answers, stream_answer
+from rag.answer.instructions import warn_of_instructions
 from rag.base.errors import QuestionError, check_list, check_type
 from rag.base.types import Answer, Hit, Question
 from rag.retrieval import Retriever
@@ -89,13 +90,16 @@ class RetrieveThenRead(System):
 
     def respond(self, question: Question) -> Answer:
         """Search, then read."""
-        return replace(self.generator.generate(question, self._hits(question)), system=self.name)
+        return self._finish(self.generator.generate(question, self._hits(question)))
 
     def stream(self, question: str | Question) -> Iterator[Answer]:
         """Yield the generator's answer so far, if it can show one; last, the answer."""
         question_object = _as_question(question, 1)
         answers = stream_answer(self.generator, question_object, self._hits(question_object))
-        return map_answers(lambda answer: replace(answer, system=self.name), answers)
+        return map_answers(self._finish, answers)
+
+    def _finish(self, answer: Answer) -> Answer:
+        return warn_of_instructions(replace(answer, system=self.name))
 
     def _hits(self, question: Question) -> list[Hit]:
         with self._searching:  # not every engine is thread-safe

@@ -88,7 +88,7 @@ def _llm_opener(kind: str) -> Callable[[Settings], System]:
     def make(settings: Settings) -> System:
         model = _open_model(f"{kind}:{settings.model}", settings.options)
         write = _pointing_generator if settings.options.answer in POINTING else _free_generator
-        generator = _revise(write(model, settings.options), settings.options)
+        generator = _revise(_checked(write(model, settings.options), settings.options), settings.options)
         return RetrieveThenRead(settings.retriever, generator, settings.k)
 
     return make
@@ -113,20 +113,32 @@ def _open_anthropic(settings: Settings) -> System:
     if not settings.model:
         raise RagError("system 'anthropic' needs a model: anthropic:<model>")
     reader = PassageReader(min_confidence=settings.options.min_confidence)
-    generator = _revise(AnthropicCitations(MessagesClient(settings.model), reader), settings.options)
+    answers = AnthropicCitations(MessagesClient(settings.model), reader)
+    generator = _revise(_checked(answers, settings.options), settings.options)
     return RetrieveThenRead(settings.retriever, generator, settings.k)
 
 
 def _free_generator(model: "LanguageModel", options: Options) -> Generator:
-    from autoais.judges.minilm import default_judge
-    from rag.answer.attribution.repair import RepairedGenerator
     from rag.answer.generators.cited import CitedGenerator
     from rag.answer.llms.prompts import Prompt
 
     if options.min_confidence is not None:
         raise RagError("min_confidence needs answer 'point' or 'quote': free text of a model has no confidence")
     prompt = Prompt.read(options.prompt or DEFAULT_PROMPT)
-    return RepairedGenerator(CitedGenerator(model, prompt), default_judge())
+    return CitedGenerator(model, prompt)
+
+
+def _checked(generator: Generator, options: Options) -> Generator:
+    """The generator with its citations repaired or its sentences checked; one that only quotes stays as it is."""
+    from autoais.judges.minilm import default_judge
+    from rag.answer.attribution.check import CheckedGenerator
+    from rag.answer.attribution.repair import RepairedGenerator
+
+    if options.answer == "quote":
+        if options.repair:
+            raise RagError("repair needs answer 'free' or 'point': quotes support themselves")
+        return generator
+    return (RepairedGenerator if options.repair else CheckedGenerator)(generator, default_judge())
 
 
 def _pointing_generator(model: "LanguageModel", options: Options) -> Generator:
@@ -146,8 +158,8 @@ _MODEL_OPTIONS = frozenset({"context", "temperature", "seed"})
 
 
 def _language_model_kind(kind: str, requires: str) -> SystemKind:
-    description = "an answer by a language model, with every citation checked"
-    options = _MODEL_OPTIONS | {"answer", "min_confidence", "prompt", "revise"}
+    description = "an answer by a language model, with every sentence checked"
+    options = _MODEL_OPTIONS | {"answer", "min_confidence", "prompt", "repair", "revise"}
     return SystemKind(description, requires, "default-llm", 5, _llm_opener(kind), options, points=True)
 
 
@@ -214,7 +226,7 @@ SYSTEMS: Registry[SystemKind] = Registry(
             "anthropic:<model>, the extra anthropic, a key (ANTHROPIC_API_KEY)",
             *POINTING_DEFAULTS,
             _open_anthropic,
-            frozenset({"min_confidence", "revise"}),
+            frozenset({"min_confidence", "repair", "revise"}),
         ),
         "gguf": _language_model_kind("gguf", "gguf:<file>, the extra gguf"),
         "hf": _language_model_kind("hf", "hf:<name or folder>, the extra models"),
@@ -357,6 +369,8 @@ def open_system(
     check_choices(options)
     if options.min_confidence is not None:
         check_type("min_confidence", options.min_confidence, "a number from 0 to 1", Real)
+    if options.repair is not None:
+        check_type("repair", options.repair, "True or False", bool)
     if k is not None:
         check_type("k", k, "an int", Integral)
         if k < 1:

@@ -66,7 +66,8 @@ class Answer:
     match compares, or None. `abstained` means that the system found no answer in the passages (`reason` explains why),
     `failed` that its model returned nothing usable. `confidence` is the probability that the passages contain the
     answer, or None. `trace` holds further data (JSON): the model's raw output, tokens, what was cut, and the short
-    answer's share of the passages' votes (`short_share`, 0 to 1).
+    answer's share of the passages' votes (`short_share`, 0 to 1), the check of each sentence of a model (`checked`),
+    and places of cited passages that read like an instruction to a machine (`instructions`).
 
     The `origin` of a citation is `copied` (the sentence is a quote), `cited` (by the model), `moved` (the model cited
     another passage, a judge chose this one) or `attached` (the model cited none, a judge chose this one).

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from autoais.base.progress import Progress
+from rag.answer.instructions import INSTRUCTION_WARNING, find_instructions
 from rag.answer.yes_no import find_quoted_question
 from rag.base.terminal import clean, megabytes, note, open_console, pluralize
 from rag.base.types import Answer, Hit, Passage, Question
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _SPAN = "bold green"
 _FILE_STEPS = ("fetching", "reading")  # of an index that changes, which count files or pages
+_MAX_EXCERPT_LENGTH = 120  # characters of a sentence or quote in a note
 _MAX_HEADINGS = 9  # headings of passages that are not cited
 
 
@@ -70,7 +72,7 @@ def show_stream(answers: Iterable[Answer]) -> Answer:
 def _show_below_text(answer: Answer, console: Console) -> None:
     if answer.abstained:
         _show_reason(answer, console)
-    for line in _repair_notes(answer):
+    for line in (*_repair_notes(answer), *_check_notes(answer), *_instruction_notes(answer)):
         console.print(clean(line), style="yellow", soft_wrap=True)
     _show_passages(console, answer)
     _show_confidence(answer, console)
@@ -98,7 +100,42 @@ def _repair_notes(answer: Answer) -> Iterator[str]:
     if parts:
         yield f"checked: {', '.join(parts)}"
     if drop_count := sum(revision["after"] is None for revision in answer.trace.get("revised", ())):
-        yield f"left out: {pluralize(drop_count, 'sentence')} that no passage supports"
+        source = "nothing that is cited supports" if "checked" in answer.trace else "no passage supports"
+        yield f"left out: {pluralize(drop_count, 'sentence')} that {source}"
+
+
+def _check_notes(answer: Answer) -> Iterator[str]:
+    """A line for each sentence that the judge does not find supported by what it cites, or finds contradicted."""
+    if "checked" not in answer.trace:
+        return
+    from rag.answer.attribution.check import REJECTED, SentenceVerdict, describe_clash
+
+    numbers = {hit.passage.id: n for n, _, hit in answer.number_hits()}
+    for sentence, check in zip(answer.sentences, answer.trace["checked"], strict=False):
+        if check["verdict"] not in REJECTED or not sentence.citations:  # uncited ones are counted (`note_uncited`)
+            continue
+        markers = "".join(f"[{numbers[key]}]" for key in sentence.cites)
+        claim = f'"{_shorten(sentence.text)}" {markers}'
+        if check["verdict"] != SentenceVerdict.CONTRADICTED:
+            yield f"not supported by what it cites: {claim}"
+            continue
+        details = [describe_clash(check["numbers"])] if len(check.get("numbers", ())) == 2 else []
+        if "contradiction" in check:
+            details.append(f'"{_shorten(check["contradiction"]["quote"])}"')
+        yield ": ".join(["contradicted", claim, *details])
+
+
+def _instruction_notes(answer: Answer) -> Iterator[str]:
+    """A line for each place of a cited passage that gives orders to a machine."""
+    numbers = {hit.passage.id: n for n, _, hit in answer.number_hits()}
+    for place in find_instructions(answer):
+        yield f'[{numbers[place.passage]}] {INSTRUCTION_WARNING}: "{_shorten(place.quote or "")}"'
+
+
+def _shorten(text: str) -> str:
+    """A text in one line of at most 120 characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_EXCERPT_LENGTH else f"{line[: _MAX_EXCERPT_LENGTH - 1]}…"
 
 
 def _show_reason(answer: Answer, console: Console) -> None:
@@ -139,7 +176,8 @@ def note_uncited(answer: Answer) -> None:
     uncited = sum(not sentence.citations for sentence in answer.sentences)
     if uncited:
         share = f"{uncited} of {pluralize(len(answer.sentences), 'sentence')}"
-        note(f"{share} without a source{': not supported by any retrieved passage' if answer.hits else ''}")
+        was_searched = answer.hits and "checked" not in answer.trace
+        note(f"{share} without a source{': not supported by any retrieved passage' if was_searched else ''}")
 
 
 def show_quote_checks(checks: Sequence["QuoteCheck"]) -> None:

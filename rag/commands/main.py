@@ -75,6 +75,7 @@ ContextOption = Annotated[int | None, _option_of("context")]
 TemperatureOption = Annotated[float | None, _option_of("temperature")]
 SeedOption = Annotated[int | None, _option_of("seed")]
 ReviseOption = Annotated[str | None, _option_of("revise")]
+RepairOption = Annotated[bool, _option_of("repair")]
 ConfidenceOption = Annotated[float | None, _option_of("min_confidence")]
 ServerOption = Annotated[
     str | None,
@@ -115,6 +116,7 @@ def ask(
     temperature: TemperatureOption = None,
     seed: SeedOption = None,
     revise: ReviseOption = None,
+    repair: RepairOption = False,
     stream: Annotated[bool, typer.Option("--stream", help="Print a language model's text as it is written.")] = False,
     history: Annotated[
         Path | None, typer.Option(help="Earlier turns of the conversation (jsonl: question, answer).")
@@ -155,7 +157,7 @@ def ask(
         from rag.answer.served import ServedSystem
         from rag.retrieval.client import Client
 
-        _refuse(call, "index", "answer", "prompt", "context", "temperature", "seed", "revise")
+        _refuse(call, "index", "answer", "prompt", "context", "temperature", "seed", "revise", "repair")
         system_name = system if _is_given(call, "system") else None
         index_name = server
         opened_system = ServedSystem(
@@ -164,7 +166,7 @@ def ask(
     else:
         opened_index = open_index(index)
         index_name = opened_index.name if retriever is None or not searches_elsewhere(retriever) else retriever
-        options = Options(min_confidence, prompt, context, temperature, seed, revise, answer)
+        options = Options(min_confidence, prompt, context, temperature, seed, revise, answer, repair or None)
         opened_system = open_system(system, opened_index, options, k=k, retriever=retriever)
     if stream and not opened_system.streams:
         note(f"{system} does not stream: answers are printed when they are complete")
@@ -363,6 +365,7 @@ def answer(
     temperature: TemperatureOption = None,
     seed: SeedOption = None,
     revise: ReviseOption = None,
+    repair: RepairOption = False,
     concurrency: ConcurrencyOption = "auto",
     resume: ResumeOption = False,
     retry_failed: Annotated[
@@ -390,7 +393,7 @@ def answer(
             "--concurrency and --engine exclude each other; each of its --workers asks a question at a time"
         )
     opened_index = open_index(index)
-    options = Options(min_confidence, prompt, context, temperature, seed, revise, answer)
+    options = Options(min_confidence, prompt, context, temperature, seed, revise, answer, repair or None)
     opened_system = open_system(system, opened_index, options, k=k, retriever=retriever)
     continues = "--retry-failed" if retry_failed else "--resume"
     with ExitStack() as stack:

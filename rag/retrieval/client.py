@@ -88,8 +88,16 @@ _STATISTICS_REPLY = record(
         )
     }
 )
+_CHECK = record(
+    {"verdict": STRING}, {"contradiction": record({"passage": STRING, "quote": STRING}), "numbers": list_of(STRING)}
+)
 _TRACE = record(
-    {}, {"shown": list_of(STRING), "repair": record({}, dict.fromkeys(("moved", "attached", "removed"), INTEGER))}
+    {},
+    {
+        "shown": list_of(STRING),
+        "repair": record({}, dict.fromkeys(("moved", "attached", "removed"), INTEGER)),
+        "checked": list_of(_CHECK),
+    },
 )
 # What `autoais.base.answers.SCHEMA` leaves open: the fields that `rag` itself writes.
 _ANSWER = record(

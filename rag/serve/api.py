@@ -217,7 +217,7 @@ class Api:
     def _row(self, reply: Reply, base: str, *, verdicts: bool) -> dict[str, Any]:
         row = answer_row(reply.answer, reply.index, reply.seconds, base)
         if verdicts:
-            from rag.serve.checking import check_answer
+            from rag.answer.attribution.check import check_answer
 
             checks = check_answer(reply.answer, self._service.judge_model)
             names = ("verdict", "probability", "reason", "unsupported")

@@ -25,12 +25,13 @@ from starlette.routing import Route
 
 from autoais.base.answers import to_row
 from autoais.base.io.jsonl import dumps
+from rag.answer.attribution.check import SentenceCheck, check_answer
 from rag.answer.llms import Price, cost
 from rag.base.errors import NotFoundError, QuestionError, UsageError, UserError
 from rag.base.terminal import pluralize
 from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
-from rag.serve.checking import SentenceCheck, check_answer, check_text, read_sources
+from rag.serve.checking import check_text, read_sources
 from rag.serve.examples import example_questions
 from rag.serve.http import EventStream, base_of, error_parts, event, last_item, retry_header
 from rag.serve.links import answer_urls, links_to, passage_url, read_marks

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from autoais.metrics.quotes import QuoteCheck, QuoteStatus
+from rag.answer.attribution.check import QUOTED_REASON, SentenceCheck, SentenceVerdict, describe_clash
 from rag.answer.export.sources import merge_spans
+from rag.answer.instructions import find_instructions
 from rag.answer.yes_no import find_quoted_question
 from rag.base.types import Answer, Citation, Passage
-from rag.serve.checking import QUOTED_REASON, SentenceCheck, SentenceVerdict
 from rag.serve.passages import PassageContext
 
+_MAX_EXCERPT_LENGTH = 160  # characters of a passage that are quoted in a line
 _NEAREST = 3  # passages shown if there is no answer
 
 SIGNS = {
@@ -72,7 +74,10 @@ class QuoteView:
 
 @dataclass(frozen=True, slots=True)
 class VerdictView:
-    """The verdict of a sentence in words; `nearest` is a passage that it does not cite."""
+    """The verdict of a sentence in words.
+
+    `nearest` is a passage that it does not cite, `contradiction` what the cited one says instead.
+    """
 
     name: str
     sign: str
@@ -81,11 +86,15 @@ class VerdictView:
     nearest: Cite | None = None
     nearest_supports: bool = False
     quotes: tuple[QuoteView, ...] = ()
+    contradiction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PassageView:
-    """A passage with marks, and its neighbours in the document."""
+    """A passage with marks, and its neighbours in the document.
+
+    `instruction` is the first place of a cited passage that reads like an instruction to a machine, or empty.
+    """
 
     panel: str
     number: int
@@ -98,11 +107,12 @@ class PassageView:
     title: str
     before: str = ""
     after: str = ""
+    instruction: str = ""
 
     @property
     def quote(self) -> str:
         """The first words that are marked."""
-        return next((" ".join(piece.text.split())[:160] for piece in self.pieces if piece.marks), "")
+        return next((" ".join(piece.text.split())[:_MAX_EXCERPT_LENGTH] for piece in self.pieces if piece.marks), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,11 @@ class AnswerView:
     def other_passages(self) -> list[PassageView]:
         """The passages that were read and are not cited."""
         return [passage for passage in self.passages if not passage.is_cited]
+
+    @property
+    def warned_sources(self) -> list[PassageView]:
+        """The cited passages that read like an instruction to a machine."""
+        return [passage for passage in self.passages if passage.instruction]
 
     @property
     def is_judged(self) -> bool:
@@ -197,6 +212,9 @@ def view_answer(
     number = {passage.id: n for n, passage in passages_by_number}
     spans = _spans(answer, checks or ())
     cited_ids = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
+    instructions: dict[str, str] = {}
+    for place in find_instructions(answer):
+        instructions.setdefault(place.passage, _shorten(place.quote or ""))
     passages = []
     for n, passage in passages_by_number:
         context = look(passage.id) if passage.id in spans or (answer.abstained and n <= _NEAREST) else None
@@ -213,6 +231,7 @@ def view_answer(
                 title=passage.title or passage.section or f"{untitled_prefix}{passage.id}",
                 before="" if context is None or context.before is None else context.before.text,
                 after="" if context is None or context.after is None else context.after.text,
+                instruction=instructions.get(passage.id, ""),
             )
         )
     panels = {view.passage.id: view for view in passages}
@@ -238,7 +257,7 @@ def view_answer(
 
 
 def _spans(answer: Answer, checks: Sequence[SentenceCheck]) -> dict[str, list[tuple[int, int, int]]]:
-    """The spans of each passage with the number of their sentence: cited ones, the nearest of a check, and quotations.
+    """The spans of each passage with the number of their sentence: cited ones, and those that a check found.
 
     Of quotations only those that are not verbatim: others stand in what is cited.
     """
@@ -247,8 +266,8 @@ def _spans(answer: Answer, checks: Sequence[SentenceCheck]) -> dict[str, list[tu
         for citation in sentence.citations:
             spans.setdefault(citation.passage, []).append((*citation.span, n))
     for n, check in enumerate(checks):
-        if check.nearest is not None:
-            spans.setdefault(check.nearest.passage, []).append((*check.nearest.span, n))
+        for citation in filter(None, (check.nearest, check.contradiction)):
+            spans.setdefault(citation.passage, []).append((*citation.span, n))
         for source in (source for quote in _faulty_quotes(check) for source in quote.sources):
             spans.setdefault(source.passage, []).append((*source.span, n))
     return spans
@@ -296,9 +315,13 @@ def _verdict(check: SentenceCheck, cite: Callable[[Citation], Cite], cites: bool
         SentenceVerdict.UNDECIDED: f"The judge cannot tell: {check.reason or 'no reason given'}",
         SentenceVerdict.NO_CLAIM: "A question or an instruction, which needs no source",
     }[check.verdict]
+    if check.numbers is not None:
+        clash = describe_clash(check.numbers)
+        note = clash[:1].upper() + clash[1:]
     if check.probability is not None and check.verdict is not SentenceVerdict.UNDECIDED:
         note += f" (probability of support {check.probability:.2f})"
     nearest = None if check.nearest is None else cite(check.nearest)
+    contradiction = "" if check.contradiction is None else _shorten(check.contradiction.quote or "")
     quotes = tuple(
         QuoteView(
             quote.status.value,
@@ -308,7 +331,13 @@ def _verdict(check: SentenceCheck, cite: Callable[[Citation], Cite], cites: bool
         )
         for quote in _faulty_quotes(check)
     )
-    return VerdictView(check.verdict.value, sign, label, note, nearest, check.nearest_supports, quotes)
+    return VerdictView(check.verdict.value, sign, label, note, nearest, check.nearest_supports, quotes, contradiction)
+
+
+def _shorten(text: str) -> str:
+    """A text in one line of at most 160 characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_EXCERPT_LENGTH else f"{line[: _MAX_EXCERPT_LENGTH - 1]}…"
 
 
 def split_at_spans(text: str, spans: Iterable[tuple[int, int, int]]) -> tuple[Piece, ...]:

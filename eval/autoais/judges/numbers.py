@@ -64,6 +64,7 @@ _UNITS = {
 }
 # What stands behind a number: "million", "%", "p.m.".
 _FOLLOWING = re.compile(r"[ \u00a0\u202f-]?(%|€|per cent\b|[ap]\.m\.|[^\W\d_]+)", re.IGNORECASE)
+_COUNTS = frozenset([*UNDER_TWENTY, *TENS])  # "second" and "once" may be no number
 _APPROXIMATORS = frozenset("about around approximately roughly nearly almost some circa ca".split())
 _LOWER_BOUND_WORDS = frozenset("more over above least exceed exceeds exceeding exceeded after since past".split())
 _UPPER_BOUND_WORDS = frozenset("less under below fewer most before until by prior up within".split())
@@ -158,6 +159,37 @@ class Numbers:
         months = {month.casefold() for text in self._texts for month in _MONTH_BEGIN.findall(text)}
         dates = (int(part) for text in self._texts for date in _DATE.findall(text) for part in date if part)
         return months | {_MONTHS[part - 1] for part in dates if 1 <= part <= 12}
+
+
+def find_clash(claim: str, text: str) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """The number of a claim and that of a text, as (start, end) in each, if each has exactly one that the other lacks.
+
+    They measure the same, or neither has a known unit; a year is no count. Numbers in words count, and so does 1 with a
+    unit.
+    """
+    own_numbers, other_numbers = _lacking(claim, text), _lacking(text, claim)
+    if len(own_numbers) != 1 or len(other_numbers) != 1:
+        return None
+    (own,), (other,) = own_numbers, other_numbers
+    is_alike = own.measure == other.measure and _is_year(own) == _is_year(other)
+    return ((own.start, own.end), (other.start, other.end)) if is_alike else None
+
+
+def _is_year(number: _Number) -> bool:
+    return not number.measure and number.end - number.start == 4 and 1000 <= number.value <= 2100
+
+
+def _lacking(text: str, other: str) -> list[_Number]:
+    """The numbers of a text that another text lacks, in order."""
+    numbers = Numbers([other])
+    labels = [match.span() for match in (_STEP.match(text), *_SOURCES.finditer(text)) if match]
+    readings: dict[tuple[int, int], list[_Number]] = {}
+    for number in _numbers(text):
+        is_label = any(start <= number.start < end for start, end in labels) or _in_name(text, number.start)
+        is_count = number.digits or re.split(r"\W", text[number.start : number.end])[0].casefold() in _COUNTS
+        if is_count and not is_label and (number.value != 1 or number.measure):
+            readings.setdefault((number.start, number.end), []).append(number)
+    return [group[0] for group in readings.values() if not any(numbers._have(number, text) for number in group)]
 
 
 def _between(values: Sequence[float], low: float, high: float) -> bool:

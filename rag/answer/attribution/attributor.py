@@ -131,6 +131,11 @@ class Attributor:
         return self.judge.judge([Attribution(match_amounts(claim, text), (text,), question) for text in texts])
 
 
+def cites_whole(citation: Citation, passage: Passage) -> bool:
+    """Whether a citation names a whole passage of several sentences, so that it can be narrowed."""
+    return citation.span == (0, len(passage.text)) and len(sentence_spans(passage.text)) > 1
+
+
 def match_amounts(claim: str, text: str) -> str:
     """The claim with its amounts as the text writes them, which a judge compares by their signs: 39800 for $39,800.
 

@@ -15,6 +15,7 @@ from autoais.base.markers.grammar import parse
 from autoais.base.text.claims import is_applicable
 from autoais.base.types import Judge
 from rag.answer.attribution.attributor import Attributor
+from rag.answer.instructions import warn_of_instructions
 from rag.answer.system import System
 from rag.base.errors import QuestionError, UsageError
 from rag.base.types import Answer, CitedSentence, Hit, Question
@@ -65,9 +66,11 @@ class PostHoc:
             "not_applicable": is_claim.count(False),
             "uncited_sentences": uncited,
         }
-        trace = {**answer.trace, "attribution": counts}
+        trace = {key: value for key, value in answer.trace.items() if key != "checked"} | {"attribution": counts}
         system = f"{answer.system}>{self.name}"
-        return replace(answer, sentences=tuple(sentences), hits=tuple(answer_hits), system=system, trace=trace)
+        return warn_of_instructions(
+            replace(answer, sentences=tuple(sentences), hits=tuple(answer_hits), system=system, trace=trace)
+        )
 
     def _search_statements(self, question: str, statements: Sequence[str]) -> list[Hit]:
         """The hits of all queries, fused by reciprocal rank; a query that cannot be searched is skipped."""

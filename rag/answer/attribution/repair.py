@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from autoais.base.text.claims import is_applicable
-from autoais.base.text.sentences import sentence_spans
 from autoais.base.types import Judge
-from rag.answer.attribution.attributor import Attributor
+from rag.answer.attribution.attributor import Attributor, cites_whole
 from rag.answer.generator import Generator, map_answers, stream_answer
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 
@@ -113,8 +112,7 @@ class RepairedGenerator:
             if judgement.verdict.ais is False:
                 continue
             counts["undecided" if judgement.verdict.ais is None else "cited"] += 1
-            cites_whole_passage = citation.span == (0, len(passage.text)) and len(sentence_spans(passage.text)) > 1
-            if cites_whole_passage and judgement.verdict.ais is True:
+            if judgement.verdict.ais is True and cites_whole(citation, passage):
                 citation = self._attributor.find_span(claim, passage, judgement, question).citation("cited")
             supporting.append(citation)
         return tuple(supporting)

@@ -9,6 +9,7 @@ from autoais.base.text.claims import is_applicable
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.text.words import words
 from rag.answer.attribution.attributor import Attributor
+from rag.answer.attribution.check import REJECTED, SentenceVerdict
 from rag.answer.generator import Generator, map_answers, stream_answer
 from rag.answer.llms import LanguageModel, ModelError, open_model
 from rag.answer.llms.labelled_replies import ask, fields
@@ -20,6 +21,8 @@ _PROMPT = "revise.v1"
 _MIN_PRESERVED = 0.5  # RARR rejects edits that change more than half of a text
 _MAX_WORDS = 300  # words of a sentence that is rewritten
 _MAX_PASSAGE_LENGTH = 4000  # characters of the passage in the prompt
+_NO_PASSAGE = "no passage shown supports it"
+_NOT_CITED = "what it cites does not support it"
 
 
 _Correction = tuple[str | None, tuple[Citation, ...], str]
@@ -62,10 +65,11 @@ class ModelRewriter:
 class Reviser:
     """Keeps only supported sentences, and records its changes.
 
-    A sentence with a citation is unchanged: the judge agreed with it (RARR's agreement gate). Any other sentence that
-    makes a claim is rewritten from the nearest passage shown; the new sentence is kept if the judge finds it supported
-    by that passage and it preserves at least half of the old one. Otherwise, and without a rewriter, the sentence is
-    dropped.
+    A supported sentence is unchanged (RARR's agreement gate). In an answer with `trace["checked"]` that is one that the
+    judge did not reject there (`rag.answer.attribution.check`); in any other, one with a citation, since a judge chose
+    it. Any other sentence that makes a claim is rewritten from the nearest passage shown; the new sentence is kept if
+    the judge finds it supported by that passage and it preserves at least half of the old one. Otherwise, and without a
+    rewriter, the sentence is dropped. A sentence that the judge cannot decide stays.
     """
 
     def __init__(self, attributor: Attributor, rewriter: Rewriter | None = None) -> None:
@@ -77,27 +81,37 @@ class Reviser:
 
         `memo` holds sentences that were corrected before, and gets the others. `trace["revised"]` lists the changes:
         `before`, `after` (None: dropped) and `why`. The short answer is dropped if the text no longer contains it.
+        `trace["checked"]` keeps the rows of the sentences that remain.
         """
+        checked = answer.trace.get("checked")
         memo = {} if memo is None else memo
         remaining: list[tuple[int, str, tuple[Citation, ...]]] = []
         changes: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         for number, sentence in enumerate(answer.sentences):
             before = sentence.text
-            if sentence.citations or not is_applicable(before, answer.short_answer):
+            if checked is None:
+                is_rejected = not sentence.citations and is_applicable(before, answer.short_answer)
+            else:
+                is_rejected = checked[number]["verdict"] in REJECTED
+            if not is_rejected:
                 remaining.append((number, before, sentence.citations))
+                rows += [] if checked is None else [checked[number]]
                 continue
             if before not in memo:
-                memo[before] = self._correct(answer, before)
+                memo[before] = self._correct(answer, before, _NO_PASSAGE if checked is None else _NOT_CITED)
             after, citations, explanation = memo[before]
             changes.append({"before": before, "after": after, "why": explanation})
             if after is not None:
                 remaining.append((number, after, citations))
-        trace = {**answer.trace, "revised": changes}
+                rows.append({"verdict": SentenceVerdict.SUPPORTED.value})
+        trace = {**answer.trace, "revised": changes} | ({} if checked is None else {"checked": rows})
         system = f"{answer.system}>{self.name}"
         if not changes:
             return replace(answer, system=system, trace=trace)
         if not any(citations for _, _, citations in remaining):
-            reason = "no sentence of the answer is supported by a retrieved passage"
+            source = "a retrieved passage" if checked is None else "what it cites"
+            reason = f"no sentence of the answer is supported by {source}"
             return replace(
                 answer,
                 text="",
@@ -106,7 +120,7 @@ class Reviser:
                 abstained=True,
                 reason=reason,
                 system=system,
-                trace=trace,
+                trace=trace if checked is None else trace | {"checked": []},
             )
         text, sentences = _join_sentences(answer, remaining)
         short = answer.short_answer
@@ -114,8 +128,7 @@ class Reviser:
             short = None
         return replace(answer, text=text, sentences=sentences, short_answer=short, system=system, trace=trace)
 
-    def _correct(self, answer: Answer, before: str) -> _Correction:
-        unsupported = "no passage shown supports it"
+    def _correct(self, answer: Answer, before: str, unsupported: str) -> _Correction:
         nearest = self._attributor.nearest(before, [hit.passage for hit in answer.hits])[:1]
         if self._rewriter is None or not nearest or len(before.split()) > _MAX_WORDS:
             return None, (), unsupported

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rag.answer.attribution.repair import RepairedGenerator
+from rag.answer.attribution.check import CheckedGenerator
 from rag.answer.llms.prompts import Prompt
 from rag.answer.specs import SystemSpec, number_duplicates
 from rag.answer.system import RetrieveThenRead, System
@@ -38,9 +38,11 @@ class Variant:
         return {"name": prompt.name, "sha256": prompt.sha256}
 
     def open_system(self, k: int, retriever: Retriever, *, repair: bool) -> System:
-        """Open the system; its citations are as the model wrote them, unless `repair` checks them."""
-        system = open_system(self.spec.name, open_index(None), self.spec.options, k=k, retriever=retriever)
-        if not repair and isinstance(system, RetrieveThenRead) and isinstance(system.generator, RepairedGenerator):
+        """Open the system; its citations are as the model wrote them, unless `repair` checks and repairs them."""
+        can_repair = repair and "repair" in self.spec.kind.options and self.spec.options.answer != "quote"
+        options = replace(self.spec.options, repair=True) if can_repair else self.spec.options
+        system = open_system(self.spec.name, open_index(None), options, k=k, retriever=retriever)
+        if isinstance(system, RetrieveThenRead) and isinstance(system.generator, CheckedGenerator):
             return replace(system, generator=system.generator.generator)
         return system
 

@@ -308,7 +308,7 @@ def test_revision_is_an_option_of_a_language_model(shelf: Path, tmp_path: Path, 
     with run_chat_server() as server:
         base = server.script({"say": WRITTEN.replace("[1]", "")})
         environment = {"OPENAI_BASE_URL": base, "OPENAI_API_KEY": ""}
-        asking = ["ask", "Where was Curie born?", "--system", "openai:tiny", "--index", shelf]
+        asking = ["ask", "Where was Curie born?", "--system", "openai:tiny", "--index", shelf, "--repair"]
         plain, dropped = rag(*asking, **environment), rag(*asking, "--revise", "drop", **environment)
         assert "sailor" in plain.stdout
         assert "sailor" not in dropped.stdout

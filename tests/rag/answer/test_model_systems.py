@@ -168,6 +168,7 @@ def test_only_a_system_that_searches_has_asked_the_handbook(server: ChatServer, 
 def test_ask_streams_checked_sentences_and_then_the_passages(server: ChatServer, shelf: Path, rag: Command) -> None:
     says = "Warsaw is the capital of Poland [2][7]. \x1b[31m Penguins swim well [1]."
     environment, options = asked(server, shelf, {"say": says})
+    options = [*options, "--repair"]
     result = rag("ask", ASKED[0], *options, "--stream", "--prompt", "hagrid.v1", **environment)
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
@@ -181,6 +182,21 @@ def test_ask_streams_checked_sentences_and_then_the_passages(server: ChatServer,
     assert server.log(environment["OPENAI_BASE_URL"])[0]["body"]["messages"][0]["content"].startswith("I will give a")
     one_line_error(rag("ask", ASKED[0], *options, "--stream", "--json", **environment), "--stream", "--json")
     one_line_error(rag("ask", ASKED[0], *options, "--prompt", "x", **environment), "no prompt called 'x'")
+
+
+def test_ask_names_each_sentence_that_its_citation_does_not_support(
+    server: ChatServer, shelf: Path, rag: Command
+) -> None:
+    says = "Marie Curie won the Nobel Prize in Physics in 1905 [1]. Penguins swim well [1]. Bread is cheap."
+    environment, options = asked(server, shelf, {"say": says})
+    result = rag("ask", "When did Marie Curie win the Nobel Prize?", *options, **environment)
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("Marie Curie won the Nobel Prize in Physics in 1905 [1].")
+    assert lines[1].startswith(
+        'contradicted: "Marie Curie won the Nobel Prize in Physics in 1905." [1]: the source says 1903'
+    )
+    assert lines[2] == 'not supported by what it cites: "Penguins swim well." [1]'
+    assert result.stderr == "1 of 3 sentences without a source\n"
 
 
 def test_temperature_and_seed_reach_the_model_and_tokens_are_counted_and_priced(

@@ -9,6 +9,7 @@ from typer.main import get_command
 from rag.answer.options import OPTIONS, Options
 from rag.answer.specs import SystemSpec
 from rag.api import SystemOptions
+from rag.base.errors import RagError
 from rag.commands.main import app
 from rag.retrieval.client import AskOptions
 
@@ -30,8 +31,13 @@ def test_the_command_line_has_every_option_with_its_help(command: str) -> None:
 def test_a_spec_reads_every_option() -> None:
     spec = SystemSpec.parse("reader,retriever=bm25,k=5,min_confidence=0.5")
     assert (spec.retriever, spec.k, spec.options) == ("bm25", 5, Options(min_confidence=0.5))
-    model = "openai:m,answer=free,prompt=hagrid.v1,context=512,temperature=0.5,seed=3,revise=drop"
-    assert SystemSpec.parse(model).options == Options(None, "hagrid.v1", 512, 0.5, 3, "drop", "free")
+    model = "openai:m,prompt=hagrid.v1,context=512,temperature=0.5,seed=3,revise=drop,answer=free,repair=true"
+    spec = SystemSpec.parse(model)
+    assert spec.options == Options(None, "hagrid.v1", 512, 0.5, 3, "drop", "free", repair=True)
+    assert str(spec) == model
+    assert SystemSpec.parse("openai:m,repair=true").label == "openai-m-repair"
+    with pytest.raises(RagError, match="repair should be true or false, found 'maybe'"):
+        SystemSpec.parse("openai:m,repair=maybe")
 
 
 def test_requests_have_the_options_that_a_server_leaves_to_its_callers() -> None:

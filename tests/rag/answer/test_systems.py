@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from autoais.base.text.folding import normalize_answer
+from autoais.metrics.scoring import names_model
 from rag.answer.generators.first_passage import FirstPassage
 from rag.answer.generators.passage_reader import PassageReader
 from rag.answer.llms import LANGUAGE_MODELS
+from rag.answer.options import Options
 from rag.answer.system import System, answer_or_abstain
 from rag.answer.systems import SYSTEMS, list_systems, open_system
 from rag.base.errors import RagError, UsageError
@@ -117,8 +119,31 @@ def test_a_language_model_of_ones_own_answers_with_checked_citations(
     LANGUAGE_MODELS.register("mine", lambda model, **_: ScriptedModel("Warsaw is the capital of Poland [1]."))
     assert "mine" in list_systems()
     system = open_system("mine:x", open_index(shelf), k=3, retriever="bm25")
-    assert ">repair.v2(" in system.name
+    assert ">check.v1(minilm@" in system.name
     assert system.ask("What is the capital of Poland?").sentences
+
+
+def test_citations_of_a_language_model_are_moved_only_if_asked(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LANGUAGE_MODELS, "_known", dict(LANGUAGE_MODELS._known))
+    LANGUAGE_MODELS.register("mine", lambda model, **_: ScriptedModel("The weather in Peru was cold in 1700 [1]."))
+    index = open_index(shelf)
+    asked = "What is the capital of Poland?"
+    checked, repaired = (
+        open_system("mine:x", index, Options(repair=repair), k=3, retriever="bm25").ask(asked)
+        for repair in (None, True)
+    )
+    assert [len(answer.citations) for answer in (checked, repaired)] == [1, 0]
+    assert checked.trace["checked"][0]["verdict"] == "not_enough"
+    assert "checked" not in repaired.trace
+    assert ">repair.v2(" in repaired.system
+    point = open_system("mine:x", index, Options(answer="point"), k=3, retriever="bm25").name
+    assert ">check.v1(minilm@" in point
+    assert names_model(point, "minilm")  # so that reports say that the judge is a part of the system
+    assert "minilm" not in open_system("mine:x", index, Options(answer="quote"), k=3, retriever="bm25").name
+    with pytest.raises(RagError, match="repair needs answer 'free' or 'point'"):
+        open_system("mine:x", index, Options(answer="quote", repair=True), k=3, retriever="bm25")
+    with pytest.raises(RagError, match="has no option 'repair'"):
+        open_system("reader", index, Options(repair=True))
 
 
 def test_the_short_answer_stands_in_a_sentence_that_is_cited() -> None:

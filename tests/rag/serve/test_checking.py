@@ -7,16 +7,9 @@ from hypothesis import strategies as st
 from autoais.base.errors import UsageError
 from autoais.base.types import Judge, Judgement, Verdict
 from autoais.judges import open_judge
+from rag.answer.attribution.check import QUOTED_REASON, SentenceCheck, SentenceVerdict, check_answer
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
-from rag.serve.checking import (
-    QUOTED_REASON,
-    SentenceCheck,
-    SentenceVerdict,
-    check_answer,
-    check_text,
-    cite_sources,
-    read_sources,
-)
+from rag.serve.checking import check_text, cite_sources, read_sources
 from tests.judges import OneByOne
 
 BRIDGE = Passage("b", "Aller bridge", "The Aller bridge opened in 1931. It has three arches of brick.\nx = f(1)\nend")

@@ -1,0 +1,310 @@
+"""Checks of an answer: the verdict of each sentence, the words that lack support, and the span that contradicts."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from autoais.base.text.excerpt import find_words_outside
+from autoais.base.text.quotes import is_quoted
+from autoais.base.text.sentences import sentence_spans
+from autoais.base.text.words import stem, words
+from autoais.base.types import Judge, Judgement, Verdict
+from autoais.judges.alignment import align, contradicts
+from autoais.judges.numbers import find_clash
+from autoais.metrics.claims import judge_claims
+from autoais.metrics.judged import claims_to_judge
+from autoais.metrics.quotes import QuoteCheck, check_quotes
+from rag.answer.attribution.attributor import Attributor, cites_whole, match_amounts
+from rag.answer.generator import Generator, map_answers, stream_answer
+from rag.answer.word_overlap import overlap, word_weights
+from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
+
+QUOTED_REASON = "quoted word for word"
+"""The reason of a sentence that consists of whole sentences of a passage that it cites."""
+
+# Of the words of a sentence, by idf, that a source with another number has. Of claims that are not supported in sets of
+# minimal pairs and NLI for training, 57 of 62 that this finds beside `contradicts` are labelled as contradicted.
+_MIN_SHARED = 0.7
+
+
+class SentenceVerdict(StrEnum):
+    """The verdict of a sentence as pages show it: do its citations support it?"""
+
+    SUPPORTED = "supported"
+    NOT_ENOUGH = "not_enough"
+    CONTRADICTED = "contradicted"
+    UNDECIDED = "undecided"
+    NO_CLAIM = "no_claim"
+
+
+REJECTED = (SentenceVerdict.NOT_ENOUGH, SentenceVerdict.CONTRADICTED)
+"""The verdicts of a sentence that the judge does not find supported; it is not one that it cannot decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceCheck:
+    """The check of one sentence against all that it cites (the rule of AutoAIS, Bohnet et al. 2022).
+
+    `probability` is the judge's that the sentence is supported, or None. `unsupported` are the words, as character
+    offsets in the sentence (end exclusive), that occur nowhere in the evidence or clash with it. `nearest` is the span
+    that comes closest in the passages that the sentence does not cite, if it was asked for and the sentence is not
+    supported; `nearest_supports` says whether the judge accepts it. `contradiction` is the span of a cited passage that
+    says otherwise, if a sentence of it does, and `numbers` are the number there and that of the sentence, as written,
+    if they differ. `quotes` are the quotations that begin in the sentence.
+    """
+
+    verdict: SentenceVerdict
+    probability: float | None = None
+    reason: str | None = None
+    unsupported: tuple[tuple[int, int], ...] = ()
+    nearest: Citation | None = None
+    nearest_supports: bool = False
+    contradiction: Citation | None = None
+    numbers: tuple[str, str] | None = None
+    quotes: tuple[QuoteCheck, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """The check as JSON: `verdict`, and `probability`, `reason`, `contradiction` and `numbers` if there are any."""
+        row: dict[str, Any] = {"verdict": self.verdict.value}
+        if self.probability is not None:
+            row["probability"] = self.probability
+        if self.reason is not None:
+            row["reason"] = self.reason
+        if self.contradiction is not None:
+            start, end = self.contradiction.span
+            row["contradiction"] = {
+                "passage": self.contradiction.passage,
+                "start": start,
+                "end": end,
+                "quote": self.contradiction.quote,
+            }
+        if self.numbers is not None:
+            row["numbers"] = [*self.numbers]
+        return row
+
+
+def check_answer(answer: Answer, judge: Judge, *, nearest: bool = False) -> list[SentenceCheck]:
+    """Judge each sentence of an answer (`judge_sentences`), and compare its quotations with the passages.
+
+    Quotations are compared whatever the verdict (`autoais.check_quotes`).
+    """
+    quotes = check_quotes(answer.to_cited())
+    return [
+        replace(check, quotes=tuple(quote for quote in quotes if quote.sentence == number))
+        for number, check in enumerate(judge_sentences(answer, judge, nearest=nearest))
+    ]
+
+
+def judge_sentences(answer: Answer, judge: Judge, *, nearest: bool = False) -> list[SentenceCheck]:
+    """Judge each sentence of an answer against the passages that it cites together; one check a sentence, in order.
+
+    A sentence that cites nothing is not supported, and one that claims nothing (a question, an instruction) is not
+    judged. Neither is one that consists of whole sentences or lines of a passage that it cites: it is supported, as
+    nearly all such pairs are to people (`eval/results/minilm/rules.json`). `autoais score` asks the judge nevertheless.
+    A sentence is contradicted if the judge says so; with a judge of two verdicts, if it does not find the sentence
+    supported and a number, name or negation clashes (`autoais.judges.alignment.contradicts`, the rule of `three_way`),
+    or the sentence shares most of its words with what it cites, which has another number.
+    With `nearest`, the other passages of the answer are searched for what a sentence lacks.
+    """
+    passages = {hit.passage.id: hit.passage for hit in answer.hits}
+    copies = [
+        any(is_quoted(sentence.text, passages[key].text) for key in sentence.cites) for sentence in answer.sentences
+    ]
+    claims = claims_to_judge(answer.to_cited())
+    open_claims = [
+        replace(claim, text=match_amounts(claim.text, " ".join(claim.evidence)))
+        for claim, is_copy in zip(claims, copies, strict=True)
+        if claim is not None and not is_copy
+    ]
+    judgements = iter(judge_claims(judge, open_claims, per_citation=False))
+    checks = []
+    for sentence, claim, is_copy in zip(answer.sentences, claims, copies, strict=True):
+        if claim is None:
+            checks.append(SentenceCheck(SentenceVerdict.NO_CLAIM, None, "a question or an instruction"))
+            continue
+        if is_copy:
+            checks.append(SentenceCheck(SentenceVerdict.SUPPORTED, None, QUOTED_REASON))
+            continue
+        check = _check_sentence(sentence.text, claim.evidence, next(judgements).union)
+        check = _with_contradiction(check, sentence, passages)
+        if nearest and check.verdict is not SentenceVerdict.SUPPORTED:
+            check = _with_nearest(check, sentence, answer, Attributor(judge))
+        checks.append(check)
+    return checks
+
+
+def _check_sentence(sentence: str, evidence: Sequence[str], judgement: Judgement) -> SentenceCheck:
+    alignment = align(sentence, evidence)
+    verdict = {
+        Verdict.ATTRIBUTABLE: SentenceVerdict.SUPPORTED,
+        Verdict.CONTRADICTORY: SentenceVerdict.CONTRADICTED,
+        Verdict.UNDECIDED: SentenceVerdict.UNDECIDED,
+    }.get(judgement.verdict, SentenceVerdict.NOT_ENOUGH)
+    # A judge that only says yes or no does not tell a contradiction from too little evidence.
+    if judgement.verdict is Verdict.NOT_ATTRIBUTABLE and contradicts(sentence, alignment):
+        verdict = SentenceVerdict.CONTRADICTED
+    missing = _missing(sentence, evidence, alignment.clashes if verdict is SentenceVerdict.CONTRADICTED else ())
+    if verdict is SentenceVerdict.SUPPORTED:  # words may be paraphrased, numbers may not
+        missing = [span for span in missing if sentence[span[0]].isdigit()]
+    return SentenceCheck(verdict, judgement.probability, judgement.reason, _join_spans(sentence, missing))
+
+
+def _with_contradiction(
+    check: SentenceCheck, sentence: CitedSentence, passages: Mapping[str, Passage]
+) -> SentenceCheck:
+    """The check with the span that contradicts; a sentence with another number than what it cites is contradicted."""
+    if check.verdict not in REJECTED:
+        return check
+    if check.verdict is SentenceVerdict.NOT_ENOUGH:
+        citation = next((cited for cited in sentence.citations if _has_other_number(sentence.text, cited)), None)
+        if citation is None:
+            return check
+        check = replace(check, verdict=SentenceVerdict.CONTRADICTED)
+    else:
+        citation = _contradicting_span(sentence, passages)
+    numbers = None if citation is None else _clashing_numbers(sentence.text, citation.quote or "")
+    return replace(check, contradiction=citation, numbers=numbers)
+
+
+def _contradicting_span(sentence: CitedSentence, passages: Mapping[str, Passage]) -> Citation | None:
+    """The sentence of the cited passages that is closest to this one and contradicts it; None if no single one does."""
+    best, best_share = None, 0.0
+    for key in sentence.cites:
+        text = passages[key].text
+        for start, end in sentence_spans(text):
+            alignment = align(sentence.text, [text[start:end]])
+            if alignment.share > best_share and contradicts(sentence.text, alignment):
+                best, best_share = Citation(key, start, end, text[start:end], "contradicts"), alignment.share
+    return best
+
+
+def _has_other_number(sentence: str, citation: Citation) -> bool:
+    """Whether a sentence and what it cites differ in one number, and share most other words."""
+    quote = citation.quote or ""
+    clash = find_clash(sentence, quote)
+    if clash is None:
+        return False
+    (start, end), _ = clash
+    return overlap(word_weights(sentence[:start] + sentence[end:]), quote) >= _MIN_SHARED
+
+
+def _clashing_numbers(sentence: str, source: str) -> tuple[str, str] | None:
+    """The number of the source and that of the sentence, if it is the one number in which they differ."""
+    clash = find_clash(sentence, source)
+    return None if clash is None else (source[slice(*clash[1])], sentence[slice(*clash[0])])
+
+
+def describe_clash(numbers: Sequence[str]) -> str:
+    """Say which number the source has (the first) in place of that of the sentence (the second)."""
+    source, claim = numbers
+    return f"the source says {source}, not {claim}"
+
+
+def _missing(sentence: str, evidence: Sequence[str], clashes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The words that occur nowhere in the evidence, and those that clash; none if there is no evidence at all."""
+    if not any(text.strip() for text in evidence):
+        return []
+    stems = _stems(evidence)
+    return sorted({*find_words_outside(sentence, stems), *clashes})
+
+
+def _stems(evidence: Sequence[str]) -> frozenset[str]:
+    evidence_words = {word for text in evidence for word in words(text)}
+    return frozenset(stem(word) for word in evidence_words) | {
+        word.replace(",", "") for word in evidence_words if word[0].isdigit()
+    }
+
+
+def _join_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The spans in order; those that overlap, or have only blanks and commas between them, are one."""
+    merged_spans: list[tuple[int, int]] = []
+    for start, end in spans:
+        if merged_spans and not text[merged_spans[-1][1] : start].strip(" ,-–'’\""):
+            merged_spans[-1] = (merged_spans[-1][0], max(merged_spans[-1][1], end))
+        else:
+            merged_spans.append((start, end))
+    return tuple(merged_spans)
+
+
+def _with_nearest(
+    check: SentenceCheck, sentence: CitedSentence, answer: Answer, attributor: Attributor
+) -> SentenceCheck:
+    """The check with the uncited passage that supports the sentence, or else the one that comes closest."""
+    other_passages = [
+        hit.passage for hit in answer.hits if hit.passage.id not in sentence.cites and hit.passage.text.strip()
+    ]
+    nearest_passages = attributor.nearest(sentence.text, other_passages)
+    if not nearest_passages or check.verdict is SentenceVerdict.NO_CLAIM:
+        return check
+    judgements = attributor.verdicts(sentence.text, nearest_passages, answer.question.text)
+    order = sorted(
+        range(len(nearest_passages)),
+        key=lambda n: (judgements[n].verdict.ais is not True, -(judgements[n].probability or 0.0)),
+    )
+    passage, judgement = nearest_passages[order[0]], judgements[order[0]]
+    supports = judgement.verdict.ais is True
+    if sentence.citations and not supports:  # what it cites is shown already
+        return check
+    citation = attributor.find_span(sentence.text, passage, judgement, answer.question.text).citation("nearest")
+    if sentence.citations:
+        return replace(check, nearest=citation, nearest_supports=supports)
+    closest = _check_sentence(sentence.text, (passage.evidence,), judgement)
+    return replace(check, unsupported=closest.unsupported, nearest=citation, nearest_supports=supports)
+
+
+# --- answers of language models ---------------------------------------------------------------------------------------
+
+_CheckMemo = dict[CitedSentence, tuple[CitedSentence, SentenceCheck]]
+"""Sentences, as they were narrowed, and their checks."""
+
+
+class CheckedGenerator:
+    """Checks each sentence of another generator's answers (`judge_sentences`); what the generator cites stays.
+
+    A citation of a whole passage is narrowed to the span that supports its sentence, if the passage does.
+    `trace["checked"]` has the check of each sentence (`SentenceCheck.record`), in order.
+    """
+
+    def __init__(self, generator: Generator, judge: Judge) -> None:
+        self.generator = generator
+        self._judge, self._attributor = judge, Attributor(judge)
+        self.name = f"{generator.name}>check.v1({judge.name})"
+
+    def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
+        """The generator's answer with a check of each sentence; an abstention is unchanged."""
+        return self.check(self.generator.generate(question, hits))
+
+    def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
+        """Yield the generator's answer so far, if it can show one; last, the answer. Each sentence is judged once."""
+        memo: _CheckMemo = {}
+        return map_answers(lambda answer: self.check(answer, memo), stream_answer(self.generator, question, hits))
+
+    def check(self, answer: Answer, memo: _CheckMemo | None = None) -> Answer:
+        """The answer with a check of each sentence. `memo` holds sentences that were checked, and gets the others."""
+        if not answer.sentences:
+            return replace(answer, system=self.name)
+        memo = {} if memo is None else memo
+        new_sentences = tuple(sentence for sentence in answer.sentences if sentence not in memo)
+        narrowed = replace(answer, sentences=tuple(self._narrow(answer, sentence) for sentence in new_sentences))
+        checks = judge_sentences(narrowed, self._judge)
+        memo.update(zip(new_sentences, zip(narrowed.sentences, checks, strict=True), strict=True))
+        rows = [memo[sentence] for sentence in answer.sentences]
+        trace = {**answer.trace, "checked": [check.record() for _, check in rows]}
+        return replace(answer, sentences=tuple(sentence for sentence, _ in rows), system=self.name, trace=trace)
+
+    def _narrow(self, answer: Answer, sentence: CitedSentence) -> CitedSentence:
+        passages = {hit.passage.id: hit.passage for hit in answer.hits}
+        citations = [self._narrow_citation(answer, sentence.text, cited, passages) for cited in sentence.citations]
+        return replace(sentence, citations=tuple(citations))
+
+    def _narrow_citation(
+        self, answer: Answer, claim: str, citation: Citation, passages: Mapping[str, Passage]
+    ) -> Citation:
+        passage, question = passages[citation.passage], answer.question.text
+        if citation.origin == "copied" or not cites_whole(citation, passage):
+            return citation
+        (judgement,) = self._attributor.verdicts(claim, [passage], question)
+        if judgement.verdict.ais is not True:
+            return citation
+        return self._attributor.find_span(claim, passage, judgement, question).citation("cited")
