@@ -8,6 +8,7 @@ second.
 import json
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 _NAME = r"(?:\w{1,12}:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad|inner_monologue|antthinking)"
 _MARK = re.compile(
@@ -35,24 +36,31 @@ _WRAPPER_END = re.compile(r"<\|(?:end_of_solution|END_RESPONSE|END_TEXT)\|>\s*\Z
 _OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?(?=\{\s*[\"}])")
 _QUOTE_BEFORE = re.compile(r"(?:\A|[\s(\[])[`'\"“‘«]\Z")
 _QUOTES_AFTER = "`'\"”’»"
-_UNFINISHED_MARK = re.compile(r"\s*(?:[<\[◁][\w|:/ ]{0,24}|[A-Za-z]{0,10}|Here[\w'’ ]{0,24})\Z")
+_MAX_MARK = 30  # characters of a mark, without attributes
+_UNFINISHED_MARK = re.compile(r"[<◁][\w|:/ ]{0,28}\Z|\[/?[A-Z]{0,5}\Z")
+_UNFINISHED_WORDS = re.compile(r"\s*(?:[A-Za-z]{0,10}|Here[\w'’ ]{0,24})\Z")
 _decoder = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The text without thoughts; whether it ends in thoughts, and whether they end without a beginning."""
+    """The text without thoughts.
+
+    `begins` is whether the reply begins with thoughts, `is_open` whether it ends in them, and `has_lone_end` whether
+    they end without a beginning.
+    """
 
     text: str
-    is_open: bool
-    has_lone_end: bool
+    begins: bool = False
+    is_open: bool = False
+    has_lone_end: bool = False
 
 
 def without_thoughts(text: str) -> str:
     """A reply without the model's thoughts.
 
-    Thoughts that do not end take the rest of the reply; thoughts that do not begin take what is before their end. A
-    mark in quotation marks or backticks and one inside a JSON object are text.
+    Thoughts that do not end take the rest of the reply; thoughts that do not begin take what is before their first end,
+    unless the reply begins with others. A mark in quotation marks or backticks and one inside a JSON object are text.
     """
     return _read(text).text
 
@@ -63,21 +71,23 @@ def only_ends_thoughts(text: str) -> bool:
 
 
 def is_thinking(text: str, *, thinks: bool = False) -> bool:
-    """Whether a reply that is still growing has no answer yet: it may be thoughts so far, or is only white space.
+    """Whether a reply that is still growing may end in thoughts, or in a part of a mark, or is only white space.
 
     `thinks` is whether the model is known to write thoughts without their beginning.
     """
     reading = _read(text)
-    if reading.is_open or (thinks and not reading.has_lone_end and reading.text == text):
+    if reading.is_open or (thinks and not reading.has_lone_end and not reading.begins):
         return True
-    return _UNFINISHED_MARK.match(reading.text) is not None
+    if _UNFINISHED_MARK.search(text, max(0, len(text) - _MAX_MARK)):
+        return True
+    return _UNFINISHED_WORDS.match(reading.text) is not None
 
 
 def _read(text: str) -> _Reading:
     pieces: list[str] = []
     depth, start = 0, 0  # of thoughts in thoughts, and of the text that is no thought
     inner_end: int | None = None  # where thoughts inside of thoughts ended
-    has_lone_end = has_begun = has_marks = False
+    begins = has_begun = has_lone_end = has_marks = False
     cursor = _skip_object(text, 0)
     while match := _MARK.search(text, cursor):
         cursor, kind = match.end(), match.lastgroup
@@ -86,13 +96,17 @@ def _read(text: str) -> _Reading:
         has_marks = True
         if kind == "begin":
             if not depth:
-                pieces.append(text[start : match.start()].rstrip())
+                pieces.append(text[start : match.start()])
                 inner_end = None
+                if not has_begun and not has_lone_end:
+                    begins = not "".join(pieces).strip()
             depth, has_begun = depth + 1, True
         elif kind == "final" or (kind == "end" and depth < 2) or (kind == "stop" and depth == 1):
-            if not depth or kind == "final":
-                has_lone_end |= not has_begun
+            if not depth and not begins and not has_lone_end:
+                has_lone_end = True
                 pieces.clear()
+            elif not depth:
+                pieces.append(text[start : match.start()])
             depth, start, cursor = 0, cursor, _skip_object(text, cursor)
         elif depth:
             if kind in ("end", "stop"):
@@ -101,12 +115,15 @@ def _read(text: str) -> _Reading:
             pieces.append(text[start : match.start()])
             start = cursor
     if not has_marks:
-        return _Reading(_unwrap(text), is_open=False, has_lone_end=False)
+        return _Reading(_unwrap(text))
     if not depth:
         pieces.append(text[start:])
     elif inner_end is not None:  # two beginnings and one end: the second is a word of the thoughts
-        pieces.append(text[inner_end:])
-    return _Reading(_unwrap("".join(pieces)), depth > 0, has_lone_end)
+        pieces.append(_MARK.sub("", text[inner_end:]))
+    for number, (piece, next_piece) in enumerate(pairwise(pieces)):
+        if not next_piece or next_piece[0].isspace():
+            pieces[number] = piece.rstrip()
+    return _Reading(_unwrap("".join(pieces)), begins, depth > 0, has_lone_end)
 
 
 def _skip_object(text: str, position: int) -> int:

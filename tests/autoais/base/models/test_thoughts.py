@@ -50,6 +50,13 @@ def test_the_beginning_or_the_end_alone_is_enough(begin: str, end: str) -> None:
     assert not without_thoughts(f"{begin}Passage [2] is about Lyon.")
 
 
+def test_a_second_end_takes_no_answer_back() -> None:
+    assert without_thoughts(f"Hm.</think>{ANSWER}</think>") == ANSWER
+    assert without_thoughts(f"<think>Hm.</think>{ANSWER}</think>") == ANSWER
+    assert without_thoughts(f"So <think>Hm.</think> it is. </think>{ANSWER}") == ANSWER
+    assert is_thinking("So <think>Hm.</think> it is. ", thinks=True)
+
+
 def test_a_text_before_thoughts_is_kept_and_one_around_the_answer_is_not() -> None:
     assert without_thoughts("Yes. \n <think>Hm. </think> So.") == "Yes. So."
     assert without_thoughts("<think></think>") == ""
