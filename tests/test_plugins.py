@@ -180,7 +180,7 @@ def on(extras: Path) -> dict[str, str]:
 @pytest.mark.slow
 def test_rag_lists_and_uses_what_a_package_adds(rag: Command, extras: Path, tmp_path: Path) -> None:
     listed = rag("systems", **on(extras)).stdout
-    assert "first-sentence The first sentence of the first hit, quoted" in " ".join(listed.split())
+    assert "first-sentence The first sentence of the first hit" in " ".join(listed.split())
     corpus = tmp_path / "towns.txt.corpus"
     corpus.write_text("b: Arlen lies on the river. It is small.\na: Bexley lies on the river too.\n")
     index = tmp_path / "towns.index"
