@@ -311,7 +311,7 @@ def test_a_run_goes_on_after_failures_and_asks_only_them_again(
 ) -> None:
     questions, out = write_questions(tmp_path / "questions.jsonl"), tmp_path / "answers.jsonl"
     yes = {"say": "Warsaw is the capital [1]."}
-    bad = {"status": 400, "body": "too long"}
+    bad = {"status": 400, "body": "bad luck"}
     environment, options = asked(server, shelf, yes, bad, {"say": ""}, yes)
     one_line_error(rag("answer", questions, "--out", out, *options, "--retry-failed", **environment), "no such file")
     result = rag("answer", questions, "--out", out, *options, "--concurrency", "1", **environment)
@@ -320,7 +320,7 @@ def test_a_run_goes_on_after_failures_and_asks_only_them_again(
     first = rows(out)
     assert [row["failed"] for row in first] == [False, True, True, False, False]
     assert [row["abstained"] for row in first] == [False, True, True, True, False]
-    assert first[1]["reason"] == "openai:tiny: the server answered 400: too long"
+    assert first[1]["reason"] == "openai:tiny: the server answered 400: bad luck"
     assert first[2]["reason"] == "the model wrote nothing"
 
     before = len(server.log(environment["OPENAI_BASE_URL"]))

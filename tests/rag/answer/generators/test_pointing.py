@@ -224,7 +224,7 @@ def hostile_replies(draw: st.DrawFn) -> str:
     return draw(st.text(max_size=200)) if way == "text" else text
 
 
-@settings(max_examples=500, deadline=None)
+@settings(deadline=None)
 @given(hostile_replies(), st.sampled_from([Point, Quote]), st.integers(1, 40))
 def test_no_reply_breaks_it_or_makes_a_false_span(says: str, way: type[PointingGenerator], piece: int) -> None:
     prompt = Prompt.read(f"{way.way}.v1")
