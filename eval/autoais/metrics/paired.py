@@ -22,7 +22,7 @@ _SEED = 0
 _EXACT = 13  # questions with a difference: up to 2^13 swaps are all done
 _BLOCK = 250  # swaps at once: bounds memory
 _TIE = 1e-9  # differences this close are equal
-_EPSILON = 1e-10  # a variance below this share of its terms is 0 but for rounding
+_EPSILON = 1e-10  # a variance below this share of the absolute values of its terms is 0 but for rounding
 _RELATIVE_TIE = 1e-6  # relative; standardised differences this close are equal
 
 
@@ -126,11 +126,16 @@ class _Test:
         sums, squares, products = np.split(shifts, [self._columns, self._columns + self._columns**2], axis=1)
         a_value, slope = self._statistic(self._a_sums + sums)
         b_value, other_slope = self._statistic(self._b_sums - sums)
-        own_variance = _weigh(slope, self._squares[0] + squares, slope)
-        own_variance += _weigh(other_slope, self._squares[1] - squares, other_slope)
-        variance = own_variance - 2 * _weigh(slope, self._cross_products + products, other_slope)
+        forms = (
+            (slope, self._squares[0] + squares, slope),
+            (other_slope, self._squares[1] - squares, other_slope),
+            (-2 * slope, self._cross_products + products, other_slope),
+        )
+        variance = sum(_weigh(*form) for form in forms)
+        # Terms cancel out, so rounding errors are as large as a share of their absolute values.
+        size = sum(_weigh(*map(np.abs, form)) for form in forms)
         difference = np.abs(a_value - b_value)
-        error = np.sqrt(np.where(variance > _EPSILON * own_variance, variance, 0.0))
+        error = np.sqrt(np.where(variance > _EPSILON * size, variance, 0.0))
         ratio: Floats = np.divide(difference, error, out=np.full_like(difference, np.inf), where=error > 0)
         return np.where(difference <= _TIE, 0.0, np.where(np.isnan(difference), np.nan, ratio))
 
