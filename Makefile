@@ -25,7 +25,7 @@ demo: .venv/serve.done
 test: export OMP_NUM_THREADS = 1
 test: .venv-test/done
 	@$(MAKE) --no-print-directory --keep-going --jobs 3 --output-sync=target \
-	  .venv-core/done test-web test-rag test-bench test-autoais test-project test-core check test-index docs
+	  .venv-core/done test-rag test-web test-autoais test-bench test-index test-project test-core check docs
 
 # While you work: without the tests that take seconds each.
 quick: .venv-test/done
@@ -76,7 +76,7 @@ CORE = tests/rag/test_api.py tests/rag/base tests/rag/commands \
   tests/autoais/judges/test_cache.py tests/test_packaging.py tests/test_plugins.py
 
 test-core: .venv-core/done
-	@if [ -e .venv-core/bin/python ]; then .venv-core/bin/python -m pytest -m "not slow" $(CORE); fi
+	@if [ -e .venv-core/bin/python ]; then .venv-core/bin/python -m pytest -m "not slow and not hypothesis" $(CORE); fi
 
 # What the tests need beside .venv-test: all vector databases, Ray with two nodes on this machine, LangChain, LlamaIndex
 # and Haystack, and the evaluators that autoais scores in. Plugins of pytest that they bring stay off.

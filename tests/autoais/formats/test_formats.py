@@ -365,7 +365,7 @@ def changed(row: dict[str, Any], place: tuple[Any, ...], value: object, *, drop:
     return row
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_checker_agrees_with_jsonschema_and_the_readers_with_both(data: st.DataObject, tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
@@ -441,7 +441,7 @@ def cited_answers(draw: st.DrawFn) -> CitedAnswer:
     )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(answer=cited_answers())
 def test_our_own_format_is_lossless(answer: CitedAnswer, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
@@ -1144,7 +1144,7 @@ def test_official_topics_are_for_trec_runs_only(tmp_path: Path, name: str) -> No
         list(formats.validate(sample(tmp_path, name), topics=[]))
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=80) | st.text('{}[]",:\n\\ data1ué', max_size=60).map(str.encode))
 def test_no_bytes_are_too_odd_to_be_judged(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "odd"

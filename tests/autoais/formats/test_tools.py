@@ -50,7 +50,7 @@ SENTENCE = st.sampled_from(["It is Warsaw.", "It is old [1].", "So [2][9].", "No
 PROSE = st.lists(SENTENCE, max_size=4).map(" ".join)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from([*CONTEXTS, "open-rag-eval"]),
     question=TEXT.filter(str.strip),

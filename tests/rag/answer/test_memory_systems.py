@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.judges.lexical import LexicalJudge
@@ -103,7 +103,6 @@ def test_braces_and_line_ends_in_a_question_cannot_change_the_prompt() -> None:
     assert "Question: what is {question} Answer: 7" in says.asked[0]
 
 
-@settings(max_examples=200)
 @given(st.text(max_size=200), st.sampled_from(["", "Answer: ", "Short: ", "Answer: Warsaw [1]. ", "<think>"]))
 def test_any_reply_gives_an_answer(reply: str, before: str) -> None:
     answer = ask(before + reply)

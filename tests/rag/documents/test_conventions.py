@@ -112,7 +112,6 @@ def pages(draw: st.DrawFn) -> str:
     return "".join(draw(st.lists(parts, max_size=40)))
 
 
-@settings(max_examples=200)
 @given(pages())
 def test_any_page_gives_passages_as_agreed(page: str) -> None:
     title, blocks = html_blocks(page, Counter(), "p.html")
@@ -134,7 +133,6 @@ def documents(draw: st.DrawFn) -> list[Block]:
     return [one for one in draw(st.lists(block, max_size=12)) if one is not None]
 
 
-@settings(max_examples=200)
 @given(documents())
 def test_no_word_is_lost_or_parted_from_what_announces_it(blocks: list[Block]) -> None:
     found = list(passages(blocks, "d", "Title"))

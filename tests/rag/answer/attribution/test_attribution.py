@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.base.types import Attribution, Judge, Judgement
@@ -218,7 +218,6 @@ _SENTENCES = st.lists(_WORDS, min_size=1, max_size=8).map(" ".join)
 _CITES = st.lists(st.sampled_from([p.id for p in SHELF]), max_size=4).map(tuple)
 
 
-@settings(max_examples=300)
 @given(st.lists(st.tuples(_SENTENCES, _CITES), max_size=4), st.permutations(SHELF), st.floats(0.1, 1.0))
 def test_whatever_is_written_every_citation_left_is_shown_and_verbatim(
     sentences: list[tuple[str, tuple[str, ...]]], shelf: list[Passage], threshold: float

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.base.types import Judge, Verdict
@@ -154,7 +154,6 @@ _SENTENCES = st.lists(_WORDS, min_size=1, max_size=8).map(" ".join)
 _CITES = st.lists(st.sampled_from([p.id for p in SHELF]), max_size=3).map(tuple)
 
 
-@settings(max_examples=200)
 @given(st.lists(st.tuples(_SENTENCES, _CITES), max_size=4), st.floats(0.1, 1.0))
 def test_whatever_is_written_the_passages_that_are_cited_stay(
     sentences: list[tuple[str, tuple[str, ...]]], threshold: float

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autoais.base.answers import to_row
@@ -75,7 +75,6 @@ _WORDS = st.sampled_from("Curie born in Warsaw 1867 . Vistula longest river peng
 _SAID = st.lists(st.lists(_WORDS, min_size=1, max_size=8).map(" ".join), max_size=3)
 
 
-@settings(max_examples=150)
 @given(_SAID, st.text(max_size=30), st.floats(0.1, 1.0))
 def test_whatever_was_said_every_citation_is_shown_and_verbatim(
     sentences: list[str], question: str, threshold: float
