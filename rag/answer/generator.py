@@ -1,9 +1,9 @@
 """What a generator is: it writes a cited answer from a question and its hits, whole or sentence by sentence."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
-from rag.base.types import Answer, Hit, Question
+from rag.base.types import Answer, Hit, Question, Unresolved
 
 
 class Generator(Protocol):
@@ -30,6 +30,33 @@ class Streaming(Protocol):
         object, so that who reads can end the work.
         """
         ...
+
+
+def abstain(
+    question: Question,
+    hits: Sequence[Hit],
+    system: str,
+    reason: str,
+    trace: Mapping[str, Any],
+    unresolved: tuple[Unresolved, ...] = (),
+    *,
+    failed: bool = False,
+    confidence: float | None = None,
+) -> Answer:
+    """An answer without text; `failed` if the model returned nothing usable."""
+    return Answer(
+        question,
+        "",
+        (),
+        tuple(hits),
+        system,
+        unresolved=unresolved,
+        abstained=True,
+        reason=reason,
+        failed=failed,
+        confidence=confidence,
+        trace=trace,
+    )
 
 
 def stream_answer(generator: Generator, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:

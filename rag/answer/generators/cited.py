@@ -10,6 +10,7 @@ from autoais.base.markers.grammar import parse
 from autoais.base.models.thoughts import is_thinking, only_ends_thoughts, without_thoughts
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.text.words import words
+from rag.answer.generator import abstain
 from rag.answer.llms import (
     Completion,
     LanguageModel,
@@ -131,7 +132,7 @@ class CitedGenerator:
         try:
             completion = self._model.complete(request.messages, self._max_tokens, STOP)
         except ModelError as error:
-            return self._abstain(question, hits, str(error), request.trace, failed=True)
+            return abstain(question, hits, self.name, str(error), request.trace, failed=True)
         return self._parse_reply(question, hits, request, completion)
 
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
@@ -162,18 +163,18 @@ class CitedGenerator:
                             so_far = longer
                 yield so_far
         except ModelError as error:
-            yield self._abstain(question, hits, str(error), request.trace | {"raw": raw}, failed=True)
+            yield abstain(question, hits, self.name, str(error), request.trace | {"raw": raw}, failed=True)
 
     def _request(self, question: Question, hits: Sequence[Hit]) -> _Request | Answer:
         """The request to the model, or an abstention if there is nothing to show it."""
         with_text = [hit for hit in hits if hit.passage.text.strip()]
         trace: dict[str, Any] = {"prompt": self._prompt.id}
         if not with_text:
-            return self._abstain(question, hits, "no passages were found", trace)
+            return abstain(question, hits, self.name, "no passages were found", trace)
         excerpts = self._fit_passages(question, with_text)
         if not excerpts:
             reason = f"question and prompt leave no room for a passage in {self._room} tokens"
-            return self._abstain(question, hits, reason, trace, failed=True)
+            return abstain(question, hits, self.name, reason, trace, failed=True)
         trace["shown"] = [hit.passage.id for hit, _ in excerpts]
         cut_ends = {hit.passage.id: end for hit, end in excerpts if end < len(hit.passage.text)}
         ids_left_out = [hit.passage.id for hit in with_text[len(excerpts) :]]
@@ -234,12 +235,14 @@ class CitedGenerator:
         has_citations = any(span.cites for span in parsed.sentences)
         if not has_citations and is_refusal(parsed.text):
             reason = "the model says that the passages do not answer"
-            return self._abstain(question, hits, reason, trace, unresolved)
+            return abstain(question, hits, self.name, reason, trace, unresolved)
         if not parsed.sentences:
-            return self._abstain(question, hits, self._explain_empty_reply(completion), trace, unresolved, failed=True)
+            return abstain(
+                question, hits, self.name, self._explain_empty_reply(completion), trace, unresolved, failed=True
+            )
         if words(parsed.text) == words(question.text):
             reason = "the model only repeated the question"
-            return self._abstain(question, hits, reason, trace, unresolved, failed=True)
+            return abstain(question, hits, self.name, reason, trace, unresolved, failed=True)
         sentences = []
         for span in parsed.sentences:
             sentence = parsed.text[span.start : span.end]
@@ -256,29 +259,6 @@ class CitedGenerator:
                 f"--context, now {self._model.context}, is for the reply"
             )
         return "the model wrote no sentence" if completion.text.strip() else "the model wrote nothing"
-
-    def _abstain(
-        self,
-        question: Question,
-        hits: Sequence[Hit],
-        reason: str,
-        trace: dict[str, Any],
-        unresolved: tuple[Unresolved, ...] = (),
-        *,
-        failed: bool = False,
-    ) -> Answer:
-        return Answer(
-            question,
-            "",
-            (),
-            tuple(hits),
-            self.name,
-            unresolved=unresolved,
-            abstained=True,
-            reason=reason,
-            failed=failed,
-            trace=trace,
-        )
 
 
 def is_refusal(text: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from autoais.base.markers.grammar import parse
 from autoais.base.models.thoughts import is_thinking, only_ends_thoughts, without_thoughts
 from autoais.base.text.sentences import sentence_spans
+from rag.answer.generator import abstain
 from rag.answer.generators.passage_reader import PassageReader, ReadQuestion
 from rag.answer.generators.stretches import find_stretch
 from rag.answer.generators.units import Unit, quote_units
@@ -106,7 +107,7 @@ class PointingGenerator(ABC):
                 if isinstance(error, SchemaError) and request.schema is not None:
                     request = self._shrink(question, request, first)
                     continue
-                return self._abstain(question, request.reading.hits, str(error), request.trace, failed=True)
+                return abstain(question, request.reading.hits, self.name, str(error), request.trace, failed=True)
             return self._parse_reply(question, request, completion)
 
     def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
@@ -134,7 +135,7 @@ class PointingGenerator(ABC):
                     request = self._shrink(question, request, first)
                     continue
                 trace = request.trace | ({"raw": raw} if raw else {})
-                yield self._abstain(question, request.reading.hits, str(error), trace, failed=True)
+                yield abstain(question, request.reading.hits, self.name, str(error), trace, failed=True)
                 return
 
     @abstractmethod
@@ -155,11 +156,11 @@ class PointingGenerator(ABC):
         reading = self._reader.read(question, hits)
         trace: dict[str, Any] = {"prompt": self._prompt.id, "signals": reading.signals}
         if reading.reason is not None:
-            return self._abstain(question, reading.hits, reading.reason, trace, confidence=reading.confidence)
+            return abstain(question, reading.hits, self.name, reading.reason, trace, confidence=reading.confidence)
         units = self._fit_units(question, select_units(reading, _MAX_WORDS, _MAX_PASSAGE_WORDS))
         if not units:
             reason = f"question and prompt leave no room for a source in {self._model.context} tokens of context"
-            return self._abstain(question, reading.hits, reason, trace, failed=True)
+            return abstain(question, reading.hits, self.name, reason, trace, failed=True)
         return self._show(question, units, reading, trace)
 
     def _show(
@@ -201,29 +202,6 @@ class PointingGenerator(ABC):
         probability = answerable_probability(completion)
         return request.reading.confidence if probability is None else probability
 
-    def _abstain(
-        self,
-        question: Question,
-        hits: Sequence[Hit],
-        reason: str,
-        trace: dict[str, Any],
-        *,
-        failed: bool = False,
-        confidence: float | None = None,
-    ) -> Answer:
-        return Answer(
-            question,
-            "",
-            (),
-            tuple(hits),
-            self.name,
-            abstained=True,
-            reason=reason,
-            failed=failed,
-            confidence=confidence,
-            trace=trace,
-        )
-
     def _empty(self, question: Question, request: _Request, completion: Completion, text: str) -> Answer:
         """The answer to a reply without a sentence: an abstention, or a failure if the reply is no refusal."""
         match = _ANSWERABLE.search(text)
@@ -235,8 +213,14 @@ class PointingGenerator(ABC):
             reason, failed = f"the model wrote no answer within {self._max_tokens} tokens", True
         else:
             reason, failed = "the model pointed at nothing" if text.strip() else "the model wrote nothing", True
-        return self._abstain(
-            question, request.reading.hits, reason, trace, failed=failed, confidence=None if failed else confidence
+        return abstain(
+            question,
+            request.reading.hits,
+            self.name,
+            reason,
+            trace,
+            failed=failed,
+            confidence=None if failed else confidence,
         )
 
 
