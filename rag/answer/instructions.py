@@ -43,7 +43,7 @@ _RULES = {
         rf"|\b{_MACHINE}[:,] (?:{_TURN} )*{_SAY}\b)"
     ),
     "orders about the answer": (
-        rf"(?:^|[.!?:;\n>*#-] {0, 4})(?i:please )?(?:{_SAY}|{_SAY.title()}) that\b"
+        rf"(?:^|[.!?:;\n>*#-] {{0,4}})(?i:please )?(?:{_SAY}|{_SAY.title()}) that\b"
         r"|(?i:\btell (?:the |every |any |all )?users? that\b"
         rf"|\byour (?:answer|reply|response|output) {_MUST}\b"
         r"|\bthe (?:only |one )?(?:correct |right |true )?answer to (?:any|every|all|the user's) (?:question|query)"
