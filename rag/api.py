@@ -20,7 +20,7 @@ from rag.index.index import Index
 from rag.retrieval import Retriever
 
 if TYPE_CHECKING:
-    from rag.answer.verify import QuoteCheck
+    from rag.answer.verify import QuoteComparison
     from rag.documents.corpus import Corpus
     from rag.index.build import BuildNeeds
     from rag.index.rebuild import Changes
@@ -669,7 +669,9 @@ def attribute(
     return attributed_answers
 
 
-def verify_quotes(answers: str | Path | Iterable[CitedAnswer | Answer], index: AnyIndex = None) -> "list[QuoteCheck]":
+def verify_quotes(
+    answers: str | Path | Iterable[CitedAnswer | Answer], index: AnyIndex = None
+) -> "list[QuoteComparison]":
     """Compare every quote of answers with an index: `same`, `moved`, `changed` (see `diff`) or `gone`.
 
     `answers` are a file, in any format that `autoais` reads, or answers. Raises `FormatError` at a broken row.

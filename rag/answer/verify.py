@@ -20,7 +20,7 @@ _MIN_SIMILARITY = 0.6  # of the words of a quote and its changed form; set by ha
 
 
 @dataclass(frozen=True, slots=True)
-class QuoteCheck:
+class QuoteComparison:
     """What became of a quote: of answer `answer` (its id), sentence `sentence` (from 0), cited from passage `passage`.
 
     `status`: `same` (it stands where it was cited), `moved` (word for word at another place or in another passage),
@@ -43,7 +43,7 @@ class QuoteCheck:
         return "" if self.text is None else format_changes(compare_words(self.quote, self.text))
 
 
-def verify_quotes(answers: Iterable[CitedAnswer], index: Index) -> Iterator[QuoteCheck]:
+def verify_quotes(answers: Iterable[CitedAnswer], index: Index) -> Iterator[QuoteComparison]:
     """Check every quote of the answers against the index, in order; citations without a quote are passed over."""
     for answer in answers:
         for number, sentence in enumerate(answer.sentences):
@@ -62,12 +62,12 @@ def _quote_of(answer: CitedAnswer, citation: Citation) -> str:
     return answer.passages[citation.passage].text[citation.start : citation.end]
 
 
-def _check(index: Index, answer: str, sentence: int, citation: Citation, quote: str) -> QuoteCheck:
+def _check(index: Index, answer: str, sentence: int, citation: Citation, quote: str) -> QuoteComparison:
     cited = index.store.get(citation.passage)
     if cited is not None and citation.start is not None:
         end = citation.start + len(quote)
         if cited.text[citation.start : end] == quote:
-            return QuoteCheck(answer, sentence, citation.passage, quote, "same", cited.id, citation.start)
+            return QuoteComparison(answer, sentence, citation.passage, quote, "same", cited.id, citation.start)
     candidates = [] if cited is None else [cited]
     candidates += [passage for passage in _search(index, quote) if cited is None or passage.id != cited.id]
     pattern = re.compile(r"\s+".join(map(re.escape, quote.split())))
@@ -75,14 +75,14 @@ def _check(index: Index, answer: str, sentence: int, citation: Citation, quote: 
         if match := pattern.search(passage.text):
             is_same = cited is not None and passage is cited and citation.start is None
             status: Status = "same" if is_same else "moved"
-            return QuoteCheck(answer, sentence, citation.passage, quote, status, passage.id, match.start())
+            return QuoteComparison(answer, sentence, citation.passage, quote, status, passage.id, match.start())
     texts = [(passage, nearest) for passage in candidates if (nearest := find_nearest(quote, passage.text))]
     texts = [(passage, nearest) for passage, nearest in texts if nearest.similarity >= _MIN_SIMILARITY]
     if not texts:
-        return QuoteCheck(answer, sentence, citation.passage, quote, "gone")
+        return QuoteComparison(answer, sentence, citation.passage, quote, "gone")
     passage, nearest = max(texts, key=lambda pair: pair[1].similarity)
     text = passage.text[nearest.start : nearest.end]
-    return QuoteCheck(answer, sentence, citation.passage, quote, "changed", passage.id, nearest.start, text)
+    return QuoteComparison(answer, sentence, citation.passage, quote, "changed", passage.id, nearest.start, text)
 
 
 def _search(index: Index, quote: str) -> list[Passage]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag.answer.answer_files import AnswerRun
     from rag.answer.conversation import Conversation
     from rag.answer.systems import SystemKind
-    from rag.answer.verify import QuoteCheck
+    from rag.answer.verify import QuoteComparison
     from rag.index.files import FileRecord
     from rag.index.listing import FoundIndex
     from rag.retrieval.planning import Plan
@@ -180,7 +180,7 @@ def note_uncited(answer: Answer) -> None:
         note(f"{share} without a source{': not supported by any retrieved passage' if was_searched else ''}")
 
 
-def show_quote_checks(checks: Sequence["QuoteCheck"]) -> None:
+def show_quote_checks(checks: Sequence["QuoteComparison"]) -> None:
     """Print each quote that is not where it was cited, then how many there are of each kind."""
     console = open_console()
     for check in checks:

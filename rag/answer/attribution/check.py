@@ -286,16 +286,18 @@ class CheckedGenerator:
             return replace(answer, system=self.name)
         memo = {} if memo is None else memo
         new_sentences = tuple(sentence for sentence in answer.sentences if sentence not in memo)
-        narrowed = replace(answer, sentences=tuple(self._narrow(answer, sentence) for sentence in new_sentences))
-        checks = judge_sentences(narrowed, self._judge)
-        memo.update(zip(new_sentences, zip(narrowed.sentences, checks, strict=True), strict=True))
+        passages = {hit.passage.id: hit.passage for hit in answer.hits}
+        narrow_sentences = tuple(self._narrow(answer, sentence, passages) for sentence in new_sentences)
+        checks = judge_sentences(replace(answer, sentences=narrow_sentences), self._judge)
+        memo.update(zip(new_sentences, zip(narrow_sentences, checks, strict=True), strict=True))
         rows = [memo[sentence] for sentence in answer.sentences]
         trace = {**answer.trace, "checked": [check.record() for _, check in rows]}
         return replace(answer, sentences=tuple(sentence for sentence, _ in rows), system=self.name, trace=trace)
 
-    def _narrow(self, answer: Answer, sentence: CitedSentence) -> CitedSentence:
-        passages = {hit.passage.id: hit.passage for hit in answer.hits}
-        citations = [self._narrow_citation(answer, sentence.text, cited, passages) for cited in sentence.citations]
+    def _narrow(self, answer: Answer, sentence: CitedSentence, passages: Mapping[str, Passage]) -> CitedSentence:
+        citations = [
+            self._narrow_citation(answer, sentence.text, citation, passages) for citation in sentence.citations
+        ]
         return replace(sentence, citations=tuple(citations))
 
     def _narrow_citation(

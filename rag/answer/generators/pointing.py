@@ -84,7 +84,7 @@ class PointingGenerator(ABC):
     probability of "answerable" if the engine gives it, else the reader's confidence.
     """
 
-    way = ""
+    mode = ""
 
     def __init__(self, model: LanguageModel, prompt: Prompt, reader: PassageReader) -> None:
         if not prompt.shows_units:
@@ -92,7 +92,7 @@ class PointingGenerator(ABC):
         self._model, self._prompt, self._reader = model, prompt, reader
         self._max_tokens = max(1, min(_MAX_TOKENS, model.context // 3))
         self._thinks = False  # whether the model was seen to write thoughts without their beginning
-        self.name = f"{self.way}.v1({model.name},{prompt.id},{self._max_tokens},{reader.name})"
+        self.name = f"{self.mode}.v1({model.name},{prompt.id},{self._max_tokens},{reader.name})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """The model's answer; it is not called if the reader abstains. Raises `UserError` only if the user must act."""
@@ -202,10 +202,11 @@ class PointingGenerator(ABC):
         probability = answerable_probability(completion)
         return request.reading.confidence if probability is None else probability
 
-    def _empty(self, question: Question, request: _Request, completion: Completion, text: str) -> Answer:
+    def _empty(
+        self, question: Question, request: _Request, completion: Completion, text: str, trace: dict[str, Any]
+    ) -> Answer:
         """The answer to a reply without a sentence: an abstention, or a failure if the reply is no refusal."""
         match = _ANSWERABLE.search(text)
-        trace = request.trace | trace_of(completion) | {"structured": completion.structure}
         confidence = self._confidence(request, completion)
         if match is not None and match[1] == "false":
             reason, failed = "the model says that the passages do not answer", False
@@ -218,7 +219,7 @@ class PointingGenerator(ABC):
             request.reading.hits,
             self.name,
             reason,
-            trace,
+            request.trace | trace,
             failed=failed,
             confidence=None if failed else confidence,
         )
@@ -227,7 +228,7 @@ class PointingGenerator(ABC):
 class Point(PointingGenerator):
     """Sentences in the model's own words, each with the units that say it, named before the sentence."""
 
-    way = "point"
+    mode = "point"
 
     def schema(self, count: int) -> Schema:
         """`answerable`, and `sentences` with `sources` (numbers of units) and `sentence`."""
@@ -244,7 +245,7 @@ class Point(PointingGenerator):
             statements = _read_markers(text, len(request.units))
         answer = self._answer(question, request, statements)
         if not answer.sentences:
-            return self._empty(question, request, completion, text)
+            return self._empty(question, request, completion, text, trace)
         trace = {**request.trace, **trace, **answer.trace}
         return replace(answer, confidence=self._confidence(request, completion), trace=trace)
 
@@ -273,7 +274,7 @@ class Point(PointingGenerator):
 class Quote(PointingGenerator):
     """Units of the passages, word for word, in the model's order, and a short answer that stands in one of them."""
 
-    way = "quote"
+    mode = "quote"
 
     def schema(self, count: int) -> Schema:
         """`answerable`, `sources` (numbers of units) and `short_answer`."""
@@ -289,7 +290,7 @@ class Quote(PointingGenerator):
         sources = reply.get("sources") if reply is not None else _NUMBER.findall(text)
         numbers, invalid = _valid_numbers(sources, len(request.units))
         if (reply or {}).get("answerable") is False or not numbers:
-            return self._empty(question, request, completion, text)
+            return self._empty(question, request, completion, text, trace)
         units = [request.units[number - 1] for number in numbers[:_MAX_QUOTES]]
         quoted_text, sentences = quote_units((hit.passage, unit) for hit, unit in units)
         short = (reply or {}).get("short_answer")

@@ -8,7 +8,7 @@ import pytest
 import rag as library
 from autoais.base.answers import CitedAnswer
 from autoais.base.types import Citation, CitedSentence, Passage
-from rag.answer.verify import QuoteCheck, verify_quotes
+from rag.answer.verify import QuoteComparison, verify_quotes
 from tests.conftest import Command, one_line_error
 
 BRIDGE = "The Aller bridge opened in 1931. It was repaired in 1987 by Ann Orr and her brother."
@@ -49,7 +49,7 @@ def test_same_moved_changed_and_gone(folder: Path, tmp_path: Path) -> None:
     assert (fares.status, fares.current_passage) == ("changed", "fares.txt#1")
     assert fares.text == "Cars pay four euros on weekdays."
     assert fares.diff == "Cars pay [-three-] {+four+} euros on weekdays."
-    assert otters == QuoteCheck("ot", 0, "otters.txt#1", "Otters live below the weir.", "gone")
+    assert otters == QuoteComparison("ot", 0, "otters.txt#1", "Otters live below the weir.", "gone")
 
 
 def test_text_before_a_quote_moves_it(folder: Path, tmp_path: Path) -> None:

@@ -323,11 +323,11 @@ class ChatClient:
     def _learn(self, omissions: frozenset[str], structure: Structure, request: Request) -> None:
         """Remember what the server rejected before it replied, and say once that it takes no schema."""
         with self._counting:
-            new = omissions - self.refused
+            new_omissions = omissions - self.refused
             self.refused |= omissions
             self._answered = True
             self._accepted.add(structure)
-        if request.schema is not None and new.intersection(_STRUCTURES):
+        if request.schema is not None and new_omissions.intersection(_STRUCTURES):
             form = "any JSON object" if structure == "json_object" else "the prompt alone"
             note(
                 f"{self.base_url}, model {request.model!r}: the server takes no JSON Schema for a reply "
@@ -338,7 +338,7 @@ class ChatClient:
         """Send a request; an error that a server reports inside of a response of status 200 has its own status."""
         with self._counting:
             self.usage.requests += 1
-        url, sent = f"{self.base_url}/chat/completions", json.dumps(body).encode()
+        url, request_body = f"{self.base_url}/chat/completions", json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -346,7 +346,7 @@ class ChatClient:
         events: _Events | None = None
         try:
             limits = Limits(self.timeout, _MAX_REPLY_BYTES)
-            async with stream_async(http, url, sent, headers, limits) as (head, blocks):
+            async with stream_async(http, url, request_body, headers, limits) as (head, blocks):
                 encoding = head.headers.get("Content-Encoding", "identity").strip().lower()
                 if encoding not in ("", "identity") and head.status == 200:
                     raise _RetryableError(f"the reply is compressed ({encoding[:20]!r}), which was not asked for")
@@ -357,7 +357,7 @@ class ChatClient:
                         content += block
                     else:
                         events.feed(block)
-            complete = bytes(content) if events is None else events.body()
+            response_body = bytes(content) if events is None else events.body()
         except RequestError as error:
             reason = self.excerpt(error.reason)
             if not error.is_connected and not self._reached:
@@ -370,9 +370,9 @@ class ChatClient:
                 raise _RetryableError(f"the server reported an error: {self._error_message(error.event)}") from None
             return _Response(error.status, error.event, 0.0, is_stream=True, verb="reported an error")
         self._reached = True
-        if head.status == 200 and events is None and (status := _error_status(complete)) is not None:
-            return _Response(status, complete, head.retry_after, is_stream=False, verb="reported an error")
-        return _Response(head.status, complete, head.retry_after, events is not None, f"answered {head.status}")
+        if head.status == 200 and events is None and (status := _error_status(response_body)) is not None:
+            return _Response(status, response_body, head.retry_after, is_stream=False, verb="reported an error")
+        return _Response(head.status, response_body, head.retry_after, events is not None, f"answered {head.status}")
 
     def _find_rejections(self, response: "_Response", body: Mapping[str, Any]) -> frozenset[str]:
         """The parameters to omit after a 400, 422 or 501, and the keywords of the schema.
@@ -550,8 +550,8 @@ def _find_error(body: Mapping[str, Any]) -> tuple[str | None, int | None] | None
         case {"error": message} if message:
             error = {**body, "message": message}
         case {"choices": [{"finish_reason": "error", **choice}, *_]}:
-            inner = choice.get("error")
-            error = inner if isinstance(inner, dict) else {"message": inner or "the model failed"}
+            choice_error = choice.get("error")
+            error = choice_error if isinstance(choice_error, dict) else {"message": choice_error or "the model failed"}
         case {"choices": [_, *_]}:
             return None
         case {"object": "error"} | {"error_message": _} | {"error_type": _} | {"detail": _} | {"message": _}:

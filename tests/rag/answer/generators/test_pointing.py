@@ -227,7 +227,7 @@ def hostile_replies(draw: st.DrawFn) -> str:
 @settings(deadline=None)
 @given(hostile_replies(), st.sampled_from([Point, Quote]), st.integers(1, 40))
 def test_no_reply_breaks_it_or_makes_a_false_span(says: str, way: type[PointingGenerator], piece: int) -> None:
-    prompt = Prompt.read(f"{way.way}.v1")
+    prompt = Prompt.read(f"{way.mode}.v1")
     answer = way(ScriptedModel(says), prompt, FAST).generate(QUESTION, HITS)  # an Answer cannot hold a false span
     texts = {hit.passage.id: hit.passage.text for hit in HITS}
     for citation in answer.citations:

@@ -24,7 +24,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, server: ChatServer) -> Any:  # noqa:
     def open_at(*steps: dict[str, Any], way: type[Point | Quote] = Point, **options: Any) -> Point | Quote:  # noqa: ANN401
         monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
         monkeypatch.setenv("OPENAI_BASE_URL", server.script(*steps))
-        return way(OpenAI("tiny", **options), Prompt.read(f"{way.way}.v1"), PassageReader(min_confidence=0))
+        return way(OpenAI("tiny", **options), Prompt.read(f"{way.mode}.v1"), PassageReader(min_confidence=0))
 
     return open_at
 
