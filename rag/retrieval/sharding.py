@@ -228,7 +228,8 @@ class _Builds:
                     error = line.removeprefix("error: ").strip()
                 else:
                     with self._lock:
-                        self._log(f"{name}: {line.rstrip()}")
+                        if not self._stopped:  # Python may be interrupted while it starts, and writes a traceback
+                            self._log(f"{name}: {line.rstrip()}")
         with self._lock:
             self._running.discard(process)
         if process.returncode < 0:

@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import rag as package
 from rag.base.errors import IndexingError, UsageError
+from rag.documents.sources import Shard
+from rag.retrieval.sharding import Job, ShardOptions, run
 from tests.conftest import Command, one_line_error, write_corpus
 
 ROWS = [(f"{n:03}#0", f"Town {n % 40}", f"The mill of Aller, number {n:03}, sells salt.") for n in range(120)]
@@ -197,6 +199,36 @@ def test_an_engine_embeds_for_the_shards(source: Path, tmp_path: Path, rag: Comm
 
 
 # --- builds that end early --------------------------------------------------------------------------------------
+
+
+def test_a_shard_that_stops_for_the_error_of_another_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Script(Job):
+        def commands(self) -> Iterator[list[str]]:
+            yield [self.folder.name]
+
+    package_folder = tmp_path / "rag"
+    package_folder.mkdir()
+    (package_folder / "__init__.py").touch()
+    (package_folder / "__main__.py").write_text(
+        f"""import pathlib, sys, time
+ready = pathlib.Path({str(tmp_path / "ready")!r})
+if sys.argv[-1] == "bad":
+    while not ready.exists():
+        time.sleep(0.01)
+    sys.exit("error: no such encoder")
+print("reads", file=sys.stderr, flush=True)
+ready.touch()
+time.sleep(60)
+"""
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    scripts = [Script([], Shard(n, 2), tmp_path / name, ShardOptions()) for n, name in enumerate(("good", "bad"), 1)]
+    lines: list[str] = []
+    with pytest.raises(IndexingError, match="bad: no such encoder"):
+        list(run(scripts, 2, lines.append))
+    assert lines == ["good: reads"]  # and not the traceback of the interrupt
 
 
 def until(true: Callable[[], object]) -> None:
