@@ -43,24 +43,14 @@ _REFUSAL = re.compile(
     r"|\b(?:is|are|was|were) not (?:mentioned|stated|specified|provided|given|answered|found) (?:in|by) the\b"
     r"|\b(?:cannot|can't|can not|could not) be (?:answered|determined|found)\b"
 )
-# "It was in 1889. The reference for this answer is [1].": a fifth of the answers of a 1.5B model cite in a sentence
-# that says nothing.
 _MARKER = re.compile(r"\[\d")
 _MARKS = r"\[\d[\d, -]{0,20}\](?:(?:, ?| and |, and )?\[\d[\d, -]{0,20}\]){0,8}"
 _PASSAGE = r"(?:the )?(?:(?:given|provided) )?(?:contexts?|passages?|sources?|documents?|texts?|references?) "
 _STATED_VERBS = r"(?:stated|mentioned|noted|described|explained|shown|given|provided|found|seen|listed|specified)"
+# "It was in 1889. The reference for this answer is [1].": a sentence that only cites.
 _POINTER = re.compile(
     r"(?<=[.!?])\s+(?:The|This|My) (?:reference|source|citation)s?(?: [a-z]+){0,8} (?:is|are|comes? from):? ?"
     r"(?:the )?(?:context |passage |quote )?((?:\[\d{1,3}\](?:, ?| and )?)+)(?:\.(?=\s|$)|(?=\s*\n|\s*$))"
-    r"|(?<=[.!?])\s+This (?:information |answer )?(?:is|was|can be) (?:[a-z]{1,12} )?"
-    rf"{_STATED_VERBS} in (?:{_PASSAGE})?({_MARKS})\.(?=\s|$)"
-)
-# "In the first context" and "passage 2" are markers in words.
-_ORDINALS = ("first", "second", "third", "fourth", "fifth")
-_VERBAL_MARKER = re.compile(
-    rf"\bthe ({'|'.join(_ORDINALS)}) (?:context(?: text)?|passage)\b"
-    r"|\b(?:context|passage) (?:number |#)?(\d{1,2})\b(?! ?\])",
-    re.IGNORECASE,
 )
 # A marker may be a word of its sentence, which lacks it once markers are taken out. "According to [1], it is old." is
 # read as "It [1] is old.", and "It is old, as stated in context [1]." as "It is old [1]."
@@ -75,14 +65,6 @@ _SOURCE_PHRASE = re.compile(
     rf",? (?:as {_STATED_VERBS} in (?:{_PASSAGE})?|according to (?:{_PASSAGE})?|(?:in|from|by) {_PASSAGE})(?={_MARKS})"
     rf"|(?<=[a-z]) in (?={_MARKS}[.,;]?(?:\s|$))",
     re.IGNORECASE,
-)
-# "Based on the given contexts, it is old.", every third answer of a 1.5B model: no source says so much.
-_SOURCE_OPENING = re.compile(
-    r"(?:^|(?<=[.!?]\s))(?:Based on|According to|From) (?:the )?(?:information (?:in|from) (?:the )?)?"
-    r"(?:(?:given|provided|above) )?(?:contexts?|passages?|sources?|documents?|texts?|information)"
-    r"(?: (?:texts?|passages?))?(?: (?:provided|given|above))?, +(?:the answer(?: to [^\n:]{0,300})? is: *\n? *)?"
-    r"(?=\w)(\S)",
-    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -122,7 +104,7 @@ class CitedGenerator:
         self._max_tokens = max(1, min(token_limit, model.context // 4))
         self._room = model.context - self._max_tokens
         self._thinks = False  # whether the model was seen to write thoughts without their beginning
-        self.name = f"cited.v4({model.name},{prompt.id},{self._max_tokens})"
+        self.name = f"cited.v5({model.name},{prompt.id},{self._max_tokens})"
 
     def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
         """The model's answer; without passages, it is not called. Raises `UserError` only if the user must act."""
@@ -268,20 +250,13 @@ def is_refusal(text: str) -> bool:
 
 def _normalize_markers(text: str) -> str:
     """A reply with its citations as markers that are no words of their sentences, and no sentences of their own."""
-    text = _POINTER.sub(_move_markers, _VERBAL_MARKER.sub(_bracket_number, text))
-    text = _SOURCE_OPENING.sub(lambda match: match[1].upper(), _LEADING_MARKER.sub(_mark_first_word, text))
-    return _SOURCE_PHRASE.sub(" ", text)
-
-
-def _bracket_number(match: re.Match[str]) -> str:
-    number = match[2] or 1 + _ORDINALS.index(match[1].lower())
-    return f"context [{number}]"
+    return _SOURCE_PHRASE.sub(" ", _LEADING_MARKER.sub(_mark_first_word, _POINTER.sub(_move_markers, text)))
 
 
 def _move_markers(pointer: re.Match[str]) -> str:
     """The markers of a sentence that only cites, for the one before it, unless that one cites by itself."""
     before = re.split(r"(?<=[.!?])\s", pointer.string[max(0, pointer.start() - 600) : pointer.start()])[-1]
-    return pointer[0] if _MARKER.search(before) else f" {pointer[1] or pointer[2]}"
+    return pointer[0] if _MARKER.search(before) else f" {pointer[1]}"
 
 
 def _mark_first_word(match: re.Match[str]) -> str:

@@ -87,18 +87,11 @@ def test_a_sentence_that_only_cites_cites_for_the_one_before(says: str, text: st
         ("As stated in [2], it is so.", "It is so [1]."),
         ("It is so, as stated in context [2].", "It is so [1]."),
         ("This is mentioned in context [2] where it says so.", "This is mentioned where it says so [1]."),
-        ("It is old. This information is provided in context [2].", "It is old [1]."),
+        ("It is old. This is provided in context [2].", "It is old. This is provided [1]."),
         ("It is mentioned in [1].", "It is mentioned [1]."),
         ("Use `According to [1], x` there [2].", "Use `According to [1], x` there [1]."),
         ("According to the mayor, it is old [1].", "According to the mayor, it is old [1]."),
-        ("Based on the given contexts, the town is old [1].", "The town is old [1]."),
-        ("It is old. This can be found in the second context.", "It is old [1]."),
-        ("The first context states that it is so.", "It is so [1]."),
-        ("It is old, as stated in passage 2.", "It is old [1]."),
-        ("It is old. This information is directly stated in the first context text.", "It is old [1]."),
         ("It is old [2] in the first place.", "It is old in the first place [1]."),
-        ("According to the information provided, it is old [1].", "It is old [1]."),
-        ('Based on the passages, the answer to the question "Who is it?" is:\nThe mayor [1].', "The mayor [1]."),
     ],
 )
 def test_a_marker_that_is_a_word_of_its_sentence_leaves_no_gap(says: str, shows: str) -> None:
@@ -301,7 +294,7 @@ def test_it_is_a_generator_that_streams_and_its_name_says_what_it_is() -> None:
     made = cited(ScriptedModel("Yes."), "hagrid-few-shot.v1")
     generator: Generator = made
     assert isinstance(generator, Streaming)
-    assert made.name == f"cited.v4(script,{Prompt.read('hagrid-few-shot.v1').id},512)"
+    assert made.name == f"cited.v5(script,{Prompt.read('hagrid-few-shot.v1').id},512)"
 
 
 GROWING = [
