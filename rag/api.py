@@ -590,6 +590,7 @@ class SystemOptions(TypedDict, total=False):
     revise: str | None
     answer: str | None
     repair: bool | None
+    words: int | None
 
 
 def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: Unpack[SystemOptions]) -> System:
@@ -597,8 +598,8 @@ def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: U
 
     `retriever` (also an open retriever) and `k` replace the system's default retriever and number of passages.
     `min_confidence` (0 to 1), `answer` (`free`, `point` or `quote`), `prompt`, `context` (tokens), `temperature`,
-    `seed`, `revise` and `repair` (True moves, adds and removes citations) apply to systems that support them. Raises
-    `RagError` for an unknown name, or an option that the system does not support.
+    `seed`, `revise`, `repair` (True moves, adds and removes citations) and `words` (of sources shown) apply to systems
+    that support them. Raises `RagError` for an unknown name, or an option that the system does not support.
     """
     from rag.answer.systems import open_system as opened
 
@@ -620,8 +621,8 @@ def ask(
     """Answer one question; `str(answer)` is the text with `[n]` markers, `answer.sentences` has citations and spans.
 
     `options` are those of `open_system`: retriever, k, min_confidence, answer, prompt, context, temperature, seed,
-    revise and repair. To ask several questions, open a system once. Raises as `open_system`, and `QuestionError` for a
-    question that cannot be searched.
+    revise, repair and words. To ask several questions, open a system once. Raises as `open_system`, and `QuestionError`
+    for a question that cannot be searched.
     """
     check_type("system", system, "a name such as 'reader' or an open system", str, System)
     if isinstance(system, System):

@@ -45,6 +45,12 @@ OPTIONS = {
             "How a language model answers: `free` text with markers, `point` at sources first, or `quote` them only.",
             choices=("free", "point", "quote"),
         ),
+        Option(
+            "words",
+            int,
+            "Words of sources shown to a model that points or quotes (default: 150; for a model server: 400).",
+            minimum=20,
+        ),
         Option("prompt", str, "Prompt for a language model: a name or a .txt file."),
         Option("context", int, "Context of a language model in tokens (default: 4096).", minimum=256),
         Option("temperature", float, "Temperature of a language model (default: 0).", minimum=0, maximum=2),
@@ -62,7 +68,8 @@ OPTIONS = {
 class Options:
     """The values of `OPTIONS` besides retriever and k; None means the system's default.
 
-    `answer` is how a language model answers (`OPTIONS["answer"].choices`): `free` by default.
+    `answer` is how a language model answers (`OPTIONS["answer"].choices`): `free` by default. `words` is how many words
+    of sources it is shown with `point` and `quote`.
     `revise` is what becomes of sentences that no passage supports: `drop`, or the name of a model that rewrites them
     (`rag.answer.attribution.revise`). `repair` moves, adds and removes citations of a language model
     (`rag.answer.attribution.repair`); without it they stay, and each sentence is checked
@@ -77,6 +84,7 @@ class Options:
     revise: str | None = None
     answer: str | None = None
     repair: bool | None = None
+    words: int | None = None
 
     def non_defaults(self) -> dict[str, Any]:
         """The options that are not None."""

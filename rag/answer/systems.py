@@ -124,6 +124,8 @@ def _free_generator(model: "LanguageModel", options: Options) -> Generator:
 
     if options.min_confidence is not None:
         raise RagError("min_confidence needs answer 'point' or 'quote': free text of a model has no confidence")
+    if options.words is not None:
+        raise RagError("words needs answer 'point' or 'quote': free text is written from whole passages (option k)")
     prompt = Prompt.read(options.prompt or DEFAULT_PROMPT)
     return CitedGenerator(model, prompt)
 
@@ -143,12 +145,13 @@ def _checked(generator: Generator, options: Options) -> Generator:
 
 def _pointing_generator(model: "LanguageModel", options: Options) -> Generator:
     from rag.answer.generators.passage_reader import PassageReader
-    from rag.answer.generators.pointing import Point, Quote
+    from rag.answer.generators.pointing import LOCAL_WORDS, SERVER_WORDS, Point, Quote
     from rag.answer.llms.prompts import Prompt
 
     reader = PassageReader(min_confidence=options.min_confidence)
     generator = {"point": Point, "quote": Quote}[options.answer or ""]
-    return generator(model, Prompt.read(options.prompt or f"{options.answer}.v1"), reader)
+    words = options.words or (SERVER_WORDS if model.name.startswith("openai:") else LOCAL_WORDS)
+    return generator(model, Prompt.read(options.prompt or f"{options.answer}.v1"), reader, words=words)
 
 
 # A prompt that allows refusals makes small models refuse: Qwen2.5-Coder 1.5B refused 18 of 25 questions with
@@ -159,7 +162,7 @@ _MODEL_OPTIONS = frozenset({"context", "temperature", "seed"})
 
 def _language_model_kind(kind: str, requires: str) -> SystemKind:
     description = "an answer by a language model, with every sentence checked"
-    options = _MODEL_OPTIONS | {"answer", "min_confidence", "prompt", "repair", "revise"}
+    options = _MODEL_OPTIONS | {"answer", "min_confidence", "prompt", "repair", "revise", "words"}
     return SystemKind(description, requires, "default-llm", 5, _llm_opener(kind), options, points=True)
 
 

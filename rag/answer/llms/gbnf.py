@@ -7,14 +7,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-_CHARACTER = r'[^"\\\x7F\x00-\x1F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
+# A small model forgets the backslash of a quotation mark inside a string, which so would end at 'She sang "': no string
+# ends with a space or an opening bracket. `maxLength` does not count these.
+_CHARACTER = r'" "? [(\[]? ([^" (\[\\\x7F\x00-\x1F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4}))'
 _COMMA = '", "'
 
 
 def schema_to_gbnf(schema: Mapping[str, Any]) -> str:
-    """The grammar of a schema of objects, arrays (`minItems`, `maxItems`), enums, booleans and strings (`maxLength`).
+    """The grammar of a schema of objects, arrays (`minItems`, `maxItems`), enums, booleans and strings.
 
-    All properties of an object are required. Raises `ValueError` for any other schema.
+    All properties of an object are required; a string may have `minLength` and `maxLength`. Raises `ValueError` for any
+    other schema.
     """
     # Each part has a rule of its own: llama.cpp refuses a grammar that repeats long rules many times.
     rules: dict[str, str] = {}
@@ -44,7 +47,7 @@ def _body(schema: Mapping[str, Any], rules: dict[str, str]) -> str:
         case "boolean":
             return '"true" | "false"'
         case "string":
-            repeat = f"{{0,{schema['maxLength']}}}" if "maxLength" in schema else "*"
+            repeat = f"{{{schema.get('minLength', 0)},{schema.get('maxLength', '')}}}"
             return rf'"\"" character{repeat} "\""'
     raise ValueError(f"no grammar for the schema {json.dumps(schema)[:200]}")
 
