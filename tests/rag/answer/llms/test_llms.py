@@ -208,7 +208,7 @@ SCHEMA = {
             "items": {"type": "object", "properties": {"a": {"enum": ["x", '"{']}}},
             "maxItems": 1,
         },
-        "words": {"type": "string", "maxLength": 3},
+        "words": {"type": "string", "minLength": 1, "maxLength": 3},
     },
 }
 
@@ -224,7 +224,8 @@ def test_a_gguf_file_follows_a_schema_whatever_the_model(gguf: Path) -> None:
         assert set(row["sources"]) <= {1, 2, 30}
         assert 1 <= len(row["sources"]) <= 2
         assert row["rows"] in ([], [{"a": "x"}], [{"a": '"{'}])
-        assert len(row["words"]) <= 3
+        assert 1 <= len(row["words"]) <= 3 * 3  # each with a space and a bracket before it
+        assert completion.text.partition('"words": "')[2][-3] not in " (["
         assert completion.text == json.dumps(row, ensure_ascii=False) or "\\" in completion.text
         assert completion.alternatives
         assert completion.structure == "json_schema"
