@@ -146,6 +146,20 @@ def test_citations_of_a_language_model_are_moved_only_if_asked(shelf: Path, monk
         open_system("reader", index, Options(repair=True))
 
 
+def test_words_of_sources_are_for_models_that_point_and_more_for_a_server(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LANGUAGE_MODELS, "_known", dict(LANGUAGE_MODELS._known))
+    LANGUAGE_MODELS.register("mine", lambda model, **_: ScriptedModel("x"))
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:9")
+    index = open_index(shelf)
+    for system, words, shown in (("mine:x", None, 150), ("openai:x", None, 400), ("openai:x", 90, 90)):
+        options = Options(answer="point", words=words)
+        assert f",{shown} words," in open_system(system, index, options, retriever="bm25").name
+    with pytest.raises(RagError, match="words needs answer 'point' or 'quote'"):
+        open_system("mine:x", index, Options(words=90), retriever="bm25")
+
+
 def test_the_short_answer_stands_in_a_sentence_that_is_cited() -> None:
     passages = [
         Passage("a", "Warsaw", "Warsaw is the capital of Poland. It lies on the Vistula."),
