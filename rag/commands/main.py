@@ -159,7 +159,7 @@ def ask(
         from rag.answer.served import ServedSystem
         from rag.retrieval.client import Client
 
-        _refuse(call, "index", "answer", "prompt", "context", "temperature", "seed", "revise", "repair")
+        _refuse(call, "index", *(option.name for option in OPTIONS.values() if not option.over_http))
         system_name = system if _is_given(call, "system") else None
         index_name = server
         opened_system = ServedSystem(

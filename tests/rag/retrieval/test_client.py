@@ -554,9 +554,13 @@ def test_search_on_a_server(rag: Command, server: Scripted) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("--index", "x"), ("--prompt", "p"), ("--context", "512"), ("--temperature", "1"), ("--seed", "1")]
-)
-def test_what_a_server_decides_cannot_be_chosen(rag: Command, options: tuple[str, str]) -> None:
+    "options",
+    [
+        ("--index", "x"), ("--answer", "point"), ("--words", "90"), ("--prompt", "p"), ("--context", "512"),
+        ("--temperature", "1"), ("--seed", "1"), ("--revise", "drop"), ("--repair",),
+    ],
+)  # fmt: skip
+def test_what_a_server_decides_cannot_be_chosen(rag: Command, options: tuple[str, ...]) -> None:
     done = rag("ask", QUESTION, "--server", "http://127.0.0.1:1", *options)
     one_line_error(done, f"{options[0]} and --server exclude each other")
     if options[0] == "--index":
