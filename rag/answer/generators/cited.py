@@ -166,7 +166,7 @@ class CitedGenerator:
 
     def _messages(self, question: Question, excerpts: Sequence[tuple[Hit, int]]) -> tuple[Message, ...]:
         passages = [replace(hit.passage, text=hit.passage.text[:end]) for hit, end in excerpts]
-        return (Message("user", self._prompt.fill(question.text, passages)),)
+        return (Message("user", self._prompt.fill(question.text, passages), self._prompt.prefix),)
 
     def _fit_passages(self, question: Question, hits: Sequence[Hit]) -> tuple[tuple[Hit, int], ...]:
         """The first passages that fit the context window; the last one is cut at the end of a sentence if needed."""

@@ -193,7 +193,7 @@ class PointingGenerator(ABC):
 
     def _messages(self, question: Question, units: Sequence[QuotableUnit]) -> tuple[Message, ...]:
         values = {"question": plain(question.text), "sources": number_units(units)}
-        return (Message("user", self._prompt.put(values)),)
+        return (Message("user", self._prompt.put(values), self._prompt.prefix),)
 
     # --- the reply ----------------------------------------------------------------------------------------------------
 

@@ -25,10 +25,14 @@ class SchemaError(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A turn of a conversation."""
+    """A turn of a conversation.
+
+    The first `prefix` characters are the same for every question; an engine may keep what it computed for them.
+    """
 
     role: Literal["system", "user", "assistant"]
     content: str
+    prefix: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,12 @@
 """`gguf:<file>`: a model in llama.cpp's format, run in this process by xllamacpp."""
 
+import hashlib
+import os
 import secrets
+import shutil
+import tempfile
+import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import exp
 from pathlib import Path
@@ -16,6 +22,7 @@ from rag.answer.llms.gbnf import schema_to_gbnf
 from rag.base.errors import RagError, missing_extra
 
 _MAGIC = b"GGUF"
+_END = "\x1f"  # marks the end of a constant beginning; no prompt has it, as `plain` removes it
 _COUNTING = 60.0  # seconds that counting tokens may take
 _MAX_ALTERNATIVES, _TOP_TOKENS = 16, 20  # tokens of a reply to a schema with alternatives, and how many each has
 
@@ -23,14 +30,18 @@ _MAX_ALTERNATIVES, _TOP_TOKENS = 16, 20  # tokens of a reply to a schema with al
 class Gguf:
     """A GGUF file with its own chat template; temperature 0 and a seed by default, one reply at a time.
 
-    `context` is limited to the model's training context. The prompt cache is off, so that a reply does not depend on
-    earlier prompts. The name has the first 8 digits of the file's SHA-256.
+    `context` is limited to the model's training context. What the engine computed for the constant beginning of a
+    prompt (`Message.prefix`) is kept in a temporary file, and only that: a reply never depends on earlier questions.
+    The name has the first 8 digits of the file's SHA-256.
     """
 
     def __init__(self, model: str | Path, *, context: int = CONTEXT, temperature: float = 0.0, seed: int = 0) -> None:
         path = user_path(model)
         self._path = _check_magic(path)
-        self._server, key = _load(path, context)
+        self._states = Path(tempfile.mkdtemp(prefix="rag-gguf-"))
+        weakref.finalize(self, shutil.rmtree, self._states, ignore_errors=True)
+        self._lock = threading.Lock()  # nothing may come between loading a state and the reply that uses it
+        self._server, key = _load(path, context, self._states)
         self._http = httpx2.Client(
             base_url=self._server.listening_address,
             headers={"Authorization": f"Bearer {key}"},
@@ -38,7 +49,7 @@ class Gguf:
             limits=httpx2.Limits(max_keepalive_connections=0),
             trust_env=False,  # no proxy of the environment: the server is local
         )
-        self._options = {"temperature": temperature, "seed": seed, "cache_prompt": False}
+        self._options = {"temperature": temperature, "seed": seed}
         meta = self._ask("/v1/models")["data"][0]["meta"]
         self.context = min(context, int(meta["n_ctx"]), int(meta["n_ctx_train"]))
         self.name = f"gguf:{path.stem}@{sha256_file(path)[:8]}/{self.context}/t{temperature:g}/seed{seed}"
@@ -100,7 +111,9 @@ class Gguf:
         if schema is not None:
             body |= {"grammar": schema_to_gbnf(schema), "logprobs": True, "top_logprobs": _TOP_TOKENS}
         try:
-            response = self._server.handle_chat_completions(self._options | body, take)
+            with self._lock:
+                body["cache_prompt"] = self._load_prefix(messages)
+                response = self._server.handle_chat_completions(self._options | body, take)
         except RuntimeError as error:
             raise ModelError(f"{self._path}: {first_line(error)}") from error
         if errors:
@@ -118,6 +131,28 @@ class Gguf:
             tuple(alternatives),
             "none" if schema is None else "json_schema",
         )
+
+    def _load_prefix(self, messages: Sequence[Message]) -> bool:
+        """Put the engine into its state after the constant beginning of the messages; False if it cannot be."""
+        first = messages[0]
+        beginning = first.content[: first.prefix]
+        if not beginning:
+            return False
+        file = f"{hashlib.sha256(f'{first.role} {beginning}'.encode()).hexdigest()}.state"
+        try:
+            if not (self._states / file).exists():
+                turn = {"role": first.role, "content": beginning + _END}
+                prompt, end, _ = self._ask("/apply-template", {"messages": [turn]})["prompt"].partition(_END)
+                if not end:
+                    return False
+                result = self._server.handle_completions({"prompt": prompt, "n_predict": 0, "cache_prompt": False})
+                if not isinstance(result, dict) or "error" in result:
+                    return False
+                self._ask("/slots/0?action=save", {"filename": file})
+            self._ask("/slots/0?action=restore", {"filename": file})
+        except (ModelError, RuntimeError):  # such as no room in the temporary folder
+            return False
+        return True
 
     def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401  (JSON)
         """Call the engine's local HTTP server, which alone counts tokens; its key is private to this process."""
@@ -147,7 +182,7 @@ def _check_magic(path: Path) -> Path:
     return path
 
 
-def _load(path: Path, context: int) -> tuple[Any, str]:
+def _load(path: Path, context: int, states: Path) -> tuple[Any, str]:
     """Load the engine; returns it with the key of its local HTTP server."""
     try:
         import xllamacpp
@@ -161,6 +196,12 @@ def _load(path: Path, context: int) -> tuple[Any, str]:
     params.warmup = False
     params.ui = False
     params.endpoint_slots = False
+    params.slot_save_path = f"{states}/"
+    params.cache_ram_mib = 0
+    # llama.cpp counts the machine's cores; more threads than this process may use wait for each other.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    if 0 < cores < (os.cpu_count() or 1):
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = cores
     key = secrets.token_hex(16)
     params.api_keys = [key]
     try:

@@ -16,7 +16,7 @@ _UNKNOWN = re.compile(r"\W*unknown\b\W*", re.IGNORECASE)
 
 def ask(model: LanguageModel, prompt: Prompt, max_tokens: int, **values: str) -> Completion:
     """The reply to a prompt with its placeholders filled; raises `ModelError` if there is no reply."""
-    return model.complete([Message("user", prompt.put(values))], max_tokens)
+    return model.complete([Message("user", prompt.put(values), prompt.prefix)], max_tokens)
 
 
 def ask_about(

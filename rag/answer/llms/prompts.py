@@ -80,6 +80,12 @@ class Prompt:
         }
         return self.put(values)
 
+    @property
+    def prefix(self) -> int:
+        """The number of characters before the first placeholder."""
+        match = _PLACEHOLDER.search(self.text)
+        return match.start() if match else len(self.text)
+
     def put(self, values: Mapping[str, str]) -> str:
         """Replace the placeholders by their values; braces in a value are kept."""
         return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), self.text)

@@ -26,6 +26,7 @@ from rag.answer.llms import (
     open_model,
 )
 from rag.answer.llms.gbnf import schema_to_gbnf
+from rag.answer.llms.gguf import Gguf
 from rag.testing import ScriptedModel, check_language_model
 from tests.chat_server import ChatServer
 from tests.gguf import write_gguf
@@ -196,6 +197,25 @@ def test_a_gguf_file(gguf: Path) -> None:
     assert isinstance(next(pieces), str)
     pieces.close()  # type: ignore[attr-defined]
     assert model.complete(ASKED, 2).completion_tokens == 2  # it was not left busy
+
+
+def test_a_gguf_file_reads_the_constant_beginning_of_a_prompt_once(gguf: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="needs the extra gguf")
+    prefix = "Answer from the sources, and from nothing else. "
+
+    def question(text: str, length: int = len(prefix)) -> list[Message]:
+        return [Message("user", prefix + text, length)]
+
+    questions = [question("Who?"), question("Where was it, and when?"), question("Who?")]
+    replies = [model.complete(asked, 30) for model in [open_model(f"gguf:{gguf}")] for asked in questions]
+    assert replies[0] == replies[2] == open_model(f"gguf:{gguf}").complete(questions[0], 30)  # whatever came before
+    model = Gguf(gguf)
+    assert model._load_prefix(questions[0])
+    assert not model._load_prefix(question("Who?", 0))
+    assert not model._load_prefix([Message("user", "word " * 200, 900)])  # longer than the context
+    with pytest.raises(ModelError, match="exceeds the available context size"):
+        model.complete([Message("user", "word " * 200, 900)], 8)
+    assert model.complete(questions[0], 30) == replies[0]
 
 
 SCHEMA = {
