@@ -6,10 +6,11 @@ many programs always send them. What cannot be done and would change what an ans
 output) is refused with 400.
 
 The text has markers (`[1]`, numbered by first appearance), each with a `url_citation` annotation whose URL opens the
-passage with the cited spans marked. With `cite` `links` (an option of the server, and a field of a request) the text is
-Markdown with links and a list of sources, for programs that drop annotations. A stream has each sentence when it is
-complete and its citations are checked, and annotations at the end, as the address of a passage marks all that the
-answer cites; text, annotations and `attributed_rag` are the same as without streaming.
+passage with the spans marked that this sentence cites. With `cite` `links` (an option of the server, and a field of a
+request) the text is Markdown with links and a list of sources, for programs that drop annotations. A stream has each
+sentence, with its annotations, when it is complete and its citations are checked; text, annotations and
+`attributed_rag` are the same as without streaming. Only an annotation in a delta of chat completions has an `index`
+too, by which the official clients accumulate lists.
 """
 
 import asyncio
@@ -217,7 +218,7 @@ class _Rendition:
 
     reply: Reply
     rendering: Rendered
-    draft: str  # the text of the sentences, if the answer is still being written
+    draft: Rendered  # the sentences without the list of sources, which is sent last
 
     @property
     def details(self) -> dict[str, Any]:
@@ -347,7 +348,7 @@ def _render(reply: Reply, base: str, cite: Cite) -> _Rendition:
     answer, link = reply.answer, links_to(base, reply.index)
     rendering = (with_links if cite == "links" else with_markers)(answer, link)
     without_list = with_links(answer, link, sources=False) if cite == "links" else rendering
-    return _Rendition(reply, rendering, without_list.text if answer.sentences else "")
+    return _Rendition(reply, rendering, without_list if answer.sentences else Rendered(""))
 
 
 async def _respond(
@@ -373,9 +374,9 @@ async def _respond(
 async def _events(
     first: "asyncio.Future[_Rendition]", renditions: AsyncGenerator[_Rendition, None], wire: "_Chat | _Responses"
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the text as it grows, then annotations and the end; comments while there is nothing else to send."""
+    """Yield each sentence with its annotations, then the end; comments while there is nothing else to send."""
     clock = asyncio.get_running_loop().time
-    task, sent_text, quiet = first, "", clock()
+    task, sent, quiet = first, Rendered(""), clock()
     try:
         for chunk in wire.begin():
             yield chunk
@@ -391,15 +392,14 @@ async def _events(
             except StopAsyncIteration:
                 break
             task = asyncio.ensure_future(anext(renditions))
-            if rendition.draft != sent_text and rendition.draft.startswith(sent_text):
-                for chunk in wire.text(rendition.draft[len(sent_text) :]):
+            if rendition.draft.text != sent.text and _is_beginning(sent, rendition.draft):
+                for chunk in wire.text(rendition.draft, sent):
                     yield chunk
-                sent_text, quiet = rendition.draft, clock()
-        full = rendition.rendering.text
-        if not full.startswith(sent_text):
+                sent, quiet = rendition.draft, clock()
+        if not _is_beginning(sent, rendition.rendering):
             yield wire.failure("the answer changed while it was written; ask again")
             return
-        for chunk in (*wire.text(full[len(sent_text) :]), *wire.end(rendition)):
+        for chunk in (*wire.text(rendition.rendering, sent), *wire.end(rendition)):
             yield chunk
     except UserError as error:
         yield wire.failure(error_parts(error)[2])
@@ -408,6 +408,12 @@ async def _events(
             await renditions.aclose()
         else:
             task.cancel()
+
+
+def _is_beginning(sent: Rendered, longer: Rendered) -> bool:
+    """Whether a text begins with what was sent, and its annotations too."""
+    annotations = response_annotations(sent)
+    return longer.text.startswith(sent.text) and response_annotations(longer)[: len(annotations)] == annotations
 
 
 # --- chat completions --------------------------------------------------------------------------------------------
@@ -434,13 +440,15 @@ class _Chat:
     def begin(self) -> Iterator[bytes]:
         yield self._chunk({"role": "assistant", "content": ""})
 
-    def text(self, text: str) -> Iterator[bytes]:
-        if text:
-            yield self._chunk({"content": text})
+    def text(self, longer: Rendered, sent: Rendered) -> Iterator[bytes]:
+        delta: dict[str, Any] = {"content": longer.text[len(sent.text) :]}
+        number = len(chat_annotations(sent))
+        if annotations := chat_annotations(longer)[number:]:
+            delta["annotations"] = [{"index": n} | annotation for n, annotation in enumerate(annotations, number)]
+        if any(delta.values()):
+            yield self._chunk(delta)
 
     def end(self, rendition: _Rendition) -> Iterator[bytes]:
-        if annotations := chat_annotations(rendition.rendering):
-            yield self._chunk({"content": "", "annotations": annotations})
         yield self._chunk({}, finish=_finish(rendition), attributed_rag=rendition.details)
         if self._usage:
             yield _data(
@@ -519,19 +527,20 @@ class _Responses:
         for name in ("created", "in_progress"):
             yield self._event(f"response.{name}", response=self._response("in_progress", []))
 
-    def text(self, text: str) -> Iterator[bytes]:
+    def text(self, longer: Rendered, sent: Rendered) -> Iterator[bytes]:
         if not self._opened:
             self._opened = True
             yield self._event("response.output_item.added", output_index=0, item=self._message("in_progress", []))
             yield self._event("response.content_part.added", **self._place, part=self._part("", []))
-        if text:
+        if text := longer.text[len(sent.text) :]:
             yield self._event("response.output_text.delta", **self._place, delta=text, logprobs=[])
+        number = len(response_annotations(sent))
+        for n, annotation in enumerate(response_annotations(longer)[number:], number):
+            fields = {"annotation_index": n, "annotation": annotation}
+            yield self._event("response.output_text.annotation.added", **self._place, **fields)
 
     def end(self, rendition: _Rendition) -> Iterator[bytes]:
         part = self._place
-        for number, annotation in enumerate(response_annotations(rendition.rendering)):
-            fields = {"annotation_index": number, "annotation": annotation}
-            yield self._event("response.output_text.annotation.added", **part, **fields)
         full = self.full(rendition)
         (message,) = full["output"]
         (content,) = message["content"]

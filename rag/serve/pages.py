@@ -1,7 +1,7 @@
 """The pages: ask, passage, check, compare, export. The server renders all HTML; the script only moves parts of it.
 
-`routes(service)` returns their routes. An answer goes to the browser as events: each sentence when it is complete, the
-answer with its passages, then the verdicts.
+`routes(service)` returns their routes. An answer goes to the browser as events: drafts, which have the sentences that
+are complete and the passages that these cite, the answer, then the verdicts.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -35,7 +35,6 @@ from rag.serve.checking import check_text, read_sources
 from rag.serve.examples import example_questions
 from rag.serve.http import EventStream, base_of, error_parts, event, last_item, retry_header
 from rag.serve.links import answer_urls, links_to, passage_url, read_marks
-from rag.serve.passages import PassageContext
 from rag.serve.service import Reply, Service
 from rag.serve.site import Site
 from rag.serve.uploads import MAX_BYTES, UploadPages
@@ -85,13 +84,13 @@ class RecentAnswers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._answers: OrderedDict[tuple[str, str, str], tuple[Index, Reply]] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, str, str], Reply] = OrderedDict()
 
-    def add(self, reply: Reply, index: Index) -> None:
+    def add(self, reply: Reply) -> None:
         """Add an answer, and remove the oldest."""
         with self._lock:
             key = (reply.question, reply.index, reply.system)
-            self._answers[key] = (index, reply)
+            self._answers[key] = reply
             self._answers.move_to_end(key)
             if len(self._answers) > _MAX_RECENT:
                 self._answers.popitem(last=False)
@@ -99,8 +98,8 @@ class RecentAnswers:
     def find(self, question: str, index: str, system: str, current_index: Index) -> Reply | None:
         """Return the answer, unless the index has been replaced since."""
         with self._lock:
-            entry = self._answers.get((question, index, system))
-        return entry[1] if entry is not None and entry[0] is current_index else None
+            reply = self._answers.get((question, index, system))
+        return reply if reply is not None and reply.passages.index is current_index else None
 
 
 class AskPages:
@@ -179,7 +178,7 @@ class AskPages:
         if reply is None:
             work = self._service.run_question(index, system, self._service.stream, question, index, system)
             reply = await last_item(work)
-            self._recent.add(reply, self._service.indexes[index])
+            self._recent.add(reply)
         body, media, suffix = _render_export(reply, name, base_of(request, self._base_url))
         slug = re.sub(r"[^a-z0-9]+", "-", question.lower()).strip("-")[:60] or "answer"
         headers = {"Content-Disposition": f'attachment; filename="{slug}{suffix}"'}
@@ -226,7 +225,7 @@ class AskPages:
     # --- answers ------------------------------------------------------------------------------------------------------
 
     async def events(self, request: Request) -> Response:
-        """Answer a question as server-sent events: `text`, `answer`, `verdicts`, or `failed` with a message."""
+        """Answer a question as server-sent events: `draft`, `answer`, `verdicts`, or `failed` with a message."""
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             return JSONResponse({"message": "The question should be sent as JSON."}, 415)  # no form can send it
         try:
@@ -241,15 +240,15 @@ class AskPages:
         return EventStream(_send_events(pieces))
 
     def _events(self, form: "_QuestionForm", index: str, system: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        current_index = self._service.indexes[index]
         length = 0
         for reply in self._service.stream(form.question, index, system, history=form.history):
             if not reply.is_complete:
-                text = str(reply.answer)
-                yield "text", {"text": text[length:]}  # also without text, so that the work can be stopped
-                length = len(text)
+                is_longer = len(reply.answer.sentences) > length
+                length = len(reply.answer.sentences)
+                html = self._draft(reply, form.id_prefix) if is_longer else ""
+                yield "draft", {"html": html}  # also an empty one, so that the work can be stopped
                 continue
-            self._recent.add(reply, current_index)
+            self._recent.add(reply)
             view = self._view(reply, form.id_prefix)
             short_answer = reply.answer.headline or next((sentence.text for sentence in reply.answer.sentences), "")
             yield (
@@ -275,7 +274,7 @@ class AskPages:
                 if not reply.is_complete:
                     yield Markup()  # so that the work can be stopped
                     continue
-                self._recent.add(reply, self._service.indexes[index])
+                self._recent.add(reply)
                 yield self._turn(reply, self._view(reply, id_prefix, self._checks(reply.answer)), question)
 
         return await last_item(self._service.run_question(index, system, turns))
@@ -287,10 +286,13 @@ class AskPages:
         return view_answer(
             reply.answer,
             id_prefix=id_prefix,
-            urls=answer_urls("", reply.index, reply.answer),
-            look=passage_lookup(self._service, reply.index),
+            link=links_to("", reply.index),
+            look=reply.passages.find,
             checks=checks,
         )
+
+    def _draft(self, reply: Reply, id_prefix: str) -> Markup:
+        return self._site.part("draft.html.j2", view=self._view(reply, id_prefix))
 
     def _turn(self, reply: Reply, view: AnswerView, question: str) -> Markup:
         parameters = urlencode({"q": reply.question, "index": reply.index, "system": reply.system})
@@ -395,18 +397,6 @@ def _render_export(reply: Reply, name: str, base: str) -> tuple[str, str, str]:
     return body, FORMATS[name].media_type, FORMATS[name].suffix
 
 
-def passage_lookup(service: Service, index: str) -> Callable[[str], PassageContext | None]:
-    """Return a function that looks up the passages of an index; an upload may have removed one meanwhile."""
-
-    def look(identifier: str) -> PassageContext | None:
-        try:
-            return service.passage(index, identifier)
-        except NotFoundError:
-            return None
-
-    return look
-
-
 class OtherPages:
     """The pages of a passage and of a pasted text."""
 
@@ -482,16 +472,12 @@ class OtherPages:
             answer, checks = check_text(
                 text, judge, attribute=attribute, question=question, max_sentences=limits.claims
             )
-        if sources:
-            numbers = {source.id: int(source.id) for source in sources}
-            urls = {source.id: f"#c-p{source.id}" for source in sources}
-        else:
-            numbers, urls = None, answer_urls("", index, answer)
+        numbers = {source.id: int(source.id) for source in sources} if sources else None
         view = view_answer(
             answer,
             id_prefix="c",
-            urls=urls,
-            look=(lambda _: None) if sources else passage_lookup(self._service, index),
+            link=(lambda source, _: f"#c-p{source.id}") if sources else links_to("", index),
+            look=(lambda _: None) if sources else self._service.passages(index).find,
             checks=checks,
             numbers=numbers,
             untitled_prefix="Source " if sources else "",

@@ -30,6 +30,26 @@ class PassageContext:
         return self.source if self.source.startswith(("https://", "http://")) else ""
 
 
+class ServedPassages:
+    """The passages of an index as it was opened: a reply keeps them when the index is replaced."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self._urls = page_urls(index)
+
+    def find(self, identifier: str) -> PassageContext | None:
+        """Return a passage with its neighbours and its source, or None."""
+        passage = self.index.store.get(identifier)
+        if passage is None:
+            return None
+        return PassageContext(
+            passage,
+            find_neighbour(self.index, passage, -1),
+            find_neighbour(self.index, passage, 1),
+            source_of(self.index, self._urls, passage),
+        )
+
+
 def find_neighbour(index: Index, passage: Passage, step: int) -> Passage | None:
     """Return the passage `step` passages further on in the same document, or None.
 

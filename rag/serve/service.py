@@ -44,7 +44,7 @@ from rag.retrieval.client import AskOptions, UnreachableError
 from rag.retrieval.databases import DATABASES
 from rag.retrieval.remote import IndexChangedError, Remote
 from rag.retrieval.shards import Shards
-from rag.serve.passages import PassageContext, find_neighbour, page_urls, source_of
+from rag.serve.passages import PassageContext, ServedPassages
 from rag.serve.workers import P, T, Workers
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -82,7 +82,8 @@ class Limits:
 class Reply:
     """An answer, the names of index and system, the question as it was searched, and the seconds it took.
 
-    `is_complete` is false for the answer so far of a stream.
+    `passages` are those of the index that was searched, also after it has been replaced. `is_complete` is false for the
+    answer so far of a stream.
     """
 
     answer: Answer
@@ -90,6 +91,7 @@ class Reply:
     system: str
     question: str
     seconds: float
+    passages: ServedPassages
     is_complete: bool = True
 
 
@@ -100,12 +102,13 @@ class _Work:
     system: System
     name: str
     index: str
+    passages: ServedPassages
     question: Question
     start_time: float
 
     def make_reply(self, answer: Answer, *, is_complete: bool = True) -> Reply:
         seconds = time.perf_counter() - self.start_time
-        return Reply(answer, self.index, self.name, self.question.text, seconds, is_complete)
+        return Reply(answer, self.index, self.name, self.question.text, seconds, self.passages, is_complete)
 
 
 class _LockedRetriever:
@@ -166,7 +169,7 @@ class _IndexEntry:
 
     def __init__(self, index: Index) -> None:
         self.index = index
-        self.urls = page_urls(index)
+        self.passages = ServedPassages(index)
         self.lock = threading.RLock()
         self.retrievers: dict[str, Retriever] = {}
         self.systems: dict[str, System] = {}
@@ -345,8 +348,9 @@ class Service:
         start_time = time.perf_counter()
         full_question = self._standalone(question, history)
         name, index_name = self._system_name(system), self._index_name(index)
-        request_system = self._with_options(self._system(name, self._entries[index_name]), name, index_name, options)
-        return _Work(request_system, name, index_name, Question(identifier, full_question), start_time)
+        entry = self._entries[index_name]  # once: the index may be replaced meanwhile
+        request_system = self._with_options(self._system(name, entry), name, entry, options)
+        return _Work(request_system, name, index_name, entry.passages, Question(identifier, full_question), start_time)
 
     def _notify_watchers(self, reply: Reply) -> None:
         """Call the watchers with an answer that its caller got; not if the caller left or the time limit was over.
@@ -385,16 +389,10 @@ class Service:
 
     def passage(self, index: str, identifier: str) -> PassageContext:
         """Return a passage with its neighbours and its source; raises `NotFoundError`."""
-        entry = self._entries[self._index_name(index)]
-        passage = entry.index.store.get(_SURROGATE.sub("\ufffd", identifier))
-        if passage is None:
+        context = self._entries[self._index_name(index)].passages.find(_SURROGATE.sub("\ufffd", identifier))
+        if context is None:
             raise NotFoundError(f"index {index!r} has no passage {identifier[:100]!r}")
-        return PassageContext(
-            passage,
-            find_neighbour(entry.index, passage, -1),
-            find_neighbour(entry.index, passage, 1),
-            source_of(entry.index, entry.urls, passage),
-        )
+        return context
 
     def retriever(self, index: str | None = None, retriever: str = "bm25") -> Retriever:
         """Return a retriever over an index, opened once, that threads may share.
@@ -402,14 +400,11 @@ class Service:
         Retrievers that ship with rag are served, and several of them fused (`a+b`), but no files. Raises `UsageError`
         for another retriever, and for an index that lacks data that the retriever needs.
         """
-        entry = self._entries[self._index_name(index)]
-        _check_retriever(retriever)
-        try:
-            return self._retriever(entry, retriever)
-        except IndexingError:
-            raise UsageError(
-                f"the index cannot be searched with retriever {retriever!r}: it lacks data that the retriever needs"
-            ) from None
+        return self._open_retriever(self._entries[self._index_name(index)], retriever)
+
+    def passages(self, index: str) -> ServedPassages:
+        """Return the passages of an index as it is now; raises `NotFoundError` for a name that is not served."""
+        return self._entries[self._index_name(index)].passages
 
     def replace(self, name: str, index: Index) -> None:
         """Replace an index, or add it. Questions that are being answered go on with the old one."""
@@ -521,7 +516,7 @@ class Service:
                 self._models[name] = system
             return system
 
-    def _with_options(self, system: System, name: str, index: str, options: AskOptions) -> System:
+    def _with_options(self, system: System, name: str, entry: _IndexEntry, options: AskOptions) -> System:
         spec = self._specs[name]
         retriever_name, k, min_confidence = options.get("retriever"), options.get("k"), options.get("min_confidence")
         if not isinstance(system, RetrieveThenRead):
@@ -530,7 +525,7 @@ class Service:
             return system
         if retriever_name is None and k is None and min_confidence is None:
             return replace(system)  # with a lock of its own: our retrievers have the lock that they need
-        retriever = system.retriever if retriever_name is None else self.retriever(index, retriever_name)
+        retriever = system.retriever if retriever_name is None else self._open_retriever(entry, retriever_name)
         system_copy = replace(system, retriever=retriever, k=system.k if k is None else self._k(k))
         if min_confidence is None:
             return system_copy
@@ -540,9 +535,18 @@ class Service:
             if isinstance(system.generator, PassageReader):
                 return replace(system_copy, generator=system.generator.with_min_confidence(min_confidence))
             spec_options = replace(spec.options, min_confidence=min_confidence)
-            return open_system(spec.name, self.indexes[index], spec_options, retriever=retriever, k=system_copy.k)
+            return open_system(spec.name, entry.index, spec_options, retriever=retriever, k=system_copy.k)
         except RagError as error:
             raise UsageError(str(error)) from None
+
+    def _open_retriever(self, entry: _IndexEntry, retriever: str) -> Retriever:
+        _check_retriever(retriever)
+        try:
+            return self._retriever(entry, retriever)
+        except IndexingError:
+            raise UsageError(
+                f"the index cannot be searched with retriever {retriever!r}: it lacks data that the retriever needs"
+            ) from None
 
     def _retriever(self, entry: _IndexEntry, retriever: str) -> Retriever:
         """A retriever of an index, opened once; those that search only elsewhere are the same for all indexes."""

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from autoais.metrics.quotes import QuoteCheck, QuoteStatus
 from rag.answer.attribution.check import QUOTED_REASON, SentenceCheck, SentenceVerdict, describe_clash
-from rag.answer.export.sources import merge_spans
+from rag.answer.export.sources import Link, merge_spans, spans_of
 from rag.answer.instructions import find_instructions
 from rag.answer.yes_no import find_quoted_question
-from rag.base.types import Answer, Citation, Passage
+from rag.base.types import Answer, Passage
 from rag.serve.passages import PassageContext
 
 _MAX_EXCERPT_LENGTH = 160  # characters of a passage that are quoted in a line
@@ -27,6 +27,8 @@ SIGNS = {
 
 Look = Callable[[str], PassageContext | None]
 """Looks up a passage by id, with its neighbours; None if it is not in an index."""
+
+_MakeCite = Callable[[str, Sequence[tuple[int, int]]], "Cite"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ def view_answer(
     answer: Answer,
     *,
     id_prefix: str,
-    urls: Mapping[str, str],
+    link: Link,
     look: Look,
     checks: Sequence[SentenceCheck] | None = None,
     numbers: Mapping[str, int] | None = None,
@@ -201,7 +203,8 @@ def view_answer(
 ) -> AnswerView:
     """Return what the page shows of an answer.
 
-    `urls` has the link of each passage, `look` finds its neighbours. `numbers` are those of the passages, by default
+    `link` returns the address of a passage; that of a citation marks what its sentence cites, that of a passage all
+    that the answer cites. `look` finds the neighbours of a passage. `numbers` are those of the passages, by default
     in the order of first citation. A passage without headings is called by its id, after `untitled_prefix`.
     """
     passages_by_number = [(n, hit.passage) for n, _, hit in answer.number_hits()]
@@ -209,9 +212,10 @@ def view_answer(
         passages_by_number = sorted(
             ((numbers[passage.id], passage) for _, passage in passages_by_number), key=lambda pair: pair[0]
         )
-    number = {passage.id: n for n, passage in passages_by_number}
     spans = _spans(answer, checks or ())
-    cited_ids = {citation.passage for sentence in answer.sentences for citation in sentence.citations}
+    cited_spans: dict[str, list[tuple[int, int]]] = {}
+    for citation in answer.citations:
+        cited_spans.setdefault(citation.passage, []).append(citation.span)
     instructions: dict[str, str] = {}
     for place in find_instructions(answer):
         instructions.setdefault(place.passage, _shorten(place.quote or ""))
@@ -224,10 +228,10 @@ def view_answer(
                 number=n,
                 passage=passage,
                 pieces=split_at_spans(passage.text, spans.get(passage.id, ())),
-                href=urls[passage.id],
+                href=link(passage, cited_spans.get(passage.id, ())) or "",
                 source="" if context is None else context.source,
                 url="" if context is None else context.url,
-                is_cited=passage.id in cited_ids,
+                is_cited=passage.id in cited_spans,
                 title=passage.title or passage.section or f"{untitled_prefix}{passage.id}",
                 before="" if context is None or context.before is None else context.before.text,
                 after="" if context is None or context.after is None else context.after.text,
@@ -236,9 +240,9 @@ def view_answer(
         )
     panels = {view.passage.id: view for view in passages}
 
-    def cite(citation: Citation) -> Cite:
-        view = panels[citation.passage]
-        return Cite(number[citation.passage], view.href, view.panel, view.title)
+    def cite(identifier: str, marks: Sequence[tuple[int, int]]) -> Cite:
+        view = panels[identifier]
+        return Cite(view.number, link(view.passage, marks) or "", view.panel, view.title)
 
     end = next((sentence.end for sentence in reversed(answer.sentences) if sentence.end), 0)
     tokens = answer.trace.get("tokens")
@@ -277,9 +281,7 @@ def _faulty_quotes(check: SentenceCheck) -> list[QuoteCheck]:
     return [quote for quote in check.quotes if quote.status is not QuoteStatus.VERBATIM]
 
 
-def _sentences(
-    answer: Answer, checks: Sequence[SentenceCheck] | None, cite: Callable[[Citation], Cite]
-) -> Iterator[SentenceView]:
+def _sentences(answer: Answer, checks: Sequence[SentenceCheck] | None, cite: _MakeCite) -> Iterator[SentenceView]:
     misquotes = [
         span
         for check in checks or ()
@@ -299,12 +301,12 @@ def _sentences(
             lead=gap.strip() + " " if gap.strip() else "",
             starts_paragraph=n > 0 and gap.count("\n") > 1,
             pieces=split_at_spans(sentence.text, unsupported),
-            cites=tuple({citation.passage: cite(citation) for citation in sentence.citations}.values()),
+            cites=tuple(cite(passage, spans_of(sentence, passage)) for passage in sentence.cites),
             verdict=None if check is None else _verdict(check, cite, bool(sentence.citations)),
         )
 
 
-def _verdict(check: SentenceCheck, cite: Callable[[Citation], Cite], cites: bool) -> VerdictView:
+def _verdict(check: SentenceCheck, cite: _MakeCite, cites: bool) -> VerdictView:
     sign, label = SIGNS[check.verdict]
     note = {
         SentenceVerdict.SUPPORTED: (
@@ -320,13 +322,13 @@ def _verdict(check: SentenceCheck, cite: Callable[[Citation], Cite], cites: bool
         note = clash[:1].upper() + clash[1:]
     if check.probability is not None and check.verdict is not SentenceVerdict.UNDECIDED:
         note += f" (probability of support {check.probability:.2f})"
-    nearest = None if check.nearest is None else cite(check.nearest)
+    nearest = None if check.nearest is None else cite(check.nearest.passage, [check.nearest.span])
     contradiction = "" if check.contradiction is None else _shorten(check.contradiction.quote or "")
     quotes = tuple(
         QuoteView(
             quote.status.value,
             quote.quote,
-            tuple({source.passage: cite(source) for source in quote.sources}.values()),
+            tuple({source.passage: cite(source.passage, [source.span]) for source in quote.sources}.values()),
             tuple(quote.changes),
         )
         for quote in _faulty_quotes(check)

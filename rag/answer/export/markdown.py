@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
-from rag.answer.export.escaping import markdown_line, markdown_url, one_line, safe_url, visible
-from rag.answer.export.rendering import Rendered, Writer
-from rag.answer.export.sources import Link, Source, abstention_notice, list_sources, merge_spans
-from rag.base.types import Answer, CitedSentence
+from rag.answer.export.escaping import markdown_line, markdown_url, one_line, visible
+from rag.answer.export.rendering import Rendered, Writer, sentence_url
+from rag.answer.export.sources import Link, Source, abstention_notice, list_sources
+from rag.base.types import Answer
 
 Style = Literal["footnotes", "links"]
 
@@ -24,7 +24,7 @@ def to_markdown(answer: Answer, link: Link | None = None, style: Style = "footno
         return f"{with_links(answer, link).text}\n"
     sources = list_sources(answer, link)
     writer = Writer()
-    _write(writer, answer, sources, lambda source, _: f"[^{source.number}]")
+    _write(writer, answer, sources, lambda source, _: f"[^{source.number}]", None)
     notes = "".join(f"\n[^{source.number}]: {_title(source)}{_quotes(source)}\n" for source in sources)
     return f"{writer.finish().text}\n{notes}"
 
@@ -37,14 +37,12 @@ def with_links(answer: Answer, link: Link | None = None, *, sources: bool = True
     a list: an answer that is still being written has none.
     """
 
-    def link_source(source: Source, sentence: CitedSentence) -> str:
-        marks = merge_spans([citation.span for citation in sentence.citations if citation.passage == source.passage.id])
-        url = safe_url(link(source.passage, marks)) if link else None
+    def link_source(source: Source, url: str | None) -> str:
         return f"[[{source.number}]]({markdown_url(url)})" if url else rf"\[{source.number}\]"
 
     listed = list_sources(answer, link)
     writer = Writer()
-    _write(writer, answer, listed, link_source, space=" ")
+    _write(writer, answer, listed, link_source, link, space=" ")
     if listed and sources:
         writer.write("\n\nSources:\n")
         for source in listed:
@@ -56,11 +54,15 @@ def _write(
     writer: Writer,
     answer: Answer,
     sources: Sequence[Source],
-    mark: Callable[[Source, CitedSentence], str],
+    mark: Callable[[Source, str | None], str],
+    link: Link | None,
     *,
     space: str = "",
 ) -> None:
-    """Write the text with the marks of its citations, and a space before those of a sentence."""
+    """Write the text with the marks of its citations, and `space` before those of a sentence.
+
+    `mark` gets the source and the URL that marks what the sentence cites there.
+    """
     if answer.abstained:
         writer.write(markdown_line(abstention_notice(answer)))
         return
@@ -71,7 +73,9 @@ def _write(
             sentence = next(cited_sentences)
             writer.write(space)
             for number in numbers:
-                writer.cite(sources[number - 1], mark(sources[number - 1], sentence))
+                source = sources[number - 1]
+                url = sentence_url(source, sentence, link)
+                writer.cite(source, mark(source, url), url)
 
 
 def _strip_pieces(answer: Answer) -> Iterator[tuple[str, tuple[int, ...]]]:

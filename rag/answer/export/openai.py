@@ -11,8 +11,9 @@ def response_annotations(rendering: Rendered) -> list[dict[str, Any]]:
     `start_index` and `end_index` are the place of the citation itself, such as `[1]`, in the text of the message, as in
     OpenAI's web search, not that of the sentence that it supports. `end_index` is exclusive, so that
     `text[start_index:end_index]` is the citation: the SDK's docstring says "the index of the last character", but
-    programs cut and replace texts this way. Both count characters (Unicode code points). A source without an http or
-    https URL has no annotation.
+    programs cut and replace texts this way. Both count characters (Unicode code points). The URL marks what the
+    sentence cites, so that a later sentence changes no annotation. A source without an http or https URL has no
+    annotation.
     """
     return [
         {
@@ -20,10 +21,10 @@ def response_annotations(rendering: Rendered) -> list[dict[str, Any]]:
             "start_index": location.start,
             "end_index": location.end,
             "title": location.source.title,
-            "url": location.source.url,
+            "url": location.url,
         }
         for location in rendering.places
-        if location.source.url
+        if location.url
     ]
 
 

@@ -2,18 +2,22 @@
 
 from dataclasses import dataclass, field
 
-from rag.answer.export.escaping import visible
-from rag.answer.export.sources import Link, Source, abstention_notice, list_sources
-from rag.base.types import Answer
+from rag.answer.export.escaping import safe_url, visible
+from rag.answer.export.sources import Link, Source, abstention_notice, list_sources, spans_of
+from rag.base.types import Answer, CitedSentence
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Characters `start` to `end` (exclusive) of a rendered text: one citation of a source, such as `[1]`."""
+    """Characters `start` to `end` (exclusive) of a rendered text: one citation of a source, such as `[1]`.
+
+    `url` opens the source where what this sentence cites is marked; None if the source has no URL.
+    """
 
     start: int
     end: int
     source: Source
+    url: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +41,11 @@ class Writer:
         self._parts.append(text)
         self.length += len(text)
 
-    def cite(self, source: Source, text: str) -> None:
+    def cite(self, source: Source, text: str, url: str | None) -> None:
         """Add the text of a citation."""
         start = self.length
         self.write(text)
-        self._places.append(Place(start, self.length, source))
+        self._places.append(Place(start, self.length, source, url))
 
     def finish(self) -> Rendered:
         """Return the whole."""
@@ -55,11 +59,20 @@ def with_markers(answer: Answer, link: Link | None = None) -> Rendered:
     """
     if answer.abstained:
         return Rendered(abstention_notice(answer))
-    by_number = {source.number: source for source in list_sources(answer, link)}
+    sources = list_sources(answer, link)
+    cited_sentences = (sentence for sentence in answer.sentences if sentence.citations)
     writer = Writer()
     for text, numbers in answer.pieces():
         writer.write(visible(text))
-        for position, number in enumerate(numbers):
-            writer.write("" if position else " ")
-            writer.cite(by_number[number], f"[{number}]")
+        if numbers:
+            sentence = next(cited_sentences)
+            writer.write(" ")
+            for number in numbers:
+                source = sources[number - 1]
+                writer.cite(source, f"[{number}]", sentence_url(source, sentence, link))
     return writer.finish()
+
+
+def sentence_url(source: Source, sentence: CitedSentence, link: Link | None) -> str | None:
+    """The URL of a source where what a sentence cites is marked; None if it has no http or https URL."""
+    return safe_url(link(source.passage, spans_of(sentence, source.passage.id))) if link else None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rag.answer.export.escaping import one_line, safe_url
-from rag.base.types import Answer, Passage
+from rag.base.types import Answer, CitedSentence, Passage
 
 Span = tuple[int, int]
 """Characters of a passage's text: start, and end (exclusive)."""
@@ -73,6 +73,11 @@ def merge_spans(spans: Sequence[Span]) -> tuple[Span, ...]:
         else:
             merged_spans.append((start, end))
     return tuple(merged_spans)
+
+
+def spans_of(sentence: CitedSentence, passage: str) -> tuple[Span, ...]:
+    """The spans of a passage (its id) that a sentence cites, merged."""
+    return merge_spans([citation.span for citation in sentence.citations if citation.passage == passage])
 
 
 def list_pages(answer: Answer, link: Link | None = None) -> list[CitedPage]:

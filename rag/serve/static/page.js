@@ -52,20 +52,24 @@ function show(link, open = false) {
   }
   for (const citation of all("[aria-current]", answer)) citation.removeAttribute("aria-current");
   link.setAttribute("aria-current", "true");
-  const sentence = link.closest(".sentence");
   for (const current of all(".sentence.now", answer)) current.classList.remove("now");
-  if (sentence) sentence.classList.add("now");
-  const number = sentence && sentence.dataset.sentence;
-  const marks = all("mark", panel);
-  const sentenceMarks = number === null ? marks : marks.filter((mark) => mark.dataset.for.split(" ").includes(number));
-  for (const mark of marks) mark.classList.toggle("other", sentenceMarks.length > 0 && !sentenceMarks.includes(mark));
+  link.closest(".sentence")?.classList.add("now");
   const page = find(".page", panel);
-  const first = sentenceMarks[0] || find(".here", panel);
+  const first = pickMarks(link, panel)[0] || find(".here", panel);
   page.scrollTop += first.getBoundingClientRect().top - page.getBoundingClientRect().top - page.clientHeight / 4;
   if (open) {
     pinned = link;
     find(".shut", panel).hidden = false;
   }
+}
+
+/** The marks of a passage for the sentence of a citation; the others become fainter. */
+function pickMarks(link, panel) {
+  const sentence = link.closest(".sentence");
+  const marks = all("mark", panel);
+  const picked = sentence ? marks.filter((mark) => mark.dataset.for.split(" ").includes(sentence.dataset.sentence)) : marks;
+  for (const mark of marks) mark.classList.toggle("other", picked.length > 0 && !picked.includes(mark));
+  return picked;
 }
 
 /** Go back from a passage to its citation. */
@@ -78,8 +82,9 @@ function goBack() {
   return true;
 }
 
-/** Show the passage of the first citation. */
+/** Show the passage of the first citation, unless one is shown. */
 function showFirst(answer) {
+  if (find("[aria-current]", answer)) return;
   const first = find(LINKS, answer);
   if (first) show(first);
 }
@@ -159,21 +164,20 @@ async function* events(question, signal) {
 /** Write an answer into a turn as it comes; returns the data of the answer, or null. */
 async function write(turn, question) {
   const stop = new AbortController();
-  const writing = element("p", { className: "writing", dir: "auto" });
   const button = element("button", { type: "button", textContent: "Stop" });
   button.addEventListener("click", () => stop.abort());
   const waiting = setTimeout(() => turn.append(button), 1500);
-  turn.append(writing);
+  turn.append(element("p", { className: "writing" }));
   let answer = null;
-  const settle = () => { clearTimeout(waiting); button.remove(); writing.remove(); };
+  const settle = () => { clearTimeout(waiting); button.remove(); find(".writing", turn)?.remove(); };
   try {
     for await (const [name, data] of events(question, stop.signal)) {
-      if (name === "text") writing.append(data.text);
-      else if (name === "answer") {
+      if (name === "draft") {
+        if (data.html) grow(turn, data.html);
+      } else if (name === "answer") {
         answer = data;
         settle();
-        turn.append(...nodes(data.html));
-        prepare(turn);
+        grow(turn, data.html);
       } else if (name === "verdicts") showVerdicts(turn, data.html);
       else {
         settle();
@@ -193,6 +197,35 @@ async function write(turn, question) {
     }
   }
   return answer;
+}
+
+/** Put a longer answer into a turn: sentences and passages that are there stay, and with them focus and scroll. */
+function grow(turn, html) {
+  const longer = find(".answer", new DOMParser().parseFromString(html, "text/html"));
+  const answer = find(".answer", turn);
+  const sentences = all(".sentence", longer);
+  const earlier = answer ? all(".sentence", answer) : [];
+  if (!answer || earlier.some((sentence, n) => sentence.textContent !== sentences[n]?.textContent)) {
+    answer?.remove();
+    find(".writing", turn)?.remove();
+    find(".question", turn).after(longer);
+  } else {
+    const said = find(".said", answer);
+    said.append(...sentences.slice(earlier.length));
+    for (const part of [...said.parentElement.children]) if (part !== said) part.remove();
+    const parts = [...find(".reading", longer).children];
+    const place = parts.findIndex((part) => part.matches(".said"));
+    said.before(...parts.slice(0, place));
+    said.after(...parts.slice(place + 1));
+    for (const passage of all(".passage", longer)) {
+      const panel = find(`#${CSS.escape(passage.id)}`, answer);
+      if (panel) find(".here", panel).replaceWith(find(".here", passage)); // it may have more marks
+      else find(".passages", answer).append(passage);
+    }
+    const current = find("[aria-current]", answer);
+    if (current) pickMarks(current, panelOf(current));
+  }
+  prepare(turn);
 }
 
 /** Put the verdicts into an answer; the citations stay, and with them the focus. */

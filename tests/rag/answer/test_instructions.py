@@ -85,8 +85,7 @@ def printed(answer: Answer) -> str:
 
 
 def page(answer: Answer) -> str:
-    urls = {hit.passage.id: f"/p/{n}" for n, hit in enumerate(answer.hits)}
-    view = view_answer(answer, id_prefix="a", urls=urls, look=lambda _: None)
+    view = view_answer(answer, id_prefix="a", link=lambda passage, _: f"/p/{passage.id}", look=lambda _: None)
     empty = dict.fromkeys(("permalink", "searched", "unanswered", "rest"), "")
     return PAGES.render("serve/turn.html.j2", {"view": view, "meta": [], "links": [], **empty})
 

@@ -48,6 +48,6 @@ def test_the_terminal_and_the_page_show_it_and_exports_do_not() -> None:
     out = StringIO()
     show_answer(answer, Console(file=out, width=80))
     assert out.getvalue().splitlines()[:2] == ['About "Tickets, May dogs swim?":', "No. The pool is for people [1]."]
-    view = view_answer(answer, id_prefix="a", urls={"faq.md#1": "/p/1"}, look=lambda _: None)
+    view = view_answer(answer, id_prefix="a", link=lambda *_: "/p/1", look=lambda _: None)
     assert view.yes_no_question == "Tickets, May dogs swim?"
     assert "About" not in view.footnotes + to_markdown(answer) + str(answer)

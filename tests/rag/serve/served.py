@@ -1,14 +1,19 @@
 """A small index of our own texts, and a real server process around one."""
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rag.answer.system import RetrieveThenRead
+from rag.answer.systems import SYSTEMS, SystemKind
 from rag.api import build_index
+from rag.base.types import Answer, Citation, CitedSentence, Hit, Question
 from rag.index.index import Index
 
 BRIDGE = """# The Aller bridge
@@ -51,6 +56,60 @@ def documents(folder: Path) -> Path:
 def make_index(folder: Path) -> Index:
     """An index of the two documents."""
     return build_index(documents(folder / "documents"), folder / "town.index")
+
+
+def other_index(folder: Path) -> Index:
+    """An index with the same passage ids, and other texts."""
+    folder.mkdir()
+    parts = "".join(
+        f"## Part {n}\n\n{f'The Aller bridge of another index has {n} parts. ' * 12}\n\n" for n in (1, 2, 3)
+    )
+    (folder / "bridge.md").write_text(f"# The Aller bridge\n\n{parts}", "utf-8")
+    return build_index(folder / "bridge.md", folder / "other.index")
+
+
+class SlowQuoter:
+    """A generator that quotes a sentence of each hit, then another one of the first; each when the test lets it."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self._permits = threading.Semaphore(0)
+
+    def go_on(self) -> None:
+        """Let it write one more sentence, or end the answer."""
+        self._permits.release()
+
+    def generate(self, question: Question, hits: Sequence[Hit]) -> Answer:
+        """The answer of the stream."""
+        *_, answer = self.stream(question, hits)
+        return answer
+
+    def stream(self, question: Question, hits: Sequence[Hit]) -> Iterator[Answer]:
+        """Yield the answer so far, a sentence longer each time; twice, as the service shows what is not the last."""
+        answer = Answer(question, "", (), tuple(hits), self.name)
+        for hit, number in [*((hit, 0) for hit in hits), (hits[0], 1)]:
+            self.wait()
+            quote = re.findall(r"[A-Z].*?[.]", hit.passage.text, re.DOTALL)[number]
+            at, start = hit.passage.text.index(quote), len(answer.text)
+            citation = Citation(hit.passage.id, at, at + len(quote), quote, "copied")
+            sentence = CitedSentence(quote, (citation,), start, start + len(quote))
+            answer = replace(answer, text=f"{answer.text}{quote} ", sentences=(*answer.sentences, sentence))
+            yield from (answer, answer)
+        self.wait()
+        yield answer
+
+    def wait(self) -> None:
+        """Wait for `go_on`."""
+        assert self._permits.acquire(timeout=20), "the test does not let it go on"
+
+
+def slow_system(k: int = 2) -> SlowQuoter:
+    """Register a system called `slow` that answers from k hits, and return what writes its answers."""
+    quoter = SlowQuoter()
+    kind = SystemKind("slow", "nothing", "bm25", k, lambda opened: RetrieveThenRead(opened.retriever, quoter, opened.k))
+    SYSTEMS.register("slow", kind)
+    return quoter
 
 
 @dataclass

@@ -5,12 +5,13 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("openai", reason="needs the package openai")
@@ -34,6 +35,7 @@ from rag.serve import openai as api
 from scripts.browser import serving
 from tests import chat_server
 from tests.conftest import Command
+from tests.rag.answer.export.answers import answers
 from tests.rag.serve.served import make_index, running
 
 QUESTION = "When did the Aller bridge open?"
@@ -90,10 +92,11 @@ def joined(chunks: list[ChatCompletionChunk]) -> dict[str, Any]:
     """The completion that the chunks of a stream make up."""
     deltas = [choice.delta.to_dict() for chunk in chunks for choice in chunk.choices]
     content = "".join(str(delta.get("content") or "") for delta in deltas)
-    annotations = [one for delta in deltas for one in delta.get("annotations") or []]
+    added = [dict(one) for delta in deltas for one in delta.get("annotations") or []]
+    assert [one.pop("index") for one in added] == list(range(len(added)))
     told = [extra for chunk in chunks if (extra := chunk.to_dict().get("attributed_rag"))]
     finish = [choice.finish_reason for chunk in chunks for choice in chunk.choices if choice.finish_reason]
-    message = {"role": deltas[0]["role"], "content": content, "annotations": annotations}
+    message = {"role": deltas[0]["role"], "content": content, "annotations": added}
     return {"message": message, "finish": finish, "told": told}
 
 
@@ -107,7 +110,7 @@ def test_a_completion_has_markers_and_an_annotation_for_each(client: openai.Open
     numbers: dict[str, int] = {}
     for one in annotations:
         place = one.url_citation
-        number = numbers.setdefault(place.url, len(numbers) + 1)
+        number = numbers.setdefault(place.url.partition("?")[0], len(numbers) + 1)
         assert text[place.start_index : place.end_index] == f"[{number}]"
         assert place.title
         check_address(place.url, address)
@@ -134,11 +137,11 @@ def test_a_streamed_completion_is_the_same(client: openai.OpenAI) -> None:
     assert {chunk.id for chunk in chunks} == {chunks[0].id}
     assert all(chunk.usage is None for chunk in chunks)
     told = ""
-    for chunk in chunks:  # annotations come behind the text that they point into
+    for chunk in chunks:  # annotations come with the text that they point into
         for delta in (choice.delta for choice in chunk.choices):
-            told += delta.content or ""
+            before, told = len(told), told + (delta.content or "")
             for one in delta.to_dict().get("annotations") or []:
-                assert one["url_citation"]["end_index"] <= len(told)
+                assert before <= one["url_citation"]["start_index"] < one["url_citation"]["end_index"] <= len(told)
 
 
 def test_the_clients_own_accumulator_reads_the_stream(client: openai.OpenAI) -> None:
@@ -160,10 +163,14 @@ def test_links_are_for_programs_that_drop_annotations(client: openai.OpenAI, add
     completion = ask(client, extra_body={"cite": "links"})
     text, annotations = completion.choices[0].message.content or "", completion.choices[0].message.annotations or []
     first = annotations[0].url_citation
-    page, _, marks = first.url.partition("?mark=")  # what all of the answer cites there
-    assert text[first.start_index : first.end_index] == f"[[1]]({page}?mark={marks.split(',')[0]})"
-    assert re.search(r"\n\nSources:\n\n1\. \[[^\]]+\]\(" + re.escape(first.url), text)
+    assert text[first.start_index : first.end_index] == f"[[1]]({first.url})"
     check_address(first.url, address)
+    listed = re.search(r"\n\nSources:\n\n1\. \[[^\]]+\]\(([^)]+)\)", text)
+    assert listed
+    marks = [one.url_citation.url.partition("?mark=") for one in annotations]
+    page = first.url.partition("?")[0]
+    spans = {span for there, _, mark in marks if there == page for span in mark.split(",")}
+    assert set(listed[1].partition("?mark=")[2].split(",")) == spans  # the list marks all that the answer cites
     options: dict[str, Any] = {"stream": True, "extra_body": {"cite": "links"}}
     found = joined(list(client.chat.completions.create(model="reader", messages=user(QUESTION), **options)))
     assert found["message"]["content"] == text
@@ -380,12 +387,12 @@ class Scripted(Service):
 
     def stream(self, question: str, *names: str | None, **_: object) -> Iterator[Reply]:
         if self.so_far is not None:
-            yield Reply(self.so_far, "town", "reader", question, 0.1, is_complete=False)
+            yield Reply(self.so_far, "town", "reader", question, 0.1, self.passages("town"), is_complete=False)
         self.go.wait(10)
         found = self.answers.pop(0)
         if isinstance(found, Exception):
             raise found
-        yield Reply(found, "town", "reader", question, 0.1)
+        yield Reply(found, "town", "reader", question, 0.1, self.passages("town"))
 
 
 @pytest.fixture
@@ -465,9 +472,10 @@ def test_a_sentence_is_sent_before_the_next_is_written(scripted: Scripted, path:
     ):
         for line in reply.iter_lines():
             sent.append(line)
-            if "It opened" in line and not scripted.go.is_set():
-                assert "It was repaired" not in line
-                scripted.go.set()  # the model goes on only when the first sentence has arrived
+            if "url_citation" in line and not scripted.go.is_set():
+                assert any("It opened" in line for line in sent)
+                assert not any("It was repaired" in line for line in sent)
+                scripted.go.set()  # the model goes on only when the first sentence has arrived, with its citation
     assert any("It was repaired" in line for line in sent)
     events = [json.loads(line.removeprefix("data: ")) for line in sent if line.startswith("data: {")]
     whole = browser(scripted)
@@ -484,8 +492,88 @@ def test_a_sentence_is_sent_before_the_next_is_written(scripted: Scripted, path:
         annotations = found["annotations"]
         assert found["content"] == content["content"]
     assert annotations == content["annotations"]
-    urls = {(one.get("url_citation") or one)["url"] for one in annotations}
-    assert len(urls) == 1, "a passage has one address"
+    urls = [(one.get("url_citation") or one)["url"].partition("?mark=")[2] for one in annotations]
+    assert urls == ["0-10", "19-29"], "each marks what its sentence cites"
+
+
+class Growing(Service):
+    """A service that shows an answer so far after some of its sentences, and then the answer."""
+
+    answer: Answer
+    stops: tuple[int, ...] = ()
+
+    def stream(self, question: str, *names: str | None, **_: object) -> Iterator[Reply]:
+        for count in self.stops:
+            sentences = self.answer.sentences[:count]
+            text = self.answer.text[: sentences[-1].end] if sentences else ""
+            so_far = replace(self.answer, text=text, sentences=sentences)
+            yield Reply(so_far, "town", "reader", question, 0.1, self.passages("town"), is_complete=False)
+        yield Reply(self.answer, "town", "reader", question, 0.1, self.passages("town"))
+
+
+@pytest.fixture(scope="module")
+def growing(folder: Path) -> Iterator[tuple[Growing, openai.OpenAI]]:
+    service = Growing({"town": open_index(folder)})
+    with (
+        serving(FastAPI(routes=api.routes(service))) as url,
+        openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client,
+    ):
+        yield service, client
+    service.close()
+
+
+@pytest.mark.parametrize("cite", ["markers", "links"])
+@given(answer=answers(), stops=st.lists(st.integers(0, 3), max_size=3))
+def test_a_streamed_completion_of_any_answer_is_that_without_streaming(
+    growing: tuple[Growing, openai.OpenAI], cite: str, answer: Answer, stops: list[int]
+) -> None:
+    service, client = growing
+    service.answer, service.stops = answer, tuple(sorted(stops))
+    assume(all(not sentence.text.endswith("_") for sentence in answer.sentences))  # as in the tests of Markdown
+    asked: dict[str, Any] = {"model": "reader", "messages": user("x"), "extra_body": {"cite": cite}}
+    whole = client.chat.completions.create(**asked)
+    length = 0
+    with client.chat.completions.stream(**asked) as stream:
+        for event in stream:
+            if event.type == "chunk":
+                (choice,) = event.chunk.choices
+                before, length = length, length + len(choice.delta.content or "")
+                for one in choice.delta.to_dict().get("annotations") or []:
+                    assert before <= one["url_citation"]["start_index"] < one["url_citation"]["end_index"] <= length
+        final: Any = stream.get_final_completion().to_dict()
+    streamed, told = final["choices"][0], whole.to_dict()["choices"][0]
+    annotations = streamed["message"].get("annotations") or []
+    assert [one.pop("index") for one in annotations] == list(range(len(annotations)))
+    assert annotations == told["message"]["annotations"]
+    assert streamed["message"]["content"] == told["message"]["content"]
+    assert streamed["finish_reason"] == told["finish_reason"]
+
+
+@pytest.mark.parametrize("cite", ["markers", "links"])
+@given(answer=answers(), stops=st.lists(st.integers(0, 3), max_size=3))
+def test_a_streamed_response_of_any_answer_is_that_without_streaming(
+    growing: tuple[Growing, openai.OpenAI], cite: str, answer: Answer, stops: list[int]
+) -> None:
+    service, client = growing
+    service.answer, service.stops = answer, tuple(sorted(stops))
+    assume(all(not sentence.text.endswith("_") for sentence in answer.sentences))
+    asked: dict[str, Any] = {"model": "reader", "input": "x", "extra_body": {"cite": cite}}
+    whole = client.responses.create(**asked)
+    text, before = "", 0
+    annotations: list[Any] = []
+    with client.responses.stream(**asked) as stream:
+        for event in stream:
+            if event.type == "response.output_text.delta":
+                before, text = len(text), text + event.delta
+            elif event.type == "response.output_text.annotation.added":
+                added: Any = event.annotation.to_dict()
+                assert before <= added["start_index"] < added["end_index"] <= len(text)
+                assert event.annotation_index == len(annotations)
+                annotations.append(added)
+        final = stream.get_final_response()
+    part = output(whole)
+    assert (text, annotations) == (part.text, [one.to_dict() for one in part.annotations])
+    assert output(final).to_dict() == part.to_dict() | {"parsed": None}  # the client's
 
 
 @pytest.mark.parametrize("path", ["chat/completions", "responses"])
@@ -503,7 +591,7 @@ def test_a_client_that_hangs_up_stops_the_model(folder: Path) -> None:
         def stream(self, question: str, *names: str | None, **_: object) -> Iterator[Reply]:
             try:
                 while True:
-                    yield Reply(cited("It opened in 1931.", 18), "town", "reader", question, 0.1)
+                    yield Reply(cited("It opened in 1931.", 18), "town", "reader", question, 0.1, self.passages("town"))
                     time.sleep(0.001)
             finally:
                 stopped.set()

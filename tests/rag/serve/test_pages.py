@@ -20,7 +20,7 @@ from rag.serve.app import create_app
 from rag.serve.examples import example_questions
 from rag.serve.service import Limits, Service
 from tests.conftest import present
-from tests.rag.serve.served import make_index
+from tests.rag.serve.served import make_index, other_index, slow_system
 
 QUESTION = "When did the Aller bridge open?"
 EVIL = (
@@ -93,6 +93,33 @@ def test_an_answer_comes_as_events_with_its_passages_and_then_its_verdicts(clien
     assert answer["turn"]["question"] == QUESTION
     verdicts = HTMLParser(found[-1][1]["html"])
     assert "✓ supported" in texts(verdicts, "[data-sentence] .verdict")
+
+
+def test_an_answer_grows_with_its_passages_from_the_index_that_it_was_asked_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, other = make_index(tmp_path), other_index(tmp_path / "other")
+    quoter = slow_system()
+    service = Service({"town": old}, ["slow"])
+    monkeypatch.setattr(quoter, "wait", lambda: service.replace("town", other))  # before the first sentence, and others
+    with TestClient(create_app(service), base_url="http://localhost") as client:
+        found = events(client, question="Aller bridge repaired")
+        exported = client.get("/export/json", params={"q": "Aller bridge repaired"}).json()
+    service.close()
+    drafts = [HTMLParser(data["html"]) for name, data in found if name == "draft" and data["html"]]
+    assert [texts(draft, "a.cite") for draft in drafts] == [["1"], ["1", "2"], ["1", "2", "1"]]
+    assert [len(draft.css(".passage")) for draft in drafts] == [1, 2, 2]
+    names = [name for name, data in found if data.get("html") != ""]
+    assert names == ["draft", "draft", "draft", "answer", "verdicts"]
+    answer = HTMLParser(found[-2][1]["html"])
+    assert texts(answer, ".sentence .text") == texts(drafts[-1], ".sentence .text")
+    assert [one.attributes["href"] for one in answer.css(".sentence a.cite")] == [
+        one.attributes["href"] for one in drafts[-1].css(".sentence a.cite")
+    ]
+    assert texts(answer, ".passage .page") == texts(drafts[-1], ".passage .page")
+    assert texts(answer, ".beside")
+    assert "another index" not in "".join(data.get("html", "") for _, data in found)
+    assert "another index" in json.dumps(exported)  # asked again: a file is of the index of now
 
 
 def test_a_follow_up_is_asked_in_its_thread(client: TestClient) -> None:

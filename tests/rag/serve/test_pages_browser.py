@@ -18,7 +18,7 @@ from rag.serve.app import create_app
 from rag.serve.service import Service
 from scripts.browser import serving
 from tests.rag.browser import NEEDS_CHROMIUM, PHONE, Page, check, expect
-from tests.rag.serve.served import make_index
+from tests.rag.serve.served import SlowQuoter, make_index, other_index, slow_system
 from tests.rag.serve.test_pages import EVIL
 
 pytestmark = NEEDS_CHROMIUM
@@ -42,16 +42,29 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
+def slow_page(browse: Open, tmp_path: Path) -> Iterator[tuple[Page, SlowQuoter, Service]]:
+    """A page on which an answer grows when the test lets it, the quoter that writes it, and the service."""
+    quoter = slow_system()
+    service = Service({"town": make_index(tmp_path)}, ["slow"])
+    service.judge_model.support("It is.", ["It is."])  # loads it
+    with serving(create_app(service)) as url:
+        yield browse(url=url), quoter, service
+        for _ in range(9):  # of a test that failed
+            quoter.go_on()
+    service.close()
+
+
+@pytest.fixture
 def browse(chromium: Any, address: str) -> Iterator[Open]:  # noqa: ANN401
     said: list[str] = []
 
-    def open_page(path: str = "/", **options: object) -> Page:
+    def open_page(path: str = "/", *, url: str = address, **options: object) -> Page:
         page = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}} | options).new_page()
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("dialog", lambda dialog: said.append(dialog.message))
-        page.on("request", lambda request: said.extend([request.url] * (not request.url.startswith(address))))
-        page.goto(address + path)
+        page.on("request", lambda request: said.extend([request.url] * (not request.url.startswith(url))))
+        page.goto(url + path)
         return page
 
     yield open_page
@@ -108,6 +121,58 @@ def test_ask_and_follow_a_citation_by_keyboard(browse: Open, address: str) -> No
     again.locator("#forget").click()
     again.keyboard.press("h")
     expect(again.locator("#past")).to_have_text("No questions yet.")
+
+
+def test_an_answer_that_grows_shows_its_citations_and_passages(
+    slow_page: tuple[Page, SlowQuoter, Service], tmp_path: Path
+) -> None:
+    page, quoter, service = slow_page
+    page.locator("#q").fill("Aller bridge repaired")
+    page.keyboard.press("Enter")
+    turn = page.locator(".turn")
+    cites, panels, shown = (turn.locator(css) for css in (".sentence a.cite", ".passage", ".passage.shown"))
+    expect(turn.locator(".writing")).to_have_count(1)
+    quoter.go_on()
+    expect(cites).to_have_text(["1"])
+    expect(panels).to_have_count(1)  # only what is cited so far
+    first = turn.locator(".sentence .words").first.text_content()
+    expect(shown.locator("mark")).to_have_text([first])  # beside the sentence, while the answer grows
+    cites.first.focus()
+    service.replace("town", other_index(tmp_path / "other"))
+    quoter.go_on()
+    expect(cites).to_have_text(["1", "2"])
+    expect(panels).to_have_count(2)
+    quoter.go_on()
+    expect(cites).to_have_text(["1", "2", "1"])
+    expect(cites.first).to_be_focused()
+    expect(shown.locator("mark:not(.other)")).to_have_text([first])
+    expect(shown.locator("mark")).to_have_count(2)  # the last sentence cites another part of it
+    expect(turn.locator(".meta")).to_have_count(0)
+    quoter.go_on()
+    expect(turn.locator(".meta")).to_have_count(1)
+    expect(turn.locator(".summary .verdict").first).to_be_visible()
+    expect(turn.locator(".writing")).to_have_count(0)
+    expect(cites.first).to_be_focused()
+    expect(cites).to_have_text(["1", "2", "1"])
+    expect(panels).to_have_count(2)
+    cites.nth(1).click()
+    expect(shown.locator("mark")).to_have_text([turn.locator(".sentence .words").nth(1).text_content()])
+    beside = " ".join(turn.locator(".beside").all_text_contents())
+    assert beside
+    assert "another index" not in beside
+
+
+def test_a_growing_answer_is_stopped_with_what_it_has(slow_page: tuple[Page, SlowQuoter, Service]) -> None:
+    page, quoter, _ = slow_page
+    page.locator("#q").fill("Aller bridge repaired")
+    page.keyboard.press("Enter")
+    quoter.go_on()
+    expect(page.locator(".turn a.cite")).to_have_text(["1"])
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".turn .warning")).to_have_text("Stopped.")
+    expect(page.locator(".turn a.cite")).to_have_text(["1"])
+    expect(page.locator(".turn .passage.shown mark")).to_have_count(1)
+    expect(page.locator(".turn .writing")).to_have_count(0)
 
 
 def test_an_answer_is_exported(browse: Open) -> None:

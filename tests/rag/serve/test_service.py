@@ -18,8 +18,9 @@ from rag.base.errors import BusyError, NotFoundError, QuestionError, RagError, T
 from rag.base.types import Passage, Turn
 from rag.commands.serve import read_systems
 from rag.index.index import Index
+from rag.retrieval.client import AskOptions
 from rag.serve import Limits, Reply, Service
-from tests.rag.serve.served import make_index
+from tests.rag.serve.served import make_index, other_index, slow_system
 
 QUESTION = "When did the Aller bridge open?"
 
@@ -184,6 +185,33 @@ def test_an_updated_index_takes_the_place_of_the_old_one(tmp_path: Path) -> None
     assert asked.system == "short"
     assert "62" in asked.answer.text
     assert "62" not in old.ask("How high is the tower of Verden?").text  # what runs goes on with the old one
+    service.close()
+
+
+@pytest.mark.parametrize("options", [{}, {"retriever": "bm25", "k": 2}])
+def test_a_stream_keeps_the_index_that_it_was_asked_of(tmp_path: Path, options: AskOptions) -> None:
+    old, question = make_index(tmp_path), "Aller bridge repaired"
+    quoter = slow_system()
+    service = Service({"town": old}, ["slow"])
+    for _ in range(4 + 4):
+        quoter.go_on()
+    *_, before = service.stream(question, **options)
+    replies = service.stream(question, **options)
+    first = next(replies)
+    service.replace("town", other_index(tmp_path / "other"))
+    last = [first, *replies][-1]
+    assert (first.is_complete, len(first.answer.sentences), len(last.answer.sentences)) == (False, 1, 3)
+    assert last.answer == before.answer
+    for hit in last.answer.hits:
+        context, now = last.passages.find(hit.passage.id), service.passage("town", hit.passage.id)
+        assert context == before.passages.find(hit.passage.id)
+        assert context is not None
+        assert context.passage == hit.passage
+        assert "another index" in now.passage.text  # what a link opens
+        assert [one and one.text for one in (context.before, context.after)] != [
+            one and one.text for one in (now.before, now.after)
+        ]
+    assert last.passages.index is old
     service.close()
 
 

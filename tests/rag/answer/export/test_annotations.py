@@ -9,11 +9,12 @@ from rag.answer.export.anthropic import to_anthropic
 from rag.answer.export.escaping import visible
 from rag.answer.export.openai import chat_annotations, response_annotations
 from rag.answer.export.rendering import with_markers
+from rag.answer.export.sources import merge_spans
 from rag.base.types import Answer, Passage
 from tests.rag.answer.export.answers import ABSTAINED, BRIDGE, answers, build, cite, link
 
 RIVER = "http://127.0.0.1:8000/p/shelf/river%231?mark=0-18"
-TOWN = "http://127.0.0.1:8000/p/shelf/town%231?mark=0-19,20-48"
+TOWN = "http://127.0.0.1:8000/p/shelf/town%231"
 
 
 def test_blocks_cite_spans_of_the_documents() -> None:
@@ -86,9 +87,21 @@ def test_annotations_point_at_the_markers() -> None:
     rendered = with_markers(BRIDGE, link)
     assert rendered.text == str(BRIDGE) == "Nora Finch built it in 1911 [1]. The river is long [2][1]. It may rain."
     assert response_annotations(rendered) == [
-        {"type": "url_citation", "start_index": 28, "end_index": 31, "title": "Arlen, History", "url": TOWN},
+        {
+            "type": "url_citation",
+            "start_index": 28,
+            "end_index": 31,
+            "title": "Arlen, History",
+            "url": f"{TOWN}?mark=20-48",
+        },
         {"type": "url_citation", "start_index": 51, "end_index": 54, "title": "The river [Lune]", "url": RIVER},
-        {"type": "url_citation", "start_index": 54, "end_index": 57, "title": "Arlen, History", "url": TOWN},
+        {
+            "type": "url_citation",
+            "start_index": 54,
+            "end_index": 57,
+            "title": "Arlen, History",
+            "url": f"{TOWN}?mark=0-19",
+        },
     ]
     assert chat_annotations(rendered)[1] == {
         "type": "url_citation",
@@ -120,17 +133,19 @@ def test_the_types_of_openai_read_the_annotations() -> None:
 
 
 @given(answers())
-def test_annotations_are_in_order_numbered_by_first_appearance_and_one_address_a_passage(answer: Answer) -> None:
+def test_annotations_are_in_order_and_each_marks_what_its_sentence_cites(answer: Answer) -> None:
     rendered = with_markers(answer, link)
     assert rendered.text == visible(str(answer))
     annotations = response_annotations(rendered)
     assert annotations == sorted(annotations, key=lambda one: one["start_index"])
+    linked = [(sentence, passage) for sentence in answer.sentences for passage in sentence.cites]
+    passages = {hit.passage.id: hit.passage for hit in answer.hits}
     numbers: dict[str, int] = {}
-    for one in annotations:
-        number = numbers.setdefault(one["url"], len(numbers) + 1)
+    for one, (sentence, passage) in zip(annotations, linked, strict=True):
+        number = numbers.setdefault(passage, len(numbers) + 1)
         assert rendered.text[one["start_index"] : one["end_index"]] == f"[{number}]"
-    cited: set[str] = {one.passage for one in answer.citations}
-    assert len(numbers) == len(cited)
+        marks = merge_spans([citation.span for citation in sentence.citations if citation.passage == passage])
+        assert one["url"] == link(passages[passage], marks)
 
 
 def test_a_lone_surrogate_can_be_sent() -> None:

@@ -9,6 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from rag.answer.export.escaping import one_line, visible
 from rag.answer.export.markdown import to_markdown, with_links
+from rag.answer.export.openai import response_annotations
 from rag.answer.export.rendering import with_markers
 from rag.answer.export.sources import Link, list_sources, merge_spans
 from rag.base.types import Answer, Passage
@@ -119,12 +120,18 @@ def test_links_show_the_answer_and_nothing_else(answer: Answer) -> None:
 
 
 @given(answers(), st.integers(0, 9))
-def test_the_first_sentences_begin_the_text(answer: Answer, kept: int) -> None:
+def test_the_first_sentences_begin_the_text_and_the_annotations(answer: Answer, kept: int) -> None:
     sentences = answer.sentences[:kept]
     so_far = replace(answer, sentences=sentences, text=answer.text[: sentences[-1].end] if sentences else "")
     assume(not so_far.text.endswith("_"))  # escaped unless a word goes on there, as none does after a sentence
-    assert with_links(answer, link).text.startswith(with_links(so_far, link, sources=False).text)
-    assert with_markers(answer).text.startswith(with_markers(so_far).text)
+    for whole, first in (
+        (with_links(answer, link), with_links(so_far, link, sources=False)),
+        (with_markers(answer, link), with_markers(so_far, link)),
+    ):
+        assert whole.text.startswith(first.text)
+        annotations = response_annotations(first)
+        assert response_annotations(whole)[: len(annotations)] == annotations
+        assert len(annotations) == sum(len(sentence.cites) for sentence in sentences)
 
 
 @given(answers())
