@@ -591,6 +591,7 @@ class SystemOptions(TypedDict, total=False):
     answer: str | None
     repair: bool | None
     words: int | None
+    rounds: int | None
 
 
 def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: Unpack[SystemOptions]) -> System:
@@ -598,8 +599,9 @@ def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: U
 
     `retriever` (also an open retriever) and `k` replace the system's default retriever and number of passages.
     `min_confidence` (0 to 1), `answer` (`free`, `point` or `quote`), `prompt`, `context` (tokens), `temperature`,
-    `seed`, `revise`, `repair` (True moves, adds and removes citations) and `words` (of sources shown) apply to systems
-    that support them. Raises `RagError` for an unknown name, or an option that the system does not support.
+    `seed`, `revise`, `repair` (True moves, adds and removes citations), `words` (of sources shown) and `rounds` (1 to 5
+    searches; the model asks for those after the first) apply to systems that support them. Raises `RagError` for an
+    unknown name, an option that the system does not support, or a value out of its range.
     """
     from rag.answer.systems import open_system as opened
 
@@ -621,8 +623,8 @@ def ask(
     """Answer one question; `str(answer)` is the text with `[n]` markers, `answer.sentences` has citations and spans.
 
     `options` are those of `open_system`: retriever, k, min_confidence, answer, prompt, context, temperature, seed,
-    revise, repair and words. To ask several questions, open a system once. Raises as `open_system`, and `QuestionError`
-    for a question that cannot be searched.
+    revise, repair, words and rounds. To ask several questions, open a system once. Raises as `open_system`, and
+    `QuestionError` for a question that cannot be searched.
     """
     check_type("system", system, "a name such as 'reader' or an open system", str, System)
     if isinstance(system, System):

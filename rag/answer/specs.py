@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from rag.answer.options import OPTIONS, Options
+from rag.answer.options import OPTIONS, Options, check_values
 from rag.answer.systems import SystemKind, check_options, system_kind
 from rag.base.errors import RagError
 
@@ -44,6 +44,10 @@ class SystemSpec:
         if k is not None and k < 1:
             raise RagError(f"system {text!r}: k must be at least 1")
         check_options(name, spec.options)
+        try:
+            check_values(spec.options)
+        except RagError as error:
+            raise RagError(f"system {text!r}: {error}") from None
         return spec
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from autoais.base.models.pace import Pace
 from rag.answer.generator import Generator, Streaming, map_answers, stream_answer
@@ -16,6 +16,9 @@ from rag.answer.instructions import warn_of_instructions
 from rag.base.errors import QuestionError, check_list, check_type
 from rag.base.types import Answer, Hit, Question
 from rag.retrieval import Retriever
+
+if TYPE_CHECKING:
+    from rag.answer.rounds import Rounds, Searches
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -71,17 +74,22 @@ def _as_question(question: str | Question, number: int) -> Question:
 
 @dataclass(frozen=True, slots=True)
 class RetrieveThenRead(System):
-    """Searches with the question and reads the hits (retrieve-then-read, Bohnet et al. 2022)."""
+    """Searches with the question and reads the hits (retrieve-then-read, Bohnet et al. 2022).
+
+    With `rounds`, a language model asks for further searches before the hits are read.
+    """
 
     retriever: Retriever
     generator: Generator
     k: int
+    rounds: "Rounds | None" = None
     _searching: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:
-        """Retriever, depth and generator."""
-        return f"{self.retriever.name}@{self.k}+{self.generator.name}"
+        """Retriever, depth, rounds and generator."""
+        names = (f"{self.retriever.name}@{self.k}", *([self.rounds.name] if self.rounds else []), self.generator.name)
+        return "+".join(names)
 
     @property
     def streams(self) -> bool:
@@ -90,20 +98,31 @@ class RetrieveThenRead(System):
 
     def respond(self, question: Question) -> Answer:
         """Search, then read."""
-        return self._finish(self.generator.generate(question, self._hits(question)))
+        hits, searches = self._search_all(question)
+        return self._finish(self.generator.generate(question, hits), searches)
 
     def stream(self, question: str | Question) -> Iterator[Answer]:
         """Yield the generator's answer so far, if it can show one; last, the answer."""
         question_object = _as_question(question, 1)
-        answers = stream_answer(self.generator, question_object, self._hits(question_object))
-        return map_answers(self._finish, answers)
+        hits, searches = self._search_all(question_object)
+        answers = stream_answer(self.generator, question_object, hits)
+        return map_answers(lambda answer: self._finish(answer, searches), answers)
 
-    def _finish(self, answer: Answer) -> Answer:
-        return warn_of_instructions(replace(answer, system=self.name))
+    def _finish(self, answer: Answer, searches: "Searches | None") -> Answer:
+        trace = answer.trace if searches is None else searches.add_to(answer.trace)
+        return warn_of_instructions(replace(answer, system=self.name, trace=trace))
 
-    def _hits(self, question: Question) -> list[Hit]:
+    def _search_all(self, question: Question) -> tuple[list[Hit], "Searches | None"]:
+        """The hits of all searches, and what became of those after the first."""
+        hits = self._search(question.text)
+        if self.rounds is None:
+            return hits, None
+        searches = self.rounds.search_further(question, hits, self._search)
+        return searches.hits, searches
+
+    def _search(self, query: str) -> list[Hit]:
         with self._searching:  # not every engine is thread-safe
-            (hits,) = self.retriever.search([question.text], self.k)
+            (hits,) = self.retriever.search([query], self.k)
         return hits
 
 

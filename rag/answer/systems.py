@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoais.base.errors import first_line
 from autoais.base.registry import Registry
 from rag.answer.generator import Generator
-from rag.answer.options import Options, check_choices
+from rag.answer.options import Options, check_values
 from rag.answer.system import RetrieveThenRead, System
 from rag.base.errors import RagError, UserError, check_type
 from rag.base.import_paths import import_object, is_import_path
@@ -19,6 +19,7 @@ from rag.retrieval import Retriever, open_retriever
 
 if TYPE_CHECKING:
     from rag.answer.llms import LanguageModel
+    from rag.answer.rounds import Rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,27 @@ def _llm_opener(kind: str) -> Callable[[Settings], System]:
         model = _open_model(f"{kind}:{settings.model}", settings.options)
         write = _pointing_generator if settings.options.answer in POINTING else _free_generator
         generator = _revise(_checked(write(model, settings.options), settings.options), settings.options)
-        return RetrieveThenRead(settings.retriever, generator, settings.k)
+        return RetrieveThenRead(settings.retriever, generator, settings.k, _rounds(model, settings.options))
 
     return make
+
+
+def _rounds(model: "LanguageModel", options: Options) -> "Rounds | None":
+    """What the option `rounds` asks for; None for the one search that every question has."""
+    if options.rounds is None or options.rounds == 1:
+        return None
+    from rag.answer.generators.passage_reader import PassageReader
+    from rag.answer.rounds import Rounds
+
+    return Rounds(model, PassageReader(), rounds=options.rounds, words=_word_limit(model, options))
+
+
+def _word_limit(model: "LanguageModel", options: Options) -> int:
+    """The words of sources that a model is shown: by default, as many for each round."""
+    from rag.answer.generators.pointing import LOCAL_WORDS, SERVER_WORDS
+
+    default = SERVER_WORDS if model.name.startswith("openai:") else LOCAL_WORDS
+    return options.words or default * (options.rounds or 1)
 
 
 def _revise(generator: Generator, options: Options) -> Generator:
@@ -145,13 +164,13 @@ def _checked(generator: Generator, options: Options) -> Generator:
 
 def _pointing_generator(model: "LanguageModel", options: Options) -> Generator:
     from rag.answer.generators.passage_reader import PassageReader
-    from rag.answer.generators.pointing import LOCAL_WORDS, SERVER_WORDS, Point, Quote
+    from rag.answer.generators.pointing import Point, Quote
     from rag.answer.llms.prompts import Prompt
 
     reader = PassageReader(min_confidence=options.min_confidence)
     generator = {"point": Point, "quote": Quote}[options.answer or ""]
-    words = options.words or (SERVER_WORDS if model.name.startswith("openai:") else LOCAL_WORDS)
-    return generator(model, Prompt.read(options.prompt or f"{options.answer}.v1"), reader, words=words)
+    prompt = Prompt.read(options.prompt or f"{options.answer}.v1")
+    return generator(model, prompt, reader, words=_word_limit(model, options))
 
 
 # A prompt that allows refusals makes small models refuse: Qwen2.5-Coder 1.5B refused 18 of 25 questions with
@@ -162,7 +181,7 @@ _MODEL_OPTIONS = frozenset({"context", "temperature", "seed"})
 
 def _language_model_kind(kind: str, requires: str) -> SystemKind:
     description = "an answer by a language model, with every sentence checked"
-    options = _MODEL_OPTIONS | {"answer", "min_confidence", "prompt", "repair", "revise", "words"}
+    options = _MODEL_OPTIONS | {"answer", "min_confidence", "prompt", "repair", "revise", "rounds", "words"}
     return SystemKind(description, requires, "default-llm", 5, _llm_opener(kind), options, points=True)
 
 
@@ -369,9 +388,7 @@ def open_system(
     check_type("system", name, "a name such as 'reader'", str)
     options = options or Options()
     row, model = check_options(name, options), name.partition(":")[2]
-    check_choices(options)
-    if options.min_confidence is not None:
-        check_type("min_confidence", options.min_confidence, "a number from 0 to 1", Real)
+    check_values(options)
     if options.repair is not None:
         check_type("repair", options.repair, "True or False", bool)
     if k is not None:

@@ -35,10 +35,14 @@ MIN_SHORT_SHARE = (
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A retrieved passage and its score; higher is better. Scores are comparable only within one result list."""
+    """A retrieved passage and its score; higher is better. Scores are comparable only within one result list.
+
+    `searches` are the further queries that found it, each with its score there (`rag.answer.rounds`).
+    """
 
     passage: Passage
     score: float
+    searches: tuple[tuple[str, float], ...] = ()
 
 
 def best_first(hits: Iterable[Hit]) -> list[Hit]:
@@ -67,7 +71,8 @@ class Answer:
     `failed` that its model returned nothing usable. `confidence` is the probability that the passages contain the
     answer, or None. `trace` holds further data (JSON): the model's raw output, tokens, what was cut, and the short
     answer's share of the passages' votes (`short_share`, 0 to 1), the check of each sentence of a model (`checked`),
-    and places of cited passages that read like an instruction to a machine (`instructions`).
+    places of cited passages that read like an instruction to a machine (`instructions`), and further searches of a
+    model (`searches`).
 
     The `origin` of a citation is `copied` (the sentence is a quote), `cited` (by the model), `moved` (the model cited
     another passage, a judge chose this one) or `attached` (the model cited none, a judge chose this one).

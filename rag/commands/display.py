@@ -72,6 +72,8 @@ def show_stream(answers: Iterable[Answer]) -> Answer:
 def _show_below_text(answer: Answer, console: Console) -> None:
     if answer.abstained:
         _show_reason(answer, console)
+    for search in answer.trace.get("searches", {}).get("queries", ()):
+        console.print(clean(f"searched also for: {search['query']}"), style="dim", soft_wrap=True)
     for line in (*_repair_notes(answer), *_check_notes(answer), *_instruction_notes(answer)):
         console.print(clean(line), style="yellow", soft_wrap=True)
     _show_passages(console, answer)

@@ -71,6 +71,7 @@ SystemKOption = Annotated[int | None, _option_of("k", "-k")]
 RetrieverOption = Annotated[str | None, _option_of("retriever")]
 AnswerOption = Annotated[str | None, _option_of("answer")]
 WordsOption = Annotated[int | None, _option_of("words")]
+RoundsOption = Annotated[int | None, _option_of("rounds")]
 PromptOption = Annotated[str | None, _option_of("prompt")]
 ContextOption = Annotated[int | None, _option_of("context")]
 TemperatureOption = Annotated[float | None, _option_of("temperature")]
@@ -113,6 +114,7 @@ def ask(
     min_confidence: ConfidenceOption = None,
     answer: AnswerOption = None,
     words: WordsOption = None,
+    rounds: RoundsOption = None,
     prompt: PromptOption = None,
     context: ContextOption = None,
     temperature: TemperatureOption = None,
@@ -168,7 +170,9 @@ def ask(
     else:
         opened_index = open_index(index)
         index_name = opened_index.name if retriever is None or not searches_elsewhere(retriever) else retriever
-        options = Options(min_confidence, prompt, context, temperature, seed, revise, answer, repair or None, words)
+        options = Options(
+            min_confidence, prompt, context, temperature, seed, revise, answer, repair or None, words, rounds
+        )
         opened_system = open_system(system, opened_index, options, k=k, retriever=retriever)
     if stream and not opened_system.streams:
         note(f"{system} does not stream: answers are printed when they are complete")
@@ -363,6 +367,7 @@ def answer(
     min_confidence: ConfidenceOption = None,
     answer: AnswerOption = None,
     words: WordsOption = None,
+    rounds: RoundsOption = None,
     prompt: PromptOption = None,
     context: ContextOption = None,
     temperature: TemperatureOption = None,
@@ -396,7 +401,7 @@ def answer(
             "--concurrency and --engine exclude each other; each of its --workers asks a question at a time"
         )
     opened_index = open_index(index)
-    options = Options(min_confidence, prompt, context, temperature, seed, revise, answer, repair or None, words)
+    options = Options(min_confidence, prompt, context, temperature, seed, revise, answer, repair or None, words, rounds)
     opened_system = open_system(system, opened_index, options, k=k, retriever=retriever)
     continues = "--retry-failed" if retry_failed else "--resume"
     with ExitStack() as stack:

@@ -56,6 +56,9 @@ class PassageReader:
     of the answer are in the order of the reader's scores. Abstains if the passages do not seem to answer the question
     (`rag.answer.generators.confidence`), or with `min_confidence` if the confidence is below that, whatever the
     passages seem to answer.
+
+    A hit of further searches (`Hit.searches`) is read with the query that found it, too, and its better reading counts:
+    a passage that adds the second of two facts rarely resembles the question.
     """
 
     def __init__(
@@ -119,16 +122,30 @@ class PassageReader:
     def read(self, question: Question, hits: Sequence[Hit]) -> ReadQuestion:
         """Read the first hits, and estimate whether they answer the question."""
         top_hits = hits[: self._passages]
-        read_passages = tuple(read_hits(self._reader, question.text, top_hits))
+        readings = [read_hits(self._reader, question.text, top_hits), *self._read_further(hits)]
+        read_passages = _best_readings(readings)
         reranked_hits = _rerank(read_passages, hits)
         if not any(passage.units for passage in read_passages):
             return ReadQuestion(
                 read_passages, reranked_hits, {}, None, "no retrieved passage contains a possible answer"
             )
-        missing = find_unmentioned(question.text, [hit.passage.contents for hit in top_hits])
-        signals = _signals(read_passages, missing)
+        missing = find_unmentioned(
+            question.text, [hit.passage.contents for hit in (top_hits if len(readings) == 1 else hits)]
+        )
+        signals = _signals(readings, missing)
         confidence = self._confidence.right.of(signals) if self._confidence else None
         return ReadQuestion(read_passages, reranked_hits, signals, confidence, self._reason(signals, missing))
+
+    def _read_further(self, hits: Sequence[Hit]) -> list[list[ReadHit]]:
+        """The first hits of each further search, read with its query."""
+        hits_by_query: dict[str, list[Hit]] = {}
+        for hit in hits:
+            for query, score in hit.searches:
+                hits_by_query.setdefault(query, []).append(Hit(hit.passage, score))
+        return [
+            read_hits(self._reader, query, best_first(query_hits)[: self._passages])
+            for query, query_hits in hits_by_query.items()
+        ]
 
     def _reason(self, signals: Mapping[str, float], missing: Sequence[str]) -> str | None:
         """Why the reader abstains, or None."""
@@ -154,21 +171,35 @@ class PassageReader:
 def _rerank(read_passages: Sequence[ReadHit], hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """The hits by the score of the reader; those that were not read follow in their order, with lower scores."""
     first = best_first(Hit(passage.hit.passage, passage.logit) for passage in read_passages)
-    unread_hits = hits[len(read_passages) :]
+    read_ids = {passage.hit.passage.id for passage in read_passages}
+    unread_hits = [hit for hit in hits if hit.passage.id not in read_ids]
     if not first or not unread_hits:
         return tuple(first or unread_hits)
     unread_scores = (Hit(hit.passage, first[-1].score - 1 - (unread_hits[0].score - hit.score)) for hit in unread_hits)
     return (*first, *unread_scores)
 
 
-def _signals(read_passages: Sequence[ReadHit], missing: Sequence[str]) -> dict[str, float]:
-    """`rag.answer.generators.confidence.SIGNALS`."""
-    votes: dict[str, float] = {}
-    for passage in read_passages:
-        if passage.reading.start is not None:
-            votes[passage.key] = votes.get(passage.key, 0.0) + passage.weight
+def _best_readings(readings: Sequence[Sequence[ReadHit]]) -> tuple[ReadHit, ...]:
+    """Each passage once, as it was read with the query that it answers best."""
+    best: dict[str, ReadHit] = {}
+    for passage in (passage for reading in readings for passage in reading):
+        before = best.setdefault(passage.hit.passage.id, passage)
+        if passage.logit > before.logit:
+            best[passage.hit.passage.id] = passage
+    return tuple(best.values())
+
+
+def _signals(readings: Sequence[Sequence[ReadHit]], missing: Sequence[str]) -> dict[str, float]:
+    """`rag.answer.generators.confidence.SIGNALS`, the best of all queries: a further search lowers none."""
+    agreement = 0.0
+    for reading in readings:
+        votes: dict[str, float] = {}
+        for passage in reading:
+            if passage.reading.start is not None:
+                votes[passage.key] = votes.get(passage.key, 0.0) + passage.weight
+        agreement = max([agreement, *votes.values()])
     return {
-        "relevance": max(passage.reading.relevance for passage in read_passages),
-        "agreement": max(votes.values(), default=0.0),
+        "relevance": max(passage.reading.relevance for reading in readings for passage in reading),
+        "agreement": agreement,
         "unmentioned": float(bool(missing)),
     }

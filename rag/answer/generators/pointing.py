@@ -38,8 +38,10 @@ LOCAL_WORDS, SERVER_WORDS = 150, 400
 
 Set by hand, after trials of a 1.5B model on 30 questions of Open-NQ; no model behind a server was tried.
 """
+MAX_PASSAGE_WORDS = 120
+"""Words shown of a passage; set by hand, not by measurement."""
+
 # Set by hand, not by measurement:
-_MAX_PASSAGE_WORDS = 120  # words shown of a passage
 _MAX_SENTENCES = 6  # of a reply
 _MAX_SOURCES = 4  # of a sentence
 _MAX_QUOTES = 6  # units of a quoted answer
@@ -163,7 +165,7 @@ class PointingGenerator(ABC):
         trace: dict[str, Any] = {"prompt": self._prompt.id, "signals": reading.signals}
         if reading.reason is not None:
             return abstain(question, reading.hits, self.name, reading.reason, trace, confidence=reading.confidence)
-        units = self._fit_units(question, select_units(reading, self._words, _MAX_PASSAGE_WORDS))
+        units = self._fit_units(question, select_units(reading, self._words, MAX_PASSAGE_WORDS))
         if not units:
             reason = f"question and prompt leave no room for a source in {self._model.context} tokens of context"
             return abstain(question, reading.hits, self.name, reason, trace, failed=True)

@@ -59,6 +59,8 @@ def read_variants(systems: Sequence[str], answers: int) -> list[Variant]:
             raise RagError(
                 f"system {text!r}: the quotes are the same for all systems; name retriever and k of the build"
             )
+        if spec.options.rounds is not None:
+            raise RagError(f"system {text!r}: the quotes are the same for all systems; leave rounds out")
         if "seed" not in kind.options:
             specs.append((spec, spec, None))
             continue

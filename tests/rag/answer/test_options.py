@@ -31,9 +31,12 @@ def test_the_command_line_has_every_option_with_its_help(command: str) -> None:
 def test_a_spec_reads_every_option() -> None:
     spec = SystemSpec.parse("reader,retriever=bm25,k=5,min_confidence=0.5")
     assert (spec.retriever, spec.k, spec.options) == ("bm25", 5, Options(min_confidence=0.5))
-    model = "openai:m,prompt=hagrid.v1,context=512,temperature=0.5,seed=3,revise=drop,answer=point,repair=true,words=90"
+    model = (
+        "openai:m,prompt=hagrid.v1,context=512,temperature=0.5,seed=3,revise=drop,answer=point,repair=true,words=90,"
+        "rounds=3"
+    )
     spec = SystemSpec.parse(model)
-    assert spec.options == Options(None, "hagrid.v1", 512, 0.5, 3, "drop", "point", repair=True, words=90)
+    assert spec.options == Options(None, "hagrid.v1", 512, 0.5, 3, "drop", "point", repair=True, words=90, rounds=3)
     assert str(spec) == model
     assert SystemSpec.parse("openai:m,repair=true").label == "openai-m-repair"
     with pytest.raises(RagError, match="repair should be true or false, found 'maybe'"):

@@ -556,8 +556,8 @@ def test_search_on_a_server(rag: Command, server: Scripted) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        ("--index", "x"), ("--answer", "point"), ("--words", "90"), ("--prompt", "p"), ("--context", "512"),
-        ("--temperature", "1"), ("--seed", "1"), ("--revise", "drop"), ("--repair",),
+        ("--index", "x"), ("--answer", "point"), ("--words", "90"), ("--rounds", "2"), ("--prompt", "p"),
+        ("--context", "512"), ("--temperature", "1"), ("--seed", "1"), ("--revise", "drop"), ("--repair",),
     ],
 )  # fmt: skip
 def test_what_a_server_decides_cannot_be_chosen(rag: Command, options: tuple[str, ...]) -> None:
