@@ -52,7 +52,7 @@ class PassageReader:
     plus the share of the question's words in it, and the name. The stretch begins with what the unit needs to be
     understood (the sentence before "However, ...", the lead-in of a list, the code after a colon, the beginning of its
     entry). A question with a short answer (a name, a date) gets that answer, and its passage comes first. If the
-    passages agree on it and the question asks for one thing, only this passage is quoted, in up to 60 words. The hits
+    passages agree on it and the question asks for one thing, only this passage is quoted, in up to 50 words. The hits
     of the answer are in the order of the reader's scores. Abstains if the passages do not seem to answer the question
     (`rag.answer.generators.confidence`), or with `min_confidence` if the confidence is below that, whatever the
     passages seem to answer.
@@ -78,7 +78,7 @@ class PassageReader:
             threshold_name = f", confidence >= {min_confidence:g}"
         elif self._confidence is not None:
             threshold_name = f", answerable >= {self._confidence.threshold:g}"
-        self.name = f"quotes.v8({self._reader.name}@{passages}{threshold_name})"
+        self.name = f"quotes.v9({self._reader.name}@{passages}{threshold_name})"
 
     def with_min_confidence(self, min_confidence: float) -> "PassageReader":
         """The same reader with another `min_confidence`; its network is not loaded again."""

@@ -13,12 +13,11 @@ _MAX_WORDS = 120  # of an answer, unless a single unit is longer
 _MAX_WORDS_BEFORE = 60  # words of a stretch from which on it only grows forwards, so that its best unit comes early
 _MAX_PASSAGES = 3  # passages quoted
 
-# Chosen on 715 questions about everyday documents (eval/recipes/everyday, six collections), `everyday-dev`, the part
-# `dev` of own-documents and every third question of the validation:
-_MAX_WORDS_SHORT = 60  # words quoted around a certain short answer; its sentence alone is right less often
-_MIN_WEIGHT_SHARE = (
-    0.01  # minimum weight of the next passage, as a share of the best one's; less adds words, but no right answers
-)
+# Chosen on `everyday-dev` and 300 questions of nq_pool_dev; near values hardly differ:
+_MIN_KEEP = 0.3  # probability (0 to 1) that the reader keeps a neighbour; an answer stops before one that has less
+_MIN_KEEP_LISTED = 0.02  # the same of a further item, row or piece of code beside another
+_MAX_WORDS_SHORT = 50  # words quoted around a certain short answer; its sentence alone is right less often
+_MIN_WEIGHT_SHARE = 0.05  # minimum weight of the next passage, as a share of the best one's
 
 # Set by hand, not by measurement:
 _MAX_OVERLAP = 0.75  # overlap of stems above which two quotes say the same
@@ -39,13 +38,13 @@ def choose_units(read_passages: Sequence[ReadHit], short: ReadHit | None, *, cer
     short_position = None if short is None else _find_short_answer(short)
     if short is not None and short_position is not None:
         if certain:
-            return [(short, unit) for unit in _stretch(short, short_position, _MAX_WORDS_SHORT)]
+            return [(short, unit) for unit in _stretch(short, short_position, _MAX_WORDS_SHORT, _MIN_KEEP)]
         ranking = [short, *(passage for passage in ranking if passage is not short)]
     units: list[QuotedUnit] = []
     passage_count = 0
     for passage in ranking:
         best = short_position if passage is short and short_position is not None else _best_position(passage)
-        new = [(passage, unit) for unit in _stretch(passage, best, _MAX_WORDS - _count_words(units))]
+        new = [(passage, unit) for unit in _stretch(passage, best, _MAX_WORDS - _count_words(units), _MIN_KEEP)]
         if not units or (_count_words(units) + _count_words(new) <= _MAX_WORDS and not _repeats(new, units)):
             units += new
             passage_count += 1
@@ -56,7 +55,7 @@ def choose_units(read_passages: Sequence[ReadHit], short: ReadHit | None, *, cer
 
 def find_stretch(passage: ReadHit, words: int) -> Sequence[Unit]:
     """Neighbouring units around the passage's best one, in up to so many words, or the best one alone."""
-    return _stretch(passage, _best_position(passage), words)
+    return _stretch(passage, _best_position(passage), words, 0.0)
 
 
 def _count_words(units: list[QuotedUnit]) -> int:
@@ -75,10 +74,11 @@ def _best_position(passage: ReadHit) -> int:
     return max(positions or range(len(passage.units)), key=lambda position: (passage.scores[position], -position))
 
 
-def _stretch(passage: ReadHit, best: int, words: int) -> Sequence[Unit]:
+def _stretch(passage: ReadHit, best: int, words: int, min_keep: float) -> Sequence[Unit]:
     """Neighbouring units around a unit, in up to so many words, or this one alone if it is longer.
 
-    Units of the same entry come before others, and nothing before the entry.
+    Units of the same entry come before others, and nothing before the entry. The stretch grows over units of the same
+    entry, and over what the reader keeps with at least `min_keep` (0 to 1; less in a list or table).
     """
     context = _find_context(passage.units, best)
     first, last = min(context), max(context)
@@ -91,12 +91,23 @@ def _stretch(passage: ReadHit, best: int, words: int) -> Sequence[Unit]:
         neighbours = [
             (entry is not None and entry_start(passage.units, position) == entry, passage.scores[position], position)
             for position, limit in ((first - 1, before), (last + 1, words))
-            if 0 <= position < len(passage.units) and length + passage.units[position].words <= limit
+            if 0 <= position < len(passage.units)
+            and length + passage.units[position].words <= limit
+            and _belongs(passage, best, position, min_keep)
         ]
         if not neighbours:
             return _trim(passage.units, first, best, last)
         *_, neighbour = max(neighbours)
         first, last, length = min(first, neighbour), max(last, neighbour), length + passage.units[neighbour].words
+
+
+def _belongs(passage: ReadHit, best: int, position: int, min_keep: float) -> bool:
+    """Whether an answer around the best unit goes on over another one."""
+    unit, entry = passage.units[position], entry_start(passage.units, best)
+    if entry is not None and entry_start(passage.units, position) == entry:
+        return True
+    is_listed = passage.units[best].kind == unit.kind != SENTENCE
+    return passage.reading.kept(unit.start, unit.end) >= (min(min_keep, _MIN_KEEP_LISTED) if is_listed else min_keep)
 
 
 def _trim(pieces: Sequence[Unit], first: int, best: int, last: int) -> Sequence[Unit]:

@@ -17,10 +17,16 @@ from scripts.fragments import is_fragment
 
 
 class Scripted(Reader):
-    """A reader that keeps what contains one of the given words; the short answer is the given one, if any."""
+    """A reader that keeps what contains one of the given words; the short answer is the given one, if any.
 
-    def __init__(self, keep: Sequence[str], short: str | None = None, relevant: str = "") -> None:
-        self.words, self.short, self.relevant = keep, short, relevant
+    `rest` is the probability that it keeps anything else.
+    """
+
+    def __init__(
+        self, keep: Sequence[str], short: str | None = None, relevant: str = "", *, rest: float = 0.35
+    ) -> None:
+        self.words, self.short, self.relevant, self.rest = keep, short, relevant, rest
+        self.relevance = 2.0  # of a passage with `relevant`
         self.folder = Path("nowhere")
         self.threads = 1
         self.name = "scripted"
@@ -34,10 +40,10 @@ class Scripted(Reader):
         at = 0
         for line in text.replace(". ", ".\n").split("\n"):
             offsets.append((at, at + len(line)))
-            keep.append(0.9 if any(word in line for word in self.words) else 0.01)
+            keep.append(0.9 if any(word in line for word in self.words) else self.rest)
             at += len(line) + 1
         start = text.find(self.short) if self.short else -1
-        relevance = 3.0 if self.relevant and self.relevant in text else 0.0
+        relevance = self.relevance if self.relevant and self.relevant in text else 0.0
         if start < 0:
             return Reading(
                 relevance, 0 if text else None, 1 if text else None, -9.0, -0.01, tuple(offsets), tuple(keep)
@@ -144,8 +150,8 @@ def test_signals_are_weighed_by_the_passages() -> None:
     signals = PassageReader(Scripted(["dear"], short="shed", relevant="Oak")).signals(
         Question("q", "how do I build the shed"), hits
     )
-    oak = math.exp(3) / (math.exp(3) + 2)  # its weight; the others have no more relevance than 0
-    assert signals["relevance"] == 3
+    oak = math.exp(2) / (math.exp(2) + 2)  # its weight; the others have no more relevance than 0
+    assert signals["relevance"] == 2
     assert signals["agreement"] == pytest.approx(oak)  # with itself; the two others agree on "shed"
     same = PassageReader(Scripted(["dear"], short="shed")).signals(Question("q", "how do I build the shed"), hits)
     assert same["agreement"] == pytest.approx(2 / 3)
@@ -194,12 +200,31 @@ def test_a_sentence_that_leans_brings_the_one_before_it() -> None:
     assert answered(Scripted(["However"]), text).text == f"{first} {second}"
 
 
-def test_a_certain_short_answer_brings_what_stands_around_it_in_60_words_and_no_other_passage() -> None:
+def test_an_answer_stops_before_what_the_reader_hardly_keeps() -> None:
+    text = between("Build the shed of wood. It stands on stones. Dogs are not let in. It has a roof.")
+    sure = Scripted(["wood", "stones", "roof"], rest=0.2)
+    assert answered(sure, text).text == "Build the shed of wood. It stands on stones."
+    assert answered(Scripted(["wood"], short="wood", rest=0.2), text).text == "Build the shed of wood."
+    # Of a list it keeps more, but not what surely belongs to another matter.
+    items = "- The roof is of wood.\n\n- The nails are of iron.\n\n- The saw is in the yard."
+    assert answered(Scripted(["nails"], rest=0.05), items).text == items.replace("\n\n", "\n")
+    assert answered(Scripted(["nails"], rest=0.01), items).text == "- The nails are of iron."
+
+
+def test_a_passage_that_hardly_answers_is_not_quoted_beside_one_that_does() -> None:
+    texts = ["Build the shed of wood.", "A shed is dear in the town."]
+    assert answered(Scripted(["shed"]), *texts).text == " ".join(texts)
+    sure = Scripted(["shed"], relevant="wood")
+    sure.relevance = 4.0
+    assert answered(sure, *texts).text == texts[0]
+
+
+def test_a_certain_short_answer_brings_what_stands_around_it_in_50_words_and_no_other_passage() -> None:
     text = between("The shed was built in 1907. " + "It is of the best oak. " * 20)
     answer = answered(Scripted(["shed"], short="1907"), text, "Cut the planks of 1907 in the yard.")
     assert (answer.short_answer, answer.headline) == ("1907", "1907")
     assert answer.text.startswith("The shed was built in 1907. It is of the best oak.")
-    assert 50 < len(answer.text.split()) <= 60
+    assert 40 < len(answer.text.split()) <= 50
     assert {citation.passage for citation in answer.citations} == {"p0"}
 
 
@@ -228,7 +253,7 @@ def test_a_part_of_an_entry_brings_its_beginning_and_nothing_before_it() -> None
 
 def test_the_beginning_of_an_entry_that_is_far_away_is_left_out() -> None:
     text = between("Width: How wide it is. " + "It may be wider. " * 20 + "Default: 5.")
-    assert answered(Scripted(["Default"], short="5"), text).text == "It may be wider. " * 14 + "Default: 5."
+    assert answered(Scripted(["Default"], short="5"), text).text == "It may be wider. " * 12 + "Default: 5."
 
 
 def test_the_rest_of_an_entry_comes_before_neighbours_that_answer_better() -> None:
