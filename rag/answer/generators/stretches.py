@@ -13,11 +13,12 @@ _MAX_WORDS = 120  # of an answer, unless a single unit is longer
 _MAX_WORDS_BEFORE = 60  # words of a stretch from which on it only grows forwards, so that its best unit comes early
 _MAX_PASSAGES = 3  # passages quoted
 
-# Chosen on `everyday-dev` and 300 questions of nq_pool_dev; near values hardly differ:
-_MIN_KEEP = 0.3  # probability (0 to 1) that the reader keeps a neighbour; an answer stops before one that has less
+# Chosen on own-documents, `everyday-dev` and 300 questions of nq_pool_dev; near values hardly differ:
+_MIN_KEEP = 0.05  # probability (0 to 1) that the reader keeps a neighbour; an answer stops before one that has less
+_MIN_KEEP_SHORT = 0.3  # the same if the question has a short answer
 _MIN_KEEP_LISTED = 0.02  # the same of a further item, row or piece of code beside another
 _MAX_WORDS_SHORT = 50  # words quoted around a certain short answer; its sentence alone is right less often
-_MIN_WEIGHT_SHARE = 0.05  # minimum weight of the next passage, as a share of the best one's
+_MIN_WEIGHT_SHARE = 0.1  # minimum weight of the next passage, as a share of the best one's
 
 # Set by hand, not by measurement:
 _MAX_OVERLAP = 0.75  # overlap of stems above which two quotes say the same
@@ -38,13 +39,14 @@ def choose_units(read_passages: Sequence[ReadHit], short: ReadHit | None, *, cer
     short_position = None if short is None else _find_short_answer(short)
     if short is not None and short_position is not None:
         if certain:
-            return [(short, unit) for unit in _stretch(short, short_position, _MAX_WORDS_SHORT, _MIN_KEEP)]
+            return [(short, unit) for unit in _stretch(short, short_position, _MAX_WORDS_SHORT, _MIN_KEEP_SHORT)]
         ranking = [short, *(passage for passage in ranking if passage is not short)]
+    min_keep = _MIN_KEEP if short_position is None else _MIN_KEEP_SHORT
     units: list[QuotedUnit] = []
     passage_count = 0
     for passage in ranking:
         best = short_position if passage is short and short_position is not None else _best_position(passage)
-        new = [(passage, unit) for unit in _stretch(passage, best, _MAX_WORDS - _count_words(units), _MIN_KEEP)]
+        new = [(passage, unit) for unit in _stretch(passage, best, _MAX_WORDS - _count_words(units), min_keep)]
         if not units or (_count_words(units) + _count_words(new) <= _MAX_WORDS and not _repeats(new, units)):
             units += new
             passage_count += 1

@@ -26,7 +26,7 @@ class Scripted(Reader):
         self, keep: Sequence[str], short: str | None = None, relevant: str = "", *, rest: float = 0.35
     ) -> None:
         self.words, self.short, self.relevant, self.rest = keep, short, relevant, rest
-        self.relevance = 2.0  # of a passage with `relevant`
+        self.relevance = 1.5  # of a passage with `relevant`
         self.folder = Path("nowhere")
         self.threads = 1
         self.name = "scripted"
@@ -150,8 +150,8 @@ def test_signals_are_weighed_by_the_passages() -> None:
     signals = PassageReader(Scripted(["dear"], short="shed", relevant="Oak")).signals(
         Question("q", "how do I build the shed"), hits
     )
-    oak = math.exp(2) / (math.exp(2) + 2)  # its weight; the others have no more relevance than 0
-    assert signals["relevance"] == 2
+    oak = math.exp(1.5) / (math.exp(1.5) + 2)  # its weight; the others have no more relevance than 0
+    assert signals["relevance"] == 1.5
     assert signals["agreement"] == pytest.approx(oak)  # with itself; the two others agree on "shed"
     same = PassageReader(Scripted(["dear"], short="shed")).signals(Question("q", "how do I build the shed"), hits)
     assert same["agreement"] == pytest.approx(2 / 3)
@@ -202,7 +202,7 @@ def test_a_sentence_that_leans_brings_the_one_before_it() -> None:
 
 def test_an_answer_stops_before_what_the_reader_hardly_keeps() -> None:
     text = between("Build the shed of wood. It stands on stones. Dogs are not let in. It has a roof.")
-    sure = Scripted(["wood", "stones", "roof"], rest=0.2)
+    sure = Scripted(["wood", "stones", "roof"], rest=0.04)
     assert answered(sure, text).text == "Build the shed of wood. It stands on stones."
     assert answered(Scripted(["wood"], short="wood", rest=0.2), text).text == "Build the shed of wood."
     # Of a list it keeps more, but not what surely belongs to another matter.
