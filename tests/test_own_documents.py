@@ -35,7 +35,7 @@ sha256 = "{sha256}"
 
 
 def git(folder: Path, *arguments: str) -> str:
-    command = ["git", "-c", "user.name=Miller", "-c", "user.email=miller@example.org", "-C", folder, *arguments]
+    command = ["git", "-c", "user.name=Miller", "-c", "user.email=miller@example.org", "-C", str(folder), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
