@@ -17,6 +17,12 @@ there to choose by, part `kept` is measured at the end.
 asks what something is ("What is Slurm?"), three questions about each of 16 collections. A language model wrote them
 from the titles of sections, another the nuggets from the documents; neither saw the system.
 
+    python -m scripts.own_documents fetch --table eval/benchmarks/own-documents/real.toml --to DATA
+    python -m scripts.own_documents measure DATA --questions eval/benchmarks/own-documents/real.jsonl --part dev
+
+asks about folders of organisations: PDFs, spreadsheets, slides, minutes, from repositories on GitHub at pinned commits.
+Where GitHub can't be reached, `--snapshots FOLDER` takes them from git repositories FOLDER/OWNER+NAME/repo.
+
     python -m scripts.own_documents identifiers DATA DATA2 --out eval/results/own-documents/identifiers.json
 
 asks "What does max_depth do?" for names that only one passage has.
@@ -42,9 +48,11 @@ import re
 import shutil
 import statistics
 import subprocess
+import tarfile
 import tempfile
 import time
 import tomllib
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -193,8 +201,11 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def fetch(
     to: Annotated[Path, typer.Option(help="Data folder; the documents go to documents/<collection> in it.")],
     table: Annotated[Path | None, typer.Option(help="Collections (toml) instead of the benchmark's.")] = None,
+    snapshots: Annotated[
+        Path | None, typer.Option(help="Folder of git repositories, OWNER+NAME/repo, to read instead of GitHub.")
+    ] = None,
 ) -> None:
-    """Download the packages from Debian and unpack the documents; needs Debian's apt-get and dpkg-deb."""
+    """Download Debian's packages (by apt-get and dpkg-deb) or GitHub's archives, and unpack the documents."""
     text = (table or COLLECTIONS).read_text("utf-8")
     for name, collection in tomllib.loads(text)["collections"].items():
         folder = to / "documents" / name
@@ -202,7 +213,9 @@ def fetch(
             continue
         with tempfile.TemporaryDirectory() as temporary:
             tree = Path(temporary) / "unpacked"
-            for package in collection["packages"]:
+            if "repository" in collection:
+                _unpack_repository(collection, tree, snapshots)
+            for package in collection.get("packages", ()):
                 subprocess.run(["dpkg-deb", "-x", _download(package, Path(temporary)), tree], check=True)
             for command in collection.get("prepare", ()):
                 subprocess.run(command, shell=True, check=True, cwd=tree)
@@ -211,6 +224,11 @@ def fetch(
             for path in sorted({path for glob in collection["include"] for path in root.glob(glob)}):
                 if path.is_file() and not path.is_symlink():
                     _copy(path, documents / path.relative_to(root))
+            if "sha256" in collection and (checksum := _checksum(documents)) != collection["sha256"]:
+                raise SystemExit(
+                    f"error: the documents of {name} have SHA-256 {checksum}, the table has {collection['sha256']}: "
+                    "the repository or the included files have changed"
+                )
             folder.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(documents, folder)
         print(f"{name}: {sum(path.is_file() for path in folder.rglob('*'))} files", flush=True)
@@ -226,6 +244,31 @@ def _download(package: dict[str, str], folder: Path) -> Path:
             f"https://snapshot.debian.org/binary/{package['name']}/"
         )
     return paths[0]
+
+
+def _unpack_repository(collection: dict[str, Any], tree: Path, snapshots: Path | None) -> None:
+    """Unpack the files of a repository at its commit, from GitHub or from a repository in the folder `snapshots`."""
+    repository, commit = collection["repository"], collection["commit"]
+    archive = tree.with_suffix(".tar")
+    if snapshots is None:
+        urllib.request.urlretrieve(f"https://github.com/{repository}/archive/{commit}.tar.gz", archive)
+    else:  # only the included files: a snapshot may lack large ones
+        git = snapshots / repository.replace("/", "+") / "repo"
+        globs = [f":(glob){Path(collection['root'], glob).as_posix()}" for glob in collection["include"]]
+        command = ["git", "-C", git, "archive", "--prefix=repository/", "-o", archive.resolve(), commit, "--", *globs]
+        subprocess.run(command, check=True)
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if member.isfile():
+                member.name = member.name.partition("/")[2]
+                tar.extract(member, tree, filter="data")
+
+
+def _checksum(folder: Path) -> str:
+    """SHA-256 of the paths and checksums of all files of a folder, hexadecimal."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    lines = [f"{path.relative_to(folder).as_posix()} {sha256_file(path)}\n" for path in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def _copy(path: Path, to: Path) -> None:

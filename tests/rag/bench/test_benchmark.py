@@ -46,6 +46,7 @@ def test_the_benchmarks_that_ship_are_listed(rag: Command) -> None:
     assert listed.keys() == {
         "clapnq-pool", "everyday", "everyday-dev", "hagrid", "handbook", "miracl-pool", "nomiracl", "open-nq",
         "open-nq-pool", "own-documents", "own-documents-fresh", "own-documents-fresh-2", "own-documents-kept",
+        "real-folders", "real-folders-kept",
     }  # fmt: skip
     assert not any(listed[name].needs_data for name in ("everyday", "everyday-dev", "handbook"))
     assert listed["own-documents"].needs_data
@@ -73,6 +74,8 @@ def test_the_list_fits_the_terminal_and_is_whole_lines_in_a_pipe(rag: Command) -
         "own-documents-fresh",
         "own-documents-fresh-2",
         "own-documents-kept",
+        "real-folders",
+        "real-folders-kept",
     ],
 )
 def test_questions_that_ship_are_read_without_a_data_folder(name: str) -> None:
