@@ -53,7 +53,7 @@ def _is_hidden(node: "LexborNode") -> bool:
         return False
     if attributes.get("role") in ("dialog", "alertdialog") or "aria-modal" in attributes:
         return True
-    if attributes.get("role") == "tabpanel" or (attributes.get("hidden") or "").lower() == "until-found":
+    if attributes.get("role") in ("tabpanel", "region") or (attributes.get("hidden") or "").lower() == "until-found":
         return False
     if "hidden" in attributes:
         return True

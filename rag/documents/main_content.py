@@ -9,7 +9,7 @@ from rag.base.errors import FormatError
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind
 from rag.documents.exponents import write_scripts
-from rag.documents.hidden import find_panels, find_hidden
+from rag.documents.hidden import find_hidden, find_panels
 from rag.documents.normalize import squeeze
 from rag.documents.titles import is_generic, names_page, page_title
 from rag.documents.walk import Page
@@ -112,7 +112,11 @@ def html_blocks(text: str, omissions: Counter[str], name: str = "", location: st
         tabs = _tab_labels(tree.body)
         folded = find_panels(tree.body)
         _change(tree.body, folded)
-    for node in (*tree.body.css(_REMOVED), *reversed(find_hidden(tree.body, folded))):
+    for node in reversed(find_hidden(tree.body, folded)):  # the innermost first
+        if not (node.tag == "a" and _holds_heading(node)):
+            omissions[nav.HIDDEN] += bool(_WORDS.search(node.text()))
+            node.decompose()
+    for node in tree.body.css(_REMOVED):
         if node.tag not in _WHOLE and not (node.tag == "a" and _holds_heading(node)):
             node.decompose()
     if tree.body.css_first(_LEFT_OUT) is not None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 # What is left out, one of it.
 NAVIGATION, CONTENTS = "piece of navigation", "part of contents or an index"
 BOILERPLATE, FIGURE, MARGIN = "notice", "caption of figures", "line of page headers and footers"
+HIDDEN = "hidden part"
 SIGNS = "line of numbers or signs in figures and formulas"
 REDIRECT, FRAMES, SEARCH, LISTING = "redirect", "page of frames", "page for searching", "listing of source code"
 

@@ -646,12 +646,16 @@ def test_exponents_in_headings_and_cells() -> None:
         "<p style='font-size:0px'>Secret",
         "<p aria-hidden=true>Secret",
         "<div hidden>Secret</div>",
+        "<div class=modal aria-hidden=true><h3>Secret</h3></div>",
         "<div role=dialog><p>Secret</div>",
         "<button aria-expanded=false aria-controls=m>Open a big menu</button><div id=m class=menu hidden>Secret</div>",
     ],
 )
 def test_what_a_page_hides_is_no_text(hidden: str) -> None:
-    assert texts(f"<p>Open at 9.</p>{hidden}") == ["Open at 9."]
+    dropped: Counter[str] = Counter()
+    _, blocks = html_blocks(f"<p>Open at 9.</p>{hidden}", dropped)
+    assert [block.text for block in blocks] == ["Open at 9."]
+    assert dropped[nav.HIDDEN] == 1
 
 
 @pytest.mark.parametrize(
@@ -659,6 +663,7 @@ def test_what_a_page_hides_is_no_text(hidden: str) -> None:
     [
         "<div hidden=until-found><p>Answer</p></div>",
         "<h3><button aria-expanded=false aria-controls=a>How?</button></h3><div id=a hidden>Answer</div>",
+        "<div id=a role=region aria-hidden=true>Answer</div>",
         "<div class=faq-answer style='display:none'>Answer</div>",
         "<div style='font-size:0'><span class=big>Answer</span></div>",
         "<div style='visibility: hidden; animation-name: none'>Answer</div>",
