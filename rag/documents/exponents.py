@@ -12,7 +12,7 @@ from rag.documents.normalize import squeeze
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
-SCRIPTS = "sup, sub, msup > :nth-child(2), msub > :nth-child(2), msubsup > :nth-child(n + 2), mfrac > :nth-child(2)"
+_SCRIPTS = "sup, sub, msup, msub, msubsup, mfrac"
 _RAISED = str.maketrans("0123456789+-−–=()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁼⁽⁾")
 _LOWERED = str.maketrans("0123456789+-−–=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₋₌₍₎")
 _NUMBER = re.compile(r"[+−–-]?\d{1,4}(?:[,–-] ?\d{1,4}){0,9}[+−–-]?")
@@ -25,7 +25,11 @@ _MATH = frozenset(["msup", "msub", "msubsup", "mfrac"])
 
 def write_scripts(body: "LexborNode") -> None:
     """Write what stands above or below the line of a page as characters on it."""
-    nodes = body.css(SCRIPTS)
+    nodes = [
+        node
+        for element in body.css(_SCRIPTS)
+        for node in ([*element.iter()][1:] if element.tag in _MATH else [element])
+    ]
     for node in reversed(nodes):  # the innermost first
         text = squeeze(node.text())
         parent = node.parent.tag if node.parent is not None else ""

@@ -23,7 +23,20 @@ _CONTENT = "h1, main, [role=main], math"  # a formula is hidden behind its pictu
 def find_hidden(body: "LexborNode", folded: "dict[int, LexborNode]") -> "list[LexborNode]":
     """The elements that attributes hide, and dialogs, in order; without those that are `folded` away."""
     ids = {panel.attributes.get("id") for panel in folded.values()}
-    return [node for node in body.css(_HIDDEN) if node.attributes.get("id", "") not in ids and _is_hidden(node)]
+    nodes = [node for node in body.css(_HIDDEN) if node.attributes.get("id", "") not in ids and _is_hidden(node)]
+    around = _around_content(body) if nodes else set()
+    return [node for node in nodes if node.mem_id not in around]
+
+
+def _around_content(body: "LexborNode") -> set[int]:
+    """The memory ids of what nobody hides for good: the elements around titles, main parts and formulas."""
+    around: set[int] = set()
+    for content in body.css(_CONTENT):
+        node: LexborNode | None = content
+        while node is not None and node.mem_id not in around:
+            around.add(node.mem_id)
+            node = node.parent
+    return around
 
 
 def find_panels(body: "LexborNode") -> "dict[int, LexborNode]":
@@ -49,7 +62,7 @@ def _is_menu(panel: "LexborNode") -> bool:
 
 def _is_hidden(node: "LexborNode") -> bool:
     attributes = node.attributes
-    if node.tag in ("body", "main", "article") or node.css_first(_CONTENT) is not None:
+    if node.tag in ("body", "main", "article"):
         return False
     if attributes.get("role") in ("dialog", "alertdialog") or "aria-modal" in attributes:
         return True
@@ -58,7 +71,7 @@ def _is_hidden(node: "LexborNode") -> bool:
     if "hidden" in attributes:
         return True
     style = attributes.get("style") or ""
-    if _NO_SIZE.search(style) and len(node.css("*")) == 1:
+    if _NO_SIZE.search(style) and next(node.iter(), None) is None:
         return True  # elements inside may have a size of their own, as in mails
     is_unseen = _UNSEEN.search(style) is not None and "animation" not in style
     names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower()
