@@ -13,7 +13,7 @@ from autoais.base.errors import first_line, install_command
 from rag.base.errors import FormatError
 from rag.documents.archives import open_zip
 from rag.documents.blocks import Block, heading, item, keep_bare_headings
-from rag.documents.converters.word_formulas import write_formulas
+from rag.documents.converters.word_parts import label_items, mend_parts, take_labels
 from rag.documents.main_content import TITLE, html_blocks
 from rag.documents.normalize import squeeze
 from rag.documents.raw_file import RawFile
@@ -33,6 +33,7 @@ _ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
 _CELL = re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _BOLD = re.compile(r"\s*(?:<p>\s*<strong>(?:(?!</strong>).)*</strong>\s*</p>\s*)+", re.DOTALL)
+_BACK_LINK = re.compile(r'<a href="#(?:foot|end)note-ref-[^"<>]*">↑</a>')  # of a note, which mammoth adds
 _MERGED_CELL = re.compile(rb'<(?:\w+:)?mergeCell\b[^>]*\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 _LITERAL = re.compile(r'"[^"]*"|\\.')  # in a number format: 0"%" shows 5 as 5%
 _MONEY = re.compile(r"(?<=\[\$)[£€$¥₹]|[£€¥₹]|(?<!\[)\$")  # `[$€-407]`, `"£"`, `$`, but not `[$-409]`, a language
@@ -57,14 +58,16 @@ def _library(location: str) -> Iterator[None]:
 
 def read_docx(file: RawFile) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a Word file."""
-    data = write_formulas(file.data, file.where)
     with _library(file.where):
         import mammoth
 
+        data = mend_parts(file.data, file.where)
         page = mammoth.convert_to_html(
             io.BytesIO(data), style_map=_STYLES, convert_image=mammoth.images.img_element(lambda _: {})
         ).value
-        return html_blocks(mark_header_rows(page), file.dropped, location=file.where)
+        page = mark_header_rows(take_labels(_BACK_LINK.sub("", page)))
+        title, blocks = html_blocks(page, file.dropped, location=file.where)
+        return title, [*map(label_items, blocks)]
 
 
 def mark_header_rows(page: str) -> str:

@@ -1,0 +1,138 @@
+"""Word, Excel and PowerPoint files: what their programs show, and nothing that they hide."""
+
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag.documents import Document, load_document
+from rag.documents.converters.word_numbering import _write
+
+_OPEN = "http://schemas.openxmlformats.org"
+_TYPE = "application/vnd.openxmlformats"
+_SPACES = f'xmlns:w="{_OPEN}/wordprocessingml/2006/main" xmlns:r="{_OPEN}/officeDocument/2006/relationships"'
+_TYPES = f"""<Types xmlns="{_OPEN}/package/2006/content-types">
+<Default Extension="rels" ContentType="{_TYPE}-package.relationships+xml"/><Override PartName="/word/document.xml"
+ContentType="{_TYPE}-officedocument.wordprocessingml.document.main+xml"/></Types>"""
+_LINKS = f"""<Relationships xmlns="{_OPEN}/package/2006/relationships"><Relationship Id="r"
+Type="{_OPEN}/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>"""
+
+
+def load(path: Path, data: bytes) -> Document:
+    path.write_bytes(data)
+    return load_document(path, path.name)
+
+
+def blocks(document: Document) -> list[str]:
+    return [block for passage in document.passages for block in passage.text.split("\n\n")]
+
+
+# --- Word -------------------------------------------------------------------------------------------------------
+
+
+def word(body: str, **parts: str) -> bytes:
+    """A Word file with this body and other parts, each the inside of its root element."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("[Content_Types].xml", _TYPES)
+        archive.writestr("_rels/.rels", _LINKS)
+        archive.writestr("word/document.xml", f"<w:document {_SPACES}><w:body>{body}</w:body></w:document>")
+        for name, content in parts.items():
+            archive.writestr(f"word/{name}.xml", f"<w:{name} {_SPACES}>{content}</w:{name}>")
+    return file.getvalue()
+
+
+def run(text: str) -> str:
+    return f'<w:r><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def paragraph(text: str, depth: int | None = None, number: int = 1, style: str = "") -> str:
+    place = "" if depth is None else f'<w:numPr><w:ilvl w:val="{depth}"/><w:numId w:val="{number}"/></w:numPr>'
+    named = f'<w:pStyle w:val="{style}"/>' if style else ""
+    return f"<w:p><w:pPr>{named}{place}</w:pPr>{run(text) if text else ''}</w:p>"
+
+
+def levels(*rows: tuple[int, str, str], extra: str = "") -> str:
+    """The numbering of list 1, from the start, format and text of each level."""
+    items = "".join(
+        f'<w:lvl w:ilvl="{depth}"><w:start w:val="{start}"/><w:numFmt w:val="{kind}"/><w:lvlText w:val="{text}"/></w:lvl>'
+        for depth, (start, kind, text) in enumerate(rows)
+    )
+    lists = '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
+    return f'<w:abstractNum w:abstractNumId="0">{items}</w:abstractNum>{lists}{extra}'
+
+
+CONTRACT = levels((3, "decimal", "%1."), (1, "lowerLetter", "(%2)"), (1, "decimal", "%1.%2.%3"))
+
+
+def test_lists_have_the_numbers_that_word_shows(tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    body = paragraph("Pay.", 0) + paragraph("Late.", 1) + paragraph("More.", 1) + paragraph("Stay.", 0)
+    body += paragraph("Between.") + paragraph("Anew.", 1) + paragraph("Deep.", 2) + paragraph("Last.", 0)
+    assert blocks(load(tmp_path / "a.docx", word(body, numbering=CONTRACT))) == [
+        "3. Pay.",
+        "  (a) Late.",
+        "  (b) More.",
+        "4. Stay.",
+        "Between.",
+        "  (a) Anew.",
+        "    4.a.1 Deep.",
+        "5. Last.",
+    ]
+
+
+def test_a_list_that_begins_anew_and_one_with_bullets(tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    again = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="7"/></w:lvlOverride>'
+    second_list = f'<w:num w:numId="2"><w:abstractNumId w:val="0"/>{again}</w:num>'
+    body = paragraph("One.", 0) + paragraph("Dot.", 1) + paragraph("Seven.", 0, 2) + paragraph("Eight.", 0, 2)
+    numbering = levels((1, "upperRoman", "§ %1"), (1, "bullet", "\uf0b7"), extra=second_list)
+    assert blocks(load(tmp_path / "a.docx", word(body, numbering=numbering))) == [
+        "§ I One.",
+        "  - Dot.",
+        "§ VII Seven.",
+        "§ VIII Eight.",
+    ]
+
+
+def test_a_heading_whose_style_numbers_it(tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    style = '<w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/><w:pPr><w:numPr><w:numId '
+    style += 'w:val="1"/></w:numPr></w:pPr></w:style>'
+    body = "".join(paragraph(text, style="Heading1") + paragraph(f"It is {text}. " * 30) for text in ("Red", "Blue"))
+    document = load(tmp_path / "a.docx", word(body, numbering=levels((1, "decimal", "Article %1.")), styles=style))
+    assert [passage.section for passage in document.passages] == ["Article 1. Red", "Article 2. Blue"]
+
+
+def test_cells_that_are_only_a_number_of_a_list(tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    rows = [[paragraph("No"), paragraph("Part")], [paragraph("", 0), paragraph("Bolt")]]
+    table = "".join(f"<w:tr>{''.join(f'<w:tc>{cell}</w:tc>' for cell in row)}</w:tr>" for row in rows)
+    body = f"{paragraph('', 0)}<w:tbl>{table}</w:tbl>{paragraph('They are in stock.')}"
+    expected = ["No: 4. | Part: Bolt", "They are in stock."]
+    assert blocks(load(tmp_path / "a.docx", word(body, numbering=CONTRACT))) == expected
+
+
+def test_numbers_in_letters_and_roman_numerals() -> None:
+    assert [_write(n, "lowerLetter") for n in (1, 26, 27, 53)] == ["a", "z", "aa", "aaa"]
+    assert [_write(n, "upperRoman") for n in (1, 4, 1949, 0)] == ["I", "IV", "MCMXLIX", "0"]
+    assert len(_write(10**8, "upperLetter") + _write(10**8, "lowerRoman")) == 18  # digits, or they take all memory
+
+
+def test_links_pictures_and_notes_that_are_not_there_lose_nothing_else(tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    link = f'<w:p><w:hyperlink r:id="r9">{run("See the page.")}</w:hyperlink></w:p>'
+    picture = '<w:p><w:r><w:pict><v:shape xmlns:v="urn:schemas-microsoft-com:vml"><v:imagedata r:id="r8"/></v:shape>'
+    note = f'<w:p>{run("The pump is blue.")}<w:r><w:footnoteReference w:id="7"/></w:r></w:p>'
+    document = load(tmp_path / "a.docx", word(f"{link}{picture}</w:pict></w:r></w:p>{note}"))
+    assert blocks(document) == ["See the page.", "The pump is blue."]
+
+
+def test_notes_do_not_end_in_an_arrow(tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    note = f'<w:footnote w:id="2">{paragraph("It was tested.")}</w:footnote>'
+    body = f'<w:p>{run("The pump is blue.")}<w:r><w:footnoteReference w:id="2"/></w:r></w:p>'
+    assert blocks(load(tmp_path / "a.docx", word(body, footnotes=note))) == ["The pump is blue.", "1. It was tested."]
