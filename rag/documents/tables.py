@@ -14,7 +14,7 @@ _MAX_NAME_LENGTH = 60  # characters of the name of a column
 _SAMPLE_ROWS = 20  # rows below the first that are looked at
 _REGULAR = 5  # rows below the names, that have nearly all cells
 _NUMBERS = 0.9  # of the cells below a name
-_AMOUNT = re.compile(r"[^\w\s]{0,3}\s?\d")  # how a cell with a number, date or price begins
+_AMOUNT = re.compile(r"[^\w\s]{0,3}\s?\d|=\S")  # how a cell with a number, date, price or formula begins
 _NUMBER = re.compile(r"[\d\W]*\d[\d\W]*(?:[a-zA-Z]{1,3}\W*)?")  # all of a cell: "1,047", "12.5 km", "2024-06-01"
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _DIGITS, _WORD = re.compile(r"\d[\d.,]*"), re.compile(r"[^\W\d_]+")
@@ -119,8 +119,9 @@ def _column(rows: Rows, position: int) -> list[str]:
 
 def _differ(cells: Sequence[str]) -> bool:
     """Whether most cells are of different forms, `40`, `£3` and `6 weeks`, as those in a form are, not in a column."""
-    forms = {_WORD.sub("a", _DIGITS.sub("0", cell)) for cell in cells}
-    return len(forms) > 1 and 2 * len(forms) > len(cells)
+    values = [cell for cell in cells if not cell.startswith("=")]  # a formula below them says nothing of them
+    forms = {_WORD.sub("a", _DIGITS.sub("0", cell)) for cell in values}
+    return len(forms) > 1 and 2 * len(forms) > len(values)
 
 
 def _in_two_rows(upper: Sequence[str], rows_below: Rows) -> list[str]:

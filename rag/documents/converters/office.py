@@ -3,16 +3,17 @@
 import io
 import re
 import warnings
-import zipfile
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import date, datetime, time
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from autoais.base.errors import first_line, install_command
 from rag.base.errors import FormatError
 from rag.documents.archives import open_zip
 from rag.documents.blocks import Block, heading, item, keep_bare_headings
+from rag.documents.converters.number_formats import format_number, format_time
 from rag.documents.converters.word_parts import label_items, mend_parts, take_labels
 from rag.documents.main_content import TITLE, html_blocks
 from rag.documents.normalize import squeeze
@@ -34,9 +35,7 @@ _CELL = re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _BOLD = re.compile(r"\s*(?:<p>\s*<strong>(?:(?!</strong>).)*</strong>\s*</p>\s*)+", re.DOTALL)
 _BACK_LINK = re.compile(r'<a href="#(?:foot|end)note-ref-[^"<>]*">↑</a>')  # of a note, which mammoth adds
-_MERGED_CELL = re.compile(rb'<(?:\w+:)?mergeCell\b[^>]*\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
-_LITERAL = re.compile(r'"[^"]*"|\\.')  # in a number format: 0"%" shows 5 as 5%
-_MONEY = re.compile(r"(?<=\[\$)[£€$¥₹]|[£€¥₹]|(?<!\[)\$")  # `[$€-407]`, `"£"`, `$`, but not `[$-409]`, a language
+_MAX_COLUMNS = 16_384
 _NAME_WORDS = 10  # of a slide
 _MAX_REPEATED_LENGTH = 300  # characters of a cell that is repeated in the rows that it spans
 
@@ -151,40 +150,104 @@ def _paragraphs(shape: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
 
 
 def read_xlsx(file: RawFile) -> tuple[str, list[Block]]:
-    """The blocks of a workbook: a row of a table is a block, a sheet a section."""
-    with open_zip(file.data, file.where) as archive, _library(file.where):
+    """The blocks of a workbook: a row of a table is a block, a sheet a section; what is hidden is counted."""
+    with open_zip(file.data, file.where), _library(file.where):
         from openpyxl import load_workbook
 
-        book = load_workbook(io.BytesIO(file.data), read_only=True, data_only=True)
+        book = load_workbook(io.BytesIO(file.data), read_only=True, data_only=True, rich_text=True)
         blocks: list[Block] = []
-        cells = 0
+        room = MAX_CELLS
         for sheet in book.worksheets:
-            rows: list[list[str]] = []
-            bold: list[bool] = []
-            sheet.reset_dimensions()  # some writers leave `A1` there, whatever the sheet holds
-            for line in sheet.iter_rows():
-                cells += max(1, len(line))
-                check_cells(cells, file.where)
-                rows.append(_without_last([_cell(cell.value, cell) for cell in line]))
-                begins = not bold or bold[-1] or sum(map(bool, rows[-2])) < 2  # fonts take time
-                bold.append(begins and all(cell.font.b for cell in line if cell.value is not None))
-            _fill_ranges(rows, _read_merged_cells(archive, sheet), MAX_CELLS - cells)
+            if sheet.sheet_state != "visible":
+                file.dropped["sheet that is hidden"] += 1
+                continue
+            rows, bold = _read_sheet(sheet, file, room)
+            room -= sum(max(1, len(line)) for line in rows)
             if result := [*grid_rows(rows, bold=bold)]:
                 blocks += [heading(squeeze(sheet.title), 2), *result]
         book.close()
         return "", blocks
 
 
-def _read_merged_cells(archive: zipfile.ZipFile, sheet: Any) -> Iterator[tuple[int, int, int]]:  # noqa: ANN401
-    """The columns and the first and last rows (from 0) of cells that span rows, which openpyxl does not stream."""
+def _read_sheet(sheet: Any, file: RawFile, room: int) -> tuple[list[list[str]], list[bool]]:  # noqa: ANN401
+    """The rows of a sheet that are shown, at most `room` cells, and which of them are all bold."""
+    from openpyxl.cell.read_only import ReadOnlyCell
+    from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
+
+    rows: list[list[str]] = []
+    bold: list[bool] = []
+    cells = 0
+    book = sheet.parent
+    formats = {"date_formats": book._date_formats, "timedelta_formats": book._timedelta_formats}
+    with sheet._get_source() as source:  # the parser tells of hidden and merged cells, which `iter_rows` does not
+        parser = WorkSheetParser(
+            source, sheet._shared_strings, data_only=True, epoch=book.epoch, rich_text=True, **formats
+        )
+        read_value = parser.parse_cell
+
+        def read_cell(element: Any) -> dict[str, Any]:  # noqa: ANN401
+            cell: dict[str, Any] = read_value(element)
+            if cell["value"] is None and (formula := element.findtext(FORMULA_TAG)) is not None:
+                file.dropped["formula without a value"] += 1
+                cell |= {"value": f"={formula}", "data_type": "f"}
+            return cell
+
+        parser.parse_cell = read_cell
+        for number, line in parser.parse():
+            cells += max(0, number - 1 - len(rows)) + max((cell["column"] for cell in line), default=1)
+            check_cells(MAX_CELLS - room + cells, file.where)
+            rows += [[] for _ in range(len(rows), number)]
+            bold += [False] * (len(rows) - len(bold))
+            rows[-1] = [""] * max((cell["column"] for cell in line), default=0)
+            items = [ReadOnlyCell(sheet, **cell) for cell in line if cell["value"] is not None]
+            for item in items:
+                rows[-1][item.column - 1] = _cell(item.value, item)
+            begins = number < 2 or bold[-2] or sum(map(bool, rows[-2])) < 2  # fonts take time
+            bold[-1] = begins and all(item.font.b for item in items)
+    _fill_ranges(rows, _spanned_rows(parser.merged_cells), room - cells)
+    return _without_hidden(rows, bold, parser, file.dropped)
+
+
+def _spanned_rows(merged: Any) -> Iterator[tuple[int, int, int]]:  # noqa: ANN401
+    """The columns and the first and last rows (from 0) of cells that span rows."""
     from openpyxl.utils import range_boundaries
 
-    with archive.open(sheet._worksheet_path) as file:
-        ranges = _MERGED_CELL.findall(file.read())
-    for position in ranges:
-        left, top, _, bottom = range_boundaries(position.decode())
+    for cell in merged.mergeCell if merged is not None else ():
+        left, top, _, bottom = range_boundaries(cell.ref)
         if bottom > top:
             yield left - 1, top - 1, bottom - 1
+
+
+def _without_hidden(
+    rows: list[list[str]],
+    bold: list[bool],
+    parser: Any,  # noqa: ANN401
+    omissions: Counter[str],
+) -> tuple[list[list[str]], list[bool]]:
+    """The rows and columns that are shown, or that a click on a group or a filter shows."""
+    is_filtered = bool(getattr(parser, "auto_filter", None) and parser.auto_filter.filterColumn)
+    hidden_columns = {
+        column
+        for area in parser.column_dimensions.values()
+        if _is_hidden(area)
+        for column in range(int(area["min"]) - 1, min(int(area["max"]), _MAX_COLUMNS))
+    }
+    hidden_rows = {
+        int(number) - 1 for number, area in parser.row_dimensions.items() if _is_hidden(area) and not is_filtered
+    }
+    shown = [number for number in range(len(rows)) if number not in hidden_rows]
+    omissions["row that is hidden"] += sum(any(cells) for number, cells in enumerate(rows) if number in hidden_rows)
+    if hidden_columns:
+        nonempty = {column for number in shown for column, cell in enumerate(rows[number]) if cell}
+        omissions["column that is hidden"] += len(nonempty & hidden_columns)
+        for number in shown:
+            rows[number] = [cell for column, cell in enumerate(rows[number]) if column not in hidden_columns]
+    return [_without_last(rows[number]) for number in shown], [bold[number] for number in shown]
+
+
+def _is_hidden(area: Mapping[str, str]) -> bool:
+    """Whether a row or some columns are hidden, and not only folded away in a group."""
+    return area.get("hidden") in ("1", "true") and area.get("outlineLevel", "0") == "0"
 
 
 def _fill_ranges(rows: list[list[str]], ranges: Iterable[tuple[int, int, int]], room: int) -> None:
@@ -207,20 +270,13 @@ def _without_last(cells: list[str]) -> list[str]:
 
 
 def _cell(value: Any, cell: Any) -> str:  # noqa: ANN401
-    if value is None:
-        return ""
+    """What a cell shows; dates as `2026-03-01`, with their time if they have one."""
     if isinstance(value, datetime):
-        return value.isoformat(" ").removesuffix(" 00:00:00")
-    if isinstance(value, date | time):
-        return value.isoformat()
+        return value.isoformat(" ").removesuffix(" 00:00:00").removesuffix(":00")
+    if isinstance(value, time):
+        return value.isoformat().removesuffix(":00")
+    if isinstance(value, timedelta):
+        return format_time(value, cell.number_format)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if "%" in _LITERAL.sub("", cell.number_format):
-            return f"{100 * value:.12g}%"
-        if sign := _MONEY.search(cell.number_format):
-            digits = f"{abs(value):.12g}"
-            in_cents = f"{abs(value):.2f}"
-            amount = in_cents.removesuffix(".00") if float(in_cents) == float(digits) else digits  # £0.0035 a sheet
-            return f"{'-' if value < 0 else ''}{sign[0]}{amount}"
-    if isinstance(value, float):
-        return f"{value:.12g}"
+        return format_number(value, cell.number_format)
     return squeeze(str(value))

@@ -945,10 +945,10 @@ def test_cells_of_a_workbook_that_span_rows_and_shares(tmp_path: Path) -> None:
         "Day: Monday | Who: Ann",
         "Day: Monday | Who: Bob",
         "Day: Fee | Who: £540",
-        "Day: Cost | Who: €4.50",
+        "Day: Cost | Who: 4.50 €",
         "Day: Share | Who: 25%",
         "Day: Sheet | Who: £0.0035",
-        "Day: Refund | Who: -£12.50",
+        "Day: Refund | Who: -£12.5000",
     ]
 
 

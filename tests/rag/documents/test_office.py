@@ -2,13 +2,16 @@
 
 import io
 import zipfile
-from collections.abc import Sequence
+from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rag.documents import Document, load_document
+from rag.documents.converters.number_formats import format_number, format_time
 from rag.documents.converters.word_numbering import _write
 
 _OPEN = "http://schemas.openxmlformats.org"
@@ -58,7 +61,8 @@ def paragraph(text: str, depth: int | None = None, number: int = 1, style: str =
 def levels(*rows: tuple[int, str, str], extra: str = "") -> str:
     """The numbering of list 1, from the start, format and text of each level."""
     items = "".join(
-        f'<w:lvl w:ilvl="{depth}"><w:start w:val="{start}"/><w:numFmt w:val="{kind}"/><w:lvlText w:val="{text}"/></w:lvl>'
+        f'<w:lvl w:ilvl="{depth}"><w:start w:val="{start}"/><w:numFmt w:val="{kind}"/><w:lvlText w:val="{text}"/>'
+        "</w:lvl>"
         for depth, (start, kind, text) in enumerate(rows)
     )
     lists = '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
@@ -136,3 +140,107 @@ def test_notes_do_not_end_in_an_arrow(tmp_path: Path) -> None:
     note = f'<w:footnote w:id="2">{paragraph("It was tested.")}</w:footnote>'
     body = f'<w:p>{run("The pump is blue.")}<w:r><w:footnoteReference w:id="2"/></w:r></w:p>'
     assert blocks(load(tmp_path / "a.docx", word(body, footnotes=note))) == ["The pump is blue.", "1. It was tested."]
+
+
+# --- Excel ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "expected"),
+    [
+        (1234, "00000", "01234"),
+        (12, '0" kg"', "12 kg"),
+        (7.25, 'General" m"', "7.25 m"),
+        (5551234, "000-0000", "555-1234"),
+        (491234567, "000 000 0000", "049 123 4567"),
+        (0.07, "0%", "7%"),
+        (1 / 3, "0.0%", "33.3%"),
+        (2.675, "0.00", "2.68"),
+        (1234567.8, "#,##0.00", "1234567.80"),
+        (540, '"£"#,##0.00', "£540"),
+        (12_400_000, '0.0,,"M"', "12.4M"),
+        (-5, "#,##0_);[Red](#,##0)", "-5"),
+        (1234.5, '_-"£"* #,##0.00_-;-"£"* #,##0.00_-;_-"£"* "-"??_-;_-@_-', "£1234.50"),
+        (0, '"yes";"yes";"no"', "no"),
+        (1.5, "# ?/?", "1.5"),
+        (1e6, "0.00E+00", "1000000"),
+        (200, '[>100]0" big";0', "200"),
+        (3.14159, "General", "3.14159"),
+        (1.5, "@", "1.5"),
+        (5, ";;;", "5"),
+    ],
+)
+def test_numbers_are_as_the_sheet_shows_them(value: float, code: str, expected: str) -> None:
+    assert format_number(value, code) == expected
+
+
+@given(st.floats() | st.integers(), st.text('0#?.,%;"\\ _*[]$€-()@E/Gkg', max_size=20))
+def test_any_number_in_any_format_is_a_text(value: float, code: str) -> None:
+    assert format_number(value, code).strip()
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "expected"),
+    [
+        (timedelta(days=1.25), "[h]:mm", "30:00"),
+        (timedelta(hours=-2, minutes=-3), "[h]:mm:ss", "-2:03:00"),
+        (timedelta(minutes=90, seconds=5), "[mm]:ss", "90:05"),
+        (timedelta(hours=37), '[h]" h "mm" min"', "37 h 00 min"),
+    ],
+)
+def test_lengths_of_time(value: timedelta, code: str, expected: str) -> None:
+    assert format_time(value, code) == expected
+
+
+def workbook(*rows: list[Any]) -> tuple[Any, Any]:
+    """A workbook and its sheet with these rows."""
+    openpyxl: Any = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    return book, book.active
+
+
+def saved(book: Any) -> bytes:
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+STOCK: list[list[Any]] = [["Part", "Key", "Stock"], ["Bolt", "a", 40], ["Nut", "b", 50], ["Pin", "c", 60]]
+
+
+def test_hidden_sheets_rows_and_columns_are_counted(tmp_path: Path) -> None:
+    book, sheet = workbook(*STOCK)
+    book.create_sheet("Private").append(["Salaries"])
+    book["Private"].sheet_state = "hidden"
+    sheet.row_dimensions[3].hidden = sheet.column_dimensions["B"].hidden = True
+    document = load(tmp_path / "a.xlsx", saved(book))
+    assert blocks(document) == ["Part: Bolt | Stock: 40", "Part: Pin | Stock: 60"]
+    assert document.dropped == {"sheet that is hidden": 1, "row that is hidden": 1, "column that is hidden": 1}
+
+
+def test_what_a_filter_or_a_group_folds_away_is_read(tmp_path: Path) -> None:
+    book, sheet = workbook(*STOCK)
+    sheet.auto_filter.ref = "A1:C4"
+    sheet.auto_filter.add_filter_column(0, ["Bolt", "Pin"])
+    sheet.row_dimensions[3].hidden = True
+    sheet.column_dimensions.group("B", hidden=True)
+    document = load(tmp_path / "a.xlsx", saved(book))
+    assert blocks(document)[1] == "Part: Nut | Key: b | Stock: 50"
+    assert not document.dropped
+
+
+def test_a_formula_without_a_value_is_read_as_it_is_and_counted(tmp_path: Path) -> None:
+    book, _ = workbook(["Item", "Price"], ["Tea", 3], ["Milk", 2], ["Total", "=SUM(B2:B3)"])
+    document = load(tmp_path / "a.xlsx", saved(book))
+    assert blocks(document)[-1] == "Item: Total | Price: =SUM(B2:B3)"
+    assert document.dropped == {"formula without a value": 1}
+
+
+def test_dates_and_times_of_a_sheet(tmp_path: Path) -> None:
+    moment = datetime(2026, 3, 1, 9, 30)
+    book, sheet = workbook(["Ann", moment], ["Bob", moment.date()], ["Cy", time(9)], ["Di", 1.25])
+    sheet["B4"].number_format = "[h]:mm"
+    expected = ["Ann | 2026-03-01 09:30", "Bob | 2026-03-01", "Cy | 09:00", "Di | 30:00"]
+    assert blocks(load(tmp_path / "a.xlsx", saved(book))) == expected
