@@ -201,7 +201,7 @@ def workbook(*rows: list[Any]) -> tuple[Any, Any]:
     return book, book.active
 
 
-def saved(book: Any) -> bytes:
+def saved(book: Any) -> bytes:  # noqa: ANN401
     file = io.BytesIO()
     book.save(file)
     return file.getvalue()
