@@ -3,8 +3,9 @@
 Whoever reads a passage can rely on these conventions:
 
 - Blocks are separated by one blank line. Running text has no line ends.
-- A list item is a block that begins with `- ` or, in an ordered list, with its number: `1. `. Two spaces a level indent
-  the items of nested lists. Further paragraphs of an item are blocks of their own, without a mark.
+- A list item is a block that begins with `- ` or, in an ordered list, with its number or letter: `1. `, `b. `. Two
+  spaces a level indent the items of nested lists. Further paragraphs of an item are blocks of their own, without a
+  mark.
 - Code is one block. Each of its lines begins with four spaces, so an empty line of code is a line of four spaces.
 - A row of a table is a block: `Column: cell | Column: cell` if the table has a header row, else `cell | cell`.
 - A definition is a block: `term: definition`. Its further paragraphs are blocks of their own.

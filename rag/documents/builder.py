@@ -9,6 +9,7 @@ from itertools import groupby
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, code, entry, heading, item, row
 from rag.documents.html_tables import Cell
+from rag.documents.list_marks import OpenList
 from rag.documents.normalize import squeeze
 from rag.documents.plain_text.code import is_prose
 from rag.documents.plain_text.text import text_blocks
@@ -35,13 +36,6 @@ _FACT = re.compile(
     re.IGNORECASE,
 )
 _CHANGE = re.compile(r"(?:new|added|changed|deprecated|removed) (?:in|since) version [\w.]+\W*", re.IGNORECASE)
-
-
-@dataclass(slots=True)
-class OpenList:
-    """An open list: the number of the next item, or None if items have no numbers."""
-
-    number: int | None
 
 
 @dataclass(slots=True)
@@ -95,13 +89,8 @@ class BlockBuilder:
             self.term = ""
         self.mark = None
 
-    def _item(self) -> None:
-        opening = self.lists[-1] if self.lists else OpenList(None)
-        if opening.number is None:
-            self.mark = "-"
-        else:
-            self.mark = f"{opening.number}."
-            opening.number += 1
+    def _item(self, value: str | None = None) -> None:
+        self.mark = self.lists[-1].next_mark(value) if self.lists else "-"
 
     def _start_definition(self) -> None:
         """The terms before a definition become what the next text defines."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from rag.base.errors import FormatError
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind
+from rag.documents.exponents import write_scripts
+from rag.documents.hidden import folded_panels, hidden_nodes
 from rag.documents.normalize import squeeze
 from rag.documents.titles import page_title
 from rag.documents.walk import Page
@@ -17,15 +19,14 @@ if TYPE_CHECKING:
 
 # What is removed, with as few selectors as can be, as each is tried on every element.
 _REMOVED = """
-    script, style, template, svg, select, img, rp, rt, del, s, strike, [hidden]:not([role=tabpanel]),
+    script, style, template, svg, select, img, rp, rt, del, s, strike,
     annotation, annotation-xml, sup:is(.reference, .footnote-ref), span:is(.permalink, .backrefs), label.ocn,
     a:is(.headerlink, .permalink, .anchorjs-link, .copiable-link, .copiable-anchor, .footnote-reference, .footnote-ref),
     a:is(.footnote-backref, .fn-backref, [name^="DOCF"], [id^="DOCF"], [href*="#DOCF"]),
     .linenos, .lineno, .linenodiv, .gutter, .mw-editsection, .viewcode-link, .viewcode-back,
     .previous_page, .next_page, .toc_page, [role=tooltip], .tooltip, .tooltiptext,
     .jp-InputPrompt, .jp-OutputPrompt, .input_prompt, .output_prompt, :is(.nbinput, .nboutput) > .prompt,
-    .method-click-advice, div.title > span.mlabels, aside.footnote > span.label,
-    [aria-hidden=true]:is(h1 *, h2 *, h3 *, h4 *, h5 *, h6 *)
+    .method-click-advice, div.title > span.mlabels, aside.footnote > span.label
 """
 _MENUS = "div.header:has(> div.headertitle) > div.summary, div.title > div.ingroups"  # as Doxygen makes them
 # As Doxygen and Sphinx make them, and MkDocs, whose other pages have a dialogue for searching outside of the text.
@@ -38,8 +39,11 @@ _BLOCK_SEPARATOR = (
     'span + span:is([class*=price], [class*=amount], .value, [class$="-value"]), span[itemprop] + span[itemprop], '
     'span:is(.label, [class$="-label"]) + span, span.selected-value + span.selected-value, a + a.button'
 )
-# Boxes of tasks, as GitHub, Notion and Confluence write them.
+# Boxes of tasks, as GitHub, Notion and Confluence write them, and of forms if they are filled in.
 _BOXES = "li input[type=checkbox][disabled], li > div.checkbox, li[data-inline-task-id]"
+# Boxes in others than these are switches of pages, which are drawn as tabs.
+_FORM_BOXES = ":is(p, td, li, dd, label) > input:is([type=checkbox], [type=radio])"
+_CHECKED = "input[checked]"
 _TABS, _HIDDEN, _SIGNS = '[role="tab"]', "span > span[hidden]:last-child", "td > img[alt]"
 TITLE = "document-title"  # class of a heading that is one by the style of an office file
 MAX_DEPTH = 20_000  # elements in one another; the parser's time grows with the square of it
@@ -64,11 +68,12 @@ _MARK = re.compile(r"\s*(?:yes|no|none|true|false|partly|partial|included|not in
 _NOTES = r"aside[epub\:type~=footnote], aside[role=doc-footnote], aside[epub\:type~=endnote], aside[role=doc-endnote]"
 _NOTE_MARKS = r'sup > a[href*="#"], a[href*="#"] > sup, a[epub\:type~=noteref], a[role=doc-noteref]'
 # What few pages have of these, all are searched for at once: each search goes through all elements.
-_CHANGED = ", ".join([_TABS, "button", _HIDDEN, _SIGNS, _BLOCK_SEPARATOR, _BOXES])
+_CHANGED = ", ".join([_TABS, "button", _HIDDEN, _SIGNS, _BLOCK_SEPARATOR, _BOXES, _CHECKED])
 _LEFT_OUT = ", ".join([_MENUS, _NOTES, _NOTE_MARKS, _DETAILS])
 _NO_TEXT = ", ".join([_REFRESH, _SEARCH, _LISTING])
 _NOTE_MARK = re.compile(r"\s*[\[(]?(?:\d{1,4}|[a-z]|[*†‡§¶]{1,3})[\])]?\s*")
 _WORDS = re.compile(r"\w+")
+_QUESTION_WORDS = 3  # of a button that is no `Show more`
 _BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 
 
@@ -111,14 +116,17 @@ def html_blocks(
     if change is not None:
         change(tree.body)
     tabs: dict[str, str] = {}
+    folded: dict[int, LexborNode] = {}
     if tree.body.css_first(_CHANGED) is not None:
         tabs = _tab_labels(tree.body)
-        _change(tree.body)
-    for node in tree.body.css(_REMOVED):
+        folded = folded_panels(tree.body)
+        _change(tree.body, folded)
+    for node in (*tree.body.css(_REMOVED), *reversed(hidden_nodes(tree.body, folded))):
         if node.tag not in _WHOLE and not (node.tag == "a" and _holds_heading(node)):
             node.decompose()
     if tree.body.css_first(_LEFT_OUT) is not None:
         _leave_out(tree.body, omissions)
+    write_scripts(tree.body)
     page = Page(omissions, name=name, tabs=tabs)
     page.walk(_main(tree))
     blocks = page.finish()
@@ -141,9 +149,9 @@ def _holds_heading(link: "LexborNode") -> bool:
     return bool(words) and words == _WORDS.findall(parent.text())
 
 
-def _change(body: "LexborNode") -> None:
+def _change(body: "LexborNode", folded: "dict[int, LexborNode]") -> None:
     """Say in words what a page shows by its looks."""
-    _take_buttons(body)
+    _take_buttons(body, folded)
     _choose_words(body)
     for node in body.css(_SIGNS):
         mark = node.attributes["alt"] or ""
@@ -152,8 +160,9 @@ def _change(body: "LexborNode") -> None:
     for node in body.css(_BLOCK_SEPARATOR):
         if node.prev is not None and node.prev.tag == node.tag:
             node.insert_before(" ")
-    for node in body.css(_BOXES):
-        _show_box(node)
+    for node in body.css(_BOXES if body.css_first(_CHECKED) is None else f"{_BOXES}, {_FORM_BOXES}"):
+        if node.tag != "input" or node.parent is None or node.parent.tag != "label" or node.parent.text().strip():
+            _show_box(node)
 
 
 def _leave_out(body: "LexborNode", omissions: Counter[str]) -> None:
@@ -180,7 +189,7 @@ def _tab_labels(body: "LexborNode") -> dict[str, str]:
     return labels
 
 
-def _take_buttons(body: "LexborNode") -> None:
+def _take_buttons(body: "LexborNode", folded: "dict[int, LexborNode]") -> None:
     """Remove buttons but those that are all of a heading or one themselves: a click on a question shows its answer."""
     heading_words: dict[int, list[str]] = {}  # the words of headings, which may have many buttons
     for button in body.css("button"):
@@ -194,6 +203,8 @@ def _take_buttons(body: "LexborNode") -> None:
             is_kept = heading_words[previous.mem_id] == _WORDS.findall(button.text())
         if is_kept:
             button.unwrap()
+        elif button.mem_id in folded and len(button.text().split()) >= _QUESTION_WORDS:
+            continue  # as the summary of details
         else:
             button.decompose()
 

@@ -36,6 +36,18 @@ _PART = re.compile(
     r"(?:^|[-_])(?:nav|menu|toc|contents|crumbs?|breadcrumbs?|sidebar|side|footer|header|banner|related|social|share|advert"
     r"|cookie|pager|pagination|search|login|lang|langs|languages|index|links|up|top|bottom|topics?|genindex|printindex|tabs|directory)(?:$|[-_])"
 )
+# Of the dialogs that ask for consent: what vendors call theirs, and what others name them.
+_CONSENT = re.compile(
+    r"(?:^| )(?:onetrust-|cybotcookiebot|didomi-|usercentrics|iubenda-cs|termly-|klaro|cmplz-|borlabs-?cookie|cc-window"
+    r"|(?:(?:cookies?|gdpr|ccpa)[-_]?(?:law[-_]?|policy[-_]?)?)(?:consent|banner|notice|bar|dialog|popup|modal|overlay"
+    r"|alert|message|info)|consent[-_]?(?:banner|bar|dialog|popup|modal))"
+)
+_SHARE = re.compile(r"(?:^|[-_ ])(?:shar(?:e|ing)|social|sharedaddy|addtoany|addthis)(?:$|[-_ ])")
+_SHARES = re.compile(
+    r"\W*(?:shar(?:e|ing)|tweet|pin it|follow us|like us|facebook|twitter|linkedin|whatsapp)\b(?!.*[.!;]\s)",
+    re.IGNORECASE,
+)
+_SHARE_LENGTH = 100  # characters of a row of such buttons
 _ROLES = frozenset(
     ["navigation", "search", "banner", "contentinfo", "doc-toc", "doc-index", "directory", "doc-pagelist"]
 )
@@ -91,6 +103,8 @@ def reason_by_name(names: str, role: str | None) -> str | None:
     """Why an element with these classes and ids (separated by spaces) is dropped, whatever it holds; else None."""
     if role in _ROLES:
         return CONTENTS if role in ("doc-toc", "doc-index") else NAVIGATION
+    if _CONSENT.search(names):
+        return BOILERPLATE
     parts = names.split()
     if not _CONTENTS.isdisjoint(parts):
         return CONTENTS
@@ -101,6 +115,11 @@ def reason_by_name(names: str, role: str | None) -> str | None:
 def suspicious(names: str) -> bool:
     """Whether classes and ids suggest navigation, so that an element which holds mostly links is dropped."""
     return any(map(_PART.search, names.split()))
+
+
+def is_share_bar(names: str, text: str) -> bool:
+    """Whether an element with these classes and ids only offers to share the page."""
+    return len(text) < _SHARE_LENGTH and _SHARE.search(names) is not None and _SHARES.match(text) is not None
 
 
 def are_facts(texts: Sequence[str]) -> bool:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, heading, row
-from rag.documents.builder import BREAK, CALLOUT, BlockBuilder, OpenList
+from rag.documents.builder import BREAK, CALLOUT, BlockBuilder
 from rag.documents.doxygen import lists_members, prototype, read_members
 from rag.documents.html_tables import cells_of, is_layout, short_cells, tags_inside
+from rag.documents.list_marks import open_list
 from rag.documents.normalize import squeeze
 from rag.documents.titles import clean_heading, is_name
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _IGNORED_TAGS = frozenset(
     """
-    script style noscript template svg nav footer button select option textarea input head iframe object embed applet
+    script style noscript template svg nav footer select option textarea input head iframe object embed applet
     audio video canvas map dialog datalist frame noframes link meta
     """.split()
 )
@@ -102,14 +103,14 @@ class Page(BlockBuilder):
         elif tag == "table":
             self._table(node, stack)
         elif tag in _LISTS:
-            self.lists.append(OpenList(_start(node) if tag == "ol" else None))
+            self.lists.append(open_list(node))
             self._enter(node, "list", stack)
         elif tag == "li":
-            self._item()
+            self._item(node.attributes.get("value"))
             self._enter(node, "li", stack)
         elif tag == "dt":
             self.terms.append(squeeze(node.text()).lstrip(": "))
-        elif tag == "summary":
+        elif tag in ("summary", "button"):
             self._flush_term()
             self.term = squeeze(node.text())
         elif tag == "dd":
@@ -201,6 +202,9 @@ class Page(BlockBuilder):
             if reason == nav.CONTENTS:
                 self._take_lead()
             self.dropped[reason] += 1
+            return True
+        if nav.suspicious(names) and nav.is_share_bar(names, squeeze(node.text())):
+            self.dropped[nav.NAVIGATION] += 1
             return True
         is_list = tag in _LISTS or tag in ("table", "dl")
         if is_list and self.index_next:
@@ -410,8 +414,3 @@ def _in_example(node: "LexborNode") -> bool:
     """Whether a heading only names an example or a note."""
     parent = node.parent
     return parent is not None and not _EXAMPLES.isdisjoint(_names(parent).split())
-
-
-def _start(node: "LexborNode") -> int:
-    start = node.attributes.get("start") or "1"
-    return int(start) if start.isascii() and start.isdigit() and len(start) < 6 else 1

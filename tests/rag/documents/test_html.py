@@ -39,7 +39,7 @@ def test_text_stands_under_its_headings_without_scripts_and_menus() -> None:
         (
             "<ul><li><input type=checkbox disabled checked> One<li><div class='checkbox checkbox-off'></div> Two"
             "<li data-inline-task-id=1>Three<li><input type=checkbox>Four</ul>",
-            ["- [x] One", "- [ ] Two", "- [ ] Three", "- Four"],
+            ["- [x] One", "- [ ] Two", "- [ ] Three", "- [ ] Four"],
         ),
         ("<p><span class='selected-value a'>a</span><span class='selected-value b'>b</span></p>", ["a b"]),
         ("<ol start=3><li>Push<ul><li>hard</ul><li>Pull</ol>", ["3. Push", "  - hard", "4. Pull"]),
@@ -567,7 +567,7 @@ def test_marks_of_notes_are_no_digits_of_a_year() -> None:
     page = """<html xmlns:epub="http://www.idpf.org/2007/ops"><p>Built in 1834.<sup><a href="#n1">1</a></sup>
       It<a href="notes.xhtml#n2"><sup>[b]</sup></a> is 9 m<sup>2</sup> large.<a epub:type="noteref" href="#n3">*</a></p>
       <aside id="n1" epub:type="footnote"><p>1 Letters.</p></aside>"""
-    assert texts(page) == ["Built in 1834. It is 9 m2 large."]
+    assert texts(page) == ["Built in 1834. It is 9 m² large."]
 
 
 def test_a_table_with_names_of_columns_may_have_long_cells() -> None:
@@ -614,3 +614,121 @@ def test_a_heading_may_be_a_link_to_itself() -> None:
     page += '<a class="permalink" href="#sacks"><h2>Sacks</h2></a><p>They hold flour.</p>'
     _, blocks = html_blocks(page, Counter())
     assert [block.text for block in blocks if block.level] == ["Wheels", "Stones", "Sacks"]
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("10<sup>9</sup> stars, 2<sup>16</sup>, 10<sup>−4</sup>, 3 km<sup>2</sup>", "10⁹ stars, 2¹⁶, 10⁻⁴, 3 km²"),
+        ("2<sup>n - 1</sup>, 10<sup>x</sup>, <i>e</i><sup>t</sup>, 10<sup>1.5</sup>", "2^(n - 1), 10^x, e^t, 10^(1.5)"),
+        ("It ran.<sup>3</sup> A mill<sup>4</sup> in 1834<sup>5,6</sup>", "It ran.³ A mill⁴ in 1834⁵,⁶"),
+        ("1<sup>st</sup>, 7<sup>a</sup>, Arlen<sup>TM</sup>, mill<sup>[7]</sup>", "1st, 7a, ArlenTM, mill[7]"),
+        ("H<sub>2</sub>O, V<sub>max</sub>, log<sub>2</sub>8, 101<sub>2</sub>", "H2O, Vmax, log₂8, 101₂"),
+        ("5<sup>1</sup>/<sub>2</sub> pints, X<sub>n-k</sub>", "5¹/₂ pints, X_(n-k)"),
+        ("<math><msup><mn>10</mn><mn>6</mn></msup></math>", "10⁶"),
+        ("<math><mfrac><mn>1</mn><mn>2</mn></mfrac><msub><mi>x</mi><mi>i</mi></msub></math>", "1/2x_i"),
+    ],
+)
+def test_exponents_are_no_digits_of_the_number_before(page: str, text: str) -> None:
+    assert texts(f"<p>{page}</p>") == [text]
+
+
+def test_exponents_in_headings_and_cells() -> None:
+    _, (title, line) = html_blocks("<h2>10<sup>6</sup> bees</h2><table><tr><td>2<sup>3</sup><br>g<td>b", Counter())
+    assert (title.text, line.text) == ("10⁶ bees", "2³ g | b")
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<p style='Display : none'>Secret",
+        "<p style='color:red;visibility: hidden'>Secret",
+        "<p style='font-size:0px'>Secret",
+        "<p aria-hidden=true>Secret",
+        "<div hidden>Secret</div>",
+        "<div role=dialog><p>Secret</div>",
+        "<button aria-expanded=false aria-controls=m>Open a big menu</button><div id=m class=menu hidden>Secret</div>",
+    ],
+)
+def test_what_a_page_hides_is_no_text(hidden: str) -> None:
+    assert texts(f"<p>Open at 9.</p>{hidden}") == ["Open at 9."]
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<div hidden=until-found><p>Answer</p></div>",
+        "<h3><button aria-expanded=false aria-controls=a>How?</button></h3><div id=a hidden>Answer</div>",
+        "<div class=faq-answer style='display:none'>Answer</div>",
+        "<div style='font-size:0'><span class=big>Answer</span></div>",
+        "<div style='visibility: hidden; animation-name: none'>Answer</div>",
+        "<div id=app aria-hidden=true><h1>Page</h1><p>Answer</p></div>",
+        "<span style='display:none'><math><mi>Answer</mi></math></span>",
+    ],
+)
+def test_what_a_click_or_a_script_shows_is_text(shown: str) -> None:
+    assert texts(f"<p>Open at 9.</p>{shown}") == ["Open at 9.", "Answer"]
+
+
+def test_a_question_that_is_a_button_stands_before_its_answer() -> None:
+    page = "<button aria-expanded=false aria-controls=a>Is it safe?</button><div id=a hidden><p>It is.</p></div>"
+    assert texts(page) == ["Is it safe?: It is."]
+    assert texts(page.replace("Is it safe?", "More")) == ["It is."]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<div id=cookie-banner><p>We use cookies.</p></div>",
+        "<div id=onetrust-consent-sdk><div role=region><p>We use cookies.</p></div></div>",
+        "<section class=gdpr-notice><p>We use cookies.</p></section>",
+        "<div class=share>Share on Facebook Share on X</div>",
+        "<div class=social-buttons><span>Tweet</span> <span>Pin it</span></div>",
+    ],
+)
+def test_banners_and_buttons_for_sharing_are_left_out_and_counted(part: str) -> None:
+    dropped: Counter[str] = Counter()
+    _, blocks = html_blocks(f"<p>Cats sleep.</p>{part}", dropped)
+    assert [block.text for block in blocks] == ["Cats sleep."]
+    assert dropped.total() == 1
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<section id=cookie-banner><p>Show a cookie banner.</p></section>",
+        "<div class=share>Shares fell by 3%.</div>",
+        "<div class=market-share>Share of wind: 20%. It grew.</div>",
+    ],
+)
+def test_what_is_said_about_cookies_and_shares_stays(part: str) -> None:
+    assert len(texts(part)) == 1
+
+
+@pytest.mark.parametrize(
+    ("page", "marks"),
+    [
+        ("<ol><li value=7>x<li>x<li value=x>x</ol>", ["7.", "8.", "9."]),
+        ("<ol type=a start=26><li>x<li>x</ol>", ["z.", "aa."]),
+        ("<ol reversed><li>x<li>x</ol>", ["2.", "1."]),
+        ("<ol class='upperroman simple' start=8><li>x<li>x</ol>", ["VIII.", "IX."]),
+        ("<ol style='list-style-type: lower-roman'><li>x<li>x</ol>", ["i.", "ii."]),
+        ("<ol type=A start=0><li>x<li>x</ol>", ["0.", "A."]),
+        ("<ol start=-1><li>x<li>x</ol>", ["-1.", "0."]),
+    ],
+)
+def test_items_have_the_numbers_and_letters_that_the_page_shows(page: str, marks: list[str]) -> None:
+    assert texts(page) == [f"{mark} x" for mark in marks]
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>Book: <input type=checkbox checked> Sauna <input type=checkbox> Pool", "Book: [x] Sauna [ ] Pool"),
+        ("<p><label><input type=radio checked>Red</label> <label><input type=radio>Blue</label>", "[x] Red [ ] Blue"),
+        ("<p>Book: <input type=checkbox> Sauna", "Book: Sauna"),
+        ("<div><input type=radio checked id=t><label for=t>Linux</label></div>", "Linux"),
+    ],
+)
+def test_a_form_that_is_filled_in_says_what_was_chosen(page: str, text: str) -> None:
+    assert texts(page) == [text]
