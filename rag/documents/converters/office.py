@@ -4,9 +4,10 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, time, timedelta
+from itertools import zip_longest
 from typing import Any
 
 from autoais.base.errors import first_line, install_command
@@ -15,6 +16,7 @@ from rag.documents.archives import open_zip
 from rag.documents.blocks import Block, heading, item, keep_bare_headings
 from rag.documents.converters.number_formats import format_number, format_time
 from rag.documents.converters.word_parts import label_items, mend_parts, take_labels
+from rag.documents.exponents import exponent, index
 from rag.documents.main_content import TITLE, html_blocks
 from rag.documents.normalize import squeeze
 from rag.documents.raw_file import RawFile
@@ -36,6 +38,7 @@ _TAG = re.compile(r"<[^>]*>")
 _BOLD = re.compile(r"\s*(?:<p>\s*<strong>(?:(?!</strong>).)*</strong>\s*</p>\s*)+", re.DOTALL)
 _BACK_LINK = re.compile(r'<a href="#(?:foot|end)note-ref-[^"<>]*">↑</a>')  # of a note, which mammoth adds
 _MAX_COLUMNS = 16_384
+_PLACES = {"superscript": 1, "subscript": -1}
 _NAME_WORDS = 10  # of a slide
 _MAX_REPEATED_LENGTH = 300  # characters of a cell that is repeated in the rows that it spans
 
@@ -103,7 +106,7 @@ def read_pptx(file: RawFile) -> tuple[str, list[Block]]:
 
 def _slide(slide: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
     title, name = slide.shapes.title, ""
-    if title is not None and (text := clean_heading(title.text_frame.text)):
+    if title is not None and (text := clean_heading(_frame_text(title.text_frame))):
         yield heading(text, 2, number)
     elif number > 1:
         name = _first_line(slide)
@@ -116,10 +119,10 @@ def _slide(slide: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
                 else:
                     yield block
         elif getattr(shape, "has_table", False) and shape.has_table:
-            rows = [[squeeze(cell.text) for cell in line.cells] for line in shape.table.rows]
+            rows = [[squeeze(_frame_text(cell.text_frame)) for cell in line.cells] for line in shape.table.rows]
             yield from grid_rows(rows, number, [bool(shape.table.first_row), *[False] * (len(rows) - 1)])
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
-        for text in frame.text.splitlines():
+        for text in _frame_text(frame).splitlines():
             if squeeze(text):
                 yield Block(squeeze(text), page=number)
 
@@ -128,7 +131,7 @@ def _first_line(slide: Any) -> str:  # noqa: ANN401
     """A short first paragraph of a slide without a title, by its place; "" if it is a sentence."""
     text_shapes = [shape for shape in slide.shapes if shape.has_text_frame and squeeze(shape.text_frame.text)]
     first = min(text_shapes, key=lambda shape: shape.top or 0, default=None)
-    text = squeeze(first.text_frame.text.strip().split("\n")[0]) if first is not None else ""
+    text = squeeze(_frame_text(first.text_frame).strip().split("\n")[0]) if first is not None else ""
     return clean_heading(text) if len(text.split()) <= _NAME_WORDS and text[-1:] not in ".,;:" else ""
 
 
@@ -145,8 +148,31 @@ def _paragraphs(shape: Any, number: int) -> Iterator[Block]:  # noqa: ANN401
     paragraphs = [paragraph for paragraph in shape.text_frame.paragraphs if squeeze(paragraph.text)]
     is_list = len(paragraphs) > 1 and (shape.is_placeholder or any(paragraph.level for paragraph in paragraphs))
     for paragraph in paragraphs:
-        text = squeeze(paragraph.text)
+        text = squeeze(_paragraph_text(paragraph))
         yield item(text, min(paragraph.level, 8), "-", number) if is_list else Block(text, page=number)
+
+
+def _frame_text(frame: Any) -> str:  # noqa: ANN401
+    return "\n".join(map(_paragraph_text, frame.paragraphs))
+
+
+def _paragraph_text(paragraph: Any) -> str:  # noqa: ANN401
+    """The text of a paragraph on a slide; `baseline` says how far a run stands above the line, or below it."""
+    runs = []
+    for run in paragraph._p.content_children:
+        properties = getattr(run, "rPr", None)
+        baseline = properties.get("baseline", "0") if properties is not None else "0"
+        runs.append((run.text, -1 if baseline.startswith("-") else int(baseline.strip("0%") != "")))
+    return _join_runs(runs)
+
+
+def _join_runs(runs: Sequence[tuple[str, int]]) -> str:
+    """The text of runs, each with its place: 1 above the line, -1 below it, else 0."""
+    result = ""
+    for (text, place), (after, _) in zip_longest(runs, runs[1:], fillvalue=("", 0)):
+        script = exponent(text.strip(), result) if place > 0 else index(text.strip(), result, after) if place else ""
+        result += script or text
+    return result
 
 
 def read_xlsx(file: RawFile) -> tuple[str, list[Block]]:
@@ -279,4 +305,8 @@ def _cell(value: Any, cell: Any) -> str:  # noqa: ANN401
         return format_time(value, cell.number_format)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return format_number(value, cell.number_format)
+    if isinstance(value, list):  # rich text: texts, and runs with a font of their own
+        fonts = [getattr(run, "font", None) for run in value]
+        places = [_PLACES.get(font.vertAlign if font is not None else None, 0) for font in fonts]
+        return squeeze(_join_runs([*zip(map(str, value), places, strict=True)]))
     return squeeze(str(value))

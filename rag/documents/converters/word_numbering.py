@@ -5,13 +5,11 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from rag.documents.list_marks import write_number
 from rag.documents.normalize import squeeze
 
 _PLACE = re.compile(r"%([1-9])")  # in the text of a level: where the number of a level stands
-_ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl", 10: "x", 9: "ix", 5: "v"}
-_ROMAN |= {4: "iv", 1: "i"}
 _MAX_LETTERS = 26 * 5  # numbers that are written with letters: z, then aa
-_MAX_ROMAN = 3999
 _MAX_LENGTH = 40  # characters of the text of a level
 _MAX_STYLES = 20  # that build on one another
 
@@ -129,13 +127,10 @@ def _write(number: int, style: str) -> str:
     if style == "decimalZero":
         return f"{number:02}"
     text = str(number)
-    if style.endswith("Letter") and 0 < number <= _MAX_LETTERS:
+    if style.endswith("Roman"):
+        text = write_number(number, "i")
+    elif style.endswith("Letter") and 0 < number <= _MAX_LETTERS:
         text = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
-    elif style.endswith("Roman") and 0 < number <= _MAX_ROMAN:
-        text = ""
-        for value, letters in _ROMAN.items():
-            text += letters * (number // value)
-            number %= value
     return text.upper() if style.startswith("upper") else text
 
 

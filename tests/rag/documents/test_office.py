@@ -244,3 +244,41 @@ def test_dates_and_times_of_a_sheet(tmp_path: Path) -> None:
     sheet["B4"].number_format = "[h]:mm"
     expected = ["Ann | 2026-03-01 09:30", "Bob | 2026-03-01", "Cy | 09:00", "Di | 30:00"]
     assert blocks(load(tmp_path / "a.xlsx", saved(book))) == expected
+
+
+def test_exponents_in_rich_text(tmp_path: Path) -> None:
+    book, sheet = workbook(["a"], ["b"])
+    rich: Any = pytest.importorskip("openpyxl.cell.rich_text")
+    raised, lowered = ({"vertAlign": place} for place in ("superscript", "subscript"))
+    font: Any = pytest.importorskip("openpyxl.cell.text").InlineFont
+    sheet["A1"] = rich.CellRichText("It holds 10", rich.TextBlock(font(**raised), "6"), " litres")
+    sheet["A2"] = rich.CellRichText(rich.TextBlock(font(b=True), "H"), rich.TextBlock(font(**lowered), "2"), "O")
+    assert blocks(load(tmp_path / "a.xlsx", saved(book))) == ["It holds 10⁶ litres", "H2O"]
+
+
+# --- PowerPoint -------------------------------------------------------------------------------------------------
+
+
+def test_exponents_on_slides(tmp_path: Path) -> None:
+    pptx: Any = pytest.importorskip("pptx")
+    show = pptx.Presentation()
+    paragraph = show.slides.add_slide(show.slide_layouts[6]).shapes.add_textbox(0, 0, 9, 9).text_frame.paragraphs[0]
+    for text, baseline in (
+        ("It holds 10", ""),
+        ("6", "30000"),
+        (" litres of water", "0"),
+        (" and 10", ""),
+        ("n", "30%"),
+    ):
+        run = paragraph.add_run()
+        run.text = text
+        if baseline:
+            run.font._element.set("baseline", baseline)
+    assert blocks(load(tmp_path / "a.pptx", saved(show))) == ["It holds 10⁶ litres of water and 10^n"]
+
+
+def test_exponents_in_word(tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    raised = '<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>6</w:t></w:r>'
+    body = f"<w:p>{run('It holds 10')}{raised}{run(' litres.')}</w:p>"
+    assert blocks(load(tmp_path / "a.docx", word(body))) == ["It holds 10⁶ litres."]
