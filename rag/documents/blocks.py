@@ -79,7 +79,9 @@ def row(cells: Iterable[str], names: Iterable[str] = (), page: int | None = None
     parts = []
     for number, cell in enumerate(cells):
         name = column_names[number].rstrip(" :") if number < len(column_names) else ""
-        if cell:
+        if cell and not name and parts and parts[-1].endswith(":"):
+            parts[-1] += f" {cell}"  # of a form: "Name:", "Ann"
+        elif cell:
             parts.append(f"{name}: {cell}" if name and name != cell else cell)
     return Block(" | ".join(parts), Kind.ROW, 0, page) if parts else None
 

@@ -40,10 +40,10 @@ def format_number(value: float, code: str) -> str:
         section = sections[2]  # a word for none
     is_plain = any(item.is_plain for item in sections) or not abs(value) < _MAX_NUMBER
     amounts = None if is_plain else _write_digits(Decimal(repr(value)).copy_abs().scaleb(section.shift), section.digits)
-    if amounts is None or not section.parts:
-        return str(value) if isinstance(value, int) else f"{value:.12g}"
-    result = "".join(amounts.pop(0) if part is None else part for part in section.parts)
-    return f"{'-' if value < 0 else ''}{' '.join(result.split())}"
+    parts = [amounts.pop(0) if part is None else part for part in section.parts] if amounts is not None else []
+    if text := " ".join("".join(parts).split()):
+        return f"{'-' if value < 0 else ''}{text}"
+    return str(value) if isinstance(value, int) else f"{value:.12g}"
 
 
 def format_time(value: timedelta, code: str) -> str:
