@@ -52,7 +52,7 @@ def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) ->
                 yield from filter(None, (row(line, page=page) for line in rows[position : position + notes]))
                 position += notes
                 continue
-            if rows_below and (columns := _in_two_rows(cells, rows_below)):
+            if rows_below and (columns := names_in_two_rows(cells, rows_below)):
                 names = before = columns
                 position += 1
             elif are_names(cells, rows_below, bold=is_marked, first_table=not _same_places(before, cells)):
@@ -173,7 +173,7 @@ def _differ(cells: Sequence[str]) -> bool:
     return len(forms) > 1 and 2 * len(forms) > len(values)
 
 
-def _in_two_rows(upper: Sequence[str], rows_below: Rows) -> list[str]:
+def names_in_two_rows(upper: Sequence[str], rows_below: Rows) -> list[str]:
     """The names of columns in two rows, of which the upper one groups those of the lower one; empty if they do not."""
     lower = rows_below[0]
     gaps = [position for position, cell in enumerate(lower) if cell and not any(upper[position : position + 1])]

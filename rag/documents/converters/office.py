@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, time, timedelta
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from autoais.base.errors import first_line, install_command
@@ -17,10 +17,11 @@ from rag.documents.blocks import Block, heading, item, keep_bare_headings
 from rag.documents.converters.number_formats import format_number, format_time
 from rag.documents.converters.word_parts import label_items, mend_parts, take_labels
 from rag.documents.exponents import exponent, index
+from rag.documents.html_tables import cells_of
 from rag.documents.main_content import TITLE, html_blocks
 from rag.documents.normalize import squeeze
 from rag.documents.raw_file import RawFile
-from rag.documents.tables import MAX_CELLS, are_names, check_cells, grid_rows
+from rag.documents.tables import MAX_CELLS, are_names, check_cells, grid_rows, names_in_two_rows
 from rag.documents.titles import clean_heading
 
 _STYLES = f"""
@@ -73,21 +74,49 @@ def read_docx(file: RawFile) -> tuple[str, list[Block]]:
 
 
 def mark_header_rows(page: str) -> str:
-    """The page with the rows that name the columns of tables as their headers: Word marks none by itself."""
-    return _TABLE.sub(lambda table: _with_header_row(table[0], _ROW.findall(table[1])), page)
+    """The page with the cells that name columns, or what stands beside them, as headers: Word marks none by itself."""
+    return _TABLE.sub(lambda table: _mark_headers(table[0], _ROW.findall(table[1])), page)
 
 
-def _with_header_row(table: str, lines: list[str]) -> str:
+def _mark_headers(table: str, lines: list[str]) -> str:
+    from selectolax.lexbor import LexborHTMLParser
+
     cells = [_CELL.findall(line) for line in lines]
     texts = [[squeeze(_TAG.sub(" ", cell)) for cell in row] for row in cells]
-    position = next((number for number, row in enumerate(texts) if len(row) > 1), len(texts))  # below a title
-    if position + 1 >= len(texts) or not all(texts[position]):
+    bold = [[_BOLD.fullmatch(cell) is not None for cell in row] for row in cells]
+    if _is_form(texts, bold):
+        pairs = [pair for row in cells for pair in zip(row[::2], row[1::2], strict=True)]
+        return f"<table>{''.join(f'<tr><th>{name}</th><td>{value}</td></tr>' for name, value in pairs)}</table>"
+    node = LexborHTMLParser(table).css_first("table")
+    grid = [[cell.text for cell in row] for row in cells_of(node)] if node is not None else []
+    position = next((number for number, row in enumerate(grid) if len(row) > 1), len(grid))  # below a title
+    if len(grid) != len(lines) or position + 1 >= len(grid):
         return table
-    bold = [all(_BOLD.fullmatch(cell) for cell in row if _TAG.sub("", cell).strip()) for row in cells[position:]]
-    if not are_names(texts[position], texts[position + 1 :], bold=bold[0] and not all(bold)):
-        return table
-    is_named = lines[position].replace("<td", "<th").replace("</td>", "</th>")
-    return table.replace(f"<tr>{lines[position]}</tr>", f"<tr>{is_named}</tr>", 1)
+    flags = [all(flag for flag, text in zip(*row, strict=True) if text) for row in zip(bold, texts, strict=True)]
+    names_rows = all(row[0] for row in bold[position:]) and not flags[position]  # the first column names the rows
+    count = _count_header_rows(grid[position:], flags[position:], first_table=not names_rows)
+    for line in lines[position : position + count]:
+        table = table.replace(line, line.replace("<td", "<th").replace("</td>", "</th>"), 1)
+    return table
+
+
+def _is_form(texts: list[list[str]], bold: list[list[bool]]) -> bool:
+    """Whether each second cell is a label, bold or with a colon, of the cell behind it, which is neither."""
+    labels = [
+        [flag or text.endswith(":") for text, flag in zip(*row, strict=True)] for row in zip(texts, bold, strict=True)
+    ]
+    return len(texts) > 1 and all(row and row == [True, False] * (len(row) // 2) for row in labels)
+
+
+def _count_header_rows(rows: list[list[str]], bold: list[bool], *, first_table: bool) -> int:
+    """How many of the first rows name the columns: 0, 1, or 2 if the upper one groups those of the lower one."""
+    upper, lower = rows[:2]
+    groups = [cell if before != cell else "" for before, cell in pairwise(["", *upper])]
+    if len(rows) > 2 and len(upper) == len(lower) and "" in groups[1:]:
+        is_bold = bold[0] and bold[1] and not all(bold)
+        return 2 if is_bold or names_in_two_rows(groups, rows[1:]) else 0
+    is_named = all(upper[1:]) and are_names(upper, rows[1:], bold=bold[0] and not all(bold), first_table=first_table)
+    return int(is_named)
 
 
 def read_pptx(file: RawFile) -> tuple[str, list[Block]]:

@@ -142,6 +142,44 @@ def test_notes_do_not_end_in_an_arrow(tmp_path: Path) -> None:
     assert blocks(load(tmp_path / "a.docx", word(body, footnotes=note))) == ["The pump is blue.", "1. It was tested."]
 
 
+def table(text: str) -> str:
+    """A table of Word, a line for each row; a cell that begins with `*` is bold, one that ends with `>` spans two."""
+    rows = ""
+    for line in text.splitlines():
+        rows += "<w:tr>"
+        for cell in line.split("|"):
+            content, span = paragraph(cell.strip(" *>")), ""
+            if "*" in cell:
+                content = content.replace("<w:r>", "<w:r><w:rPr><w:b/></w:rPr>")
+            if ">" in cell:
+                span = '<w:tcPr><w:gridSpan w:val="2"/></w:tcPr>'
+            rows += f"<w:tc>{span}{content}</w:tc>"
+        rows += "</w:tr>"
+    return f"<w:tbl>{rows}</w:tbl>"
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (
+            "|Old>|New>\nPlan|Cost|Size|Cost|Size\nPro|5|10|6|20\nMax|7|30|8|40",
+            [
+                "Plan: Pro | Old, Cost: 5 | Old, Size: 10 | New, Cost: 6 | New, Size: 20",
+                "Plan: Max | Old, Cost: 7 | Old, Size: 30 | New, Cost: 8 | New, Size: 40",
+            ],
+        ),
+        ("|Cost|Size\nPro|5|10\nMax|7|9", ["Pro | Cost: 5 | Size: 10", "Max | Cost: 7 | Size: 9"]),
+        ("*Name|Ann|*Town|Lee\n*Role|Clerk", ["Name: Ann", "Town: Lee", "Role: Clerk"]),
+        ("Name:|Ann\nTown:|\nRole:|Clerk", ["Name: Ann", "Town:", "Role: Clerk"]),
+        ("*Mon|Art|PE\n*Tue|Music|Art", ["Mon | Art | PE", "Tue | Music | Art"]),
+        ("*Day|*Who\n*Mon|Ann", ["Day: Mon | Who: Ann"]),
+    ],
+)
+def test_tables_of_word(tmp_path: Path, rows: str, expected: list[str]) -> None:
+    pytest.importorskip("mammoth")
+    assert blocks(load(tmp_path / "a.docx", word(table(rows)))) == expected
+
+
 # --- Excel ------------------------------------------------------------------------------------------------------
 
 
