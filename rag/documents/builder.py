@@ -157,7 +157,11 @@ class BlockBuilder:
         elif self.mark:
             text = _BULLET.sub("", text, count=1) if self.mark == "-" else text
             self.blocks.append(
-                item(f"{self.term}: {text}" if self.term else text, min(max(0, len(self.lists) - 1), 8), self.mark)
+                item(
+                    f"{self.term.rstrip(' :')}: {text}" if self.term else text,
+                    min(max(0, len(self.lists) - 1), 8),
+                    self.mark,
+                )
             )
             self.mark, self.term = None, ""
         elif self.term:

@@ -20,13 +20,13 @@ _FOLDED = re.compile(r"accordion|answer|collaps|expand|faq|folded|panel|spoiler|
 _CONTENT = "h1, main, [role=main], math"  # a formula is hidden behind its picture
 
 
-def hidden_nodes(body: "LexborNode", folded: "dict[int, LexborNode]") -> "list[LexborNode]":
+def find_hidden(body: "LexborNode", folded: "dict[int, LexborNode]") -> "list[LexborNode]":
     """The elements that attributes hide, and dialogs, in order; without those that are `folded` away."""
     ids = {panel.attributes.get("id") for panel in folded.values()}
     return [node for node in body.css(_HIDDEN) if node.attributes.get("id", "") not in ids and _is_hidden(node)]
 
 
-def folded_panels(body: "LexborNode") -> "dict[int, LexborNode]":
+def find_panels(body: "LexborNode") -> "dict[int, LexborNode]":
     """The parts of a page that buttons fold out, by the memory ids of the buttons; menus are none."""
     openers = body.css(_OPENERS)
     by_id = {node.attributes.get("id"): node for node in body.css("[id]")} if openers else {}

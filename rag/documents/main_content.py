@@ -9,9 +9,9 @@ from rag.base.errors import FormatError
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind
 from rag.documents.exponents import write_scripts
-from rag.documents.hidden import folded_panels, hidden_nodes
+from rag.documents.hidden import find_panels, find_hidden
 from rag.documents.normalize import squeeze
-from rag.documents.titles import page_title
+from rag.documents.titles import is_generic, names_page, page_title
 from rag.documents.walk import Page
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ def html_blocks(
     folded: dict[int, LexborNode] = {}
     if tree.body.css_first(_CHANGED) is not None:
         tabs = _tab_labels(tree.body)
-        folded = folded_panels(tree.body)
+        folded = find_panels(tree.body)
         _change(tree.body, folded)
-    for node in (*tree.body.css(_REMOVED), *reversed(hidden_nodes(tree.body, folded))):
+    for node in (*tree.body.css(_REMOVED), *reversed(find_hidden(tree.body, folded))):
         if node.tag not in _WHOLE and not (node.tag == "a" and _holds_heading(node)):
             node.decompose()
     if tree.body.css_first(_LEFT_OUT) is not None:
@@ -135,6 +135,8 @@ def html_blocks(
     if title is None and _are_sections(blocks) and tree.css_first(f"h1.{TITLE}") is None:
         return "", blocks
     own_title = page_title(title.text() if title is not None else "", page.headings, parent_title)
+    if is_generic(own_title) and names_page(name):
+        own_title = ""  # so it is called as its file
     return own_title, list(_drop_title(blocks, own_title))
 
 

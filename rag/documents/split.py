@@ -18,6 +18,7 @@ _TINY_WORDS = 30  # words; a section is joined with the next one if it is shorte
 _MAX_WORD_LENGTH = 100  # characters
 _TITLE_WORDS = 10  # of an item above paragraphs
 _WORD = re.compile(r"\S+")
+_QUESTION = re.compile(r"\s*(?:(?:-|\d+\.) )?(?:Q|Question)(?: ?\d+)?[.:)] ")  # whose answer stands below it
 _STATEMENT = re.compile(r"\s(?:.*\d|.*[.!?]$)")  # a heading of several words that says something by itself
 
 
@@ -200,7 +201,9 @@ def _runs(units: Sequence[_Unit]) -> list[_Unit]:
 
 def introduces(block: Block) -> bool:
     """Whether a block announces the next one."""
-    return block.kind is Kind.LEAD or (block.kind is not Kind.CODE and block.text.endswith((":", "：", ":-")))
+    if block.kind in (Kind.LEAD, Kind.CODE):
+        return block.kind is Kind.LEAD
+    return block.text.endswith((":", "：", ":-")) or _QUESTION.match(block.text) is not None
 
 
 def _parts(units: Sequence[_Unit]) -> Iterator[list[Block]]:

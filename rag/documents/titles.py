@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from rag.documents.normalize import squeeze
 
@@ -33,6 +34,9 @@ _GENERIC = frozenset(
     untitled usage welcome
     """.split()
 ) | {"getting started", "see also", "table of contents", "frequently asked questions", "release notes", "user guide"}
+_LETTERS = re.compile(r"(?<![^\W_])[^\W\d_]{3,}(?![^\W_])")
+_JOINTS = re.compile(r"[\W_]+")
+_NO_NAMES = frozenset("app appendix book chap chapter doc index node page part preface readme sec sect section".split())
 
 
 def clean_heading(text: str) -> str:
@@ -66,6 +70,13 @@ def is_name(text: str) -> bool:
 def is_generic(text: str) -> bool:
     """Whether a heading names a part that every document may have, such as an introduction."""
     return clean_heading(text).casefold().strip(" .:") in _GENERIC
+
+
+def names_page(name: str) -> bool:
+    """Whether the name of a file says what it is about: `billing.html` does, `ch01.html` and `index.html` do not."""
+    stem = PurePosixPath(name).name.partition(".")[0]
+    words = [word for word in _LETTERS.findall(stem) if word.casefold() not in _NO_NAMES]
+    return bool(words) and not is_generic(_JOINTS.sub(" ", stem))
 
 
 def is_numbered(text: str) -> bool:

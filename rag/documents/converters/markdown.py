@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rag.documents.blocks import Block
+from rag.documents.converters.grid_tables import read_grid_tables
 from rag.documents.converters.markdown_tags import keep_placeholders
 from rag.documents.converters.mdx import read_mdx
 from rag.documents.converters.mkdocs import read_mkdocs
@@ -35,6 +36,10 @@ _BOLD_LABEL = re.compile(r"(\*\*|__)(?=\w)[^*_\n:]{1,40}(?::\1|\1 ?:)\s*\S")
 _LABEL = re.compile(
     r"(?:\*\*|__)?[^\W_][\w/-]*(?: [\w./-]+){0,3}(?:\*\*|__)?:(?:\*\*|__)?\s+\S|(?:\*\*|__)Q: .+(?:\*\*|__)$"
 )
+_BOLD = r"(?:\*\*[^\W_][^*\n]{1,80}\*\*|__[^\W_][^_\n]{1,80}__)"
+_BOLD_LINE = re.compile(_BOLD)
+# A bold line, or bold words before a sentence, below the end of another sentence: a heading that runs in.
+_RUN_IN = re.compile(rf"""(?<=[.!?])(?:["')\]”*_]{{0,3}})\n(?={_BOLD}(?:[ \t]*(?:\n|\Z)|[ \t]+["“(]?[A-Z\d]))""")
 
 
 def read_markdown(file: RawFile) -> tuple[str, list[Block]]:
@@ -62,6 +67,7 @@ def render_html(text: str, omissions: Counter[str], *, mdx: bool = False) -> str
     keep_placeholders(reader, text)
     read_myst(reader, text)
     read_mkdocs(reader, text)
+    read_grid_tables(reader)
     if mdx:
         read_mdx(reader)
     env: dict[str, Any] = {}
@@ -75,6 +81,8 @@ def _split_paragraphs(reader: "MarkdownIt", tokens: "list[Token]", env: dict[str
         lines = _split_labels(token.content) if token.type == "inline" else []
         if token.type == "inline" and not lines and token.level == 1:  # of no list
             lines = _lines(token.content)
+        if token.type == "inline" and not lines and len(parts := _split_run_in(token.content)) > 1:
+            lines = parts
         if not lines or tokens[position - 1].type != "paragraph_open" or tokens[position - 1].hidden:
             yield token
             continue
@@ -93,6 +101,16 @@ def _lines(content: str) -> list[str]:
         return lines
     starts = find_marked_lines(lines)
     return ["\n".join(lines[start:end]) for start, end in pairwise(sorted({0, *starts, len(lines)}))] if starts else []
+
+
+def _split_run_in(content: str) -> list[str]:
+    """A paragraph in parts before and below bold headings that stand in it."""
+    parts: list[str] = []
+    for part in _RUN_IN.split(content):
+        first, _, below = part.partition("\n")
+        is_heading = bool(parts) and below and _BOLD_LINE.fullmatch(first.strip())
+        parts += [first, below] if is_heading else [part]
+    return parts
 
 
 def _split_labels(content: str) -> list[str]:

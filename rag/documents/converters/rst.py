@@ -137,6 +137,9 @@ def _parser() -> Any:  # noqa: ANN401
             for node in self.document.findall(nodes.inline):
                 if title := titles.get(nodes.fully_normalize_name(node.get(_LABEL, "")), ""):
                     node.children = [nodes.Text(title)]
+            for node in self.document.findall(nodes.term):
+                if node.astext().endswith("::"):  # of code, which docutils finds none of
+                    node.children = [nodes.Text(node.astext()[:-1])]
             for node in self.document.findall(nodes.field_name):
                 content = node.astext().split()
                 if len(content) > 1 and content[0] in _PARAMETERS:

@@ -1258,3 +1258,73 @@ def test_a_page_beside_an_empty_text(tmp_path: Path) -> None:
 def test_what_is_no_email_is_named(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="not an e-mail"):
         read(tmp_path, "a.eml", "It is only a line of text.")
+
+
+def test_grid_tables_of_markdown_have_rows_with_names(tmp_path: Path) -> None:
+    text = dedent("""
+        Fees:
+
+        +---------+:------:+-----------------+
+        | Boat    | Fee    | With            |
+        +=========+========+=================+
+        | Canoe   | £4     | - a **paddle**  |
+        |         |        | - a vest        |
+        +---------+--------+-----------------+
+        | Punt    | £9     | a [pole](p.md)  |
+        +---------+--------+-----------------+
+
+        +---+---+
+        | a | b |
+        as it stands
+        """)
+    assert blocks(tmp_path, "fees.md", text) == [
+        "Fees:",
+        "Boat: Canoe | Fee: £4 | With: a paddle a vest",
+        "Boat: Punt | Fee: £9 | With: a pole",
+        "+---+---+ | a | b | as it stands",
+    ]
+
+
+def test_bold_headings_in_a_paragraph_of_markdown_stand_apart(tmp_path: Path) -> None:
+    text = dedent("""
+        All of the people who work here meet in the hall on each Monday.
+        **Hours**
+        Staff work from 9 to 5.
+        **Holidays.** There are 30 days. Ask
+        **Ann Bell** for more.
+        **Note** that it is long.
+        """)
+    assert blocks(tmp_path, "staff.md", text) == [
+        "All of the people who work here meet in the hall on each Monday.",
+        "Hours",
+        "Staff work from 9 to 5.",
+        "Holidays. There are 30 days. Ask Ann Bell for more. Note that it is long.",
+    ]
+
+
+def test_terms_of_rst_have_one_colon(tmp_path: Path) -> None:
+    text = "- Bus::\n   It goes on roads.\n\nTram::\n   It goes on rails.\n\nRun::\n\n  make\n"
+    assert blocks(tmp_path, "town.rst", text) == [
+        "- Bus: It goes on roads.",
+        "Tram: It goes on rails.",
+        "Run:",
+        "    make",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "heading", "title"),
+    [
+        ("billing.md", "Overview", "billing"),
+        ("a/how_to_pay.md", "Introduction", "how_to_pay"),
+        ("billing.md", "Bills", "Bills"),
+        ("overview.md", "Introduction", "Introduction"),
+        ("index.md", "Usage", "Usage"),
+        ("ch01.md", "Introduction", "Introduction"),
+    ],
+)
+def test_a_page_with_a_generic_title_is_called_as_its_file(tmp_path: Path, name: str, heading: str, title: str) -> None:
+    path = tmp_path / "x.md"
+    path.write_text(f"# {heading}\n\nIt costs 3.\n")
+    (passage,) = read_document(path, name)
+    assert (passage.title, passage.section) == (title, heading if title != heading else "")

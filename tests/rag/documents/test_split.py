@@ -111,3 +111,16 @@ def test_an_item_that_is_the_title_of_a_paragraph_stays_with_it() -> None:
     parts = [(item(f"Part {number}", 0, "-"), Block(sentences(70, f"w{number}"))) for number in range(4)]
     found = cut(*(block for part in parts for block in part))
     assert [text.split("\n\n")[::2] for _, text in found] == [["- Part 0", "- Part 1"], ["- Part 2", "- Part 3"]]
+
+
+def test_an_answer_stays_with_its_question() -> None:
+    for question, answer, kind in (("Q. ", "A. ", Kind.TEXT), ("- Q: ", "- A: ", Kind.ITEM)):
+        blocks = []
+        for number in range(6):
+            blocks += [
+                Block(f"{question}Question {number} {sentences(20)}", kind),
+                Block(f"{answer}Answer {number} {sentences(60)}", kind),
+            ]
+        for _, text in cut(*blocks):
+            assert text.count("Question") == text.count("Answer") > 0
+            assert text.startswith(question)
