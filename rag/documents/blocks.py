@@ -76,7 +76,7 @@ def entry(term: str, text: str, page: int | None = None) -> Block:
 def row(cells: Iterable[str], names: Iterable[str] = (), page: int | None = None) -> Block | None:
     """A row of a table without its empty cells; None if all are empty."""
     column_names = [*names]
-    parts = []
+    parts: list[str] = []
     for number, cell in enumerate(cells):
         name = column_names[number].rstrip(" :") if number < len(column_names) else ""
         if cell and not name and parts and parts[-1].endswith(":"):

@@ -9,7 +9,7 @@ from rag.base.errors import FormatError
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind
 from rag.documents.exponents import write_scripts
-from rag.documents.hidden import find_panels, find_hidden
+from rag.documents.hidden import find_hidden, find_panels
 from rag.documents.normalize import squeeze
 from rag.documents.titles import is_generic, names_page, page_title
 from rag.documents.walk import Page

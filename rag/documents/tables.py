@@ -72,7 +72,7 @@ def _one_below_another(rows: Rows, bold: Sequence[bool]) -> tuple[Rows, Sequence
     begin = 0
     for end in [*(number for number, cells in enumerate(rows) if not any(cells)), len(rows)]:
         area = rows[begin:end]
-        parts = [[line[first:last] for line in area] for first, last in _filled_columns(area)]
+        parts = [[line[first:last] for line in area] for first, last in _column_runs(area)]
         headers = [_header(part) for part in parts]
         if len(parts) < 2 or not all(headers) or not (headers[0] == headers[-1] or all(map(_has_keys, parts))):
             parts = [[*area]]
@@ -83,7 +83,7 @@ def _one_below_another(rows: Rows, bold: Sequence[bool]) -> tuple[Rows, Sequence
     return result, flags
 
 
-def _filled_columns(area: Rows) -> list[tuple[int, int]]:
+def _column_runs(area: Rows) -> list[tuple[int, int]]:
     """The first column and the end of each run of columns that are not empty."""
     is_filled = [False] * max(map(len, area), default=0)
     for line in area:

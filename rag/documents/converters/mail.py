@@ -63,7 +63,7 @@ def read_mail(file: RawFile) -> tuple[str, list[Block]]:
         message = message_from_bytes(file.data.removeprefix(codecs.BOM_UTF8), policy=default)
         subject = squeeze(str(message["Subject"] or ""))
         lines = [f"{name}: {value}" for name in _SHOWN_HEADERS if (value := squeeze(str(message[name] or "")))]
-        texts = [*_shown_texts(message, file)]
+        texts = [*_read_texts(message, file)]
     except FormatError:
         raise
     except Exception as error:  # the library raises much on headers and parts that are broken
@@ -83,18 +83,18 @@ def read_mail(file: RawFile) -> tuple[str, list[Block]]:
     return subject, blocks
 
 
-def _shown_texts(part: MIMEPart, file: RawFile) -> Iterator[tuple[str, str]]:
+def _read_texts(part: MIMEPart, file: RawFile) -> Iterator[tuple[str, str]]:
     """The kind, `plain` or `html`, and the text of each part that a mail program shows; others are counted."""
     kind = part.get_content_type()
     if part.get_content_maintype() == "multipart" and part.is_multipart():
         children = [*part.iter_parts()]
         if kind == "multipart/alternative":
-            choices = [[item for item in _shown_texts(child, file) if item[1].strip()] for child in children]
+            choices = [[item for item in _read_texts(child, file) if item[1].strip()] for child in children]
             plain_texts = (texts for texts in choices if texts and texts[0][0] == "plain")
             yield from next(plain_texts, next((texts for texts in reversed(choices) if texts), []))
         else:
             for child in children[:1] if kind == "multipart/related" else children:
-                yield from _shown_texts(child, file)
+                yield from _read_texts(child, file)
     elif part.get_content_maintype() == "multipart" or (
         kind in ("text/plain", "text/html") and not part.is_attachment()
     ):
@@ -118,7 +118,7 @@ def read_mailbox(file: RawFile) -> tuple[str, list[Block]]:
         try:
             subject, text = read_mail(replace(file, data=message))
         except FormatError:
-            file.dropped["broken message"] += 1
+            file.dropped["message that is broken"] += 1
             continue
         blocks += [
             heading(subject or "No subject", 1),
@@ -258,7 +258,7 @@ def _drop_original(body: "LexborNode") -> None:
 
 def _neighbour(node: "LexborNode", side: Literal["next", "prev"]) -> "LexborNode | None":
     """The next node on a side that has text."""
-    neighbour = getattr(node, side)
+    neighbour: LexborNode | None = getattr(node, side)
     while neighbour is not None and not neighbour.text().strip():
         neighbour = getattr(neighbour, side)
     return neighbour

@@ -259,11 +259,11 @@ def _read_sheet(sheet: Any, file: RawFile, room: int) -> tuple[list[list[str]], 
                 rows[-1][item.column - 1] = _cell(item.value, item)
             begins = number < 2 or bold[-2] or sum(map(bool, rows[-2])) < 2  # fonts take time
             bold[-1] = begins and all(item.font.b for item in items)
-    _fill_ranges(rows, _spanned_rows(parser.merged_cells), room - cells)
-    return _without_hidden(rows, bold, parser, file.dropped)
+    _fill_ranges(rows, _row_spans(parser.merged_cells), room - cells)
+    return _select_visible(rows, bold, parser, file.dropped)
 
 
-def _spanned_rows(merged: Any) -> Iterator[tuple[int, int, int]]:  # noqa: ANN401
+def _row_spans(merged: Any) -> Iterator[tuple[int, int, int]]:  # noqa: ANN401
     """The columns and the first and last rows (from 0) of cells that span rows."""
     from openpyxl.utils import range_boundaries
 
@@ -273,7 +273,7 @@ def _spanned_rows(merged: Any) -> Iterator[tuple[int, int, int]]:  # noqa: ANN40
             yield left - 1, top - 1, bottom - 1
 
 
-def _without_hidden(
+def _select_visible(
     rows: list[list[str]],
     bold: list[bool],
     parser: Any,  # noqa: ANN401
@@ -336,6 +336,6 @@ def _cell(value: Any, cell: Any) -> str:  # noqa: ANN401
         return format_number(value, cell.number_format)
     if isinstance(value, list):  # rich text: texts, and runs with a font of their own
         fonts = [getattr(run, "font", None) for run in value]
-        places = [_PLACES.get(font.vertAlign if font is not None else None, 0) for font in fonts]
+        places = [_PLACES.get(str(font.vertAlign), 0) if font is not None else 0 for font in fonts]
         return squeeze(_join_runs([*zip(map(str, value), places, strict=True)]))
     return squeeze(str(value))

@@ -44,8 +44,8 @@ def test_all_parts_that_are_shown_are_read(tmp_path: Path) -> None:
 def test_one_of_two_alternatives_is_read(tmp_path: Path) -> None:
     document = load(tmp_path, multipart(part("Plain."), part("<p>Rich.", "text/html"), kind="alternative"))
     assert lines(document) == ["Plain."]
-    inner = multipart(part(" "), part("<p>Rich.", "text/html"), kind="alternative").replace("b", "c").partition("\n\n")
-    inner = f"--b\nContent-Type: multipart/alternative; boundary=c\n\n{inner[2].replace('--b', '--c')}"
+    choices = part(" ") + part("<p>Rich.", "text/html")
+    inner = f"--b\nContent-Type: multipart/alternative; boundary=c\n\n{choices.replace('--b', '--c')}--c--\n"
     assert lines(load(tmp_path, multipart(inner, part("Last.")))) == ["Rich.", "Last."]
 
 
