@@ -76,10 +76,12 @@ def entry(term: str, text: str, page: int | None = None) -> Block:
 def row(cells: Iterable[str], names: Iterable[str] = (), page: int | None = None) -> Block | None:
     """A row of a table without its empty cells; None if all are empty."""
     column_names = [*names]
-    parts = []
+    parts: list[str] = []
     for number, cell in enumerate(cells):
         name = column_names[number].rstrip(" :") if number < len(column_names) else ""
-        if cell:
+        if cell and not name and parts and parts[-1].endswith(":"):
+            parts[-1] += f" {cell}"  # of a form: "Name:", "Ann"
+        elif cell:
             parts.append(f"{name}: {cell}" if name and name != cell else cell)
     return Block(" | ".join(parts), Kind.ROW, 0, page) if parts else None
 

@@ -39,16 +39,16 @@ def write_scripts(body: "LexborNode") -> None:
             is_above = parent == "msup" or (parent == "msubsup" and node.next is None)
             content = _number(text, is_above=is_above) or f"{'^' if is_above else '_'}{_in_brackets(text)}"
         elif node.tag == "sup":
-            content = _exponent(text, _before(node))
+            content = exponent(text, _before(node))
         else:
-            content = _index(text, _before(node), _after(node))
+            content = index(text, _before(node), _after(node))
         if content:
             node.replace_with(content)
     if nodes:
         body.merge_text_nodes()
 
 
-def _exponent(text: str, before: str) -> str:
+def exponent(text: str, before: str) -> str:
     """A raised text as characters; "" if it can stay as it is: `1st`, or a mark of a note that is no number."""
     if number := _number(text, is_above=True):
         return number
@@ -57,7 +57,7 @@ def _exponent(text: str, before: str) -> str:
     return ""
 
 
-def _index(text: str, before: str, after: str) -> str:
+def index(text: str, before: str, after: str) -> str:
     """A lowered text as characters; "" if nobody reads it as a part of what stands around it: `H2O`, `Vmax`."""
     if before[-1:].isdigit() or before.endswith(("/", "⁄")) or (after[:1].isdigit() and text[-1:].isdigit()):
         return _number(text, is_above=False)

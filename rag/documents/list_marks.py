@@ -40,7 +40,7 @@ class OpenList:
             self.number = int(value)
         number = self.number
         self.number += self.step
-        return f"{_write(number, self.type)}."
+        return f"{write_number(number, self.type)}."
 
 
 def open_list(node: "LexborNode") -> OpenList:
@@ -63,7 +63,8 @@ def _type(node: "LexborNode") -> str:
     return attributes.get("type") or by_class
 
 
-def _write(number: int, kind: str) -> str:
+def write_number(number: int, kind: str) -> str:
+    """A number as `1`, `a`, `A`, `i` or `I` of HTML say."""
     if kind in ("a", "A") and number > 0:
         letters = ""
         while number:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from rag.base.errors import FormatError
@@ -90,10 +90,17 @@ def _check_nesting(text: str, location: str) -> None:
                 raise FormatError(f"{location}: its elements are nested more than {MAX_DEPTH:,} deep")
 
 
-def html_blocks(text: str, omissions: Counter[str], name: str = "", location: str = "") -> tuple[str, list[Block]]:
+def html_blocks(
+    text: str,
+    omissions: Counter[str],
+    name: str = "",
+    location: str = "",
+    change: "Callable[[LexborNode], None] | None" = None,
+) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a page; what is left out is counted in `omissions`.
 
-    Raises `FormatError`, which begins with `location` (default: the name), for elements that nest without end.
+    `change` is called with the body before it is read. Raises `FormatError`, which begins with `location` (default:
+    the name), for elements that nest without end.
     """
     from selectolax.lexbor import LexborHTMLParser
 
@@ -106,6 +113,8 @@ def html_blocks(text: str, omissions: Counter[str], name: str = "", location: st
     if (reason := _no_text(tree)) is not None:
         omissions[reason] += 1
         return "", []
+    if change is not None:
+        change(tree.body)
     tabs: dict[str, str] = {}
     folded: dict[int, LexborNode] = {}
     if tree.body.css_first(_CHANGED) is not None:

@@ -5,6 +5,7 @@ Tables of HTML say more, `html_tables`; those of PDFs are found by where their c
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from rag.base.errors import FormatError
 from rag.documents.blocks import Block, row
@@ -14,9 +15,9 @@ _MAX_NAME_LENGTH = 60  # characters of the name of a column
 _SAMPLE_ROWS = 20  # rows below the first that are looked at
 _REGULAR = 5  # rows below the names, that have nearly all cells
 _NUMBERS = 0.9  # of the cells below a name
-_AMOUNT = re.compile(r"[^\w\s]{0,3}\s?\d")  # how a cell with a number, date or price begins
+_AMOUNT = re.compile(r"[^\w\s]{0,3}\s?\d|=\S")  # how a cell with a number, date, price or formula begins
 _NUMBER = re.compile(r"[\d\W]*\d[\d\W]*(?:[a-zA-Z]{1,3}\W*)?")  # all of a cell: "1,047", "12.5 km", "2024-06-01"
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_YEAR = re.compile(r"(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?")  # or a date, as Excel has them
 _DIGITS, _WORD = re.compile(r"\d[\d.,]*"), re.compile(r"[^\W\d_]+")
 _VALUE = re.compile(r"\S@\S|://|\d{5}|:$")  # in what stands in a table rather than names its columns
 
@@ -31,6 +32,7 @@ def check_cells(cells: int, location: str) -> None:
 
 def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) -> Iterator[Block]:
     """The rows of tables between empty rows; `bold` says which rows are all bold, if that is known."""
+    rows, bold = _one_below_another(rows, bold)
     names: Sequence[str] = ()
     before: Sequence[str] = ()  # the names of the last table
     begins = True
@@ -50,7 +52,7 @@ def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) ->
                 yield from filter(None, (row(line, page=page) for line in rows[position : position + notes]))
                 position += notes
                 continue
-            if rows_below and (columns := _in_two_rows(cells, rows_below)):
+            if rows_below and (columns := names_in_two_rows(cells, rows_below)):
                 names = before = columns
                 position += 1
             elif are_names(cells, rows_below, bold=is_marked, first_table=not _same_places(before, cells)):
@@ -61,6 +63,51 @@ def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) ->
         elif (block := row(cells, names, page)) is not None:
             yield block  # one cell above a table is its title
         position += 1
+
+
+def _one_below_another(rows: Rows, bold: Sequence[bool]) -> tuple[Rows, Sequence[bool]]:
+    """The rows with tables that stand beside each other, with empty columns between them, one below another."""
+    result: list[Sequence[str]] = []
+    flags: list[bool] = []
+    begin = 0
+    for end in [*(number for number, cells in enumerate(rows) if not any(cells)), len(rows)]:
+        area = rows[begin:end]
+        parts = [[line[first:last] for line in area] for first, last in _column_runs(area)]
+        headers = [_header(part) for part in parts]
+        if len(parts) < 2 or not all(headers) or not (headers[0] == headers[-1] or all(map(_has_keys, parts))):
+            parts = [[*area]]
+        for part in parts:
+            result += [*part, ()]
+            flags += [*(bold[begin:end] or [False] * len(area)), False]
+        begin = end + 1
+    return result, flags
+
+
+def _column_runs(area: Rows) -> list[tuple[int, int]]:
+    """The first column and the end of each run of columns that are not empty."""
+    is_filled = [False] * max(map(len, area), default=0)
+    for line in area:
+        for position, cell in enumerate(line):
+            is_filled[position] |= bool(cell)
+    edges = [n for n, (a, b) in enumerate(pairwise([False, *is_filled, False])) if a != b]
+    return [*zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _header(part: Rows) -> Sequence[str]:
+    """The names of the columns of a table below its title; empty if there is a column without one."""
+    lines = [line for line in part if any(line)]
+    position = next((n for n, line in enumerate(lines) if sum(map(bool, line)) > 1), len(lines))
+    first, rows_below = [*lines, ()][position], lines[position + 1 : position + 1 + _SAMPLE_ROWS]
+    return first if position < 2 and first and all(first) and are_names(first, rows_below, bold=True) else ()
+
+
+def _has_keys(part: Rows) -> bool:
+    """Whether the first column of a table has names, all different, and no numbers: each row is about one of them."""
+    lines = [line for line in part if any(line)][: _SAMPLE_ROWS + 1]
+    keys = _column(lines, 0)
+    return len({*keys}) == len(keys) and not any(
+        _above_numbers(line, lines[n + 1 :], 0) for n, line in enumerate(lines[:2])
+    )
 
 
 def _notes(first: Sequence[str], rows_below: Rows) -> int:
@@ -109,6 +156,8 @@ def _above_numbers(first: Sequence[str], rows_below: Rows, position: int) -> boo
     cells_below = _column(rows_below, position)
     if not name or not cells_below or (_AMOUNT.match(name) and not _YEAR.fullmatch(name)):
         return False
+    if _YEAR.fullmatch(name) and any(map(_YEAR.fullmatch, cells_below)):
+        return False  # it is one of them
     return sum(_AMOUNT.match(cell) is not None for cell in cells_below) >= _NUMBERS * len(cells_below)
 
 
@@ -119,11 +168,12 @@ def _column(rows: Rows, position: int) -> list[str]:
 
 def _differ(cells: Sequence[str]) -> bool:
     """Whether most cells are of different forms, `40`, `£3` and `6 weeks`, as those in a form are, not in a column."""
-    forms = {_WORD.sub("a", _DIGITS.sub("0", cell)) for cell in cells}
-    return len(forms) > 1 and 2 * len(forms) > len(cells)
+    values = [cell for cell in cells if not cell.startswith("=")]  # a formula below them says nothing of them
+    forms = {_WORD.sub("a", _DIGITS.sub("0", cell)) for cell in values}
+    return len(forms) > 1 and 2 * len(forms) > len(values)
 
 
-def _in_two_rows(upper: Sequence[str], rows_below: Rows) -> list[str]:
+def names_in_two_rows(upper: Sequence[str], rows_below: Rows) -> list[str]:
     """The names of columns in two rows, of which the upper one groups those of the lower one; empty if they do not."""
     lower = rows_below[0]
     gaps = [position for position, cell in enumerate(lower) if cell and not any(upper[position : position + 1])]
@@ -134,12 +184,14 @@ def _in_two_rows(upper: Sequence[str], rows_below: Rows) -> list[str]:
         or any(_NUMBER.fullmatch(cell) and not _YEAR.fullmatch(cell) for cell in upper if cell)
     ):
         return []
-    if not any(_above_numbers(lower, rows_below[1:], position) for position in gaps):
+    labels = [cell for cell in lower if cell]
+    is_repeated = len(set(labels)) < len(labels)  # which only the upper row tells apart
+    if not is_repeated and not any(_above_numbers(lower, rows_below[1:], position) for position in gaps):
         return []
     names, group = [], ""
     for position, cell in enumerate(lower):
         group = (upper[position] if position < len(upper) else "") or group
-        names.append(", ".join(part for part in (group, cell) if part))
+        names.append(", ".join(part for part in dict.fromkeys((group, cell)) if part))
     return names
 
 

@@ -12,7 +12,7 @@ from rag.documents import read_document
 from rag.documents.converters.markdown import markdown_blocks
 from rag.documents.converters.pdf_words import HYPHEN, Words
 from rag.documents.converters.rst import _learn
-from rag.documents.converters.word_formulas import write_formulas
+from rag.documents.converters.word_parts import mend_parts
 from rag.documents.titles import clean_heading
 
 MANY = 200_000
@@ -47,11 +47,12 @@ def test_the_roles_of_a_text() -> None:
     _learn(":a" * MANY)
 
 
-def test_formulas_without_an_end(tmp_path: Path) -> None:
+def test_many_formulas_of_a_word_document() -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("word/document.xml", "<m:oMath>" * MANY + "<m:oMathParaPr>" * MANY)
-    assert write_formulas(file.getvalue(), "a.docx")
+        formulas = "<oMath><t>a</t></oMath>" * 20_000 + "<oMath>" * 900 + "</oMath>" * 900
+        archive.writestr("word/document.xml", f"<document>{formulas}</document>")
+    assert mend_parts(file.getvalue(), "a.docx")
 
 
 def test_a_word_of_a_pdf() -> None:

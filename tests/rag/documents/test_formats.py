@@ -850,6 +850,50 @@ NAMES = ["Name", "Role", "Town"]
             [["", "Summer", "", "Winter", ""], ["Room", "Night", "Week", "Night", "Week"], ["A", "5", "30", "4", "24"]],
             ["Room: A | Summer, Night: 5 | Summer, Week: 30 | Winter, Night: 4 | Winter, Week: 24"],
         ),
+        (
+            [
+                ["Day", "Morning", "", "Evening", ""],
+                ["Day", "Who", "At", "Who", "At"],
+                ["Mon", "Al", "Inn", "Bo", "Gym"],
+                ["Tue", "Cy", "Gym", "Di", "Inn"],
+            ],
+            [
+                "Day: Mon | Morning, Who: Al | Morning, At: Inn | Evening, Who: Bo | Evening, At: Gym",
+                "Day: Tue | Morning, Who: Cy | Morning, At: Gym | Evening, Who: Di | Evening, At: Inn",
+            ],
+        ),
+        ([["Item", "2024-01-31", "2024-02-29"], ["Tea", "5", "6"]], ["Item: Tea | 2024-01-31: 5 | 2024-02-29: 6"]),
+        (
+            [["Task", "2024-01-31", "2024-02-29"], ["Mow", "2024-03-31", "2024-04-30"]],
+            ["Task | 2024-01-31 | 2024-02-29", "Mow | 2024-03-31 | 2024-04-30"],
+        ),
+        ([["Name:", "Ann", "Born:", "1990"], ["Town:", "Lee", "", ""]], ["Name: Ann | Born: 1990", "Town: Lee"]),
+        (
+            [
+                ["Fruits", "", "", "Cars"],
+                ["Fruit", "Price", "", "Car", "Speed"],
+                ["Pear", "1", "", "Audi", "200"],
+                ["Plum", "2", "", "BMW", "210"],
+                ["Fig", "3"],
+            ],
+            [
+                "Fruits",
+                "Fruit: Pear | Price: 1",
+                "Fruit: Plum | Price: 2",
+                "Fruit: Fig | Price: 3",
+                "Cars",
+                "Car: Audi | Speed: 200",
+                "Car: BMW | Speed: 210",
+            ],
+        ),
+        (  # an empty column inside of one table
+            [
+                ["Task", "Owner", "", "State", "Due"],
+                ["Mow", "Al", "", "open", "May"],
+                ["Dig", "Bo", "", "open", "June"],
+            ],
+            ["Task: Mow | Owner: Al | State: open | Due: May", "Task: Dig | Owner: Bo | State: open | Due: June"],
+        ),
     ],
 )
 def test_which_row_names_the_columns(rows: list[list[str]], expected: list[str]) -> None:
@@ -945,10 +989,10 @@ def test_cells_of_a_workbook_that_span_rows_and_shares(tmp_path: Path) -> None:
         "Day: Monday | Who: Ann",
         "Day: Monday | Who: Bob",
         "Day: Fee | Who: £540",
-        "Day: Cost | Who: €4.50",
+        "Day: Cost | Who: 4.50 €",
         "Day: Share | Who: 25%",
         "Day: Sheet | Who: £0.0035",
-        "Day: Refund | Who: -£12.50",
+        "Day: Refund | Who: -£12.5000",
     ]
 
 

@@ -65,7 +65,7 @@ def test_a_mailbox(tmp_path: Path, name: str) -> None:
     path.write_bytes(gzip.compress(MAILBOX.encode()) if name.endswith(".gz") else MAILBOX.encode())
     found = load_document(path, name)
     first, second = found.passages
-    assert found.dropped == {"broken message": 1}
+    assert found.dropped == {"message that is broken": 1}
     assert (first.title, first.section) == (name.partition(".")[0], "Flour")
     assert first.text.split("\n\n") == [
         "From: Ed <ed@example.org>",
