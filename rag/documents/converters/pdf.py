@@ -34,7 +34,7 @@ def read_pdf(file: RawFile) -> tuple[str, list[Block]]:
 
 def pdf_blocks(pages: Pages, omissions: Counter[str]) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a PDF."""
-    result = without_lists(without_edges(pages.lines, omissions), omissions)
+    result = without_lists(without_edges(pages.lines, omissions, Style.of(pages.lines).size), omissions)
     style = Style.of(result)
     words = Words(pages.lines)
     builder = _Builder(style, words, omissions)
