@@ -11,7 +11,9 @@ from rag.documents import navigation as nav
 from rag.documents.contents import Beginnings
 from rag.documents.converters.pdf_pages import Line
 
-_NUMBER = re.compile(r"(?:^|(?<=page ))[-–—|\s]*\d{1,4}(?!\d)|(?<!\d)\d{1,4}[-–—|\s]*$")  # where a page has its number
+_NUMBER = re.compile(
+    r"(?:^|(?<=page\s))[-–—|\s]*(\d{1,4})(?![\d.,])|(?<![\d.,])(\d{1,4})[-–—|\s]*$", re.IGNORECASE
+)  # where the number of a page stands in a header
 _PAGE_NUMBER = re.compile(
     r"[-–—|\s]*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?[-–—|\s]*", re.IGNORECASE
 )
@@ -51,42 +53,32 @@ def without_edges(pages: Sequence[list[Line]], omissions: Counter[str], size: in
 def _headers(pages: Sequence[list[Line]], edge: int, size: int, texts: Counter[str]) -> Iterator[int]:
     """The numbers of the pages whose first (0) or last (-1) line is a header or footer."""
     edges = {number: lines[edge] for number, lines in enumerate(pages) if lines}
-    patterns = {number: _patterns(line, number) for number, line in edges.items()}
-    counts = Counter(pattern for each in patterns.values() for pattern in each)
+    repeats = Counter(line.text for line in edges.values())
+    offsets = {number: _offsets(line, number) for number, line in edges.items()}
+    counts = Counter(offset for each in offsets.values() for offset in each)
     separate = {number: _apart(pages[number], edge) for number in edges}
     heights: Counter[int] = Counter()
     for number, line in edges.items():
         heights[line.y // 10] += separate[number]
     enough = 0.4 * len(edges)
     for number, line in edges.items():
-        exact, *numbered = patterns[number]
         position = line.y // 10
-        is_large = line.size >= 1.15 * size
-        repeats = counts[exact] >= max(4, 0.1 * len(edges)) or (
-            not is_large and separate[number] and any(counts[pattern] >= 3 for pattern in numbered)
-        )
+        is_edge = separate[number] and line.size < 1.15 * size  # and no title
+        is_numbered = is_edge and any(counts[offset] >= max(3, 0.1 * len(edges)) for offset in offsets[number])
         fixed = (
             len(edges) > 4
             and heights[position] + heights[position - 1] + heights[position + 1] > enough
-            and separate[number]
-            and not is_large
-            and (any(counts[pattern] > 1 for pattern in patterns[number]) or texts[exact] > 1)
+            and is_edge
+            and texts[line.text.casefold()] > 1
         )
         number_alone = _PAGE_NUMBER.fullmatch(line.text) is not None and not _in_last_row(pages[number], edge)
-        if number_alone or (len(edges) > 2 and repeats) or fixed:
+        if number_alone or is_numbered or fixed or repeats[line.text] >= max(4, 0.1 * len(edges)):
             yield number
 
 
-def _patterns(line: Line, number: int) -> list[str]:
-    """The text of a line, and as often as it may have the number of its page, what it shares with those of others."""
-    text = line.text.casefold()
-    return [
-        text,
-        *(
-            f"{text[: m.start()]}\n{int(''.join(filter(str.isdecimal, m[0]))) - number}\n{text[m.end() :]}"
-            for m in _NUMBER.finditer(text)
-        ),
-    ]
+def _offsets(line: Line, number: int) -> list[int]:
+    """What the numbers at the ends of a line are more than the number of its page: all headers have the same."""
+    return [int(match[1] or match[2]) - number for match in _NUMBER.finditer(line.text)]
 
 
 def _in_last_row(lines: list[Line], edge: int) -> bool:

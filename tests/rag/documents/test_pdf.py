@@ -129,7 +129,7 @@ def test_headers_footers_and_page_numbers_are_dropped_and_counted(tmp_path: Path
     words = ["river", "train", "bus", "road", "wind", "cloud"]
     pages = [
         [
-            Print(f"Chapter {at}: Water", 780),
+            Print(f"Chapter 2: Water {at}", 780),
             *paragraph(LONG.replace("river", f"{word}s") + word, 700),
             Print(str(at), 20),
         ]
