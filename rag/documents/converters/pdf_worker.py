@@ -1,7 +1,8 @@
 """Reads the lines of PDFs in a process of its own, as a broken file can hang or crash the library.
 
 Standard input has a line with the number of bytes, then the bytes of a file, again and again. For each file it writes
-JSON lines: the outline and the number of pages, then the lines of each page, then `null`; or an object with `error`.
+JSON lines: the outline and the number of pages, then the lines of each page, or `"unmapped"` if its fonts do not say
+which letters they draw, then `null`; or an object with `error`.
 A line that wide gaps part, as in tables, ends with three numbers for each part: where it begins in the text, its left
 and its right. This file imports nothing of `rag`, so it starts fast.
 """
@@ -52,10 +53,13 @@ _GLYPH = re.compile("[\uf730-\uf739\uf761-\uf77a]")
 
 # A line without the spaces around it. Where a hyphen parts a word, the library writes `\ufffe` and no end of the line.
 _LINE = re.compile("[^\\s\0\ufffe](?:[^\n\ufffe]*[^\\s\0\ufffe])?\ufffe?|\ufffe")
-_WIDE = 0.56  # font sizes a character takes on the average, from where on a line may have gaps
+_WIDE = 1.0  # letters of words a character takes on the average, from where on a line may have gaps
 _GAP = 1.25  # font sizes between the beginnings of the characters on both sides of a gap
 _WORD = re.compile(r"[^\W_]{3,}")
 _SAMPLE = 20  # lines of a page that tell how wide letters are
+_CHARACTERS = 50  # of a page that tell whether its fonts say which letters they draw
+_GLYPH_OFFSET = 29  # from the number of a glyph in an ordinary TrueType font to its letter
+_VOWELS = 0.22  # their share of the letters of a text
 _SLANT = 0.2  # radians from where on a line is neither level nor upright, as a watermark
 _RAISED = re.compile(r"(?<=\d) ?[-−–+]?\d{1,3}(?![\d/⁄])")  # what may be an exponent
 _EXPONENT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
@@ -63,6 +67,10 @@ _EXPONENT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺�
 _FIELDS = 5000  # of a form, on a page
 _encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 Row = tuple[str, int, int, int, int, int] | tuple[str, int, int, int, int, int, list[int]]
+
+
+class _UnmappedError(Exception):
+    """The fonts of a page do not say which letters they draw."""
 
 
 class _Glyphs:
@@ -152,7 +160,11 @@ def _read(data: bytes) -> None:
         _write({"pages": count, "title": title, "outline": _outline(document)})
         total = 0
         for number in range(count):
-            lines = _lines(document, number)
+            try:
+                lines = _lines(document, number)
+            except _UnmappedError:
+                _write("unmapped")
+                continue
             total += sum(len(line[0]) for line in lines)
             if total > _MAX_CHARACTERS:
                 raise ValueError(f"more than {_MAX_CHARACTERS >> 20} million characters of text")
@@ -276,6 +288,8 @@ def _measure_lines(raw: Any, page: Any) -> tuple[list[Row], _Glyphs]:
     if length != count:
         index = raw.FPDFText_GetCharIndexFromTextIndex
         position = [index(page, offset) for offset in range(length)]
+    if _is_unmapped(raw, page, count):
+        text, position = _decode(raw, page, count), None
     glyphs = _Glyphs(raw, page, position)
     text = _HYPHEN_LIGATURE.sub("\ufffe", _CODE.sub(lambda code: _sign(raw, page, code, position), text))
     spans = [_span(glyphs, text, match.start(), match.end() - 1) for match in _LINE.finditer(text)]
@@ -288,6 +302,23 @@ def _measure_lines(raw: Any, page: Any) -> tuple[list[Row], _Glyphs]:
     lines = [_row(glyphs, text, span) for span in spans]
     _part(glyphs, text, lines, spans)
     return lines, glyphs
+
+
+def _is_unmapped(raw: Any, page: Any, count: int) -> bool:
+    """Whether most fonts of a page do not say which letters they draw."""
+    places = range(0, count, max(1, count // _CHARACTERS))
+    return 2 * sum(raw.FPDFText_HasUnicodeMapError(page, place) == 1 for place in places) > len(places)
+
+
+def _decode(raw: Any, page: Any, count: int) -> str:
+    """The text of glyphs that are in the order of ASCII or of ordinary fonts; otherwise raise `_UnmappedError`."""
+    codes = [raw.FPDFText_GetUnicode(page, place) for place in range(count)]
+    is_glyph = [raw.FPDFText_HasUnicodeMapError(page, place) == 1 for place in range(count)]
+    for offset in (0, _GLYPH_OFFSET):
+        text = "".join(chr(code + offset * shifts) for code, shifts in zip(codes, is_glyph, strict=True))
+        if sum(map(text.count, "aeiou")) >= _VOWELS * sum(map(str.isalnum, text)):
+            return text
+    raise _UnmappedError
 
 
 def _span(glyphs: _Glyphs, text: str, first: int, last: int) -> _Span:
@@ -371,9 +402,9 @@ def _clean_text(text: str) -> str:
 def _part(glyphs: _Glyphs, text: str, lines: list[Row], spans: list[_Span]) -> None:
     """Find the wide gaps in the lines of a page that are wide for their letters, and in those beside them."""
     widths = [(row[2] - row[1]) / len(row[0]) for row in lines]
-    usual = 2 * _letter_width(glyphs, text, spans)  # a font may be wide
-    limit = _WIDE * usual
-    waiting = [n for n, width in enumerate(widths) if width > limit and width > _WIDE * lines[n][4]]
+    letter = _letter_width(glyphs, text, spans)
+    usual = 2 * letter  # a font may be wide
+    waiting = [n for n, width in enumerate(widths) if width > _WIDE * letter]
     visited = set(waiting)
     while waiting:
         number = waiting.pop()
