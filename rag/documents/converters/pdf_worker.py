@@ -53,7 +53,8 @@ _GLYPH = re.compile("[\uf730-\uf739\uf761-\uf77a]")
 
 # A line without the spaces around it. Where a hyphen parts a word, the library writes `\ufffe` and no end of the line.
 _LINE = re.compile("[^\\s\0\ufffe](?:[^\n\ufffe]*[^\\s\0\ufffe])?\ufffe?|\ufffe")
-_WIDE = 1.0  # letters of words a character takes on the average, from where on a line may have gaps
+_WIDE = 0.56  # font sizes a character takes on the average, from where on a line may have gaps
+_GUTTER = 4.0  # font sizes between the beginnings of the characters on both sides of a gutter
 _GAP = 1.25  # font sizes between the beginnings of the characters on both sides of a gap
 _WORD = re.compile(r"[^\W_]{3,}")
 _SAMPLE = 20  # lines of a page that tell how wide letters are
@@ -404,34 +405,40 @@ def _part(glyphs: _Glyphs, text: str, lines: list[Row], spans: list[_Span]) -> N
     widths = [(row[2] - row[1]) / len(row[0]) for row in lines]
     letter = _letter_width(glyphs, text, spans)
     usual = 2 * letter  # a font may be wide
-    waiting = [n for n, width in enumerate(widths) if width > _WIDE * letter]
-    visited = set(waiting)
-    while waiting:
-        number = waiting.pop()
-        clean, left, right, y, size, look = lines[number][:6]
-        cells: list[int] = []
-        if look & (_FIXED_PITCH | _SLANTED):
-            continue
-        gap = _GAP * max(size, usual)
-        begin = 0
-        first, last = spans[number].first, spans[number].last
-        space = text.find(" ", first, last)
-        while space > first:
-            before, after = glyphs.origin(space - 1)[0], glyphs.origin(space + 1)[0]
-            if 10 * (after - before) > gap:
-                cells += (begin, left, int(10 * before + 0.5 * size))
-                begin, left = space + 1 - first, int(10 * after)
-            space = text.find(" ", space + 1, last)
-        if cells:
-            cells += (begin, left, right)
-            if last + 1 - first != len(clean):
-                cells[::3] = [len(_clean_text(text[first : first + begin])) for begin in cells[::3]]
-            lines[number] = (clean, cells[1], right, y, size, look, cells)
-            neighbours = [
-                neighbour for neighbour in _beside(lines, number, max(size, usual)) if neighbour not in visited
-            ]
-            visited.update(neighbours)
-            waiting += neighbours
+    wide = [n for n, width in enumerate(widths) if width > max(_WIDE * usual, _WIDE * lines[n][4])]
+    rather_wide = [n for n, width in enumerate(widths) if width > letter]
+    visited: set[int] = set()
+    for limit, numbers in ((_GAP, wide), (_GUTTER, rather_wide)):
+        waiting = [number for number in numbers if number not in visited]
+        visited.update(waiting)
+        while waiting:
+            number = waiting.pop()
+            gap = limit * max(lines[number][4], usual)
+            if cells := _cells(glyphs, text, lines[number], spans[number], gap):
+                lines[number] = (lines[number][0], cells[1], *lines[number][2:6], cells)
+                neighbours = [n for n in _beside(lines, number, gap / limit) if n not in visited]
+                visited.update(neighbours)
+                waiting += neighbours
+
+
+def _cells(glyphs: _Glyphs, text: str, line: Row, span: _Span, gap: float) -> list[int]:
+    """The parts of a line between gaps of some tenths of a point; nothing if it has no such gap."""
+    clean, left, right, _, size, look = line[:6]
+    first, last = span.first, span.last
+    cells: list[int] = []
+    begin = 0
+    space = text.find(" ", first, last)
+    while space > first and not look & (_FIXED_PITCH | _SLANTED):
+        before, after = glyphs.origin(space - 1)[0], glyphs.origin(space + 1)[0]
+        if 10 * (after - before) > gap:
+            cells += (begin, left, int(10 * before + 0.5 * size))
+            begin, left = space + 1 - first, int(10 * after)
+        space = text.find(" ", space + 1, last)
+    if cells:
+        cells += (begin, left, right)
+        if last + 1 - first != len(clean):
+            cells[::3] = [len(_clean_text(text[first : first + begin])) for begin in cells[::3]]
+    return cells
 
 
 def _letter_width(glyphs: _Glyphs, text: str, spans: list[_Span]) -> float:

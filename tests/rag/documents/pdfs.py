@@ -19,6 +19,7 @@ class Print(NamedTuple):
     x: int = 50
     size: int = 10
     font: str = "F1"
+    turn: str = "1 0 0 1"  # the matrix of its letters
 
 
 def make_pdf(
@@ -47,7 +48,8 @@ def make_pdf(
     ]
     for number, lines in enumerate(pages):
         stream = "\n".join(
-            f"BT /{line.font} {line.size} Tf {line.x} {line.y} Td ({_escaped(line.text)}) Tj ET" for line in lines
+            f"BT /{line.font} {line.size} Tf {line.turn} {line.x} {line.y} Tm ({_escaped(line.text)}) Tj ET"
+            for line in lines
         )
         bodies.append(
             f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<</Font<<{fonts}>>>>"

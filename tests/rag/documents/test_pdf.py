@@ -384,3 +384,68 @@ def test_a_page_tree_that_goes_round_ends(tmp_path: Path) -> None:
 )
 def test_a_hyphen_at_the_end_of_a_line_parts_a_word_or_begins_an_option(text: str, joined: str) -> None:
     assert Words([]).join(text) == joined
+
+
+def test_columns_that_are_drawn_line_by_line_are_read_one_after_the_other(tmp_path: Path) -> None:
+    left = [
+        "The mill by the lower pond was",
+        "built of stone that came from",
+        "the old quarry, and it ground",
+        "the corn of nine villages.",
+    ]
+    right = [
+        "The baker came each morning to",
+        "fetch his flour before the sun",
+        "was up, as the road was empty",
+        "and cool at such an hour.",
+    ]
+    for shift in (0, 6):
+        pairs = zip(left, right, range(700, 600, -14), strict=False)
+        lines = [line for a, b, y in pairs for line in (Print(a, y), Print(b, y - shift, 320))]
+        (passage,) = read(tmp_path, [lines])
+        assert passage.text == f"{' '.join(left)}\n\n{' '.join(right)}"
+
+
+def test_values_of_pages_that_look_alike_are_no_headers(tmp_path: Path) -> None:
+    pages = [
+        [
+            Print(f"Order {400 + at}", 740, size=16),
+            Print(f"Weight: {3 * at} kg", 700),
+            Print(f"Send it within {at + 4} days.", 660),
+            Print(f"Mill Lane, page {at}", 40, size=8),
+        ]
+        for at in range(1, 7)
+    ]
+    text = " ".join(f"{passage.section} {passage.text}" for passage in load(tmp_path, make_pdf(pages)).passages)
+    assert all(f"{3 * at} kg" in text and f"within {at + 4} days" in text for at in range(1, 7))
+    assert "Mill Lane" not in text
+
+
+def test_a_page_that_is_a_small_table_has_rows(tmp_path: Path) -> None:
+    cells = [("Hill", "Rain", "Snow"), ("Arlen", "700", "12"), ("Fenton", "650", "9")]
+    lines = [Print(cell, 700 - 14 * y, 60 + 120 * x) for y, row in enumerate(cells) for x, cell in enumerate(row)]
+    (passage,) = read(tmp_path, [lines])
+    assert passage.text == "Hill: Arlen | Rain: 700 | Snow: 12\n\nHill: Fenton | Rain: 650 | Snow: 9"
+
+
+def test_a_turned_page_is_read_as_it_is_seen(tmp_path: Path) -> None:
+    cells = [("Hill", "Rain", "Snow"), ("Arlen", "700", "12"), ("Fenton", "650", "9")]
+    upright = [Print(cell, 700 - 14 * y, 60 + 120 * x) for y, row in enumerate(cells) for x, cell in enumerate(row)]
+    turned = [line._replace(x=800 - line.y, y=line.x, turn="0 1 -1 0") for line in upright]
+    assert [p.text for p in read(tmp_path, [turned])] == [p.text for p in read(tmp_path, [upright])]
+
+
+def test_a_raised_number_is_an_exponent(tmp_path: Path) -> None:
+    lines = [
+        Print("The pond holds 10", 700),
+        Print("6", 704, 131, 6),
+        Print("litres and 250 fish.", 700, 140),
+    ]
+    (passage,) = read(tmp_path, [lines])
+    assert passage.text == "The pond holds 10⁶ litres and 250 fish."
+
+
+def test_a_watermark_is_dropped_and_counted(tmp_path: Path) -> None:
+    document = load(tmp_path, make_pdf([[*paragraph(LONG, 700), Print("DRAFT", 300, 99, 60, "F1", ".7 .7 -.7 .7")]]))
+    assert [passage.text for passage in document.passages] == [LONG]
+    assert document.dropped[nav.SIGNS] == 1
