@@ -71,14 +71,15 @@ def make_pdf(
     )
     bodies.append(f"<</Length {len(cmap)}>>stream\n{cmap}\nendstream")
     bodies.append(f"<</Length {len(PIXELS)}>>stream\n{PIXELS}\nendstream")
-    return _file(bodies, f"/Root 1 0 R/Info 3 0 R{extra}")
+    return make_file(bodies, f"/Root 1 0 R/Info 3 0 R{extra}")
 
 
 def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
 
 
-def _file(bodies: Sequence[str], trailer: str) -> bytes:
+def make_file(bodies: Sequence[str], trailer: str) -> bytes:
+    """A file of these objects, with these entries in its trailer."""
     file, offsets = io.BytesIO(b""), []
     file.write(b"%PDF-1.4\n")
     for number, body in enumerate(bodies, 1):

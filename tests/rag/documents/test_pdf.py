@@ -13,7 +13,7 @@ from rag.documents import navigation as nav
 from rag.documents.converters import pdf_pages
 from rag.documents.converters.pdf_pages import read_pages
 from rag.documents.converters.pdf_words import Words
-from tests.rag.documents.pdfs import Print, make_pdf, paragraph
+from tests.rag.documents.pdfs import Print, make_file, make_pdf, paragraph
 
 TEXT = "The Vistula is the longest river of Poland."
 LONG = " ".join(f"Sentence {name} says that the river flows from the mountains to the sea." for name in "abcdefghij")
@@ -380,6 +380,8 @@ def test_a_page_tree_that_goes_round_ends(tmp_path: Path) -> None:
         ("a sen\ufffe\ntence", "a sentence"),
         ("the -\ufffe\ntrack-origins=yes", "the --track-origins=yes"),
         ("use \ufffe\nv", "use -v"),
+        ("in twenty\ufffe\ntwo", "in twenty-two"),
+        ("an x\ufffe\naxis", "an x-axis"),
     ],
 )
 def test_a_hyphen_at_the_end_of_a_line_parts_a_word_or_begins_an_option(text: str, joined: str) -> None:
@@ -449,3 +451,50 @@ def test_a_watermark_is_dropped_and_counted(tmp_path: Path) -> None:
     document = load(tmp_path, make_pdf([[*paragraph(LONG, 700), Print("DRAFT", 300, 99, 60, "F1", ".7 .7 -.7 .7")]]))
     assert [passage.text for passage in document.passages] == [LONG]
     assert document.dropped[nav.SIGNS] == 1
+
+
+def test_a_compound_keeps_its_last_hyphen(tmp_path: Path) -> None:
+    (passage,) = read(
+        tmp_path,
+        [[Print("The mill has an out-of-the-", 700), Print("way yard of high effi-", 688), Print("ciency.", 676)]],
+    )
+    assert passage.text == "The mill has an out-of-the-way yard of high efficiency."
+
+
+def unmapped(text: str, offset: int) -> bytes:
+    """A page in a font that tells only the numbers of its glyphs, which are less than the letters."""
+    codes = "".join(f"{ord(letter) - offset:04x}" for letter in text)
+    stream = f"BT /F1 10 Tf 50 700 Td <{codes}> Tj ET"
+    return make_file(
+        [
+            "<</Type/Catalog/Pages 2 0 R>>",
+            "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<</Font<</F1 5 0 R>>>>/Contents 4 0 R>>",
+            f"<</Length {len(stream)}>>stream\n{stream}\nendstream",
+            "<</Type/Font/Subtype/Type0/BaseFont/A/Encoding/Identity-H/DescendantFonts[6 0 R]>>",
+            "<</Type/Font/Subtype/CIDFontType2/BaseFont/A/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)"
+            "/Supplement 0>>/FontDescriptor 7 0 R/DW 550/CIDToGIDMap/Identity>>",
+            "<</Type/FontDescriptor/FontName/A/Flags 4/FontBBox[0 0 1000 1000]/ItalicAngle 0/Ascent 900/Descent -200"
+            "/CapHeight 700/StemV 80>>",
+        ],
+        "/Root 1 0 R",
+    )
+
+
+def test_glyphs_of_ordinary_fonts_are_letters_and_others_are_named(tmp_path: Path) -> None:
+    (passage,) = load(tmp_path, unmapped(TEXT, 29)).passages
+    assert passage.text == TEXT
+    with pytest.raises(FormatError, match="do not say which letters they draw"):
+        load(tmp_path, unmapped(TEXT, 20))
+
+
+@pytest.mark.parametrize(
+    "title", ["View Survey", "Microsoft Word - plan.doc", "untitled", "Presentation1", "plan.pptx"]
+)
+def test_a_title_that_programs_write_is_none(tmp_path: Path, title: str) -> None:
+    assert load(tmp_path, make_pdf([paragraph(LONG, 700)], title=title)).passages[0].title == "one"
+
+
+def test_a_bookmark_that_holds_a_text_is_no_heading(tmp_path: Path) -> None:
+    marks = [(LONG[:400], 0), ("Rivers", 0)]
+    assert {passage.section for passage in read(tmp_path, [paragraph(LONG, 700)], marks)} == {"Rivers"}
