@@ -308,7 +308,7 @@ def _measure_lines(raw: Any, page: Any) -> tuple[list[Row], _Glyphs]:
 def _is_unmapped(raw: Any, page: Any, count: int) -> bool:
     """Whether most fonts of a page do not say which letters they draw."""
     places = range(0, count, max(1, count // _CHARACTERS))
-    return 2 * sum(raw.FPDFText_HasUnicodeMapError(page, place) == 1 for place in places) > len(places)
+    return bool(2 * sum(raw.FPDFText_HasUnicodeMapError(page, place) == 1 for place in places) > len(places))
 
 
 def _decode(raw: Any, page: Any, count: int) -> str:
