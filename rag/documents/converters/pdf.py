@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, code, entry, heading, item, keep_bare_headings, row
+from rag.documents.converters.pdf_columns import in_columns
 from rag.documents.converters.pdf_formulas import is_numerator, with_piece
 from rag.documents.converters.pdf_headings import Mark, by_bookmarks, by_size, file_title
 from rag.documents.converters.pdf_margins import without_edges, without_lists
@@ -21,6 +22,7 @@ _ITEM = re.compile(r"([•◦▪●–∗‣·*-]|\(?\d{1,2}[.)]|\([a-z]\))\s+(?
 _RULED = re.compile(r"(?:[•*-] )?={4,} (?P<words>\w.{0,80}\w) ={4,}")  # a heading in a text of notes
 _DOTS = re.compile(r"(?<=[^\s.:])\s*(?:\. ?){5,}\s*(?=[^\s.])")  # "Tea ........ 2.60"
 _ENDS = ".:!?"
+_UNMAPPED = "page whose fonts do not say which letters they draw"
 _BOLD = 2
 _FLOAT = re.compile(r"(?:Figure|FIGURE|Fig\.?|Table|TABLE|Listing)\s+[A-Z]?\d+(?:[.-]\d+)*\s*[.:]\s")
 _NOTE = re.compile(r"(?:\d{1,2}|[*†‡])\s*[A-Za-z\"'(“‘]")
@@ -34,7 +36,11 @@ def read_pdf(file: RawFile) -> tuple[str, list[Block]]:
 
 def pdf_blocks(pages: Pages, omissions: Counter[str]) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a PDF."""
-    result = without_lists(without_edges(pages.lines, omissions), omissions)
+    omissions[_UNMAPPED] += pages.unmapped
+    level = [[line for line in lines if not line.is_slanted] for lines in pages.lines]
+    omissions[nav.SIGNS] += sum(map(len, pages.lines)) - sum(map(len, level))
+    result = without_lists(without_edges(level, omissions, Style.of(level).size), omissions)
+    result = [in_columns(lines) for lines in result]
     style = Style.of(result)
     words = Words(pages.lines)
     builder = _Builder(style, words, omissions)

@@ -11,10 +11,13 @@ from rag.documents.normalize import squeeze
 from rag.documents.titles import clean_heading
 
 _MAX_LENGTH = 16  # words of a heading
+_MAX_BOOKMARK = 40  # words; some programs put the text of a page in its bookmark
+_ITEM = re.compile(r"[•◦▪●○■–∗‣·*-]\s")
 _NUMBER = re.compile(r"^(?:\d{1,2}|[A-Z])\s+(?=[^\W\d_])")
 _NO_TITLE = re.compile(
-    r"(?:microsoft (?:word|powerpoint)|untitled|\(anonymous\)|document\d*$|slide \d"
-    r"|.*\.(?:docx?|tex|dvi|indd|qxd|ps|pdf|fm|odt)$)"
+    r"(?:microsoft (?:word|powerpoint|excel)|untitled|\(anonymous\)|(?:new )?document ?\d*$|slide \d|view survey$"
+    r"|print(?:ing)?$|(?:power ?point )?presentation ?\d*$|scan(?:ned)?\b|layout \d|no title$|title$|book ?\d*$"
+    r"|.*\.(?:docx?|xlsx?|pptx?|tex|dvi|indd|qxd|ps|pdf|fm|odt|html?)$)"
 )
 _BEFORE = re.compile(r"(?:chapter|appendix|part|section|annex)?(?:\d*|[a-z]\d*|[ivxlc]+)")
 _SIGNS = re.compile(r"[\W_]+")
@@ -49,7 +52,7 @@ def by_bookmarks(
         text = clean_heading(title)
         if number_match:
             text = _NUMBER.sub("", text, count=1)
-        if text:
+        if text and len(text.split()) <= _MAX_BOOKMARK:
             by_page.setdefault(page, []).append(_Waiting(_letters(text), Mark(text, min(level + 1, 6)), height))
     for number, lines in enumerate(pages):
         waiting = by_page.get(number)
@@ -139,7 +142,7 @@ def _is_large(line: Line, usual: int) -> bool:
 
 def _mark(lines: list[Line], levels: dict[int, int], words: Words) -> Marked:
     text = squeeze(words.join(" ".join(line.text for line in lines)))
-    if not any(map(str.isalpha, text)) or len(text.split()) > _MAX_LENGTH:
+    if not any(map(str.isalpha, text)) or len(text.split()) > _MAX_LENGTH or _ITEM.match(text):
         return [*lines]
     return [Mark(clean_heading(text), levels[lines[0].size])]
 

@@ -5,12 +5,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
+from statistics import median
 
 from rag.documents import navigation as nav
 from rag.documents.contents import Beginnings
 from rag.documents.converters.pdf_pages import Line
 
-_DIGITS = re.compile(r"\d+")
+_NUMBER = re.compile(
+    r"(?:^|(?<=page\s))[-–—|\s]*(\d{1,4})(?![\d.,])|(?<![\d.,])(\d{1,4})[-–—|\s]*$", re.IGNORECASE
+)  # where the number of a page stands in a header
 _PAGE_NUMBER = re.compile(
     r"[-–—|\s]*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?[-–—|\s]*", re.IGNORECASE
 )
@@ -26,13 +29,17 @@ _GAP = 1.3  # line heights between a header and the text
 _ROUNDS = 3  # lines of a header
 
 
-def without_edges(pages: Sequence[list[Line]], omissions: Counter[str]) -> list[list[Line]]:
-    """The pages without the headers and footers; what repeats at an edge, a line at a time from the outside."""
+def without_edges(pages: Sequence[list[Line]], omissions: Counter[str], size: int) -> list[list[Line]]:
+    """The pages without the headers and footers; what repeats at an edge, a line at a time from the outside.
+
+    `size` is the usual size of print.
+    """
     result = [sorted(lines, key=attrgetter("y"), reverse=True) for lines in pages]
+    texts = Counter(line.text.casefold() for lines in pages for line in lines)
     omitted_ids: list[set[int]] = [set() for _ in pages]
     for edge in (0, -1):
         for _ in range(_ROUNDS):
-            items = [*_headers(result, edge)]
+            items = [*_headers(result, edge, size, texts)]
             for number in items:
                 omitted_ids[number].add(id(result[number].pop(edge)))
             omissions[nav.MARGIN] += len(items)
@@ -43,28 +50,35 @@ def without_edges(pages: Sequence[list[Line]], omissions: Counter[str]) -> list[
     ]
 
 
-def _headers(pages: Sequence[list[Line]], edge: int) -> Iterator[int]:
+def _headers(pages: Sequence[list[Line]], edge: int, size: int, texts: Counter[str]) -> Iterator[int]:
     """The numbers of the pages whose first (0) or last (-1) line is a header or footer."""
     edges = {number: lines[edge] for number, lines in enumerate(pages) if lines}
-    patterns = Counter(_pattern(line) for line in edges.values())
+    repeats = Counter(line.text for line in edges.values())
+    offsets = {number: _offsets(line, number) for number, line in edges.items()}
+    counts = Counter(offset for each in offsets.values() for offset in each)
     separate = {number: _apart(pages[number], edge) for number in edges}
     heights: Counter[int] = Counter()
     for number, line in edges.items():
         heights[line.y // 10] += separate[number]
     enough = 0.4 * len(edges)
     for number, line in edges.items():
-        pattern = _pattern(line)
-        is_numbered = pattern[0] == "#" or pattern[-1] == "#"
-        repeats = patterns[pattern] >= (3 if is_numbered else max(4, 0.1 * len(edges)))
         position = line.y // 10
+        is_edge = separate[number] and line.size < 1.15 * size  # and no title
+        is_numbered = is_edge and any(counts[offset] >= max(3, 0.1 * len(edges)) for offset in offsets[number])
         fixed = (
             len(edges) > 4
             and heights[position] + heights[position - 1] + heights[position + 1] > enough
-            and separate[number]
+            and is_edge
+            and texts[line.text.casefold()] > 1
         )
         number_alone = _PAGE_NUMBER.fullmatch(line.text) is not None and not _in_last_row(pages[number], edge)
-        if number_alone or (len(edges) > 2 and repeats) or fixed:
+        if number_alone or is_numbered or fixed or repeats[line.text] >= max(4, 0.1 * len(edges)):
             yield number
+
+
+def _offsets(line: Line, number: int) -> list[int]:
+    """What the numbers at the ends of a line are more than the number of its page: all headers have the same."""
+    return [int(match[1] or match[2]) - number for match in _NUMBER.finditer(line.text)]
 
 
 def _in_last_row(lines: list[Line], edge: int) -> bool:
@@ -77,16 +91,15 @@ def _in_last_row(lines: list[Line], edge: int) -> bool:
     return 0 < neighbours < len(inwards) and abs(inwards[neighbours].y - line.y) <= _GAP * 1.2 * line.size
 
 
-def _pattern(line: Line) -> str:
-    return _DIGITS.sub("#", line.text.lower())
-
-
 def _apart(lines: list[Line], edge: int) -> bool:
-    """Whether a gap parts the line at an edge from the others."""
-    if len(lines) < 2:
-        return False
-    line, following = lines[edge], lines[1 if edge == 0 else -2]
-    return abs(line.y - following.y) > _GAP * 1.2 * max(line.size, following.size)
+    """Whether a gap parts the line at an edge from the others, or the few lines there."""
+    ys = [line.y for line in (lines if edge == 0 else lines[::-1])]
+    gaps = [abs(first - second) for first, second in pairwise(ys)]
+    usual = median([gap for gap in gaps if gap > 0.5 * lines[edge].size] or [0])
+    return any(
+        gap > max(_GAP * 1.2 * max(line.size, lines[edge].size), 1.2 * usual)
+        for gap, line in zip(gaps[:_ROUNDS], lines[1:] if edge == 0 else lines[-2::-1], strict=False)
+    )
 
 
 def without_lists(pages: Sequence[list[Line]], omissions: Counter[str]) -> list[list[Line]]:

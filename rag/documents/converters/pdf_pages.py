@@ -33,29 +33,45 @@ class Line(NamedTuple):
     cells: Sequence[int] = ()
 
     @property
+    def is_slanted(self) -> bool:
+        """Whether the line is neither level nor upright, as a watermark."""
+        return bool(self.look & 4)
+
+    @property
     def mono(self) -> bool:
         """Whether the letters are of the same width."""
         return bool(self.look & 1)
 
 
 class Pages(NamedTuple):
-    """A file's title, its bookmarks (level, title, page from 0, height on the page) and the lines of each page."""
+    """A file's title, its bookmarks (level, title, page from 0, height on the page) and the lines of each page.
+
+    `unmapped`: the pages without lines as their fonts do not say which letters they draw.
+    """
 
     title: str
     outline: list[tuple[int, str, int, float | None]]
     lines: list[list[Line]]
+    unmapped: int = 0
 
 
 def read_pages(data: bytes, location: str, seconds: float | None = None) -> Pages:
     """Read a PDF; raises `FormatError` if it is broken, encrypted, has no text or takes longer than `seconds`."""
     rows = _rows(data, location, SECONDS if seconds is None else seconds)
     first = next(rows)
-    lines = [[Line(*line) for line in page] for page in rows]
+    pages = [*rows]
+    unmapped = pages.count("unmapped")
+    lines = [[Line(*line) for line in page] if page != "unmapped" else [] for page in pages]
+    if not any(lines) and unmapped:
+        raise FormatError(
+            f"{location}: the fonts of its {unmapped} pages do not say which letters they draw: "
+            "it needs text recognition (OCR) first"
+        )
     if not any(lines):
         raise FormatError(
             f"{location}: no text on its {len(lines)} pages: scanned pages need text recognition (OCR) first"
         )
-    return Pages(first["title"] or "", [tuple(mark) for mark in first["outline"]], lines)
+    return Pages(first["title"] or "", [tuple(mark) for mark in first["outline"]], lines, unmapped)
 
 
 def _rows(data: bytes, location: str, limit: float) -> Iterator[Any]:

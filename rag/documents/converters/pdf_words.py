@@ -8,6 +8,7 @@ from rag.documents.normalize import compose_letters, is_hyphenated
 
 HYPHEN = "\ufffe"  # what the library writes where a word goes on in the next line
 _SPLIT = re.compile(f"(?<!\\w)(\\w*[^\\W\\d_]){HYPHEN}\\s*([^\\W\\d_]\\w*)")
+_TENS = frozenset(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"))
 _OPTION = re.compile(f"(?<![\\w-])(-*){HYPHEN}\\s+(?=\\w)")  # `--track`, with the dashes at the end of a line
 
 
@@ -32,6 +33,10 @@ class Words:
 
     def _join(self, match: re.Match[str]) -> str:
         first, second = match[1], match[2]
+        # No word is parted after one letter, nor a number after its tens; `state-of-the-` goes on with its hyphen.
+        goes_on = match.string[: match.start()].endswith("-") and first.lower() in self._words()
+        if len(first) == 1 or first.lower() in _TENS or goes_on:
+            return f"{first}-{second}"
         with_hyphen = is_hyphenated(first, second, self._words())
         if with_hyphen is None:
             with_hyphen = second[0].isupper()

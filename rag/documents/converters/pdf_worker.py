@@ -1,7 +1,8 @@
 """Reads the lines of PDFs in a process of its own, as a broken file can hang or crash the library.
 
 Standard input has a line with the number of bytes, then the bytes of a file, again and again. For each file it writes
-JSON lines: the outline and the number of pages, then the lines of each page, then `null`; or an object with `error`.
+JSON lines: the outline and the number of pages, then the lines of each page, or `"unmapped"` if its fonts do not say
+which letters they draw, then `null`; or an object with `error`.
 A line that wide gaps part, as in tables, ends with three numbers for each part: where it begins in the text, its left
 and its right. This file imports nothing of `rag`, so it starts fast.
 """
@@ -11,14 +12,18 @@ and its right. This file imports nothing of `rag`, so it starts fast.
 import ctypes
 import gc
 import json
+import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 _MEMORY = 2 << 30  # bytes of address space; a bomb of compressed streams ends the process, not the machine
 _MAX_CHARACTERS = 64 << 20  # characters of a file
 _FIXED_PITCH, _BOLD = 1, 1 << 18
+_SLANTED = 4  # how a line looks that is neither level nor upright
 _MONO = (
     "mono",
     "nimbusmon",
@@ -49,11 +54,68 @@ _GLYPH = re.compile("[\uf730-\uf739\uf761-\uf77a]")
 # A line without the spaces around it. Where a hyphen parts a word, the library writes `\ufffe` and no end of the line.
 _LINE = re.compile("[^\\s\0\ufffe](?:[^\n\ufffe]*[^\\s\0\ufffe])?\ufffe?|\ufffe")
 _WIDE = 0.56  # font sizes a character takes on the average, from where on a line may have gaps
+_GUTTER = 4.0  # font sizes between the beginnings of the characters on both sides of a gutter
 _GAP = 1.25  # font sizes between the beginnings of the characters on both sides of a gap
+_WORD = re.compile(r"[^\W_]{3,}")
+_SAMPLE = 20  # lines of a page that tell how wide letters are
+_CHARACTERS = 50  # of a page that tell whether its fonts say which letters they draw
+_GLYPH_OFFSET = 29  # from the number of a glyph in an ordinary TrueType font to its letter
+_VOWELS = 0.22  # their share of the letters of a text
+_SLANT = 0.2  # radians from where on a line is neither level nor upright, as a watermark
+_RAISED = re.compile(r"(?<=\d) ?[-−–+]?\d{1,3}(?![\d/⁄])")  # what may be an exponent
+_EXPONENT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
 
 _FIELDS = 5000  # of a form, on a page
 _encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 Row = tuple[str, int, int, int, int, int] | tuple[str, int, int, int, int, int, list[int]]
+
+
+class _UnmappedError(Exception):
+    """The fonts of a page do not say which letters they draw."""
+
+
+class _Glyphs:
+    """Where the characters of a page stand and how they look, by their places in its text.
+
+    On a page whose text runs up, down or upside down, places are those of the page turned so that it runs level.
+    """
+
+    def __init__(self, raw: Any, page: Any, position: list[int] | None) -> None:
+        self.raw, self.page = raw, page
+        self.position = position  # of a character on the page, by its place in the text, which lacks those without code
+        self.quarter = 0  # quarters of a turn from level, against the clock
+        self._x, self._y, self._matrix = ctypes.c_double(), ctypes.c_double(), raw.FS_MATRIX()
+        self._to_x, self._to_y, self._to_matrix = map(ctypes.byref, (self._x, self._y, self._matrix))
+
+    def index(self, place: int) -> int:
+        return place if self.position is None else self.position[min(place, len(self.position) - 1)]
+
+    def origin(self, place: int) -> tuple[float, float]:
+        """Points from the left and from the bottom."""
+        self.raw.FPDFText_GetCharOrigin(self.page, self.index(place), self._to_x, self._to_y)
+        return self.turn(self._x.value, self._y.value)
+
+    def turn(self, x: float, y: float) -> tuple[float, float]:
+        return ((x, y), (y, -x), (-x, -y), (-y, x))[self.quarter]
+
+    def size(self, place: int) -> tuple[float, float]:
+        """The font size in points as it is seen, and the direction of the text in radians."""
+        index, matrix = self.index(place), self._matrix
+        size = self.raw.FPDFText_GetFontSize(self.page, index)
+        self.raw.FPDFText_GetMatrix(self.page, index, self._to_matrix)
+        return size * (math.hypot(matrix.c, matrix.d) or 1), math.atan2(matrix.b, matrix.a)
+
+    def look(self, place: int) -> int:
+        return _look(self.raw, self.page, self.index(place))
+
+
+class _Span(NamedTuple):
+    """A line of a page: its first and last character, the size of its letters in points and their direction."""
+
+    first: int
+    last: int
+    size: float
+    angle: float
 
 
 def main() -> None:
@@ -83,7 +145,12 @@ def _read(data: bytes) -> None:
     import pypdfium2
     import pypdfium2.raw as raw
 
-    for function in (raw.FPDFText_GetCharOrigin, raw.FPDFText_GetFontSize, raw.FPDFText_GetFontInfo):
+    for function in (
+        raw.FPDFText_GetCharOrigin,
+        raw.FPDFText_GetFontSize,
+        raw.FPDFText_GetFontInfo,
+        raw.FPDFText_GetMatrix,
+    ):
         function.argtypes = None  # to check the types of pointers takes longer than the call
     document = pypdfium2.PdfDocument(data)
     try:
@@ -94,7 +161,11 @@ def _read(data: bytes) -> None:
         _write({"pages": count, "title": title, "outline": _outline(document)})
         total = 0
         for number in range(count):
-            lines = _lines(document, number)
+            try:
+                lines = _lines(document, number)
+            except _UnmappedError:
+                _write("unmapped")
+                continue
             total += sum(len(line[0]) for line in lines)
             if total > _MAX_CHARACTERS:
                 raise ValueError(f"more than {_MAX_CHARACTERS >> 20} million characters of text")
@@ -137,17 +208,17 @@ def _lines(document: Any, number: int) -> list[Row]:
         if not text_page:
             raise ValueError(f"the text of page {number + 1} cannot be loaded")
         try:
-            lines = _measure_lines(raw, text_page)
+            lines, glyphs = _measure_lines(raw, text_page)
         finally:
             raw.FPDFText_ClosePage(text_page)
-        return _fill_in(lines, _values(raw, page, form)) if form is not None else lines
+        return _fill_in(lines, _values(raw, page, form, glyphs)) if form is not None else lines
     finally:
         if form is not None:
             raw.FORM_OnBeforeClosePage(page, form)
         raw.FPDF_ClosePage(page)
 
 
-def _values(raw: Any, page: Any, form: Any) -> list[Row]:
+def _values(raw: Any, page: Any, form: Any, glyphs: _Glyphs) -> list[Row]:
     """What is filled in on a page, as lines."""
     items: list[Row] = []
     field_types = {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
@@ -160,8 +231,12 @@ def _values(raw: Any, page: Any, form: Any) -> list[Row]:
             raw.FPDFAnnot_GetFormFieldValue(form, field, buffer, size)
             text = " ".join(_clean_text(bytes(buffer).decode("utf-16-le", "replace")).split())
             if text:
-                left, right, top = int(10 * position.left), int(10 * position.right), int(10 * position.top)
-                y = int(10 * position.bottom) if top - 10 * position.bottom < 300 else top - 100
+                x, y = glyphs.turn(position.left, position.bottom)
+                end, top = glyphs.turn(position.right, position.top)
+                left, right, bottom, top = (
+                    int(10 * place) for place in (min(x, end), max(x, end), min(y, top), max(y, top))
+                )
+                y = bottom if top - bottom < 300 else top - 100
                 items.append((text, left, right, y + 30, 100, 0))
         raw.FPDFPage_CloseAnnot(field)
     return items
@@ -203,45 +278,106 @@ def _fill_in(rows: list[Row], values: list[Row]) -> list[Row]:
     return nonempty
 
 
-def _measure_lines(raw: Any, page: Any) -> list[Row]:
-    count = raw.FPDFText_CountChars(page)
-    if count <= 0:
-        return []
+def _measure_lines(raw: Any, page: Any) -> tuple[list[Row], _Glyphs]:
+    count = max(0, raw.FPDFText_CountChars(page))
     buffer = bytearray(2 * (count + 1))  # each length of a ctypes array is a type, which takes time to make
     length = raw.FPDFText_GetText(page, 0, count, ctypes.byref(ctypes.c_ushort.from_buffer(buffer))) - 1
-    text = buffer[: 2 * length].decode("utf-16-le", "surrogatepass")
+    text = buffer[: 2 * max(0, length)].decode("utf-16-le", "surrogatepass")
     if len(text) != length:  # characters of two units each: keep the positions
-        text = "".join(map(chr, memoryview(buffer).cast("H")[:length]))
-    position = None  # of a character on the page, by its place in the text, which lacks those without a code
+        text = "".join(map(chr, memoryview(buffer).cast("H")[: max(0, length)]))
+    position = None
     if length != count:
         index = raw.FPDFText_GetCharIndexFromTextIndex
         position = [index(page, offset) for offset in range(length)]
+    if _is_unmapped(raw, page, count):
+        text, position = _decode(raw, page, count), None
+    glyphs = _Glyphs(raw, page, position)
     text = _HYPHEN_LIGATURE.sub("\ufffe", _CODE.sub(lambda code: _sign(raw, page, code, position), text))
-    x, y, end_x = ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
-    to_x, to_y, to_end, nowhere = map(ctypes.byref, (x, y, end_x, ctypes.c_double()))
-    origin, font_size = raw.FPDFText_GetCharOrigin, raw.FPDFText_GetFontSize
-    lines: list[Row] = []
-    starts: list[re.Match[str]] = []
-    for match in _LINE.finditer(text):
-        clean, first, last = _clean_text(match[0]), match.start(), match.end() - 1
-        middle = (first + last) // 2
-        if text[middle].isspace():  # a space that is not in the file has no font
-            middle = first
-        alphanumeric = text[first].isalnum()
-        starts.append(match)
-        if position is not None:
-            first, middle, last = position[first], position[middle], position[last]
-        origin(page, first, to_x, to_y)
-        origin(page, last, to_end, nowhere)
-        size = font_size(page, middle)
-        look = _look(raw, page, first)
-        if look or not alphanumeric:  # most of a line counts
-            two, three = _look(raw, page, middle), _look(raw, page, last)
-            look = (look & two) | (look & three) | (two & three)
-        right = end_x.value + 0.5 * size  # the width of a letter is about half its height
-        lines.append((clean, int(10 * x.value), int(10 * right), int(10 * y.value), int(10 * size), look))
-    _part(raw, page, lines, starts, position)
-    return lines
+    spans = [_span(glyphs, text, match.start(), match.end() - 1) for match in _LINE.finditer(text)]
+    directions: Counter[int] = Counter()
+    for span in spans:
+        directions[round(span.angle / (math.pi / 2)) % 4] += span.last - span.first + 1
+    glyphs.quarter = directions.most_common(1)[0][0] if directions else 0
+    text = _RAISED.sub(lambda match: _raise(glyphs, match), text)
+    spans = [part for span in spans for part in _split(glyphs, text, span)]
+    lines = [_row(glyphs, text, span) for span in spans]
+    _part(glyphs, text, lines, spans)
+    return lines, glyphs
+
+
+def _is_unmapped(raw: Any, page: Any, count: int) -> bool:
+    """Whether most fonts of a page do not say which letters they draw."""
+    places = range(0, count, max(1, count // _CHARACTERS))
+    return bool(2 * sum(raw.FPDFText_HasUnicodeMapError(page, place) == 1 for place in places) > len(places))
+
+
+def _decode(raw: Any, page: Any, count: int) -> str:
+    """The text of glyphs that are in the order of ASCII or of ordinary fonts; otherwise raise `_UnmappedError`."""
+    codes = [raw.FPDFText_GetUnicode(page, place) for place in range(count)]
+    is_glyph = [raw.FPDFText_HasUnicodeMapError(page, place) == 1 for place in range(count)]
+    for offset in (0, _GLYPH_OFFSET):
+        text = "".join(chr(code + offset * shifts) for code, shifts in zip(codes, is_glyph, strict=True))
+        if sum(map(text.count, "aeiou")) >= _VOWELS * sum(map(str.isalnum, text)):
+            return text
+    raise _UnmappedError
+
+
+def _span(glyphs: _Glyphs, text: str, first: int, last: int) -> _Span:
+    middle = (first + last) // 2
+    return _Span(first, last, *glyphs.size(first if text[middle].isspace() else middle))  # a space may have no font
+
+
+def _row(glyphs: _Glyphs, text: str, span: _Span) -> Row:
+    first, last, size, angle = span
+    left, y = glyphs.origin(first)
+    end, _ = glyphs.origin(last)
+    look = glyphs.look(first)
+    if look or not text[first].isalnum():  # most of a line counts
+        two, three = glyphs.look((first + last) // 2), glyphs.look(last)
+        look = (look & two) | (look & three) | (two & three)
+    if abs(math.remainder(angle, math.pi / 2)) > _SLANT:
+        look |= _SLANTED
+    right = end + 0.5 * size  # the width of a letter is about half its height
+    return (
+        _clean_text(text[first : last + 1]),
+        int(10 * left),
+        int(10 * right),
+        int(10 * y),
+        round(10 * size),
+        look,
+    )
+
+
+def _split(glyphs: _Glyphs, text: str, span: _Span) -> Iterator[_Span]:
+    """The lines in what the library takes for a line: it ends at another height if it has pieces from elsewhere."""
+    first, last, size, _ = span
+    if abs(glyphs.origin(last)[1] - glyphs.origin(first)[1]) > 0.3 * size:
+        for space in re.finditer(" +", text[first:last]):
+            before, after = span.first + space.start() - 1, span.first + space.end()
+            (x, y), (x_after, y_after) = glyphs.origin(before), glyphs.origin(after)
+            if x_after < x - size or (abs(y_after - y) > 0.3 * size and x_after - x > 3 * size):
+                yield _span(glyphs, text, first, before)
+                first = after
+    yield span if first == span.first else _span(glyphs, text, first, last)
+
+
+def _raise(glyphs: _Glyphs, match: re.Match[str]) -> str:
+    """A number with what is raised at its end as an exponent."""
+    base, last = match.start() - 1, match.end() - 1
+    size, _ = glyphs.size(base)
+    height = glyphs.origin(base)[1] + 0.15 * size
+
+    def is_raised(place: int) -> bool:
+        return glyphs.origin(place)[1] >= height and glyphs.size(place)[0] <= 0.9 * size
+
+    following = match.string[match.end() : match.end() + 1]
+    if not is_raised(last) or (following > " " and is_raised(last + 1)):  # or only a part of what is raised
+        return match[0]
+    start = last
+    while start - 1 > base and match.string[start - 1] != " " and is_raised(start - 1):
+        start -= 1
+    ordinary = match[0][: start - base - 1]
+    return ordinary.replace(" ", "\0") + match[0][start - base - 1 :].translate(_EXPONENT)
 
 
 def _sign(raw: Any, page: Any, code: re.Match[str], position: list[int] | None) -> str:
@@ -264,48 +400,55 @@ def _clean_text(text: str) -> str:
     return text.replace("\0", "")
 
 
-def _part(raw: Any, page: Any, lines: list[Row], starts: list[re.Match[str]], position: list[int] | None) -> None:
+def _part(glyphs: _Glyphs, text: str, lines: list[Row], spans: list[_Span]) -> None:
     """Find the wide gaps in the lines of a page that are wide for their letters, and in those beside them."""
     widths = [(row[2] - row[1]) / len(row[0]) for row in lines]
-    if not widths:
-        return
-    usual = 2 * sorted(widths)[len(widths) // 4]  # where the font size is not what is seen, as the page is scaled
-    x, x_after = ctypes.c_double(), ctypes.c_double()
-    index, at_after, nowhere = ctypes.byref(x), ctypes.byref(x_after), ctypes.byref(ctypes.c_double())
-    origin = raw.FPDFText_GetCharOrigin
-    limit = _WIDE * usual
-    waiting = [n for n, width in enumerate(widths) if width > limit and width > _WIDE * lines[n][4]]
-    visited = set(waiting)
-    while waiting:
-        number = waiting.pop()
-        text, left, right, y, size, look = lines[number][:6]
-        cells: list[int] = []
-        if look & _FIXED_PITCH:
-            continue
-        gap = _GAP * max(size, usual)
-        begin = 0
-        written, start = starts[number][0], starts[number].start()  # as it stands in the file
-        space = written.find(" ")
-        while space > 0:
-            before, after = start + space - 1, start + space + 1
-            if position is not None:
-                before, after = position[before], position[min(after, len(position) - 1)]
-            origin(page, before, index, nowhere)
-            origin(page, after, at_after, nowhere)
-            if 10 * (x_after.value - x.value) > gap:
-                cells += (begin, left, int(10 * x.value + 0.5 * size))
-                begin, left = space + 1, int(10 * x_after.value)
-            space = written.find(" ", space + 1)
-        if cells:
-            cells += (begin, left, right)
-            if len(written) != len(text):
-                cells[::3] = [len(_clean_text(written[:begin])) for begin in cells[::3]]
-            lines[number] = (text, cells[1], right, y, size, look, cells)
-            neighbours = [
-                neighbour for neighbour in _beside(lines, number, max(size, usual)) if neighbour not in visited
-            ]
-            visited.update(neighbours)
-            waiting += neighbours
+    letter = _letter_width(glyphs, text, spans)
+    usual = 2 * letter  # a font may be wide
+    wide = [n for n, width in enumerate(widths) if width > max(_WIDE * usual, _WIDE * lines[n][4])]
+    rather_wide = [n for n, width in enumerate(widths) if width > letter]
+    visited: set[int] = set()
+    for limit, numbers in ((_GAP, wide), (_GUTTER, rather_wide)):
+        waiting = [number for number in numbers if number not in visited]
+        visited.update(waiting)
+        while waiting:
+            number = waiting.pop()
+            gap = limit * max(lines[number][4], usual)
+            if cells := _cells(glyphs, text, lines[number], spans[number], gap):
+                lines[number] = (lines[number][0], cells[1], *lines[number][2:6], cells)
+                neighbours = [n for n in _beside(lines, number, gap / limit) if n not in visited]
+                visited.update(neighbours)
+                waiting += neighbours
+
+
+def _cells(glyphs: _Glyphs, text: str, line: Row, span: _Span, gap: float) -> list[int]:
+    """The parts of a line between gaps of some tenths of a point; nothing if it has no such gap."""
+    clean, left, right, _, size, look = line[:6]
+    first, last = span.first, span.last
+    cells: list[int] = []
+    begin = 0
+    space = text.find(" ", first, last)
+    while space > first and not look & (_FIXED_PITCH | _SLANTED):
+        before, after = glyphs.origin(space - 1)[0], glyphs.origin(space + 1)[0]
+        if 10 * (after - before) > gap:
+            cells += (begin, left, int(10 * before + 0.5 * size))
+            begin, left = space + 1 - first, int(10 * after)
+        space = text.find(" ", space + 1, last)
+    if cells:
+        cells += (begin, left, right)
+        if last + 1 - first != len(clean):
+            cells[::3] = [len(_clean_text(text[first : first + begin])) for begin in cells[::3]]
+    return cells
+
+
+def _letter_width(glyphs: _Glyphs, text: str, spans: list[_Span]) -> float:
+    """Tenths of a point that a letter of a word takes on a page."""
+    widths: list[float] = []
+    for span in spans[:: max(1, len(spans) // _SAMPLE)]:
+        if word := _WORD.search(text, span.first, span.last + 1):
+            width = glyphs.origin(word.end() - 1)[0] - glyphs.origin(word.start())[0]
+            widths.append(10 * width / (word.end() - word.start() - 1))
+    return median(widths) if widths else 0
 
 
 def _beside(lines: list[Row], number: int, size: float) -> Iterator[int]:

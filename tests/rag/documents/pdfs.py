@@ -19,6 +19,7 @@ class Print(NamedTuple):
     x: int = 50
     size: int = 10
     font: str = "F1"
+    turn: str = "1 0 0 1"  # the matrix of its letters
 
 
 def make_pdf(
@@ -47,7 +48,8 @@ def make_pdf(
     ]
     for number, lines in enumerate(pages):
         stream = "\n".join(
-            f"BT /{line.font} {line.size} Tf {line.x} {line.y} Td ({_escaped(line.text)}) Tj ET" for line in lines
+            f"BT /{line.font} {line.size} Tf {line.turn} {line.x} {line.y} Tm ({_escaped(line.text)}) Tj ET"
+            for line in lines
         )
         bodies.append(
             f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<</Font<<{fonts}>>>>"
@@ -69,14 +71,15 @@ def make_pdf(
     )
     bodies.append(f"<</Length {len(cmap)}>>stream\n{cmap}\nendstream")
     bodies.append(f"<</Length {len(PIXELS)}>>stream\n{PIXELS}\nendstream")
-    return _file(bodies, f"/Root 1 0 R/Info 3 0 R{extra}")
+    return make_file(bodies, f"/Root 1 0 R/Info 3 0 R{extra}")
 
 
 def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
 
 
-def _file(bodies: Sequence[str], trailer: str) -> bytes:
+def make_file(bodies: Sequence[str], trailer: str) -> bytes:
+    """A file of these objects, with these entries in its trailer."""
     file, offsets = io.BytesIO(b""), []
     file.write(b"%PDF-1.4\n")
     for number, body in enumerate(bodies, 1):

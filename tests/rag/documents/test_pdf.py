@@ -13,7 +13,7 @@ from rag.documents import navigation as nav
 from rag.documents.converters import pdf_pages
 from rag.documents.converters.pdf_pages import read_pages
 from rag.documents.converters.pdf_words import Words
-from tests.rag.documents.pdfs import Print, make_pdf, paragraph
+from tests.rag.documents.pdfs import Print, make_file, make_pdf, paragraph
 
 TEXT = "The Vistula is the longest river of Poland."
 LONG = " ".join(f"Sentence {name} says that the river flows from the mountains to the sea." for name in "abcdefghij")
@@ -129,7 +129,7 @@ def test_headers_footers_and_page_numbers_are_dropped_and_counted(tmp_path: Path
     words = ["river", "train", "bus", "road", "wind", "cloud"]
     pages = [
         [
-            Print(f"Chapter {at}: Water", 780),
+            Print(f"Chapter 2: Water {at}", 780),
             *paragraph(LONG.replace("river", f"{word}s") + word, 700),
             Print(str(at), 20),
         ]
@@ -380,7 +380,121 @@ def test_a_page_tree_that_goes_round_ends(tmp_path: Path) -> None:
         ("a sen\ufffe\ntence", "a sentence"),
         ("the -\ufffe\ntrack-origins=yes", "the --track-origins=yes"),
         ("use \ufffe\nv", "use -v"),
+        ("in twenty\ufffe\ntwo", "in twenty-two"),
+        ("an x\ufffe\naxis", "an x-axis"),
     ],
 )
 def test_a_hyphen_at_the_end_of_a_line_parts_a_word_or_begins_an_option(text: str, joined: str) -> None:
     assert Words([]).join(text) == joined
+
+
+def test_columns_that_are_drawn_line_by_line_are_read_one_after_the_other(tmp_path: Path) -> None:
+    left = [
+        "The mill by the lower pond was",
+        "built of stone that came from",
+        "the old quarry, and it ground",
+        "the corn of nine villages.",
+    ]
+    right = [
+        "The baker came each morning to",
+        "fetch his flour before the sun",
+        "was up, as the road was empty",
+        "and cool at such an hour.",
+    ]
+    for shift in (0, 6):
+        pairs = zip(left, right, range(700, 600, -14), strict=False)
+        lines = [line for a, b, y in pairs for line in (Print(a, y), Print(b, y - shift, 320))]
+        (passage,) = read(tmp_path, [lines])
+        assert passage.text == f"{' '.join(left)}\n\n{' '.join(right)}"
+
+
+def test_values_of_pages_that_look_alike_are_no_headers(tmp_path: Path) -> None:
+    pages = [
+        [
+            Print(f"Order {400 + at}", 740, size=16),
+            Print(f"Weight: {3 * at} kg", 700),
+            Print(f"Send it within {at + 4} days.", 660),
+            Print(f"Mill Lane, page {at}", 40, size=8),
+        ]
+        for at in range(1, 7)
+    ]
+    text = " ".join(f"{passage.section} {passage.text}" for passage in load(tmp_path, make_pdf(pages)).passages)
+    assert all(f"{3 * at} kg" in text and f"within {at + 4} days" in text for at in range(1, 7))
+    assert "Mill Lane" not in text
+
+
+def test_a_page_that_is_a_small_table_has_rows(tmp_path: Path) -> None:
+    cells = [("Hill", "Rain", "Snow"), ("Arlen", "700", "12"), ("Fenton", "650", "9")]
+    lines = [Print(cell, 700 - 14 * y, 60 + 120 * x) for y, row in enumerate(cells) for x, cell in enumerate(row)]
+    (passage,) = read(tmp_path, [lines])
+    assert passage.text == "Hill: Arlen | Rain: 700 | Snow: 12\n\nHill: Fenton | Rain: 650 | Snow: 9"
+
+
+def test_a_turned_page_is_read_as_it_is_seen(tmp_path: Path) -> None:
+    cells = [("Hill", "Rain", "Snow"), ("Arlen", "700", "12"), ("Fenton", "650", "9")]
+    upright = [Print(cell, 700 - 14 * y, 60 + 120 * x) for y, row in enumerate(cells) for x, cell in enumerate(row)]
+    turned = [line._replace(x=800 - line.y, y=line.x, turn="0 1 -1 0") for line in upright]
+    assert [p.text for p in read(tmp_path, [turned])] == [p.text for p in read(tmp_path, [upright])]
+
+
+def test_a_raised_number_is_an_exponent(tmp_path: Path) -> None:
+    lines = [
+        Print("The pond holds 10", 700),
+        Print("6", 704, 131, 6),
+        Print("litres and 250 fish.", 700, 140),
+    ]
+    (passage,) = read(tmp_path, [lines])
+    assert passage.text == "The pond holds 10⁶ litres and 250 fish."
+
+
+def test_a_watermark_is_dropped_and_counted(tmp_path: Path) -> None:
+    document = load(tmp_path, make_pdf([[*paragraph(LONG, 700), Print("DRAFT", 300, 99, 60, "F1", ".7 .7 -.7 .7")]]))
+    assert [passage.text for passage in document.passages] == [LONG]
+    assert document.dropped[nav.SIGNS] == 1
+
+
+def test_a_compound_keeps_its_last_hyphen(tmp_path: Path) -> None:
+    (passage,) = read(
+        tmp_path,
+        [[Print("The mill has an out-of-the-", 700), Print("way yard of high effi-", 688), Print("ciency.", 676)]],
+    )
+    assert passage.text == "The mill has an out-of-the-way yard of high efficiency."
+
+
+def unmapped(text: str, offset: int) -> bytes:
+    """A page in a font that tells only the numbers of its glyphs, which are less than the letters."""
+    codes = "".join(f"{ord(letter) - offset:04x}" for letter in text)
+    stream = f"BT /F1 10 Tf 50 700 Td <{codes}> Tj ET"
+    return make_file(
+        [
+            "<</Type/Catalog/Pages 2 0 R>>",
+            "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<</Font<</F1 5 0 R>>>>/Contents 4 0 R>>",
+            f"<</Length {len(stream)}>>stream\n{stream}\nendstream",
+            "<</Type/Font/Subtype/Type0/BaseFont/A/Encoding/Identity-H/DescendantFonts[6 0 R]>>",
+            "<</Type/Font/Subtype/CIDFontType2/BaseFont/A/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)"
+            "/Supplement 0>>/FontDescriptor 7 0 R/DW 550/CIDToGIDMap/Identity>>",
+            "<</Type/FontDescriptor/FontName/A/Flags 4/FontBBox[0 0 1000 1000]/ItalicAngle 0/Ascent 900/Descent -200"
+            "/CapHeight 700/StemV 80>>",
+        ],
+        "/Root 1 0 R",
+    )
+
+
+def test_glyphs_of_ordinary_fonts_are_letters_and_others_are_named(tmp_path: Path) -> None:
+    (passage,) = load(tmp_path, unmapped(TEXT, 29)).passages
+    assert passage.text == TEXT
+    with pytest.raises(FormatError, match="do not say which letters they draw"):
+        load(tmp_path, unmapped(TEXT, 20))
+
+
+@pytest.mark.parametrize(
+    "title", ["View Survey", "Microsoft Word - plan.doc", "untitled", "Presentation1", "plan.pptx"]
+)
+def test_a_title_that_programs_write_is_none(tmp_path: Path, title: str) -> None:
+    assert load(tmp_path, make_pdf([paragraph(LONG, 700)], title=title)).passages[0].title == "one"
+
+
+def test_a_bookmark_that_holds_a_text_is_no_heading(tmp_path: Path) -> None:
+    marks = [(LONG[:400], 0), ("Rivers", 0)]
+    assert {passage.section for passage in read(tmp_path, [paragraph(LONG, 700)], marks)} == {"Rivers"}
