@@ -52,8 +52,7 @@ def _cut(model: bytes, output: str) -> bytes:
 
     Nodes are in the order in which they run, as ONNX demands.
     """
-    nodes, others = [], []
-    pieces = []
+    nodes, others, pieces = [], [], []
     for number, content, piece in _fields(model):
         if number != _GRAPH:
             pieces.append(piece)
@@ -63,13 +62,13 @@ def _cut(model: bytes, output: str) -> bytes:
                 nodes.append((node, part))
             elif number_in_graph != _OUTPUT:
                 others.append(part)
-    needed, kept = {output.encode()}, []
+    needed, needed_nodes = {output.encode()}, []
     for node, part in reversed(nodes):
         values = [(number, bytes(name)) for number, name, _ in _fields(node)]
         if any(number == _NODE_OUTPUT and name in needed for number, name in values):
             needed |= {name for number, name in values if number == _NODE_INPUT}
-            kept.append(part)
-    graph = b"".join([*reversed(kept), *others, _field(_OUTPUT, _field(_NAME, output.encode()))])
+            needed_nodes.append(part)
+    graph = b"".join([*reversed(needed_nodes), *others, _field(_OUTPUT, _field(_NAME, output.encode()))])
     return b"".join([*pieces, _field(_GRAPH, graph)])
 
 
