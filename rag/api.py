@@ -77,6 +77,9 @@ def build_index(
     a broken line, unless `skip_bad`, and at such a document if `strict`; `UsageError` for a URL that may not be
     fetched; `IndexingError` for a URL from which nothing can be fetched, for a page that cannot be if `strict`, and for
     an index that exists, unless `replace`, which replaces it when the new one is complete.
+
+    The index can be opened and asked as soon as its passages are written, before retrievers add their data. If that is
+    stopped, the same call goes on with it and reads no file again, unless the sources are URLs.
     """
     from rag.documents.corpus import Corpus
     from rag.documents.sources import Shard
@@ -84,32 +87,44 @@ def build_index(
 
     _check_new(to)
     source_list, names = _sources(sources), check_retrievers(retrievers)
-    budget = _budget(memory, names)
+    budget, target = _budget(memory, names), Path(to)
     include_globs, exclude_globs = _globs("include", include), _globs("exclude", exclude)
     if shard is not None:
         check_type("shard", shard, "a string such as '2/8'", str)
     part = None if shard is None else Shard.parse(shard)
     check_sources(source_list, allow_network=allow_network, format=format)
 
-    options = Fetching(include_globs, exclude_globs, strict, progress)
-    with fetch_for_build(Path(to), source_list, options, replace=replace) as result:
-        for line in result.notes:
-            log(line)
-        corpus = Corpus(
-            result.paths,
-            format,
-            skip_bad,
-            include=include_globs,
-            exclude=exclude_globs,
-            strict=strict,
-            urls=result.urls,
-            shard=part,
+    def corpus_of(paths: Sequence[Path], urls: Mapping[Path, str]) -> "Corpus":
+        return Corpus(
+            paths, format, skip_bad, include=include_globs, exclude=exclude_globs, strict=strict, urls=urls, shard=part
         )
-        _build(corpus, Path(to), progress, log, replace=replace)
-    for retriever in default_retrievers(to) if names is None else names:
+
+    to_add = None if names is None else [_place_of(name) for name in names]
+    missing = [] if replace else _missing_retrievers(target)
+    if missing:
+        if not _goes_on(target, source_list, corpus_of, to_add):
+            raise IndexingError(
+                f"{target} already exists, and was built with other options; its vectors are not complete: "
+                f"add_retriever (--retriever {missing[0]} without sources) goes on with them, replace=True (--replace) "
+                "replaces the index"
+            )
+        log(f"{target} has its passages, and only vectors are made; rag index update reads files that have changed")
+        to_add = missing
+    else:
+        options = Fetching(include_globs, exclude_globs, strict, progress)
+        with fetch_for_build(target, source_list, options, replace=replace) as result:
+            for line in result.notes:
+                log(line)
+            corpus = corpus_of(result.paths, result.urls)
+            to_add = _build(corpus, target, progress, log, replace=replace, retrievers=to_add)
+        if part is None:
+            _log_ready(target, log)
+    for retriever in to_add:
         try:
             add_retriever(to, retriever, memory=budget, progress=progress, log=log)
         except RagError as error:
+            if missing:
+                raise
             message = f"{error}; {to} is built without {retriever}: add_retriever (--retriever) adds it"
             raise type(error)(message) from error
     return open_index(to)
@@ -250,11 +265,58 @@ def merge_indexes(
         log(f"{config.name} is in {target}")
     for name, reason in reasons.items():
         log(f"{name} was left out ({reason}): rag index build --to {target} --retriever NAME adds it")
+    for name in [] if reasons else _missing_retrievers(target):
+        log(f"none of the indexes has its vectors: rag index build --to {target} --retriever {name} adds them")
     return index
 
 
-def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[[str], None], *, replace: bool) -> None:
-    """Build passages and postings."""
+def _place_of(retriever: str) -> str:
+    """The name of a retriever, with a whole path for that of a file: others complete the index in other folders."""
+    return str(Path(retriever).absolute()) if retriever.endswith(".toml") else retriever
+
+
+def _missing_retrievers(folder: Path) -> list[str]:
+    """The retrievers that were to add data to the index in a folder, and have not; none without an index."""
+    from rag.retrieval import missing_retrievers
+
+    try:
+        return missing_retrievers(open_index(folder))
+    except IndexingError:  # no index, or a damaged one: to be built, or refused
+        return []
+
+
+def _goes_on(
+    to: Path,
+    sources: Sequence[str | Path],
+    corpus_of: Callable[[Sequence[Path], Mapping[Path, str]], "Corpus"],
+    retrievers: Sequence[str] | None,
+) -> bool:
+    """Whether a build is that of the index that is there; never for sources that are URLs."""
+    from rag.index.build import has_sources
+
+    if any(isinstance(source, str) for source in sources):
+        return False
+    expected = default_retrievers(to) if retrievers is None else retrievers
+    is_same = list(expected) == open_index(to).manifest["retrievers"]
+    return is_same and has_sources(to, corpus_of([Path(source) for source in sources], {}))
+
+
+def _log_ready(to: Path, log: Callable[[str], None]) -> None:
+    """Say that an index can be asked, if data of retrievers are still to come."""
+    if _missing_retrievers(to):
+        log(f"{to} can be asked from now; vectors for {open_index(to).manifest['passages']:,} passages follow")
+
+
+def _build(
+    corpus: "Corpus",
+    to: Path,
+    progress: Progress | None,
+    log: Callable[[str], None],
+    *,
+    replace: bool,
+    retrievers: Sequence[str] | None = (),
+) -> list[str]:
+    """Build passages and postings; returns the retrievers whose data are to be added next (None: the default ones)."""
     from rag.base.terminal import pluralize
     from rag.documents.report import describe_left_out
     from rag.index.build import build, check_new, estimate
@@ -263,7 +325,7 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
         check_new(to)
     try:
         with _log_needs(estimate(corpus), to, log):
-            manifest = build(corpus, to, progress, replace=replace)
+            manifest = build(corpus, to, progress, replace=replace, retrievers=retrievers)
     except IndexingError:  # no passages: what was left out says why
         for line in describe_left_out(corpus.report):
             log(line)
@@ -276,6 +338,7 @@ def _build(corpus: "Corpus", to: Path, progress: Progress | None, log: Callable[
     for line in describe_left_out(report):
         log(line)
     log(f"{pluralize(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
+    return list(manifest["retrievers"])
 
 
 @contextmanager

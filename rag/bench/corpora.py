@@ -18,7 +18,7 @@ from rag.index.index import Index
 from rag.index.manifest import MANIFEST
 from rag.index.open import open_index
 from rag.index.parts import read_data_configs
-from rag.retrieval import Retriever, open_retriever, walk_data_configs
+from rag.retrieval import Retriever, check_complete, missing_retrievers, open_retriever, walk_data_configs
 
 
 def index_record(index: Index) -> dict[str, Any]:
@@ -101,7 +101,12 @@ class Corpora:
                 f"{index_path}: an index of other passages than {corpus.path} of {self._benchmark.id} "
                 f"({index.manifest['passages']:,}); name another index, or its corpus (--corpus)"
             )
-        return index
+        if not self._build:
+            check_complete(index)
+        missing = missing_retrievers(index)
+        for retriever in missing:  # a benchmark does not measure what a stopped build left
+            add_retriever(index_path, retriever, progress=self._progress)
+        return open_index(index_path) if missing else index
 
     def _place(self, name: str) -> Path:
         return self._folder / f"{name}.index" if name else self._folder

@@ -16,11 +16,11 @@ from autoais.base.progress import Progress
 from rag.base.errors import FormatError, IndexingError
 from rag.base.types import DOCUMENTS, Passage
 from rag.documents.corpus import Corpus
-from rag.index.files import FileRecord, Root, Stamp, combine_checksums, write_files
+from rag.index.files import FileRecord, Root, Stamp, combine_checksums, roots_of, write_files
 from rag.index.folder import LOCK, in_use, lock_folder, sweep
 from rag.index.index import Index
 from rag.index.integrity import fingerprints
-from rag.index.manifest import BUILD, MANIFEST, describe_index
+from rag.index.manifest import BUILD, MANIFEST, default_parts, describe_index, read_manifest
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer
 
@@ -41,15 +41,23 @@ def estimate(corpus: Corpus) -> BuildNeeds:
     return BuildNeeds(memory=HEAP_BYTES + 100_000_000, disk=int(corpus.bytes_unpacked * 1.45 / parts))
 
 
-def build(corpus: Corpus, to: Path, progress: Progress | None = None, *, replace: bool = False) -> dict[str, Any]:
+def build(
+    corpus: Corpus,
+    to: Path,
+    progress: Progress | None = None,
+    *,
+    replace: bool = False,
+    retrievers: Sequence[str] | None = (),
+) -> dict[str, Any]:
     """Build an index in the folder `to` and return its manifest; `progress` counts the bytes read.
 
+    The manifest says which `retrievers` are to add data to the index next (None: its `default_parts`).
     With `replace`, an existing index stays in use until the new manifest replaces the old one atomically, so a build
     that is stopped, killed or out of disk loses nothing. Raises `IndexingError` (an index that is there already, a
     folder that is not an index, a full disk, no passages) or `FormatError` (a broken line).
     """
     with building(to, replace=replace) as work:
-        return _build(corpus, to, work, progress)
+        return _build(corpus, to, work, progress, retrievers)
 
 
 @contextmanager
@@ -109,11 +117,26 @@ def _share(work: Path) -> None:
             path.chmod(mode)
 
 
-def _build(corpus: Corpus, to: Path, work: Path, progress: Progress | None) -> dict[str, Any]:
+def has_sources(index: Path, corpus: Corpus) -> bool:
+    """Whether an index was built of these sources with these options, by the places where the sources are now."""
+    index_roots = roots_of(read_manifest(index), index)
+    return [root.record(index) for root in index_roots] == [root.record(index) for root in _roots(corpus)]
+
+
+def _roots(corpus: Corpus) -> list[Root]:
+    return [Root(source, corpus.skip_bad, corpus.strict) for source in corpus.described]
+
+
+def _build(
+    corpus: Corpus, to: Path, work: Path, progress: Progress | None, retrievers: Sequence[str] | None
+) -> dict[str, Any]:
     records, counts = _fill(corpus, work, progress)
     write_files(work, records)
-    roots = [Root(source, corpus.skip_bad, corpus.strict) for source in corpus.described]
-    manifest = manifest_of(to, work, roots, records, counts)
+    roots = _roots(corpus)
+    if retrievers is None:
+        formats = ", ".join({root.source.format for root in roots})
+        retrievers = default_parts(formats, counts["passages"], shard=corpus.shard is not None)
+    manifest = manifest_of(to, work, roots, records, counts, retrievers=retrievers)
     write_manifest(to, manifest)
     return manifest
 
@@ -125,13 +148,15 @@ def manifest_of(
     records: Sequence[FileRecord],
     counts: Mapping[str, int],
     *,
+    retrievers: Sequence[str] = (),
     dead: int = 0,
     old: Index | None = None,
 ) -> dict[str, Any]:
     """The manifest of a build folder of an index that holds all its passages, postings and files.
 
-    `counts` are those of a `PassageWriter`. `dead` deleted passages still count in BM25's statistics. Files that are
-    links to those of the `old` build keep the checksums that its manifest says.
+    `counts` are those of a `PassageWriter`. `retrievers` are to have data in the index. `dead` deleted passages still
+    count in BM25's statistics. Files that are links to those of the `old` build keep the checksums that its manifest
+    says.
     """
     links = () if old is None else (old.build, old.manifest.get("files", {}))
     return {
@@ -145,6 +170,7 @@ def manifest_of(
         "skipped": sum(record.bad for record in records),
         "command": command(),
         "roots": [root.record(index) for root in roots],
+        "retrievers": list(retrievers),
         "dead": dead,
         "files": fingerprints(build, *links),
     }

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from autoais.base.io.jsonl import field, parse_object
+from autoais.base.io.jsonl import field, parse_object, strings
 from autoais.base.io.provenance import versions
 from rag.base.errors import FormatError, IndexingError, UserError
 from rag.base.types import DOCUMENTS
@@ -92,6 +92,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         build = field(manifest, "build", str, str(path))
         read_fingerprints(manifest, str(path))
         field(manifest, "checksum", str, str(path))
+        manifest["retrievers"] = list(strings(manifest, "retrievers", str(path)))
     except (UserError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise IndexingError(f"the manifest is damaged ({error}): build the index again") from error
     # `build` becomes a path: it must not point outside of the index folder.

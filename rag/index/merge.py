@@ -149,7 +149,9 @@ def merge(
         roots = [_copy_root(root, to) for root in merger.roots]
         counts, omitted_rows = _fill(merger, work, report)
         write_files(work, merger.records)
-        manifest = manifest_of(to, work, roots, merger.records, counts)
+        names, *others = (member.index.manifest["retrievers"] for member in merger.members)
+        retrievers = [name for name in names if all(name in other for other in others)]
+        manifest = manifest_of(to, work, roots, merger.records, counts, retrievers=retrievers)
         reasons: Mapping[str, str] = {}
         if merge_parts is not None:
             indexes = [(member.index, rows) for member, rows in zip(merger.members, omitted_rows, strict=True)]

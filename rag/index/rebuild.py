@@ -107,7 +107,9 @@ def _rebuild(
             raise IndexingError(f"{index} would have no passages left: remove its folder instead")
         counts, dead = _write_postings(old, build, reader.editor)
         write_files(build, records)
-        new_manifest = manifest_of(index, build, roots, records, counts, dead=dead, old=old)
+        new_manifest = manifest_of(
+            index, build, roots, records, counts, retrievers=manifest["retrievers"], dead=dead, old=old
+        )
         lost_parts = _carry_parts(old, open_build(index, new_manifest), sorted(reader.editor.written), carry)
         write_manifest(index, new_manifest)
     return _changes(work, records, reader.reasons, lost_parts)
@@ -258,7 +260,6 @@ def _stream(store: Store, rows: Sequence[int]) -> Iterator[Passage]:
 
 
 def _carry_parts(old: Index, new: Index, rows: Sequence[int], carry: CarryParts | None) -> list[str]:
-    configs = read_data_configs(old)
-    if carry is None or not configs:
-        return [config.name for config in configs]
+    if carry is None:
+        return [config.name for config in read_data_configs(old)]
     return carry(old, new, rows)

@@ -1,12 +1,13 @@
 """Retrievers: find hits for a batch of queries. `rag.index.retriever_config` reads kind and settings."""
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from autoais.base.progress import Progress
 from autoais.base.registry import Registry
-from rag.base.errors import RagError, UserError
+from rag.base.errors import IndexingError, RagError, UserError
 from rag.base.types import Hit
 from rag.index.index import Index
 from rag.index.parts import Needs, RowProgress, read_data_configs, remove_work
@@ -116,6 +117,32 @@ def walk_data_configs(name: str) -> Iterator[tuple[str, RetrieverConfig]]:
     return ((part, config) for part, config in configs if kind_of(config).add is not None)
 
 
+def missing_retrievers(index: Index) -> list[str]:
+    """The retrievers that were to add data to an index, and have not: its build goes on, or was stopped."""
+    part_names = {config.name for config in read_data_configs(index)}
+
+    def is_missing(name: str) -> bool:
+        try:
+            return any(part.name not in part_names for _, part in walk_data_configs(name))
+        except UserError:  # its configuration is gone
+            return False
+
+    return [name for name in index.manifest.get("retrievers", ()) if is_missing(name)]
+
+
+def check_complete(index: Index) -> None:
+    """Raise `IndexingError` for an index that lacks data that a retriever was to add."""
+    for name in missing_retrievers(index):
+        raise IndexingError(f"{index.name} has not all of its vectors yet: {way_to_complete(index, name)}")
+
+
+def way_to_complete(index: Index, retriever: str) -> str:
+    """What to do about the missing data of a retriever."""
+    folder = index.name if index.build is None else str(index.build.parent)
+    command = f"rag index build --to {shlex.quote(folder)} --retriever {shlex.quote(retriever)}"
+    return f"wait for the build that makes them, or if none does, run {command}"
+
+
 def searches_elsewhere(name: str) -> bool:
     """Whether a retriever takes its passages from servers or shards, whatever index it is opened with."""
     return any(config.kind in ("remote", "shards") for _, config in walk_configs(name, kinds=RETRIEVERS))
@@ -124,7 +151,8 @@ def searches_elsewhere(name: str) -> bool:
 def carry_parts(old: Index, new: Index, rows: Sequence[int], progress: Progress | None = None) -> list[str]:
     """Bring the parts of an index into an updated one, in which these rows changed; returns the ones left out.
 
-    A part is left out if its kind cannot update it, or not here: its model is another one, or is not installed.
+    A part is left out if its kind cannot update it, or not here: its model is another one, or is not installed; and so
+    is one that is not complete.
     `progress` is called with the part, and the number of changed rows done and in all. Raises `IndexingError` on a full
     disk.
     """
@@ -136,7 +164,10 @@ def carry_parts(old: Index, new: Index, rows: Sequence[int], progress: Progress 
         change(old, new, config, rows, _progress_of(config, len(rows), progress))
         return ""
 
-    return [config.name for config in read_data_configs(old) if _why_left_out(update, config, new)]
+    missing = [part.name for name in missing_retrievers(old) for _, part in walk_data_configs(name)]
+    configs = read_data_configs(old)
+    left_out = [config.name for config in configs if _why_left_out(update, config, new)]
+    return [*left_out, *(name for name in missing if name not in {config.name for config in configs})]
 
 
 def merge_parts(olds: Sequence[MergeInput], new: Index, progress: Progress | None = None) -> dict[str, str]:

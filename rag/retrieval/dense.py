@@ -1,5 +1,6 @@
 """Dense retrieval: finds the passages whose vectors have the largest inner product with the query's."""
 
+import os
 import resource
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -114,7 +115,7 @@ def peak_memory() -> int:
 def add(index: Index, config: RetrieverConfig, memory: int | None, progress: RowProgress) -> None:
     """Encode all passages in row order, file by file, and build an index of their vectors.
 
-    At most one file of vectors is in memory. A stopped run resumes at the first missing file and ends with the same
+    At most one file of vectors is in memory. A stopped run resumes at the batch that it was at and ends with the same
     bytes. Raises `IndexingError` on a full disk, and for a passage whose vector is not finite.
     """
     encoder = _encoder(config)
@@ -125,9 +126,11 @@ def add(index: Index, config: RetrieverConfig, memory: int | None, progress: Row
         for stale in (*work.glob("*.new"), *work.glob("*.faiss")):
             stale.unlink()
         for number, first in enumerate(range(0, rows, PER_FILE)):
+            partial = file_path(work, number).with_suffix(".part")
             if not file_path(work, number).exists():
                 last = min(first + PER_FILE, rows)
-                write_file(work, number, _encode(index.store, encoder, first, last, progress))
+                write_file(work, number, _encode(index.store, encoder, first, last, partial, progress))
+            partial.unlink(missing_ok=True)
         record |= _build_index(StoredVectors(work, rows, encoder.dimension, PER_FILE), choice, work, progress)
 
 
@@ -267,18 +270,31 @@ def _choice(config: RetrieverConfig, rows: int, dimension: int, memory: int | No
     return _Choice(kind, settings, reason)
 
 
-def _encode(store: Store, encoder: Encoder, first: int, last: int, progress: RowProgress) -> "NDArray[np.float16]":
-    """The vectors of these rows, checked to be finite."""
+def _encode(
+    store: Store, encoder: Encoder, first: int, last: int, partial: Path, progress: RowProgress
+) -> "NDArray[np.float16]":
+    """The vectors of these rows, checked to be finite.
+
+    Each batch is appended to the file `partial`, and what a stopped run left there is not encoded again.
+    """
     import numpy as np
 
-    vectors = np.empty((last - first, encoder.dimension), np.float16)
-    passing = islice(store.scan(first), last - first)
-    step = getattr(encoder, "at_once", _BATCH)
-    for start in range(first, last, step):
-        passages = list(islice(passing, step))
-        vectors[start - first : start - first + len(passages)] = _encode_batch(encoder, passages)
-        progress(start + len(passages), "encoded")
-    return vectors
+    with partial.open("ab+") as file:
+        # Whole batches only: a kill can end a write anywhere, and on a GPU a vector depends on its batch.
+        batch_bytes = _BATCH * encoder.dimension * np.dtype(np.float16).itemsize
+        batches = min(file.tell() // batch_bytes, (last - first) // _BATCH)
+        file.truncate(batches * batch_bytes)
+        start = first + batches * _BATCH
+        if start > first:
+            progress(start, "encoded")
+        passing = islice(store.scan(start), last - start)
+        while passages := list(islice(passing, getattr(encoder, "at_once", _BATCH))):
+            file.write(_encode_batch(encoder, passages).tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+            start += len(passages)
+            progress(start, "encoded")
+    return np.fromfile(partial, np.float16).reshape(last - first, encoder.dimension)
 
 
 def _encode_batch(encoder: Encoder, passages: Sequence[Passage]) -> "NDArray[np.float16]":

@@ -20,8 +20,8 @@ from autoais.base.io.jsonl import write_atomic
 from rag.base.errors import IndexingError, RagError, UsageError
 from rag.documents.corpus import Corpus
 from rag.documents.sources import Shard
-from rag.index.files import Root, roots_of
-from rag.index.manifest import MANIFEST, read_manifest
+from rag.index.build import has_sources
+from rag.index.manifest import MANIFEST
 from rag.index.open import open_index
 from rag.index.parts import read_data_configs
 from rag.index.retriever_config import read_config
@@ -100,11 +100,15 @@ class Job:
     def _check(self) -> None:
         options = self.options
         corpus = Corpus(
-            self.sources, options.format, include=options.include, exclude=options.exclude, shard=self.shard
+            self.sources,
+            options.format,
+            options.skip_bad,
+            include=options.include,
+            exclude=options.exclude,
+            strict=options.strict,
+            shard=self.shard,
         )
-        roots = [Root(source, options.skip_bad, options.strict) for source in corpus.described]
-        index_roots = roots_of(read_manifest(self.folder), self.folder)  # by the places where the sources are now
-        if [root.record(self.folder) for root in index_roots] != [root.record(self.folder) for root in roots]:
+        if not has_sources(self.folder, corpus):
             raise IndexingError(
                 f"{self.folder} was built from other sources or with other options; replace=True (--replace) builds "
                 "all shards anew"

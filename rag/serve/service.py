@@ -39,7 +39,7 @@ from rag.index.open import open_index
 from rag.index.postings import BM25
 from rag.index.retriever_config import read_config, walk_configs
 from rag.index.statistics import Statistics
-from rag.retrieval import RETRIEVERS, Retriever, open_retriever, searches_elsewhere
+from rag.retrieval import RETRIEVERS, Retriever, missing_retrievers, open_retriever, searches_elsewhere
 from rag.retrieval.client import AskOptions, UnreachableError
 from rag.retrieval.databases import DATABASES
 from rag.retrieval.remote import IndexChangedError, Remote
@@ -170,6 +170,7 @@ class _IndexEntry:
     def __init__(self, index: Index) -> None:
         self.index = index
         self.passages = ServedPassages(index)
+        self.is_complete = not missing_retrievers(index)
         self.lock = threading.RLock()
         self.retrievers: dict[str, Retriever] = {}
         self.systems: dict[str, System] = {}
@@ -413,7 +414,7 @@ class Service:
             self._entries = {**self._entries, name: _IndexEntry(index)}
 
     def reopen(self) -> list[str]:
-        """Open the indexes again whose folders have been updated, and return their names.
+        """Open the indexes again whose folders have been updated or got their vectors, and return their names.
 
         One that cannot be opened, or is gone, is logged once, and the old one stays.
         """
@@ -428,7 +429,8 @@ class Service:
             if build is None:
                 continue
             self._missing.discard(name)
-            if build in (index.build, self._broken_builds.get(name)):
+            is_completed = not self._entries[name].is_complete and not missing_retrievers(index)
+            if build in (index.build, self._broken_builds.get(name)) and not is_completed:
                 continue
             try:
                 self.replace(name, open_index(build.parent))

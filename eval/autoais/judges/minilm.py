@@ -180,15 +180,12 @@ class MiniLMJudge(Judge):
         per text, the length it was trained on; longer inputs brought no gain.
         """
         import numpy as np
-        import onnxruntime
 
-        self._ready()
-        partly = onnxruntime.RunOptions()
-        partly.only_execute_path_to_fetches = True
+        _ = self.encoder, self._trunk  # before any thread does
 
         def similarity(other: str) -> float:
             ids, types = self.encoder.plain(text, other)
-            (cosine,) = self.session.run(["cosine"], {"ids": np.array([ids]), "types": np.array([types])}, partly)
+            (cosine,) = self._trunk.run(["cosine"], {"ids": np.array([ids]), "types": np.array([types])})
             return float(cosine[0])
 
         with ThreadPoolExecutor(self.threads) as pool:
@@ -212,6 +209,10 @@ class MiniLMJudge(Judge):
     def session(self) -> "InferenceSession":
         """The network; raises `UserError` if the file cannot be loaded."""
         return open_session(self.folder / "model.onnx", way_out="; run `autoais train` again")
+
+    @cached_property
+    def _trunk(self) -> "InferenceSession":
+        return open_session(self.folder / "model.onnx", way_out="; run `autoais train` again", only="cosine")
 
     def _one(self, attribution: Attribution) -> Judgement:
         claim = self._hypothesis(attribution)

@@ -16,7 +16,7 @@ from rag.bench.corpora import index_record
 from rag.bench.output_folder import count_examples
 from rag.bench.question_files import BenchQuestion, read_bench_questions, sample
 from rag.index.open import open_index
-from rag.retrieval import open_retriever
+from rag.retrieval import check_complete, open_retriever
 
 KINDS = ("given", "gold", "retrieved")
 RETRIEVER, K = "default-llm", 5  # of retrieved quotes
@@ -196,6 +196,7 @@ def _search_quotes(
 ) -> Quoted:
     assert source.index is not None
     index, k = open_index(source.index), source.k or K
+    check_complete(index)
     retriever = open_retriever(source.retriever or RETRIEVER, index)
     quoted_questions, omissions = [], []
     for number, question in enumerate(questions, 1):

@@ -64,12 +64,9 @@ class MiniLM:
 
     def _one(self, text: str) -> "Vectors":
         import numpy as np
-        import onnxruntime
 
         ids, types = _encoder().plain("", text[:_MAX_CHARACTERS])
-        partly = onnxruntime.RunOptions()
-        partly.only_execute_path_to_fetches = True
-        (mean,) = _session().run([_MEAN], {"ids": np.array([ids]), "types": np.array([types])}, partly)
+        (mean,) = _session().run([_MEAN], {"ids": np.array([ids]), "types": np.array([types])})
         vector: Vectors = mean.reshape(-1)
         return vector / max(float(np.linalg.norm(vector)), 1e-12)
 
@@ -82,4 +79,4 @@ def _encoder() -> PairEncoder:
 
 @cache
 def _session() -> "InferenceSession":
-    return open_session(MODEL_FOLDER / "model.onnx", RagError, also=_MEAN)
+    return open_session(MODEL_FOLDER / "model.onnx", RagError, only=_MEAN)

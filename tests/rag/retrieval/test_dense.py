@@ -302,41 +302,43 @@ import sys
 from pathlib import Path
 from rag.retrieval import dense
 from tests.rag.retrieval.test_dense import added, config
-dense.PER_FILE, dense._BATCH = 20, 5
+dense.PER_FILE, dense._BATCH = int(sys.argv[2]), 5
 added(Path(sys.argv[1]), config("64,slow"))
 """
 
 
+@pytest.mark.parametrize(("per_file", "progress"), [(20, "vectors-00002.npy"), (1000, "vectors-00000.part")])
 def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    per_file: int, progress: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [(f"{n}", f"Title {n}", f"number {n} and word {n % 7}") for n in range(190)]
     build(Corpus([write_corpus(tmp_path / "t.jsonl", rows)]), tmp_path / "killed.index")
     shutil.copytree(tmp_path / "killed.index", tmp_path / "whole.index")
     process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path / "killed.index")],
+        [sys.executable, "-c", KILLED, str(tmp_path / "killed.index"), str(per_file)],
         env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"},
     )
     deadline = time.monotonic() + 60
-    while len(list(tmp_path.glob("killed.index/.rag-build-*/parts/*.new/vectors-*.npy"))) < 3:
+    while sum(path.stat().st_size for path in tmp_path.glob(f"killed.index/*/parts/*.new/{progress}")) < 2000:
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.wait(60)
     (work,) = tmp_path.glob("killed.index/.rag-build-*/parts/hashing.v1.new")
-    kept = {path.name: path.stat().st_mtime_ns for path in work.glob("vectors-*.npy")}
-    assert 3 <= len(kept) < 10
+    for partial in work.glob("*.part"):  # as if it was killed inside a write
+        with partial.open("ab") as file:
+            file.write(b"\xff" * 77)
     with pytest.raises(IndexingError, match="is half-built: add it with rag index build"):
         dense.open_dense(open_index(tmp_path / "killed.index"), config("64,slow"))
-    monkeypatch.setattr(dense, "PER_FILE", 20)
+    monkeypatch.setattr(dense, "PER_FILE", per_file)
     monkeypatch.setattr(dense, "_BATCH", 5)
     told: list[int] = []
     dense.add(open_index(tmp_path / "killed.index"), config("64,slow"), None, lambda done, _: told.append(done))
-    assert told[0] > 60  # what was there was not encoded again
+    assert told[0] > (15 if per_file == 1000 else 60)  # what was there was not encoded again
     added(tmp_path / "whole.index", config("64,slow"))
     killed, whole = (bytes_of(tmp_path / name) for name in ("killed.index", "whole.index"))
-    assert killed.keys() == whole.keys() == {"part.json", *(f"vectors-{n:05}.npy" for n in range(10))}
+    assert killed.keys() == whole.keys() == {"part.json", *(f"vectors-{n:05}.npy" for n in range(-(-190 // per_file)))}
     assert killed == whole
 
 

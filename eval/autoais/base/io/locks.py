@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from autoais.base.errors import UserError
@@ -11,7 +11,7 @@ from autoais.base.errors import UserError
 
 @contextmanager
 def file_lock(lock: Path, error: UserError, *, is_shared: bool = False) -> Iterator[None]:
-    """Hold a lock on a file, exclusive or shared; raises `error` if another process excludes it.
+    """Hold a lock on a file, exclusive or shared; raises `error`, with the process that excludes it, if there is one.
 
     The system releases the lock of a killed process. Raises `OSError` if the file cannot be created.
     """
@@ -19,8 +19,20 @@ def file_lock(lock: Path, error: UserError, *, is_shared: bool = False) -> Itera
         try:
             fcntl.flock(file, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise error from None
+            raise type(error)(f"{error}{_holder(file.fileno())}") from None
         yield
+
+
+def _holder(descriptor: int) -> str:
+    """The process that holds a lock on a file, as the end of a message; empty where the system does not say it."""
+    status = os.fstat(descriptor)
+    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    with suppress(OSError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            _, kind, _, _, process, file, *_ = line.replace("->", "").split()
+            if (kind, file) == ("FLOCK", place) and int(process) > 0:
+                return f" (process {process})"
+    return ""
 
 
 @contextmanager

@@ -348,6 +348,22 @@ def test_minilm_as_it_ships_has_the_cosines_of_the_judge() -> None:
         open_encoder("minilm:mine")
 
 
+def test_minilm_runs_a_part_of_the_network_and_has_the_vectors_of_the_whole() -> None:
+    onnx = pytest.importorskip("onnx", reason="needs the extra 'train'")
+    from onnxruntime import InferenceSession
+
+    from autoais.judges.minilm import MODEL_FOLDER
+    from rag.retrieval.encoders import minilm
+
+    model = onnx.load(MODEL_FOLDER / "model.onnx")
+    model.graph.output.add().name = minilm._MEAN
+    whole = InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for text in ("", "river", "Marie Curie discovered radium in 1898. " * 40):
+        ids, types = minilm._encoder().plain("", text)
+        inputs = {"ids": np.array([ids]), "types": np.array([types])}
+        assert minilm._session().run(None, inputs)[0].tobytes() == whole.run([minilm._MEAN], inputs)[0].tobytes()
+
+
 def test_minilm_in_int8_is_close_to_its_weights() -> None:
     """The retriever `minilm`: two packages, one model."""
     pytest.importorskip("sentence_transformers", reason="needs the extra 'dense'")
