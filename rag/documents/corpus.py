@@ -94,6 +94,7 @@ class Corpus:
             if source.path.is_dir():
                 result = documents_below(source.path, source.include, source.left_out, self.report)
                 files = [source.file(path) for path in result]
+                self.report.escaped += (file.name for file in files if not file.name.endswith(file.within))
                 self._duplicates[source] = _duplicates_of(files)
                 yield from self._of_shard(files)
             else:

@@ -45,6 +45,7 @@ _RUN = re.compile(r"[^\W\d_a-zA-Z]{3,}")  # as words of other scripts have it, f
 # A sign inside of a word (or at its end, but for marks of notes), a capital inside, and bytes that mean nothing.
 _MISFIT = re.compile(
     r"(?<=[^\W\d_])[^\w\s\x00-\x7f’‘–—·…«»“”„®™°²](?=[^\W\d_])|(?<=[^\W\d_])[¼½¾¿¡¤¦¬±¶×÷](?!\d)"
+    r"|(?<=[^\W\d_])[¹³](?=[^\W\d_])"  # Polish "Op³ata"
     r"|(?<=[a-z])[À-ÖØ-ÞŠŽŸŒ](?=[a-z])|[\x80-\x9f\ufffd]"
 )
 _FITS, _BETTER = 0.8, 0.05

@@ -25,6 +25,7 @@ class ReadReport:
     dropped: Counter[str] = field(default_factory=Counter)  # parts of documents that were left out, by what they are
     duplicates: dict[str, str] = field(default_factory=dict)  # a file that repeats another one -> that other file
     sketches: dict[str, str] = field(default_factory=dict)  # of the documents read, to find duplicates in an update
+    escaped: list[str] = field(default_factory=list)  # names of files whose paths are not UTF-8
     links: int = 0  # that lead out of their folder
     unread: Counter[str] = field(default_factory=Counter)  # files that are no documents, by suffix
     examples: dict[str, list[str]] = field(default_factory=dict)  # the names of up to three of them, by suffix
@@ -52,6 +53,9 @@ def describe_left_out(report: ReadReport) -> Iterator[str]:
         repeats = "repeats" if len(report.duplicates) == 1 else "repeat"
         count = pluralize(len(report.duplicates), "file")
         yield f"left out {count} that {repeats} another, such as {name} ({duplicate})"
+    if report.escaped:
+        names = "name that is" if len(report.escaped) == 1 else "names that are"
+        yield f"{pluralize(len(report.escaped), 'file')} with {names} not UTF-8, such as {report.escaped[0]}"
     if report.links:
         leads = "leads" if report.links == 1 else "lead"
         yield f"left out {pluralize(report.links, 'link')} that {leads} out of the folder: name the target as a source"

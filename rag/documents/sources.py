@@ -11,6 +11,7 @@ from autoais.base.urls import host_of
 from rag.base.errors import RagError, UsageError
 
 MAX_FILE_SIZE = 64 << 20  # bytes of a document
+_BYTE = re.compile("[\udc80-\udcff]")  # how Python reads a byte of a path that is no UTF-8
 _WEB = Path("web")  # stands for the web in the homes of sources
 LUCENE = "a Lucene index"  # not a format of files: an index that was imported
 
@@ -85,7 +86,7 @@ class Source:
     def file(self, path: Path) -> "SourceFile":
         """A file of the source, with its name."""
         within = "" if path == self.path else path.relative_to(self.path).as_posix()
-        return SourceFile(self.prefix + (within or path.name), path, within, self)
+        return SourceFile(_escape(self.prefix + (within or path.name)), path, within, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,11 @@ class SourceFile:
     path: Path
     within: str
     source: Source
+
+
+def _escape(name: str) -> str:
+    """A name of a file as text: bytes that are no UTF-8, as in old archives, as `\\xe9`."""
+    return _BYTE.sub(lambda byte: f"\\x{ord(byte[0]) - 0xDC00:02x}", name)
 
 
 def home_of(path: Path, url: str = "") -> Path:

@@ -1,24 +1,38 @@
-"""Passages of 60 to 200 words from blocks, cut where the document's structure allows it."""
+"""Passages of 60 to 200 words from blocks, cut where the document's structure allows it.
+
+In scripts without blanks, two letters count as a word.
+"""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
 from autoais.base.text.sentences import sentence_spans
+from autoais.base.text.words import UNSPACED
 from rag.base.types import Passage
-from rag.documents.blocks import BLOCK_SEPARATOR, Block, Kind, keep_bare_headings
+from rag.documents.blocks import BLOCK_SEPARATOR, CODE_INDENT, Block, Kind, keep_bare_headings
 
 _MAX_WORDS = 200  # words of a passage
+_MAX_CHARACTERS = 2000  # characters of a passage
 _TARGET_WORDS = 120  # words of the parts of a longer section
 _MAX_WHOLE_WORDS = 150  # words; a shorter section stays one passage
 _MIN_WORDS = 60  # words; a part is joined with others of its section if it is shorter
 _TINY_WORDS = 30  # words; a section is joined with the next one if it is shorter
+_MAX_PIECE_WORDS = _MAX_WORDS - _TINY_WORDS
+_MAX_PIECE_CHARACTERS = 1900
+_MAX_HEADING_LENGTH = 300  # characters; a longer one is text
 _MAX_WORD_LENGTH = 100  # characters
 _TITLE_WORDS = 10  # of an item above paragraphs
-_WORD = re.compile(r"\S+")
 _QUESTION = re.compile(r"\s*(?:(?:-|\d+\.) )?(?:Q|Question)(?: ?\d+)?[.:)] ")  # whose answer stands below it
+_WORD = re.compile(rf"[{UNSPACED}]{{1,2}}|[^\s{UNSPACED}]+")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_GAP = re.compile(r"[\s,;:.!?|/&=)\]}>，、；：。．！？）」』》]")  # where a text without sentences is best cut
+# What belongs to the character before it, besides marks: joiners, two vowels, tones of emoji.
+_JOINED = frozenset("\u200c\u200d\u0e33\u0eb3\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")
+_JAMO = re.compile("[\u1100-\u11ff\U0001f1e6-\U0001f1ff]{2}")  # parts of Korean syllables, and of flags
 _STATEMENT = re.compile(r"\s(?:.*\d|.*[.!?]$)")  # a heading of several words that says something by itself
 
 
@@ -48,11 +62,13 @@ class _Section:
 
 def passages(blocks: Iterable[Block], name: str, title: str) -> Iterator[Passage]:
     """The passages of a document called `title`, with ids `name#1`, `name#2`, ..."""
+    if len(title) > _MAX_HEADING_LENGTH:
+        title = title[: _best_cut(title, 0, _MAX_HEADING_LENGTH)].rstrip()
     number = 0
     visited_keys: set[tuple[str, str]] = set()
     for section in _join_sections(_sections(blocks, title)):
         path = ", ".join(section.path)
-        for part in _parts(_units(section.blocks)):
+        for part in (piece for blocks in _parts(_units(section.blocks)) for piece in _fitting(blocks)):
             text = BLOCK_SEPARATOR.join(block.text for block in part)
             if (path, text) in visited_keys or not any(map(str.isalnum, text)):
                 continue
@@ -62,7 +78,12 @@ def passages(blocks: Iterable[Block], name: str, title: str) -> Iterator[Passage
 
 
 def _words(block: Block) -> int:
-    return len(block.text.split())
+    return count_words(block.text)
+
+
+def count_words(text: str) -> int:
+    """The words of a text, by its blanks; two letters of a script without blanks count as a word."""
+    return len(_WORD.findall(text) if _UNSPACED.search(text) else text.split())
 
 
 def _sections(blocks: Iterable[Block], title: str) -> Iterator[_Section]:
@@ -71,6 +92,9 @@ def _sections(blocks: Iterable[Block], title: str) -> Iterator[_Section]:
     for block in keep_bare_headings([*blocks], lambda text: text != title and _STATEMENT.search(text)):
         if block.kind is not Kind.HEADING:
             section.blocks.append(block)
+            continue
+        if len(block.text) > _MAX_HEADING_LENGTH:
+            section.blocks.append(Block(block.text, page=block.page))
             continue
         if section.blocks:
             yield section
@@ -227,12 +251,29 @@ def _parts(units: Sequence[_Unit]) -> Iterator[list[Block]]:
         yield part
 
 
+def _fitting(blocks: Sequence[Block]) -> Iterator[Sequence[Block]]:
+    """The blocks of a part in about equal pieces of at most `_MAX_CHARACTERS`, which few words may exceed."""
+    total = sum(len(block.text) + len(BLOCK_SEPARATOR) for block in blocks)
+    target = total / -(-total // _MAX_CHARACTERS)
+    piece: list[Block] = []
+    length = 0
+    for block in blocks:
+        more = len(block.text) + len(BLOCK_SEPARATOR)
+        if piece and (length + more > _MAX_CHARACTERS or length + more / 2 > target):
+            yield piece
+            piece, length = [], 0
+        piece.append(block)
+        length += more
+    yield piece
+
+
 def _pieces(block: Block) -> Iterator[tuple[Block, int]]:
     """A block in pieces that fit into a passage, and their words.
 
     Code is cut between lines, text between sentences or else words.
     """
-    if (words := _words(block)) <= _MAX_WORDS - _TINY_WORDS:
+    words = _words(block)
+    if _fits(words, len(block.text)):
         yield block, words
         return
     cut = _code_pieces if block.kind is Kind.CODE else _text_pieces
@@ -242,57 +283,88 @@ def _pieces(block: Block) -> Iterator[tuple[Block, int]]:
         yield piece, _words(piece)
 
 
+def _fits(words: int, characters: int) -> bool:
+    return words <= _MAX_PIECE_WORDS and characters <= _MAX_PIECE_CHARACTERS
+
+
 def _code_pieces(text: str) -> Iterator[str]:
     """Lines of code in parts, where possible before a line that follows an empty one."""
     part: list[str] = []
-    words = 0
+    words = length = 0
     for line in text.split("\n"):
-        length = len(line.split())
+        line_words = count_words(line)
         after_gap = bool(part) and not part[-1].strip()
-        if part and (words + length > _MAX_WORDS - _TINY_WORDS or (after_gap and words >= _TARGET_WORDS)):
-            yield "\n".join(part).rstrip()
-            part, words = [], 0
-        if length > _MAX_WORDS - _TINY_WORDS:
+        fits = _fits(words + line_words, length + len(line) + 1)
+        if part and (not fits or (after_gap and words >= _TARGET_WORDS)):
             if words:
                 yield "\n".join(part).rstrip()
-            yield from (f"    {piece.strip()}" for piece in _by_words(line))
-            part, words = [], 0
+            part, words, length = [], 0, 0
+        if not _fits(line_words, len(line)):
+            pieces = (line[start:end].strip() for start, end in _stretches(line, 0, len(line)))
+            yield from (f"{CODE_INDENT}{piece}" for piece in pieces if piece)
             continue
         if part or line.strip():
             part.append(line)
-        words += length
+            words, length = words + line_words, length + len(line) + 1
     if words:
         yield "\n".join(part).rstrip()
-
-
-def _by_words(line: str) -> Iterator[str]:
-    ends = [word.end() for word in _WORD.finditer(line)]
-    start = 0
-    for end in [*ends[_MAX_WORDS - _TINY_WORDS - 1 : -1 : _MAX_WORDS - _TINY_WORDS], len(line)]:
-        yield line[start:end]
-        start = end
 
 
 def _text_pieces(text: str) -> Iterator[str]:
     start = end = words = 0
     for first, last in _breakable(text):
-        length = len(text[first:last].split())
-        if words and words + length > _TARGET_WORDS:
+        more = count_words(text[first:last])
+        if words and (words + more > _TARGET_WORDS or last - start > _MAX_PIECE_CHARACTERS):
             yield text[start:end].strip()
             start, words = first, 0
-        end, words = last, words + length
+        end, words = last, words + more
     if piece := text[start:].strip():
         yield piece
 
 
 def _breakable(text: str) -> Iterator[tuple[int, int]]:
     """The spans of sentences; one that is longer than a passage is split between words."""
-    longest = _MAX_WORDS - _TINY_WORDS
     for first, last in _between_words(text):
-        ends = [word.end() for word in _WORD.finditer(text, first, last)]
-        for end in [*ends[longest - 1 : -1 : longest], last]:
-            yield first, end
-            first = end
+        yield from _stretches(text, first, last)
+
+
+def _stretches(text: str, start: int, last: int) -> Iterator[tuple[int, int]]:
+    """The spans of a text that fit into a passage, cut between words, or else between characters with their marks."""
+    words, end = 0, start
+    for word in _WORD.finditer(text, start, last):
+        if words and not _fits(words + 1, word.end() - start):
+            end = _best_cut(text, start, end)
+            yield start, end
+            start, words = end, count_words(text[end : word.start()])
+        while word.end() - start > _MAX_PIECE_CHARACTERS:
+            end = _best_cut(text, start, start + _MAX_PIECE_CHARACTERS)
+            yield start, end
+            start, words = end, 0
+        words, end = words + 1, word.end()
+    if start < last:
+        yield start, last
+
+
+def _best_cut(text: str, start: int, end: int) -> int:
+    """Where to cut before `end`: there if a blank follows, else after the last gap, else between characters."""
+    if text[end : end + 1].isspace():
+        return end
+    gaps = [gap.end() for gap in _GAP.finditer(text, end - (end - start) // 4, end)]
+    if gaps:
+        return gaps[-1]
+    cut = end
+    while cut > start and _is_inside_character(text, cut):
+        cut -= 1
+    return cut if cut > start else end
+
+
+def _is_inside_character(text: str, place: int) -> bool:
+    return (
+        unicodedata.category(text[place]).startswith("M")
+        or text[place] in _JOINED
+        or text[place - 1] == "\u200d"
+        or _JAMO.match(text, place - 1) is not None
+    )
 
 
 def _between_words(text: str) -> Iterator[tuple[int, int]]:
@@ -308,5 +380,7 @@ def _between_words(text: str) -> Iterator[tuple[int, int]]:
             tail = _WORD.match(text, last, last + _MAX_WORD_LENGTH)
             if tail is not None and tail.end() - last < _MAX_WORD_LENGTH:
                 last = tail.end()
+        while last < len(text) and _is_inside_character(text, last):
+            last += 1
         yield max(first, begin), last
         begin = last

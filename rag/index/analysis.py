@@ -1,15 +1,21 @@
-"""English analysis of passages and queries, the same for every lexical retriever."""
+"""English analysis of passages and queries, the same for every lexical retriever.
+
+Text in other scripts is found too: those without blanks between words, and Korean, by pairs of letters.
+"""
 
 import re
-from collections.abc import Collection, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from numbers import Integral
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
-from rag.base.errors import QuestionError, RagError, check_list, check_type
+from autoais.base.text.words import UNSPACED
+from rag.base.errors import IndexingError, QuestionError, RagError, check_list, check_type
 
-ANALYZER = "english.v1: simple tokens of at most 40 bytes, lower case, Snowball English stems; queries drop stop words"
 _MAX_QUERY_LENGTH = 10_000
 # max_depth, -c, --all, os.path, std::map, /etc/hosts, sha256, maxDepth
 _IDENTIFIER = re.compile(r"^--?\w|_|\w[:/.]+\w|[a-z]\d|\d[a-z]|[a-z][A-Z]|\w\(\)$")
@@ -33,22 +39,101 @@ QUERY_STOP_WORDS = """
     """.split()
 
 
-@cache
-def passage_analyzer() -> TextAnalyzer:
-    """The analyzer of passages, which keeps stop words."""
-    return _english()
+_RUN = re.compile(rf"[{UNSPACED}\uac00-\ud7a3]+")
+# Tones and marks that Tantivy takes for the end of a word.
+_SILENT = re.compile("[\u0e47-\u0e4e\u0ec8-\u0ece\u1037\u1039\u103a\u17c9-\u17d3\u17dd\u3099\u309a]")
+# NFKC would join these to what is before them: signs of trademarks, as letters, and fractions, as digits.
+_SIGNS = re.compile(r"[\u2120\u2122]|(?<=\d)(?=[\u00bc-\u00be\u2150-\u215e])")
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """How texts become terms: simple tokens, lower case, Snowball English stems; queries drop stop words.
+
+    `name` stands in the manifest of an index. Tokens of more than `max_length` bytes are left out. One that `folds`
+    applies NFKC and case folding, and finds text in scripts without blanks.
+    """
+
+    name: str
+    max_length: int
+    folds: bool
+
+    @property
+    def description(self) -> str:
+        """What the manifest of an index says."""
+        folded = "NFKC, case folding, pairs of letters in scripts without blanks, " if self.folds else ""
+        return (
+            f"{self.name}: {folded}simple tokens of at most {self.max_length} bytes, lower case, Snowball English "
+            "stems; queries drop stop words"
+        )
+
+    @property
+    def analyzer(self) -> TextAnalyzer:
+        """Tantivy's analyzer of what `prepare` makes of a passage; it keeps stop words."""
+        return _english(self.max_length)
+
+    def prepare(self, text: str) -> str:
+        """The text of a passage as Tantivy indexes it."""
+        return _fold(text, _letters_and_pairs) if self.folds else text
+
+    def passage_terms(self, text: str) -> list[str]:
+        """The terms of a passage, in order."""
+        return self.analyzer.analyze(self.prepare(text))
+
+    def query_terms(self, query: str) -> list[str]:
+        """The distinct terms (stems) of a query, in order; raises `QuestionError` if there are none."""
+        check_query(query)
+        text = _fold(query, _pairs) if self.folds else query
+        terms = list(dict.fromkeys(_english(self.max_length, drop_stop_words=True).analyze(text)))
+        if not terms:
+            is_long = any(len(word.encode()) > self.max_length for word in query.split())
+            reason = f"only words of more than {self.max_length} bytes" if is_long else "only stop words or punctuation"
+            raise QuestionError(f"nothing to search for in {query.strip()[:60]!r}: {reason}; add a content word")
+        return terms
+
+
+_ANALYSES = {
+    analysis.name: analysis for analysis in (Analysis("english.v1", 39, False), Analysis("english.v2", 255, True))
+}
+ANALYSIS = _ANALYSES["english.v2"]
+"""The analysis of new indexes."""
+
+
+def analysis_of(description: str) -> Analysis:
+    """The analysis that the manifest of an index describes; raises `IndexingError` for one of another version."""
+    name = str(description).partition(":")[0]
+    if name not in _ANALYSES:
+        raise IndexingError(
+            f"the index has terms of the analyzer {name[:40]!r}: upgrade attributed-rag or build it again"
+        )
+    return _ANALYSES[name]
 
 
 @cache
-def _query_analyzer() -> TextAnalyzer:
-    return _english(Filter.custom_stopword(QUERY_STOP_WORDS))
-
-
-def _english(*filters: Filter) -> TextAnalyzer:
-    builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase())
-    for filter_ in filters:
-        builder = builder.filter(filter_)
+def _english(max_length: int, *, drop_stop_words: bool = False) -> TextAnalyzer:
+    long = Filter.remove_long(max_length + 1)  # keeps what is shorter
+    builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(long).filter(Filter.lowercase())
+    if drop_stop_words:
+        builder = builder.filter(Filter.custom_stopword(QUERY_STOP_WORDS))
     return builder.filter(Filter.stemmer("english")).build()
+
+
+def _fold(text: str, split: Callable[[str], Iterable[str]]) -> str:
+    """Text in which equal words have equal letters, and what `split` makes of runs of letters without blanks."""
+    if text.isascii():
+        return text
+    folded = unicodedata.normalize("NFKC", _SIGNS.sub(" ", text)).casefold().replace("i\u0307", "i")
+    folded = unicodedata.normalize("NFC", folded)  # case folding parts some Greek letters from their accents
+    return _RUN.sub(lambda run: f" {' '.join(split(_SILENT.sub('', run[0])))} ", folded)
+
+
+def _pairs(letters: str) -> list[str]:
+    return [*map("".join, pairwise(letters))] or [letters]
+
+
+def _letters_and_pairs(letters: str) -> list[str]:
+    """The terms of a passage: single letters too, as a query may be a word of one letter."""
+    return [*letters, *map("".join, pairwise(letters))]
 
 
 def check_query(query: str) -> None:
@@ -64,13 +149,8 @@ def check_query(query: str) -> None:
 
 
 def query_terms(query: str) -> list[str]:
-    """The distinct terms (stems) of a query, in order; raises `QuestionError` if there are none."""
-    check_query(query)
-    terms = list(dict.fromkeys(_query_analyzer().analyze(query)))
-    if not terms:
-        excerpt = query.strip()[:60]
-        raise QuestionError(f"nothing to search for in {excerpt!r}: only stop words or punctuation; add a content word")
-    return terms
+    """The distinct terms of a query in new indexes, in order; raises `QuestionError` if there are none."""
+    return ANALYSIS.query_terms(query)
 
 
 def is_lookup(query: str) -> bool:

@@ -61,7 +61,7 @@ class Joined(BM25):
             tantivy_index = tantivy.Index.open(str(folder))
         store = _Stores([index.store for index in indexes])
         counts = {name: sum(index.manifest[name] for index in indexes) for name in ("untitled", "passages")}
-        super().__init__(tantivy_index, store, config, **counts)
+        super().__init__(tantivy_index, store, config, **counts, analysis=indexes[0].bm25.analysis)
 
     def _rows(self, addresses: list[Any]) -> list[int]:
         rows = super()._rows(addresses)

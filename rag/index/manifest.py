@@ -9,7 +9,7 @@ from autoais.base.io.jsonl import field, parse_object, strings
 from autoais.base.io.provenance import versions
 from rag.base.errors import FormatError, IndexingError, UserError
 from rag.base.types import DOCUMENTS
-from rag.index.analysis import ANALYZER
+from rag.index.analysis import ANALYSIS
 from rag.index.postings import weights_of
 from rag.index.retriever_config import RetrieverConfig, read_config
 
@@ -71,7 +71,7 @@ def describe_index(sources: list[str], formats: list[str], counts: Mapping[str, 
         "checksum": f"sha256:{checksum}",
         "recipe": read_config(BASE_RETRIEVER).record(),
         "recipe_note": _BASE_RETRIEVER_NOTE,
-        "analyzer": ANALYZER,
+        "analyzer": ANALYSIS.description,
         "versions": versions(),
     }
 

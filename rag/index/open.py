@@ -7,6 +7,7 @@ from typing import Any
 
 from rag.base.errors import IndexingError
 from rag.index import handbook
+from rag.index.analysis import analysis_of
 from rag.index.index import Index
 from rag.index.integrity import check_files
 from rag.index.manifest import MANIFEST, read_manifest
@@ -46,10 +47,9 @@ def open_build(folder: Path, manifest: dict[str, Any]) -> Index:
     store = PassageStore.open(work / PASSAGES)
     check_files(work, manifest.get("files", {}))
     counts = {name: manifest[name] for name in ("untitled", "passages")}
-    name = folder.resolve().name
-    return Index(
-        name, work, manifest, store, BM25.open(work / POSTINGS, store, RetrieverConfig.of(manifest["recipe"]), **counts)
-    )
+    config, analysis = RetrieverConfig.of(manifest["recipe"]), analysis_of(manifest.get("analyzer", ""))
+    bm25 = BM25.open(work / POSTINGS, store, config, **counts, analysis=analysis)
+    return Index(folder.resolve().name, work, manifest, store, bm25)
 
 
 def _open_handbook() -> Index:

@@ -17,7 +17,7 @@ from tantivy import Occur, Query
 from autoais.base.errors import first_line
 from rag.base.errors import IndexingError, RagError, UsageError
 from rag.base.types import Hit, Passage, best_first, rank_hits
-from rag.index.analysis import check_search, passage_analyzer, query_terms
+from rag.index.analysis import ANALYSIS, Analysis, check_search
 from rag.index.passages import PassageStore, Store
 from rag.index.retriever_config import RetrieverConfig, is_weight
 from rag.index.statistics import FIELDS, Statistics, field_text
@@ -25,7 +25,7 @@ from rag.index.statistics import FIELDS, Statistics, field_text
 POSTINGS = "bm25"
 HEAP_BYTES = 500_000_000  # with half of it, a million passages end in twice the segments, which search slower
 _UPDATE_HEAP_BYTES = 50_000_000
-_ANALYZER_ID = "english"
+_ANALYZER_ID = ANALYSIS.name
 _MAX_FETCHED = 5_000  # hits fetched for one query
 _SPARE = 10  # extra hits fetched where other statistics may change their order
 _ROUNDING = 1 + 1e-5  # scores have 32 bits
@@ -75,7 +75,7 @@ class BM25Writer:
             else:
                 folder.mkdir()
                 self.index = tantivy.Index(_schema(), path=str(folder), reuse=False)
-            self.index.register_tokenizer(_ANALYZER_ID, passage_analyzer())
+            self.index.register_tokenizer(_ANALYZER_ID, ANALYSIS.analyzer)
             self._writer = self.index.writer(heap_size=heap_bytes, num_threads=1 if shard or folder is None else 2)
 
     def add(self, row: int, passage: Passage) -> None:
@@ -112,7 +112,7 @@ def update_postings(
             _link(path, new / path.name, as_copy=path.name in _REWRITTEN_FILES)
     with _writing():
         index = tantivy.Index.open(str(new))
-        index.register_tokenizer(_ANALYZER_ID, passage_analyzer())
+        index.register_tokenizer(_ANALYZER_ID, ANALYSIS.analyzer)
         writer = index.writer(heap_size=_UPDATE_HEAP_BYTES, num_threads=1)
         try:
             for row in dead:
@@ -143,9 +143,9 @@ def _link(path: Path, to: Path, *, as_copy: bool) -> None:
 
 def _document(row: int, passage: Passage) -> tantivy.Document:
     document = tantivy.Document()
-    document.add_text("contents", field_text(passage, "contents"))
+    document.add_text("contents", ANALYSIS.prepare(field_text(passage, "contents")))
     if passage.headings:
-        document.add_text("title", field_text(passage, "title"))
+        document.add_text("title", ANALYSIS.prepare(field_text(passage, "title")))
     else:
         document.add_integer("untitled", 1)
     document.add_integer("row", row)
@@ -219,15 +219,22 @@ class BM25:
     """
 
     def __init__(
-        self, index: tantivy.Index, store: Store, config: RetrieverConfig, *, untitled: int, passages: int
+        self,
+        index: tantivy.Index,
+        store: Store,
+        config: RetrieverConfig,
+        *,
+        untitled: int,
+        passages: int,
+        analysis: Analysis = ANALYSIS,
     ) -> None:
-        index.register_tokenizer(_ANALYZER_ID, passage_analyzer())
         self.name = config.name
         self.config = config
         self._weights = weights_of(config)
         self._searcher = index.searcher()
         self._schema = index.schema
         self._store = store
+        self.analysis = analysis
         # If all passages have headings, or none has, scores need no correction.
         self._mixed = 0 < untitled < passages
         self._untitled_passages = untitled
@@ -235,12 +242,20 @@ class BM25:
 
     @classmethod
     def open(
-        cls, folder: Path, store: PassageStore, config: RetrieverConfig, *, untitled: int, passages: int
+        cls,
+        folder: Path,
+        store: PassageStore,
+        config: RetrieverConfig,
+        *,
+        untitled: int,
+        passages: int,
+        analysis: Analysis = ANALYSIS,
     ) -> "BM25":
-        """Open an index folder, which may be read-only."""
+        """Open an index folder, which may be read-only and may have terms of an older analysis."""
         with ExitStack() as stack:
             with faults(_damage_message(folder)):
-                bm25 = cls(_open_tantivy(folder, stack), store, config, untitled=untitled, passages=passages)
+                index = _open_tantivy(folder, stack)
+                bm25 = cls(index, store, config, untitled=untitled, passages=passages, analysis=analysis)
             weakref.finalize(bm25, stack.pop_all().close)
         return bm25
 
@@ -253,7 +268,7 @@ class BM25:
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query; raises `QuestionError` for a query that cannot be searched."""
         check_search(queries, k)
-        terms = [query_terms(query) for query in queries]
+        terms = [self.analysis.query_terms(query) for query in queries]
         with _reading():
             return [self._search(query, k) for query in terms]
 
@@ -261,7 +276,7 @@ class BM25:
         """Return what the terms of each query are weighed by here; raises as `search` does."""
         check_search(queries, 1)
         with _reading():
-            return [self._statistics(query_terms(query)) for query in queries]
+            return [self._statistics(self.analysis.query_terms(query)) for query in queries]
 
     def search_within(self, queries: Sequence[str], k: int, statistics: Sequence[Statistics]) -> list[list[Hit]]:
         """Search as a part of a collection with these statistics, one for each query.
@@ -270,7 +285,7 @@ class BM25:
         for statistics so different that too many would be.
         """
         check_search(queries, k)
-        terms = [query_terms(query) for query in queries]
+        terms = [self.analysis.query_terms(query) for query in queries]
         with _reading():
             return [
                 self._within(query, k, query_statistics)
@@ -282,7 +297,7 @@ class BM25:
         if {len(frequencies) for frequencies in collection.frequencies.values()} != {len(terms)}:
             raise UsageError(f"the statistics are not those of {len(terms)} terms")
         growth, depth = index_statistics.max_growth(collection, self._weights) * _ROUNDING, k + max(_SPARE, k // 4)
-        score = collection.scorer(terms, self._weights)
+        score = collection.scorer(terms, self._weights, self.analysis)
         while True:
             hits = self._search(terms, depth)
             hits_by_score = best_first(Hit(hit.passage, score(hit.passage)) for hit in hits)
@@ -305,7 +320,7 @@ class BM25:
             self._lengths[name] = (0.0, passages)
             nobody = name == "title" and self._untitled_passages == passages
             for passage in () if nobody else self._store.scan():
-                if term := next(iter(passage_analyzer().analyze(field_text(passage, name))), None):
+                if term := next(iter(self.analysis.passage_terms(field_text(passage, name))), None):
                     query = Query.term_query(self._schema, name, term, index_option="freq")
                     (_, address), *_ = self._searcher.search(query, 1, count=False).hits
                     explanation = json.loads(query.explain(self._searcher, address).to_json())

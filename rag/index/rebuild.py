@@ -13,6 +13,7 @@ from rag.base.errors import IndexingError
 from rag.base.types import DOCUMENTS, Passage
 from rag.documents.corpus import Corpus
 from rag.documents.sources import SourceFile, place
+from rag.index.analysis import ANALYSIS
 from rag.index.build import duplicate, encodable, manifest_of, new_build, write_manifest
 from rag.index.compare import Plan, Work, compare, repeats, unknown
 from rag.index.files import (
@@ -237,8 +238,9 @@ def _write_postings(old: Index, build: Path, editor: RowEditor) -> tuple[dict[st
     old_untitled = sum(not passage.headings for passage in _stream(old.store, replaced_rows))
     counts = {"passages": rows, "untitled": old.manifest["untitled"] + new_untitled - old_untitled}
     dead = old.manifest.get("dead", 0) + len(replaced_rows)
+    is_current = old.bm25.analysis is ANALYSIS  # else all postings are written by today's
     is_small = len(fresh) <= _FRESH_SHARE * rows and (not dead or (rows > EXACT and dead <= _DEAD_SHARE * rows))
-    if is_small:
+    if is_small and is_current:
         fresh_passages = zip(fresh, _stream(store, fresh), strict=True)
         if update_postings(old.build / POSTINGS, build / POSTINGS, replaced_rows, fresh_passages, rows):
             return counts, dead

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rag.base.errors import UsageError
 from rag.base.types import Passage
-from rag.index.analysis import passage_analyzer
+from rag.index.analysis import Analysis
 
 K1, B = 1.2, 0.75  # fixed by Tantivy's Python binding
 FIELDS = ("contents", "title")  # headings and text; headings alone
@@ -79,19 +79,20 @@ class Statistics:
         odds = _single(_single(self.passages - count + 0.5) / _single(count + 0.5))
         return _single(math.log(_single(1 + odds)))
 
-    def scorer(self, terms: Sequence[str], weights: Mapping[str, float]) -> Callable[[Passage], float]:
+    def scorer(
+        self, terms: Sequence[str], weights: Mapping[str, float], analysis: Analysis
+    ) -> Callable[[Passage], float]:
         """Return what scores passages, as Tantivy does in 32 bits (`rag.index.postings`).
 
         It raises `UsageError` for a passage with text in a field that is empty in all, by these statistics.
         """
         plain = self._factors(terms, weights)
         untitled_factors = self._factors(terms, {"contents": sum(weights.values())}) if self.is_mixed else plain
-        analyze = passage_analyzer().analyze
 
         def score(passage: Passage) -> float:
             total = 0.0
             for name, factors in (plain if passage.headings else untitled_factors).items():
-                tokens = analyze(field_text(passage, name))
+                tokens = analysis.passage_terms(field_text(passage, name))
                 if tokens and not self.lengths[name]:
                     raise UsageError(_CONTRADICT)
                 length = _LENGTHS[bisect_right(_LENGTHS, len(tokens)) - 1]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rag.base.errors import IndexingError, missing_extra
 from rag.base.types import Hit, best_first
-from rag.index.analysis import check_search, passage_analyzer, query_terms
+from rag.index.analysis import ANALYSIS, check_search, query_terms
 from rag.index.index import Index
 from rag.index.passages import Store
 from rag.index.postings import parameters
@@ -39,9 +39,8 @@ class Reference:
                 f"rank-bm25 takes at most {MAX_PASSAGES:,} passages, the index has {passages:,}: use 'bm25'"
             )
         self.name = config.name
-        analyzer = passage_analyzer()
         self._passages = list(store.scan())
-        tokens = [analyzer.analyze(p.contents) or [""] for p in self._passages]
+        tokens = [ANALYSIS.passage_terms(p.contents) or [""] for p in self._passages]
         self._bm25 = BM25Okapi(tokens, k1=k1, b=b)
         # Okapi's idf is negative for a term in more than half of the passages; the idf of Lucene and Tantivy is not.
         n = len(tokens)

@@ -135,3 +135,11 @@ def test_a_small_file_that_unpacks_to_much_is_streamed(tmp_path: Path) -> None:
     path.write_bytes(zstandard.ZstdCompressor().compress(b" " * (300 << 20)))
     with pytest.raises(FormatError, match=r"bomb\.jsonl\.zst:1: unpacks to more than 1,000 times its size"):
         list(Corpus([path], "miracl").read())
+
+
+def test_a_file_whose_name_is_not_utf8_is_read_under_an_escaped_name(tmp_path: Path) -> None:
+    (tmp_path / "caf\udce9.txt").write_text("The cafe opens at ten every day.\n")
+    (tmp_path / "naïve.txt").write_text("The pool opens at nine every day.\n")
+    corpus = Corpus([tmp_path])
+    assert [passage.id for _, passage in corpus.read()] == ["caf\\xe9.txt#1", "naïve.txt#1"]
+    assert corpus.report.escaped == ["caf\\xe9.txt"]

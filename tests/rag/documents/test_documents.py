@@ -625,3 +625,11 @@ def test_bold_questions_stand_before_their_answers(tmp_path: Path) -> None:
     found = read(tmp_path, "a.md", f"# FAQ\n\n{asked}\n\n{told}\n")
     assert found[0].text.startswith("How is it opened?\n\nWith a key.")
     assert "Q: Is it red?\n\nA: No." in found[-1].text
+
+
+def test_a_raised_digit_inside_a_word_is_a_letter_of_another_encoding(tmp_path: Path) -> None:
+    text = "Mała łąka leży za wsią, a mąka jest w młynie. Tam pracują od świtu. Całą zimę było mało wody."
+    (tmp_path / "a.txt").write_bytes(text.encode("cp1250"))
+    assert read_document(tmp_path / "a.txt", "a.txt")[0].text == text
+    (tmp_path / "b.txt").write_bytes("The café holds 40 m³ of water¹ and 5 m³ of beer.".encode("cp1252"))
+    assert "40 m³ of water¹" in read_document(tmp_path / "b.txt", "b.txt")[0].text

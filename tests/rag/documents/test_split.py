@@ -1,5 +1,15 @@
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag.base.types import Passage
+from rag.documents import read_document
 from rag.documents.blocks import Block, Kind, code, entry, heading, item
-from rag.documents.split import passages
+from rag.documents.split import count_words, passages
 
 
 def sentences(words: int, name: str = "word") -> str:
@@ -124,3 +134,86 @@ def test_an_answer_stays_with_its_question() -> None:
         for _, text in cut(*blocks):
             assert text.count("Question") == text.count("Answer") > 0
             assert text.startswith(question)
+
+
+ENDLESS = {
+    "a word": "a1" * 9_000,
+    "words": "mill " * 4_000,
+    "long words": f"{'x' * 90} " * 400,
+    "Chinese": "图书馆每天早上九点开门，晚上六点关门。" * 300,
+    "Chinese without sentences": "图书馆每天早上九点开门" * 500,
+    "Thai": "ห้องสมุดเปิดเก้าโมงเช้า" * 300,
+    "Hindi": "क्षि" * 3_000,
+    "letters with marks": "e\u0301\u0323" * 4_000,
+    "families": "Mill: \U0001f468\u200d\U0001f469\u200d\U0001f467" * 1_500,
+    "blanks": f"a{' ' * 9_000}b",
+    "lines": "x = 1\n" * 3_000,
+}
+FORMATS = {
+    "a.csv": "Name,Story\nMill,{}\nWell,deep\n",
+    "a.html": "<title>Mill</title><h1>Mill</h1><p>{}</p><table><tr><td>{}<td>x</table><ul><li>{}</ul><pre>{}</pre>",
+    "long title.html": "<title>{}</title><h1>{}</h1><h2>{}</h2><p>The mill is old.",
+    "a.md": "# {}\n\n{}\n\n- {}\n\n```\n{}\n```\n\n{}: one\n",
+    "a.txt": "The mill\n\n{}\n\n  {}\n",
+    "a.rst": "Mill\n====\n\n{}\n\n{}::\n\n   {}\n",
+    "a.eml": "Subject: {}\nContent-Type: text/plain; charset=utf-8\n\n{}\n",
+    "a.ics": "BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:20250101T100000Z\nSUMMARY:{}\nEND:VEVENT\nEND:VCALENDAR\n",
+    "a.ipynb": '{"cells": [{"cell_type": "markdown", "source": [{}]}], "metadata": {}, "nbformat": 4}',
+}
+
+
+def fits(passage: Passage) -> bool:
+    lengths = len(passage.text.split()), count_words(passage.text), len(passage.text) / 10
+    return max(lengths) <= 200 and len(passage.title) <= 300
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_passage_is_longer_than_the_limits_whatever_a_file_holds(name: str, tmp_path: Path) -> None:
+    for kind, text in ENDLESS.items():
+        content = FORMATS[name].replace("{}", json.dumps(text) if name.endswith(".ipynb") else text)
+        (tmp_path / name).write_text(content)
+        passages_of_file = read_document(tmp_path / name, name)
+        assert passages_of_file, kind
+        assert all(map(fits, passages_of_file)), kind
+
+
+LETTERS = st.sampled_from(
+    [*"ab.,;- \n", *"图书。，", *"かタ", *"ห้้า", *"क्षि", "e\u0301", "\U0001f468\u200d\U0001f469", "\u1112\u1161"]
+)
+TEXTS = st.builds(
+    lambda parts: "".join(part * count for part, count in parts).strip(),
+    st.lists(
+        st.tuples(st.lists(LETTERS, min_size=1, max_size=8).map("".join), st.integers(1, 2_000)), min_size=1, max_size=4
+    ),
+)
+
+
+@given(st.lists(st.builds(Block, TEXTS, st.sampled_from(Kind), st.integers(1, 6)), max_size=8))
+def test_passages_of_any_blocks_fit_and_hold_their_texts(blocks: list[Block]) -> None:
+    blocks = [block for block in blocks if any(map(str.isalnum, block.text))]
+    result = [*passages(blocks, "d", "Title")]
+    assert all(map(fits, result))
+    texts = [block.text for block in blocks if block.kind is not Kind.HEADING]
+    letters = {letter for text in texts for letter in text if letter.isalnum()}
+    assert letters <= {letter for passage in result for letter in passage.text}
+
+
+@pytest.mark.parametrize("kind", ["Thai", "Hindi", "letters with marks", "families"])
+def test_a_cut_parts_no_character_from_its_marks(kind: str) -> None:
+    parts = [text for _, text in cut(Block(f"{ENDLESS[kind]}end."))]
+    assert len(parts) > 2
+    assert not any(unicodedata.category(part[0]).startswith("M") or part[0] == "\u200d" for part in parts)
+    assert not any(part.endswith("\u200d") for part in parts)
+
+
+def test_text_without_blanks_is_cut_at_its_sentence_ends() -> None:
+    found = [text for _, text in cut(Block(ENDLESS["Chinese"] + "好"))]
+    assert all(part.endswith("。") for part in found[:-1])
+    assert all(100 <= len(part) <= 400 for part in found[:-1])
+    clauses = [text for _, text in cut(Block("图书馆每天早上九点开门，晚上六点关门；" * 300))]
+    assert all(part[-1] in "，；" for part in clauses)
+
+
+def test_sections_without_blanks_are_not_taken_for_a_few_words() -> None:
+    blocks = [b for n in range(3) for b in (heading(f"第{n}章", 2), Block(f"第{n}个图书馆每天早上九点开门。" * 8))]
+    assert [section for section, _ in cut(*blocks)] == ["第0章", "第1章", "第2章"]
