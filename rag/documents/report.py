@@ -54,8 +54,8 @@ def describe_left_out(report: ReadReport) -> Iterator[str]:
         count = pluralize(len(report.duplicates), "file")
         yield f"left out {count} that {repeats} another, such as {name} ({duplicate})"
     if report.escaped:
-        names = "name that is" if len(report.escaped) == 1 else "names that are"
-        yield f"{pluralize(len(report.escaped), 'file')} with {names} not UTF-8, such as {report.escaped[0]}"
+        names_are = "name that is" if len(report.escaped) == 1 else "names that are"
+        yield f"{pluralize(len(report.escaped), 'file')} with {names_are} not UTF-8, such as {report.escaped[0]}"
     if report.links:
         leads = "leads" if report.links == 1 else "lead"
         yield f"left out {pluralize(report.links, 'link')} that {leads} out of the folder: name the target as a source"

@@ -14,6 +14,7 @@ from autoais.base.io.provenance import processor
 from rag.base.errors import FormatError, RagError, UsageError
 from rag.base.types import Passage
 from rag.documents.corpus import Corpus
+from rag.index.analysis import ANALYSIS
 from rag.index.build import PassageWriter, estimate
 from rag.index.index import Index
 from rag.index.manifest import BASE_RETRIEVER, BUILD, MANIFEST, default_parts, describe_index
@@ -214,7 +215,7 @@ def _index_passages(
     counts = writer.counts
     manifest = {"build": build.name, **describe_index([], [], counts, checksum), "dead": 0, "roots": [], "files": {}}
     store = PassageStore.open(build / PASSAGES)
-    bm25 = BM25.open(build / POSTINGS, store, read_config(BASE_RETRIEVER), **counts)
+    bm25 = BM25.open(build / POSTINGS, store, read_config(BASE_RETRIEVER), **counts, analysis=ANALYSIS)
     write_atomic(folder / MANIFEST, [dumps(manifest)])
     yield Index("plan", build, manifest, store, bm25)
 

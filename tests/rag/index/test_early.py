@@ -61,7 +61,9 @@ def part_bytes(home: Path) -> dict[str, bytes]:
 def test_an_index_is_asked_while_its_vectors_are_made(
     docs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    home, lines, answers = tmp_path / "x.index", [], []
+    home = tmp_path / "x.index"
+    lines: list[str] = []
+    answers: list[Any] = []
 
     def ask(step: str, count: int, total: int) -> None:
         if step == "minilm-shipped encoded" and not answers:
@@ -160,7 +162,8 @@ def test_an_update_says_that_it_leaves_the_vectors_out(home: Path, docs: Path) -
 
 
 def test_a_merge_of_indexes_without_their_vectors_asks_for_them(home: Path, docs: Path, tmp_path: Path) -> None:
-    other, lines = tmp_path / "other", []
+    other = tmp_path / "other"
+    lines: list[str] = []
     other.mkdir()
     (other / "ferry.md").write_text("# Ferry\n\nNora Finch runs the ferry.\n")
     library.build_index(other, tmp_path / "o.index")
@@ -173,7 +176,7 @@ def test_a_merge_of_indexes_without_their_vectors_asks_for_them(home: Path, docs
 
 def test_a_benchmark_completes_it_or_refuses(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = read_benchmark("open-nq-pool")
-    monkeypatch.setitem(benchmark.corpora, "", BenchCorpus("docs", None, None))  # type: ignore[index, call-arg]
+    monkeypatch.setitem(benchmark.corpora, "", BenchCorpus("docs", None, None))
     with pytest.raises(RagError, match=r"x\.index has not all of its vectors yet: wait for the build"):
         Corpora(benchmark, None, home, None, build=False).open("")
     assert not missing_retrievers(Corpora(benchmark, None, home, None).open(""))

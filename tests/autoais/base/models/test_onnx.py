@@ -37,7 +37,7 @@ def test_a_network_is_cut_down_to_what_a_value_needs(network: Path, name: str, v
 
     session = open_session(network, only=name)
     assert [output.name for output in session.get_outputs()] == [name]
-    assert session.run(None, {"x": np.float32([3])})[0].tolist() == [value]
+    assert session.run(None, {"x": np.array([3], np.float32)})[0].tolist() == [value]
     needed = {"y": ["Add", "Mul"], "z": ["Add", "Div"], "more": ["Add"]}[name]
     assert [node.op_type for node in onnx.load_from_string(_cut(network.read_bytes(), name)).graph.node] == needed
 
