@@ -17,6 +17,26 @@ _STARTER = re.compile(
     r"(?:A|An|And|As|At|But|By|For|From|He|Her|His|However|I|If|In|It|Its|On|She|That|The|Their|There|These|They|This|"
     r"Those|To|We|When|While|With|You)(?=[\s,])"
 )
+# Abbreviations that sentencex' English list lacks, with what follows them inside of a sentence. Each row is certain by
+# itself, whatever the language of the text.
+_ABBREVIATIONS = (
+    (  # a small letter
+        re.compile(r"(?:^|[\s(\[])(?:approx|bijv|bzw|ca|dept|est|excl|incl|max|p\. ?ex|resp|temp|UU|[а-я])\.$"),
+        re.compile(r"[^\W\d_A-ZА-Я]"),
+    ),
+    (
+        re.compile(r"(?:^|[\s(\[])(?:[Aa]rt|[Cc]h|[Ee]qs?|[Ff]igs?|[Rr]efs?|[Ss]ec|[Tt]ab|[Vv]ols?)\.$"),
+        re.compile(r"\d"),
+    ),
+    (re.compile(r"(?:^|[\s(\[])(?:Sra|Srta|[Ss]ig|(?<!\d )г)\.$"), re.compile(r"[A-ZÀ-ÞА-Я]")),
+    (re.compile(r"(?:^|\s)EE\.$"), re.compile(r"UU\.")),
+    (re.compile(r"(?:^|\s)(?:Am|[Dd]e[rnms]|[Vv]om|[Zz]um|[Bb]eim|[Ii]m) \d{1,2}\.$"), re.compile(r"[A-ZÄÖÜ]")),
+    (
+        re.compile(r"(?:^|\s)\d{1,2}\.$"),
+        re.compile(r"(?:Januar|Februar|März|Mai|Juni|Juli|Oktober|Dezember|Jahrhunderts?)\b"),
+    ),
+)
+_LONGEST_ABBREVIATION = 12  # characters, with a blank before it
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -50,11 +70,24 @@ def _split(text: str) -> list[tuple[int, int]]:
         piece = text[start:end]
         if sentence := piece.strip():
             start += piece.index(sentence[0])
-            if spans and spans[-1][1] == start and _inside_name(text, *spans[-1]):
+            if spans and _goes_on(text, *spans[-1], start):
                 spans[-1] = (spans[-1][0], start + len(sentence))
             else:
                 spans.append((start, start + len(sentence)))
     return spans
+
+
+def _goes_on(text: str, start: int, end: int, following: int) -> bool:
+    """Return whether the sentence from `start` to `end` has no end there, and goes on at `following`."""
+    return (following == end and _inside_name(text, start, end)) or _is_abbreviated(text, start, end, following)
+
+
+def _is_abbreviated(text: str, start: int, end: int, following: int) -> bool:
+    """Return whether the full stop at `end` belongs to an abbreviation, by that and by what follows on its line."""
+    if text[end - 1] != "." or "\n" in text[end:following]:
+        return False
+    before = text[max(start, end - _LONGEST_ABBREVIATION) : end]
+    return any(word.search(before) and then.match(text, following) for word, then in _ABBREVIATIONS)
 
 
 def _inside_name(text: str, start: int, end: int) -> bool:

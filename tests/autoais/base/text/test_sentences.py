@@ -50,3 +50,33 @@ def test_spans_are_in_order_and_hold_all_but_white_space(text: str) -> None:
         assert text[start:stop] == text[start:stop].strip()
         end = stop
     assert not text[end:].strip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The approx. cost, incl. tax, is low.",
+        "The temp. is low, as in Fig. 3 and Vol. 2.",
+        "Am 3. Oktober fiel die Mauer.",
+        "Seit dem 5. Mai ist der 2. Turm offen.",
+        "Los EE. UU. son grandes.",
+        "La Sra. Ruiz vive aquí.",
+        "Это т. е. дом в г. Перми.",
+        "On peut p. ex. courir.",
+    ],
+)
+def test_the_full_stop_of_an_abbreviation_ends_no_sentence(text: str) -> None:
+    assert sentence_spans(text) == [(0, len(text))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is in the fig. It is ripe.",
+        "He came in 2020. Then he left.",
+        "It was the max.\nvalues follow.",
+        "I am 3. She is 5.",
+    ],
+)
+def test_sentences_after_such_words_stay_apart(text: str) -> None:
+    assert len(sentence_spans(text)) == 2
