@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
+from autoais.base.text.scripts import UNSPACED
 from autoais.base.text.sentences import sentence_spans
-from autoais.base.text.words import UNSPACED
 from rag.base.types import Passage
 from rag.documents.blocks import BLOCK_SEPARATOR, CODE_INDENT, Block, Kind, keep_bare_headings
 

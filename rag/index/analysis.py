@@ -13,7 +13,7 @@ from numbers import Integral
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
-from autoais.base.text.words import UNSPACED
+from autoais.base.text.scripts import UNSPACED
 from rag.base.errors import IndexingError, QuestionError, RagError, check_list, check_type
 
 _MAX_QUERY_LENGTH = 10_000

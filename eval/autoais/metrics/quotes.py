@@ -13,7 +13,7 @@ from typing import Any
 from autoais.base.answers import CitedAnswer
 from autoais.base.text.nearest import Change, SentenceWords, compare_words, find_nearest, format_changes
 from autoais.base.text.quotations import MIN_WORDS, Quotation, find_quotations
-from autoais.base.text.words import HAN
+from autoais.base.text.scripts import HAN
 from autoais.base.types import Citation
 
 MIN_SIMILARITY = 0.6

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoais.base.text.words import UNSPACED
+from autoais.base.text.scripts import UNSPACED
 from rag import build_index, open_index, update_index
 from rag.base.errors import IndexingError, QuestionError
 from rag.index.analysis import _ANALYSES, ANALYSIS, analysis_of, query_terms

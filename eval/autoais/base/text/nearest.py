@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Literal
 
+from autoais.base.text.scripts import HAN
 from autoais.base.text.sentences import sentence_spans
-from autoais.base.text.words import HAN
 
 Change = Literal["same", "removed", "added"]
 

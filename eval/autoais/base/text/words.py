@@ -9,14 +9,10 @@ from importlib.resources import files
 
 import Stemmer
 
+from autoais.base.text.scripts import HAN
+
 # A number keeps its inner points and commas ("2.5", "1,148"), a word its inner apostrophe, a letter its accents. Han
 # characters and kana, written without spaces, are single-character words.
-HAN = r"\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-# Scripts without blanks between words: Han and kana, Thai, Lao, Burmese and Khmer.
-UNSPACED = (
-    HAN + r"\u3005-\u3007\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ece\u0edc-\u0edf"
-    r"\u1000-\u103f\u1050-\u109f\u1780-\u17d3\u17d7\u17dc\u17dd"
-)
 _LETTERS = rf"(?:(?![{HAN}])[^\W\d_][\u0300-\u036f]*)+"
 _WORD = re.compile(rf"\d+(?:[.,]\d+)*|{_LETTERS}(?:['’]{_LETTERS})*|[{HAN}]")
 
