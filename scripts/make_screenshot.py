@@ -1,31 +1,54 @@
-"""Draws docs/ask.svg, the terminal output of `rag ask`.
+"""Draws what `rag ask` prints: docs/ask.svg, and with a language model a picture of each way to answer.
 
-python scripts/make_screenshot.py
+    python -m scripts.make_screenshot
+    python -m scripts.make_screenshot --model gguf:FILE
+
+The pictures of a model are docs/images/answer-{free,point,quote}.svg, over documents of the benchmark `everyday-dev`.
 """
 
 import re
+import tempfile
 from io import StringIO
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
 import rag
+from rag.base.types import Answer
 from rag.commands.display import show_answer
 
+ROOT = Path(__file__).parents[1]
 QUESTION = "What is citation precision?"
+CLINIC = ROOT / "eval/benchmarks/everyday/documents/alderbrook-veterinary-practice"
+CLINIC_QUESTION = "When may my dog eat again after she was spayed?"
 
 
-def main() -> None:
-    """Answer a question from the handbook and save the terminal output as SVG."""
+def draw(command: str, answer: Answer, target: Path) -> None:
+    """Save the terminal output of a command as SVG."""
     console = Console(record=True, force_terminal=True, width=100, file=StringIO(), highlight=False, markup=False)
-    console.print(f'$ rag ask "{QUESTION}"')
-    show_answer(rag.ask(QUESTION, k=6), console)
-    target = Path(__file__).parents[1] / "docs/ask.svg"
-    drawing = console.export_svg(title="rag ask", unique_id="ask")
+    console.print(f"$ {command}")
+    show_answer(answer, console)
+    drawing = console.export_svg(title="rag ask", unique_id=target.stem)
     drawing = re.sub(r"@font-face \{.*?\}\s*", "", drawing, flags=re.DOTALL)  # fonts would be loaded from another host
     target.write_text(drawing, "utf-8")
     print(target)
 
 
+def main(model: Annotated[str | None, typer.Option(help="Language model, such as gguf:FILE.")] = None) -> None:
+    """Draw the pictures."""
+    if model is None:
+        draw(f'rag ask "{QUESTION}"', rag.ask(QUESTION, k=6), ROOT / "docs/ask.svg")
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        index = rag.build_index(CLINIC, Path(temporary, "clinic.index"))
+        name = f"{model.partition(':')[0]}:MODEL"
+        for way in ("free", "point", "quote"):
+            answer = rag.open_system(model, index=index, answer=way).ask(CLINIC_QUESTION)
+            command = f'rag ask "{CLINIC_QUESTION}" --index clinic.index --system {name} --answer {way}'
+            draw(command, answer, ROOT / f"docs/images/answer-{way}.svg")
+
+
 if __name__ == "__main__":
-    main()
+    typer.run(main)

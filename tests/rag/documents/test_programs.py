@@ -751,7 +751,7 @@ def test_a_manual_of_asciidoc(tmp_path: Path) -> None:
     assert document.title == "The Mill Manual"
     assert blocks(document) == [
         "See the Arlen Mill, How to load it, below, other.html, there and a page. It is bold_word, old, code_x, a*b*c, "
-        "marked, unusual, x2, {unknown} and *plain*. C++ is C++. Press Ctrl+T, File Save As, OK. “So” it turns.",
+        "marked, unusual, x², {unknown} and *plain*. C++ is C++. Press Ctrl+T, File Save As, OK. “So” it turns.",
         "But here.",
         "How to load it:",
         "Warning: Do not run.",
