@@ -62,9 +62,9 @@ def _library(location: str) -> Iterator[None]:
 def read_docx(file: RawFile) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a Word file."""
     with _library(file.where):
+        data = mend_parts(file.data, file.where)  # a broken file is named as such, also without the extra
         import mammoth
 
-        data = mend_parts(file.data, file.where)
         page = mammoth.convert_to_html(
             io.BytesIO(data), style_map=_STYLES, convert_image=mammoth.images.img_element(lambda _: {})
         ).value
