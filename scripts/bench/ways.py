@@ -20,6 +20,7 @@ from autoais.metrics.short_answers import has_answer
 from scripts.results import tell
 
 Row = dict[str, Any]
+METRICS = ("autoais", "right", "right@60", "right@120", "answerable_refused", "unanswerable_refused")
 
 
 def measure_citations(rows: list[Row]) -> dict[str, Any]:
@@ -50,11 +51,7 @@ def measure(folder: Path) -> Row:
     tokens = [row["trace"]["tokens"] for row in rows if row.get("trace", {}).get("tokens")]
     return {
         **{name: metrics[name] for name in ("benchmark", "label", "system", "judge", "n", "right", "ways")},
-        "metrics": {
-            name: value
-            for name, value in metrics["metrics"].items()
-            if name in ("autoais", "refusal", "nugget_answers")
-        },
+        "metrics": {name: value for name, value in metrics["metrics"].items() if name in METRICS},
         **measure_citations(answered),
         "failed": sum(row["failed"] for row in rows),
         "words": median(len(row["answer"].split()) for row in answered) if answered else None,
