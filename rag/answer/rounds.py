@@ -4,7 +4,6 @@ The model sees what the reader finds best so far, and replies with a query or wi
 hostile: a query is one plain line of limited length, and is only searched for.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -12,7 +11,7 @@ from typing import Any
 
 from autoais.base.models.thoughts import without_thoughts
 from rag.answer.generators.passage_reader import PassageReader
-from rag.answer.generators.pointing import MAX_PASSAGE_WORDS, number_units, select_units
+from rag.answer.generators.pointing import MAX_PASSAGE_WORDS, number_units, read_object, select_units
 from rag.answer.llms import Completion, LanguageModel, Message, ModelError, printable_reply
 from rag.answer.llms.prompts import Prompt, plain
 from rag.base.errors import QuestionError
@@ -36,7 +35,6 @@ _SCHEMA = {
     "required": ["query"],
     "additionalProperties": False,
 }
-_decoder = json.JSONDecoder(strict=False)
 
 
 class _StopError(Exception):
@@ -176,15 +174,9 @@ def merge_hits(hits: Sequence[Hit], query: str, query_hits: Sequence[Hit]) -> li
 
 def read_query(reply: str) -> str | None:
     """The query of a reply, plain and cut; empty if the model asks for none, None if the reply has no query."""
-    text = printable_reply(without_thoughts(reply[:_MAX_REPLY_LENGTH]))
-    position = -1
-    while (position := text.find("{", position + 1)) >= 0:
-        try:
-            row, _ = _decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            continue
-        query = row.get("query")
-        if isinstance(query, str):
-            query = plain(query)[:MAX_QUERY_LENGTH].strip()
-            return query if any(map(str.isalnum, query)) else ""
-    return None
+    row = read_object(printable_reply(without_thoughts(reply[:_MAX_REPLY_LENGTH])), "query")
+    query = None if row is None else row["query"]
+    if not isinstance(query, str):
+        return None
+    query = plain(query)[:MAX_QUERY_LENGTH].strip()
+    return query if any(map(str.isalnum, query)) else ""

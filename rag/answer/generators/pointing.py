@@ -295,7 +295,7 @@ class Quote(PointingGenerator):
 
     def _parse_reply(self, question: Question, request: _Request, completion: Completion) -> Answer:
         text, trace = self._text(completion)
-        reply = _read_object(text)
+        reply = read_object(text, "sources", "answerable")
         sources = reply.get("sources") if reply is not None else _NUMBER.findall(text)
         numbers, invalid = _valid_numbers(sources, len(request.units))
         if (reply or {}).get("answerable") is False or not numbers:
@@ -400,15 +400,15 @@ def _read_markers(text: str, count: int) -> list[_Statement]:
     return [_Statement(parsed.text[span.start : span.end], list(span.cites)) for span in parsed.sentences]
 
 
-def _read_object(text: str) -> dict[str, Any] | None:
-    """The first JSON object in a text with `sources`."""
+def read_object(text: str, *fields: str) -> dict[str, Any] | None:
+    """The first JSON object in a text that has one of the fields; None if there is none."""
     position = -1
     while (position := text.find("{", position + 1)) >= 0:
         try:
             row, _ = _decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
             continue
-        if isinstance(row, dict) and ("sources" in row or "answerable" in row):
+        if isinstance(row, dict) and any(name in row for name in fields):
             return row
     return None
 
