@@ -3,11 +3,10 @@
     python -m scripts.make_screenshot
     python -m scripts.make_screenshot --model gguf:FILE
 
-The pictures of a model are docs/images/answer-{free,point,quote}.svg, over documents of the benchmark `everyday-dev`.
+The pictures of a model are docs/images/answer-{free,point,quote}.svg, over the handbook like the first.
 """
 
 import re
-import tempfile
 from io import StringIO
 from pathlib import Path
 from typing import Annotated
@@ -21,8 +20,6 @@ from rag.commands.display import show_answer
 
 ROOT = Path(__file__).parents[1]
 QUESTION = "What is citation precision?"
-CLINIC = ROOT / "eval/benchmarks/everyday/documents/alderbrook-veterinary-practice"
-CLINIC_QUESTION = "When may my dog eat again after she was spayed?"
 
 
 def draw(command: str, answer: Answer, target: Path) -> None:
@@ -41,13 +38,10 @@ def main(model: Annotated[str | None, typer.Option(help="Language model, such as
     if model is None:
         draw(f'rag ask "{QUESTION}"', rag.ask(QUESTION, k=6), ROOT / "docs/ask.svg")
         return
-    with tempfile.TemporaryDirectory() as temporary:
-        index = rag.build_index(CLINIC, Path(temporary, "clinic.index"))
-        name = f"{model.partition(':')[0]}:MODEL"
-        for way in ("free", "point", "quote"):
-            answer = rag.open_system(model, index=index, answer=way).ask(CLINIC_QUESTION)
-            command = f'rag ask "{CLINIC_QUESTION}" --index clinic.index --system {name} --answer {way}'
-            draw(command, answer, ROOT / f"docs/images/answer-{way}.svg")
+    for way in ("free", "point", "quote"):
+        answer = rag.open_system(model, answer=way).ask(QUESTION)
+        command = f'rag ask "{QUESTION}" --system {model.partition(":")[0]}:MODEL --answer {way}'
+        draw(command, answer, ROOT / f"docs/images/answer-{way}.svg")
 
 
 if __name__ == "__main__":

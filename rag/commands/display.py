@@ -143,7 +143,7 @@ def _shorten(text: str) -> str:
 def _show_reason(answer: Answer, console: Console) -> None:
     outcome = "Failed" if answer.failed else "Not answered"
     console.print(clean(f"{outcome}: {answer.reason}."), style="yellow", soft_wrap=True)
-    if answer.confidence is not None:
+    if answer.confidence is not None and "raw" not in answer.trace:  # a model that was asked refuses all the same
         console.print("Use --min-confidence 0 to always answer.", style="dim", soft_wrap=True)
 
 

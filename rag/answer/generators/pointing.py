@@ -304,6 +304,8 @@ class Quote(PointingGenerator):
         quoted_text, sentences = quote_units((hit.passage, unit) for hit, unit in units)
         short = (reply or {}).get("short_answer")
         short_answer = _find_substring(short, [sentence.text for sentence in sentences])
+        if short_answer == quoted_text:  # it would be shown twice
+            short_answer = None
         return Answer(
             question,
             quoted_text,

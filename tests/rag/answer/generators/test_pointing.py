@@ -120,6 +120,9 @@ def test_a_short_answer_that_no_quote_has_is_dropped() -> None:
     for short in ("1932", "193", "", 5, None):
         says = json.dumps({"answerable": True, "sources": [1], "short_answer": short})
         assert quote(says).generate(QUESTION, HITS).short_answer is None
+    whole = quote('{"answerable": true, "sources": [1], "short_answer": ""}').generate(QUESTION, HITS).text
+    says = json.dumps({"answerable": True, "sources": [1], "short_answer": whole})
+    assert quote(says).generate(QUESTION, HITS).short_answer is None  # it would say the same twice
 
 
 def test_the_reader_abstains_before_the_model_is_asked() -> None:
