@@ -381,11 +381,22 @@ class Scripted(Service):
 
     def __init__(self, index: Index, limits: Limits | None = None) -> None:
         super().__init__({"town": index}, limits=limits)
-        self.go = threading.Event()
+        self.asked, self.go = threading.Event(), threading.Event()
         self.so_far: Answer | None = None
         self.answers: list[Answer | Exception] = []
 
+    def let_go_late(self) -> None:
+        """Answer half a second after the question came, whatever else the machine does."""
+
+        def work() -> None:
+            self.asked.wait(10)
+            time.sleep(0.5)
+            self.go.set()
+
+        threading.Thread(target=work, daemon=True).start()
+
     def stream(self, question: str, *names: str | None, **_: object) -> Iterator[Reply]:
+        self.asked.set()
         if self.so_far is not None:
             yield Reply(self.so_far, "town", "reader", question, 0.1, self.passages("town"), is_complete=False)
         self.go.wait(10)
@@ -634,7 +645,7 @@ def test_a_slow_answer_begins_the_stream_and_keeps_it_alive(
     monkeypatch.setattr(api, "_PING", 0.01)
     scripted.answers = [answer("Late but here.")]
     body = {"model": "reader", "stream": True, "messages": user("x"), "input": "x"}
-    threading.Timer(0.3, scripted.go.set).start()
+    scripted.let_go_late()
     lines = browser(scripted).post(f"/v1/{path}", json=body).text.split("\n\n")
     waited = lines.index(": the answer is being written")
     assert '"role":"assistant"' in lines[0].replace(" ", "") or "response.created" in lines[0]
@@ -664,8 +675,9 @@ def test_what_fails_late_is_an_event(scripted: Scripted, monkeypatch: pytest.Mon
     ends = []
     for path in ("chat/completions", "responses"):
         scripted.go.clear()
+        scripted.asked.clear()
         scripted.answers = [UsageError("no")]
-        threading.Timer(0.3, scripted.go.set).start()
+        scripted.let_go_late()
         *_, last, _ = browser(scripted).post(f"/v1/{path}", json=body).text.split("\n\n")
         ends.append(json.loads(last.partition("data: ")[2]))
     assert ends[0] == {"error": {"message": "no", "type": "server_error", "param": None, "code": None}}
