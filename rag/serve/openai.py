@@ -442,9 +442,9 @@ class _Chat:
 
     def text(self, longer: Rendered, sent: Rendered) -> Iterator[bytes]:
         delta: dict[str, Any] = {"content": longer.text[len(sent.text) :]}
-        number = len(chat_annotations(sent))
-        if annotations := chat_annotations(longer)[number:]:
-            delta["annotations"] = [{"index": n} | annotation for n, annotation in enumerate(annotations, number)]
+        count = len(chat_annotations(sent))
+        if annotations := chat_annotations(longer)[count:]:
+            delta["annotations"] = [{"index": index} | value for index, value in enumerate(annotations, count)]
         if any(delta.values()):
             yield self._chunk(delta)
 
@@ -534,9 +534,9 @@ class _Responses:
             yield self._event("response.content_part.added", **self._place, part=self._part("", []))
         if text := longer.text[len(sent.text) :]:
             yield self._event("response.output_text.delta", **self._place, delta=text, logprobs=[])
-        number = len(response_annotations(sent))
-        for n, annotation in enumerate(response_annotations(longer)[number:], number):
-            fields = {"annotation_index": n, "annotation": annotation}
+        count = len(response_annotations(sent))
+        for index, annotation in enumerate(response_annotations(longer)[count:], count):
+            fields = {"annotation_index": index, "annotation": annotation}
             yield self._event("response.output_text.annotation.added", **self._place, **fields)
 
     def end(self, rendition: _Rendition) -> Iterator[bytes]:

@@ -254,11 +254,11 @@ def _read_sheet(sheet: Any, file: RawFile, room: int) -> tuple[list[list[str]], 
             rows += [[] for _ in range(len(rows), number)]
             bold += [False] * (len(rows) - len(bold))
             rows[-1] = [""] * max((cell["column"] for cell in line), default=0)
-            items = [ReadOnlyCell(sheet, **cell) for cell in line if cell["value"] is not None]
-            for item in items:
+            nonempty_cells = [ReadOnlyCell(sheet, **cell) for cell in line if cell["value"] is not None]
+            for item in nonempty_cells:
                 rows[-1][item.column - 1] = _cell(item.value, item)
             begins = number < 2 or bold[-2] or sum(map(bool, rows[-2])) < 2  # fonts take time
-            bold[-1] = begins and all(item.font.b for item in items)
+            bold[-1] = begins and all(item.font.b for item in nonempty_cells)
     _fill_ranges(rows, _row_spans(parser.merged_cells), room - cells)
     return _select_visible(rows, bold, parser, file.dropped)
 

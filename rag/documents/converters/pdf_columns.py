@@ -12,19 +12,16 @@ _ENDS = ".:!?"
 
 def in_columns(lines: list[Line]) -> list[Line]:
     """The lines of a page, where runs of lines from two columns in turns become one column after the other."""
-    parts = [part for line in lines for part in _halves(line)]
-    gutter = _gutter(parts)
+    halves = [half for line in lines for half in _halves(line)]
+    gutter = _gutter(halves)
     if gutter is None:
         return lines
-    result: list[Line] = []
-    for is_across, run in groupby(parts, lambda line: line.left < gutter < line.right):
-        if is_across:
-            result += run
-        else:
-            part = [*run]
-            sides = [line for line in part if line.right <= gutter], [line for line in part if line.left >= gutter]
-            result += [*sides[0], *sides[1]] if _are_columns(part, sides) else part
-    return result if result != parts else lines
+    lines_by_column: list[Line] = []
+    for is_across, group in groupby(halves, lambda line: line.left < gutter < line.right):
+        run = [*group]
+        left, right = [line for line in run if line.right <= gutter], [line for line in run if line.left >= gutter]
+        lines_by_column += run if is_across or not _are_columns(run, (left, right)) else [*left, *right]
+    return lines_by_column if lines_by_column != halves else lines
 
 
 def _halves(line: Line) -> Iterator[Line]:

@@ -333,8 +333,8 @@ def _row(glyphs: _Glyphs, text: str, span: _Span) -> Row:
     end, _ = glyphs.origin(last)
     look = glyphs.look(first)
     if look or not text[first].isalnum():  # most of a line counts
-        two, three = glyphs.look((first + last) // 2), glyphs.look(last)
-        look = (look & two) | (look & three) | (two & three)
+        middle_look, last_look = glyphs.look((first + last) // 2), glyphs.look(last)
+        look = (look & middle_look) | (look & last_look) | (middle_look & last_look)
     if abs(math.remainder(angle, math.pi / 2)) > _SLANT:
         look |= _SLANTED
     right = end + 0.5 * size  # the width of a letter is about half its height
@@ -405,8 +405,8 @@ def _part(glyphs: _Glyphs, text: str, lines: list[Row], spans: list[_Span]) -> N
     widths = [(row[2] - row[1]) / len(row[0]) for row in lines]
     letter = _letter_width(glyphs, text, spans)
     usual = 2 * letter  # a font may be wide
-    wide = [n for n, width in enumerate(widths) if width > max(_WIDE * usual, _WIDE * lines[n][4])]
-    rather_wide = [n for n, width in enumerate(widths) if width > letter]
+    wide = [number for number, width in enumerate(widths) if width > _WIDE * max(usual, lines[number][4])]
+    rather_wide = [number for number, width in enumerate(widths) if width > letter]
     visited: set[int] = set()
     for limit, numbers in ((_GAP, wide), (_GUTTER, rather_wide)):
         waiting = [number for number in numbers if number not in visited]
