@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rag.base.errors import IndexingError, QuestionError, RagError
 from rag.base.resources import names
-from rag.base.types import Hit, Passage
+from rag.base.types import Hit, Passage, best_first
 from rag.index.analysis import is_lookup, name_pattern
 from rag.index.open import open_index
 from rag.index.parts import adding, parse_size
@@ -17,6 +17,7 @@ from rag.index.retriever_config import RetrieverConfig, read_config, walk_config
 from rag.retrieval import Retriever, kind_of, open_retriever
 from rag.retrieval.exact import Exact
 from rag.retrieval.fusion import Fusion
+from rag.retrieval.newest import find_date, lower_older
 from rag.retrieval.rerank import Rerank
 from rag.testing import check_retriever
 from tests.conftest import Command, one_line_error, write_corpus
@@ -182,6 +183,81 @@ def test_definitions_come_first_though_many_passages_have_the_name() -> None:
     assert fusion.search(["what is gle"], 2)[0][0].passage.id == "200"
     assert fusion.search(["is gle fast"], 2)[0][0].passage.id == "000"
     assert Fusion([Many("a"), Listed("b")]).search(["what is gle"], 2)[0][0].passage.id == "000"
+
+
+def test_the_first_hits_of_each_retriever_are_among_the_first() -> None:
+    words = Listed("words", *((f"w{n}", 20.0 - n) for n in range(10)))
+    vectors = Listed("vectors", ("v0", 0.9), ("w9", 0.8), ("v1", 0.7))
+    plain = Fusion([words, vectors], method="max", weights=[1, 0.2])
+    fusion = Fusion([words, vectors], method="max", weights=[1, 0.2], places=2, among=6)
+    assert [key for key, _ in listed(plain, 6)] == ["w0", "w1", "w2", "w3", "w4", "w5"]
+    (hits,) = fusion.search(["q"], 100)
+    assert [hit.passage.id for hit in hits[:6]] == ["w0", "w1", "w2", "v0", "w3", "w9"]
+    assert sorted(hit.passage.id for hit in hits) == sorted(key for key, _ in listed(plain, 100))
+    assert hits == best_first(hits)
+    assert fusion.name == "max@100(words,0.2*vectors,2 of each in 6)"
+    with pytest.raises(RagError, match="2 \\* places at most among, found 0, 4 and 6"):
+        Fusion([words, vectors], places=4, among=6)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefghijklmnop"), unique=True, min_size=1), min_size=2, max_size=3),
+    st.integers(0, 3),
+    st.integers(0, 4),
+)
+def test_places_lose_no_hit_and_keep_the_order_of_scores(lists: list[list[str]], places: int, more: int) -> None:
+    retrievers = [Listed(f"r{n}", *((x, -float(i)) for i, x in enumerate(keys))) for n, keys in enumerate(lists)]
+    among = len(lists) * places + more
+    (hits,) = Fusion(retrievers, places=places, among=among).search(["q"], 100)
+    assert hits == best_first(hits)
+    assert {hit.passage.id for hit in hits} == {key for keys in lists for key in keys}
+    assert {key for keys in lists for key in keys[:places]} <= {hit.passage.id for hit in hits[:among]}
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("minutes/2025-03-14.md", (2025, 3, 14)),
+        ("minutes_20250314", (2025, 3, 14)),
+        ("minutes-march-2025.md", (2025, 3, 0)),
+        ("Annual meeting, 14 March 2025", (2025, 3, 14)),
+        ("Annual meeting of March 4th, 2025", (2025, 3, 4)),
+        ("Prices 2023 and 2024", (2024, 0, 0)),
+        ("Part 120255 of rule 1850", None),
+        ("mayor 12", None),
+    ],
+)
+def test_dates_in_names(text: str, date: tuple[int, int, int] | None) -> None:
+    assert find_date(text) == date
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("Who is the chair?", "minutes-june-2025.md#1"),
+        ("What is the current fee?", "minutes-june-2025.md#1"),
+        ("What was decided about the roof?", "minutes-2019-05-02.md#1"),  # minutes are no editions of one text
+        ("Who is the chair of 2019?", "minutes-2019-05-02.md#1"),
+        ("How long is the notice?", "rules-2025.md#1"),  # a new edition, whatever the question
+        ("How long was the notice in 2021?", "rules-2021.md#1"),
+        ("Who is the chair now, says the page without a date?", "contacts.md#1"),
+    ],
+)
+def test_the_newest_document_comes_first(question: str, first: str) -> None:
+    texts = {
+        "minutes-2019-05-02.md#1": "The roof leaks. Ann Lee is elected chair. The fee is ten pounds.",
+        "minutes-june-2025.md#1": "Bo Ray takes the chair. Members pay a fee of twelve pounds for the boats.",
+        "rules-2021.md#1": "A member who leaves gives notice of seven days in writing.",
+        "rules-2025.md#1": "A member who leaves gives notice of nine days in writing.",
+        "contacts.md#1": "Cy Poe is the chair.",
+    }
+    order = {"notice": ["rules-2021.md#1", "rules-2025.md#1"], "page": ["contacts.md#1", *list(texts)[:2]]}
+    keys = next((keys for word, keys in order.items() if word in question), list(texts)[:2])
+    hits = [Hit(Passage(key, "", texts[key]), 1 - n / 100) for n, key in enumerate(keys)]
+    ranking = lower_older(question, hits, 1.0)
+    assert ranking[0].passage.id == first
+    assert ranking == best_first(ranking)
+    assert {hit.passage.id for hit in ranking} == set(keys)
 
 
 def test_a_list_that_cannot_be_asked_is_left_out() -> None:
