@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from autoais.base.progress import Progress
+from rag.answer.export.rendering import short_answer_line
 from rag.answer.instructions import INSTRUCTION_WARNING, find_instructions
 from rag.answer.yes_no import find_quoted_question
 from rag.base.terminal import clean, megabytes, note, open_console, pluralize
@@ -44,10 +45,10 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
         wrap = not console.is_terminal
         if question := find_quoted_question(answer):
             console.print(Text(clean(f'About "{question}":'), style="dim"), soft_wrap=wrap)
-        if answer.headline:
-            console.print(Text(clean(answer.headline), style="bold"), soft_wrap=wrap)
+        if line := short_answer_line(answer):
+            console.print(Text(clean(line), style="bold"), soft_wrap=wrap)
         text = Text(clean(str(answer)), style="" if answer.short_answer else "bold")
-        if answer.short_answer and not answer.headline:
+        if answer.short_answer and not line:
             text.highlight_regex(rf"(?<!\w){re.escape(clean(answer.short_answer))}(?!\w)", style="bold")
         console.print(text, soft_wrap=wrap)
     _show_below_text(answer, console)
@@ -59,6 +60,8 @@ def show_stream(answers: Iterable[Answer]) -> Answer:
     length = 0  # characters printed
     for answer in answers:
         text = str(answer)
+        if not length and text and (line := short_answer_line(answer)):
+            console.print(Text(clean(line), style="bold"), soft_wrap=True)
         if len(text) > length:
             console.print(Text(clean(text[length:]), style="bold"), end="", soft_wrap=True)
             console.file.flush()

@@ -25,6 +25,7 @@ from starlette.routing import BaseRoute
 
 from rag import __version__
 from rag.answer.export.escaping import one_line, visible
+from rag.answer.export.rendering import with_markers
 from rag.base.errors import NotFoundError, UsageError, UserError
 from rag.base.types import Answer, Hit, Passage
 from rag.serve.http import error_parts, last_item
@@ -233,7 +234,7 @@ class _Tools:
         if output.abstained:
             head = f"Not answered by the index {reply.index}: {output.reason}. The nearest passages follow."
         else:
-            head = f"{_quote_lines(output.answer)}\n\nThe passages of the index {reply.index} that it cites follow."
+            head = f"{_quote_lines(with_markers(reply.answer).text)}\n\nThe passages of the index {reply.index} that it cites follow."
         return output, "\n\n".join([f"{head} {_DATA}", *map(_quote_passage, passages)]), passages
 
     async def _judge(self, arguments: JudgeInput, _: str | None) -> "_Result":

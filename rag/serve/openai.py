@@ -5,7 +5,8 @@ their own prompts. Sampling options (`temperature`, `max_tokens`, `stop`, ...) a
 many programs always send them. What cannot be done and would change what an answer is (`n` above 1, tools, images, JSON
 output) is refused with 400.
 
-The text has markers (`[1]`, numbered by first appearance), each with a `url_citation` annotation whose URL opens the
+The text begins with the short answer, if there is a certain one, and a blank line. It has markers (`[1]`, numbered by
+first appearance), each with a `url_citation` annotation whose URL opens the
 passage with the spans marked that this sentence cites. With `cite` `links` (an option of the server, and a field of a
 request) the text is Markdown with links and a list of sources, for programs that drop annotations. A stream has each
 sentence, with its annotations, when it is complete and its citations are checked; text, annotations and
@@ -19,7 +20,7 @@ import re
 import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
 from fastapi.routing import APIRoute
@@ -29,9 +30,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from autoais.base.io.jsonl import dumps
+from rag.answer.export.escaping import one_line
 from rag.answer.export.markdown import with_links
 from rag.answer.export.openai import chat_annotations, response_annotations
-from rag.answer.export.rendering import Rendered, with_markers
+from rag.answer.export.rendering import Rendered, short_answer_line, with_markers
 from rag.answer.export.sources import NO_ANSWER, NOT_ANSWERED
 from rag.base.errors import UsageError, UserError
 from rag.base.types import Turn
@@ -191,10 +193,19 @@ def _conversation(messages: Sequence[_Message], field: str, service: Service) ->
         if role == "user":
             turns.append(Turn(text[: service.limits.question], ""))
         elif turns:
-            answer = "" if text.startswith((NOT_ANSWERED, NO_ANSWER)) else _MARKERS.sub("", _SOURCES.sub("", text))
+            answer = "" if text.startswith((NOT_ANSWERED, NO_ANSWER)) else _answer_of(text)
             before = f"{turns[-1].answer}\n" if turns[-1].answer else ""
             turns[-1] = Turn(turns[-1].question, (before + answer)[: service.limits.text])
     return utterances[last][1], [turn for turn in turns if turn.question.strip() and turn.answer.strip()][-_TURNS:]
+
+
+def _answer_of(text: str) -> str:
+    """What an earlier answer says, without markers and sources: only the short answer, if it begins with one."""
+    body = _SOURCES.sub("", text)
+    first, _, rest = body.partition("\n\n")
+    short = first.removeprefix("**").removesuffix("**")
+    is_short_answer = "\n" not in short and _MARKERS.search(short) is None and short in one_line(rest)
+    return short if is_short_answer else _MARKERS.sub("", body)
 
 
 def _text(message: _Message, path: str) -> str:
@@ -305,6 +316,9 @@ class _API:
             rendition: _Rendition | None = None
             for reply in self._service.stream(question, index, system, history=history):
                 if rendition is None or reply.answer is not rendition.reply.answer:
+                    if rendition and rendition.draft.text and short_answer_line(rendition.reply.answer) is None:
+                        # The text has begun without a short answer: it is too late for one.
+                        reply = replace(reply, answer=replace(reply.answer, short_answer=None))  # noqa: PLW2901
                     rendition = _render(reply, base, cite)
                 yield rendition
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from autoais.metrics.quotes import QuoteCheck, QuoteStatus
 from rag.answer.attribution.check import QUOTED_REASON, SentenceCheck, SentenceVerdict, describe_clash
+from rag.answer.export.rendering import short_answer_line
 from rag.answer.export.sources import Link, merge_spans, spans_of
 from rag.answer.instructions import find_instructions
 from rag.answer.yes_no import find_quoted_question
@@ -121,7 +122,8 @@ class PassageView:
 class AnswerView:
     """An answer as the page shows it. `id_prefix` begins the HTML ids of its parts: a page may have several answers.
 
-    `passage_count` counts the passages that were read. `yes_no_question` is what a quoted "Yes" or "No" answers.
+    `short_answer` stands before the sentences; empty without one. `passage_count` counts the passages that were read.
+    `yes_no_question` is what a quoted "Yes" or "No" answers.
     """
 
     id_prefix: str
@@ -134,6 +136,7 @@ class AnswerView:
     tokens: tuple[int, int] | None
     unresolved: int
     yes_no_question: str = ""
+    short_answer: str = ""
 
     @property
     def sources(self) -> list[PassageView]:
@@ -168,7 +171,7 @@ class AnswerView:
 
     @property
     def footnotes(self) -> str:
-        """The answer as plain text with `[n]`, and below it the passage of each number."""
+        """The short answer, the answer as plain text with `[n]`, and below it the passage of each number."""
         body = "".join(
             f"{_gap(sentence) if sentence.number else ''}{sentence.lead}"
             f"{''.join(piece.text for piece in sentence.pieces)}"
@@ -181,7 +184,7 @@ class AnswerView:
             source = ", ".join(filter(None, (view.passage.headings or view.passage.id, view.url or view.source)))
             page = "" if view.passage.page is None else f", page {view.passage.page}"
             notes.append(f"[{view.number}] {source}{page}: “{quotes}”")
-        return "\n\n".join(filter(None, (body, "\n".join(notes))))
+        return "\n\n".join(filter(None, (self.short_answer, body, "\n".join(notes))))
 
 
 def _gap(sentence: SentenceView) -> str:
@@ -257,6 +260,7 @@ def view_answer(
         tokens=(tokens["read"], tokens["written"]) if tokens else None,
         unresolved=sum(marker.is_citation for marker in answer.unresolved),
         yes_no_question=find_quoted_question(answer),
+        short_answer=short_answer_line(answer) or "",
     )
 
 

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Iterator
 
 from rag.answer.export.escaping import html_text, one_line
+from rag.answer.export.rendering import short_answer_line
 from rag.answer.export.sources import Link, Source, abstention_notice, list_sources
 from rag.base.types import Answer
 
@@ -46,8 +47,8 @@ def _answer(answer: Answer) -> Iterator[str]:
     if answer.abstained:
         yield f'<p class="not-answered">{html_text(abstention_notice(answer))}</p>\n'
         return
-    if answer.headline:
-        yield f'<p dir="auto"><strong class="short">{html_text(one_line(answer.headline))}</strong></p>\n'
+    if line := short_answer_line(answer):
+        yield f'<p dir="auto"><strong class="short">{html_text(line)}</strong></p>\n'
     yield '<div class="text" dir="auto">'
     for text, numbers in answer.pieces():
         yield html_text(text)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from rag.answer.export.escaping import markdown_line, markdown_url, one_line, visible
-from rag.answer.export.rendering import Rendered, Writer, sentence_url
+from rag.answer.export.rendering import Rendered, Writer, sentence_url, short_answer_line
 from rag.answer.export.sources import Link, Source, abstention_notice, list_sources
 from rag.base.types import Answer
 
@@ -15,7 +15,7 @@ _LINE_END = re.compile(r"([^\S\n]*\n(?:[^\S\n]*\n)*)")
 
 
 def to_markdown(answer: Answer, link: Link | None = None, style: Style = "footnotes") -> str:
-    """Return the answer as Markdown.
+    """Return the answer as Markdown; a short answer stands first, in bold.
 
     Style `footnotes` has a footnote for each cited passage, with its title, its URL (`link`) and the quotes that
     support the answer. Style `links` is the text of `with_links`.
@@ -66,6 +66,8 @@ def _write(
     if answer.abstained:
         writer.write(markdown_line(abstention_notice(answer)))
         return
+    if line := short_answer_line(answer):
+        writer.write(f"**{markdown_line(line, line_start=False)}**\n\n")
     cited_sentences = (sentence for sentence in answer.sentences if sentence.citations)
     for position, (text, numbers) in enumerate(_strip_pieces(answer)):
         writer.write(_lines(text, after_citation=position > 0))

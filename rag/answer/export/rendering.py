@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from rag.answer.export.escaping import safe_url, visible
+from rag.answer.export.escaping import one_line, safe_url, visible
 from rag.answer.export.sources import Link, Source, abstention_notice, list_sources, spans_of
 from rag.base.types import Answer, CitedSentence
 
@@ -52,16 +52,34 @@ class Writer:
         return Rendered("".join(self._parts), tuple(self._places))
 
 
-def with_markers(answer: Answer, link: Link | None = None) -> Rendered:
-    """The text of `str(answer)`, with markers such as `[1]`; for an abstention, a sentence that says so.
+def short_answer_line(answer: Answer) -> str | None:
+    """The short answer as the line that every form of an answer begins with; hidden characters are U+FFFD.
 
-    Hidden characters are U+FFFD.
+    None if there is none, if it is uncertain (`Answer.headline`), and if the text says no more than it. An answer that
+    is still being written has it from the sentence on that says more.
+    """
+    line = one_line(answer.headline or "")
+    says_more = not _bare(line).startswith(_bare(one_line(answer.text)))
+    return line if _bare(line) and says_more and not answer.abstained else None
+
+
+def _bare(line: str) -> str:
+    """A line as two that say the same are compared."""
+    return line.rstrip(" .!?").casefold()
+
+
+def with_markers(answer: Answer, link: Link | None = None) -> Rendered:
+    """The short answer, a blank line, and the text of `str(answer)`, with markers such as `[1]`.
+
+    For an abstention, a sentence that says so. Hidden characters are U+FFFD.
     """
     if answer.abstained:
         return Rendered(abstention_notice(answer))
     sources = list_sources(answer, link)
     cited_sentences = (sentence for sentence in answer.sentences if sentence.citations)
     writer = Writer()
+    if line := short_answer_line(answer):
+        writer.write(f"{line}\n\n")
     for text, numbers in answer.pieces():
         writer.write(visible(text))
         if numbers:

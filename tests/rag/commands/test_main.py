@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from rag.base.journal import Journal
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
-from rag.commands.display import show_answer, show_hits
+from rag.commands.display import show_answer, show_hits, show_stream
 from rag.index.manifest import FORMAT_VERSION
 from rag.index.open import open_index
 from tests.commands import ROOT, stop
@@ -164,6 +165,16 @@ def test_a_short_answer_comes_first_only_if_the_passages_agree_on_it(share: floa
     written = io.StringIO()
     show_answer(answer, Console(force_terminal=True, color_system="standard", width=80, file=written))
     assert written.getvalue().replace(" [1].", ".").startswith(shown)
+
+
+def test_a_short_answer_that_is_all_the_text_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    sentence = CitedSentence("In 1931.", (Citation("p", 0, 8, "In 1931."),), 0, 8)
+    answer = Answer(Question("q", "?"), "In 1931.", (sentence,), (Hit(Passage("p", "", "In 1931."), 1.0),), "s")
+    show_answer(replace(answer, short_answer="in 1931"))
+    assert capsys.readouterr().out.startswith("In 1931 [1].\n\n[1]")
+    longer = replace(answer, text="In 1931. Or so.", short_answer="1931")
+    show_stream([replace(answer, text="", sentences=()), longer])
+    assert capsys.readouterr().out.startswith("1931\nIn 1931 [1]. Or so.\n")
 
 
 def test_bad_index_paths_are_one_line(rag: Command, tmp_path: Path, shelf: Path) -> None:

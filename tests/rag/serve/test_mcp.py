@@ -121,7 +121,7 @@ def test_ask(service: Service, index: Index) -> None:
         assert texts[one["passage"]][one["start"] : one["end"]] == one["quote"]
         assert f"[{one['rank']}]" in content["answer"]
     text, *links = found.content
-    assert text.text.startswith("> " + str(answer).splitlines()[0])
+    assert text.text.startswith(f"> {answer.headline}\n> \n> {str(answer).splitlines()[0]}")
     assert {link.uri for link in links} == {passage_uri("town", one["passage"]) for one in cited}
 
 

@@ -587,6 +587,40 @@ def test_a_streamed_response_of_any_answer_is_that_without_streaming(
     assert output(final).to_dict() == part.to_dict() | {"parsed": None}  # the client's
 
 
+@pytest.mark.parametrize(("early", "begins"), [("in 1931", "in 1931\n\nIt opened"), (None, "It opened")])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_short_answer_comes_first_unless_the_text_has_begun(
+    scripted: Scripted, early: str | None, begins: str, stream: bool
+) -> None:
+    scripted.go.set()
+    text = "It opened in 1931. It was repaired in 1987."
+    scripted.so_far = replace(cited(text[:18], 18), short_answer=early)
+    scripted.answers = [replace(cited(text, 18, 43), short_answer="in 1931")]
+    body = {"model": "reader", "stream": stream, "messages": user("x")}
+    reply = browser(scripted).post("/v1/chat/completions", json=body).text
+    rows = [line.removeprefix("data: ") for line in reply.splitlines() if line.startswith(("data: {", "{"))]
+    choices = [json.loads(row)["choices"][0] for row in rows]
+    sent = "".join((choice.get("message") or choice["delta"]).get("content") or "" for choice in choices)
+    assert sent.startswith(begins)
+    assert sent.endswith("It was repaired in 1987 [1].")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("in 1931\n\nThe bridge opened in 1931 [1].", "in 1931"),
+        ("**in 1931**\n\nIt opened in 1931 [[1]](http://x/p#1).\n\nSources:\n\n1. [Aller](http://x/p)", "in 1931"),
+        ("The bridge opened in 1931 [1].\n\nThe bridge is red [2].", "The bridge opened in 1931.\n\nThe bridge is red."),
+        ("The bridge\n\nIt opened in 1931 [1].", "The bridge\n\nIt opened in 1931."),
+        ("The bridge opened in 1931 [1].", "The bridge opened in 1931."),
+    ],
+)
+def test_of_an_earlier_answer_the_short_one_is_remembered(scripted: Scripted, text: str, answer: str) -> None:
+    messages = [api._Message(role=role, content=said) for role, said in (("user", "x"), ("assistant", text))]
+    question, turns = api._conversation([*messages, api._Message(role="user", content="y")], "messages", scripted)
+    assert (question, [(turn.question, turn.answer) for turn in turns]) == ("y", [("x", answer)])
+
+
 @pytest.mark.parametrize("path", ["chat/completions", "responses"])
 def test_an_answer_that_no_longer_begins_with_what_was_sent_is_a_failure(scripted: Scripted, path: str) -> None:
     scripted.go.set()

@@ -84,6 +84,8 @@ def test_an_answer_comes_as_events_with_its_passages_and_then_its_verdicts(clien
     assert names == ["answer", "verdicts"]
     answer = found[-2][1]
     shown = HTMLParser(answer["html"])
+    assert texts(shown, ".reading > .short") == ["1931"]
+    assert present(shown.css_first(".footnotes")).text().startswith("1931\n\nThe Aller bridge opened in 1931. [1]")
     assert "The Aller bridge opened in 1931." in texts(shown, ".sentence .words")
     cite = present(shown.css_first(".sentence a.cite"))
     panel = present(shown.css_first(f"#{cite.attributes['data-panel']}"))

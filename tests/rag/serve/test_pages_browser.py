@@ -90,6 +90,7 @@ def test_ask_and_follow_a_citation_by_keyboard(browse: Open, address: str) -> No
     ask(page, QUESTION)
     turn = page.locator(".turn")
     expect(turn.locator(".sentence .words").first).to_have_text("The Aller bridge opened in 1931.")
+    expect(turn.locator(".short")).to_have_text("1931")
     expect(turn.locator(".sentence .verdict").first).to_have_text("✓ supported")
     expect(turn.locator(".passage.shown")).to_have_count(1)  # beside the answer without asking
     page.keyboard.press("n")
@@ -105,7 +106,7 @@ def test_ask_and_follow_a_citation_by_keyboard(browse: Open, address: str) -> No
     page.keyboard.press("c")
     expect(page.locator("#status")).to_have_text("Copied with footnotes.")
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied.startswith("The Aller bridge opened in 1931. [1]")
+    assert copied.startswith("1931\n\nThe Aller bridge opened in 1931. [1]")
     assert "\n\n[1] The Aller bridge, History, bridge.md: “" in copied
 
     ask(page, "and how many arches has it?")

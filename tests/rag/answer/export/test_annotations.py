@@ -8,7 +8,7 @@ from hypothesis import given
 from rag.answer.export.anthropic import to_anthropic
 from rag.answer.export.escaping import visible
 from rag.answer.export.openai import chat_annotations, response_annotations
-from rag.answer.export.rendering import with_markers
+from rag.answer.export.rendering import short_answer_line, with_markers
 from rag.answer.export.sources import merge_spans
 from rag.base.types import Answer, Passage
 from tests.rag.answer.export.answers import ABSTAINED, BRIDGE, answers, build, cite, link
@@ -134,8 +134,8 @@ def test_the_types_of_openai_read_the_annotations() -> None:
 
 @given(answers())
 def test_annotations_are_in_order_and_each_marks_what_its_sentence_cites(answer: Answer) -> None:
-    rendered = with_markers(answer, link)
-    assert rendered.text == visible(str(answer))
+    rendered, line = with_markers(answer, link), short_answer_line(answer)
+    assert rendered.text == (f"{line}\n\n" if line else "") + visible(str(answer))
     annotations = response_annotations(rendered)
     assert annotations == sorted(annotations, key=lambda one: one["start_index"])
     linked = [(sentence, passage) for sentence in answer.sentences for passage in sentence.cites]

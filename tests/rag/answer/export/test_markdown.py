@@ -8,9 +8,10 @@ from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser
 
 from rag.answer.export.escaping import one_line, visible
+from rag.answer.export.html import to_html
 from rag.answer.export.markdown import to_markdown, with_links
 from rag.answer.export.openai import response_annotations
-from rag.answer.export.rendering import with_markers
+from rag.answer.export.rendering import short_answer_line, with_markers
 from rag.answer.export.sources import Link, list_sources, merge_spans
 from rag.base.types import Answer, Passage
 from tests.rag.answer.export.answers import ABSTAINED, BRIDGE, HOSTILE, answers, build, cite, link
@@ -26,6 +27,11 @@ def shown(markdown: str) -> LexborHTMLParser:
 def joined(text: str) -> str:
     """The characters without white space: Markdown shows one space for many."""
     return "".join(text.split())
+
+
+def first_line(answer: Answer) -> str:
+    """The short answer, as a part of what is shown."""
+    return short_answer_line(answer) or ""
 
 
 def tags(page: LexborHTMLParser) -> set[str]:
@@ -55,6 +61,32 @@ def test_links_have_a_list_of_sources_and_places_that_point_at_them() -> None:
         f"[[1]]{built}", f"[[2]]{river}", f"[[1]]{bridge}"
     ]  # fmt: skip
     assert to_markdown(BRIDGE, link, "links") == f"{rendered.text}\n"
+
+
+@pytest.mark.parametrize(
+    ("short", "share", "line"),
+    [
+        ("in 1911", 0.95, "in 1911"),
+        (" in\n*1911* ", 1, "in *1911*"),
+        ("in 1911", 0.4, None),  # the passages do not agree
+        (None, 0.95, None),
+        (".", 0.95, None),
+        ("nora finch built it in 1911. The river is long. It may rain", 0.95, None),  # all that the text says
+    ],
+)
+def test_a_certain_short_answer_begins_every_form(short: str | None, share: float, line: str | None) -> None:
+    answer = replace(BRIDGE, short_answer=short, trace={"short_share": share})
+    plain, markdown, page = with_markers(answer).text, to_markdown(answer), to_html(answer)
+    if line is None:
+        assert (plain, markdown) == (with_markers(BRIDGE).text, to_markdown(BRIDGE))
+        assert '<strong class="short">' not in page
+        return
+    assert plain == f"{line}\n\n{BRIDGE}"
+    assert markdown.startswith("**" + line.replace("*", "\\*") + "**\n\nNora Finch built it in 1911[^1].")
+    assert f'<strong class="short">{line}</strong></p>\n<div' in page
+    assert [one.start for one in with_markers(answer, link).places] == [
+        one.start + len(line) + 2 for one in with_markers(BRIDGE, link).places
+    ]
 
 
 @pytest.mark.parametrize("bad", ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "http:///x", None])
@@ -105,8 +137,9 @@ def test_links_show_the_answer_and_nothing_else(answer: Answer) -> None:
     sources = list_sources(answer, link)
     body = rendered.text.rpartition("\n\nSources:\n")[0] if sources else rendered.text
     page = shown(body)
-    assert joined(page.body.text() if page.body else "") == joined(visible(str(answer)))
-    assert tags(page) <= {"p", "br", "a"}
+    assert joined(page.body.text() if page.body else "") == joined(first_line(answer) + visible(str(answer)))
+    assert tags(page) <= {"p", "br", "a", "strong"}
+    assert joined("".join(node.text() for node in page.css("strong"))) == joined(first_line(answer))
     linked = [(sentence, passage) for sentence in answer.sentences for passage in sentence.cites]
     for node, place, (sentence, passage) in zip(page.css("a"), rendered.places, linked, strict=True):
         marks = merge_spans([one.span for one in sentence.citations if one.passage == passage])
@@ -123,6 +156,7 @@ def test_links_show_the_answer_and_nothing_else(answer: Answer) -> None:
 def test_the_first_sentences_begin_the_text_and_the_annotations(answer: Answer, kept: int) -> None:
     sentences = answer.sentences[:kept]
     so_far = replace(answer, sentences=sentences, text=answer.text[: sentences[-1].end] if sentences else "")
+    assume(first_line(so_far) == first_line(answer))
     assume(not so_far.text.endswith("_"))  # escaped unless a word goes on there, as none does after a sentence
     for whole, first in (
         (with_links(answer, link), with_links(so_far, link, sources=False)),
@@ -140,12 +174,12 @@ def test_without_addresses_and_in_footnotes_the_answer_is_shown_too(answer: Answ
     sources = list_sources(answer)
     plain = with_links(answer, nowhere).text
     body = shown(plain.rpartition("\n\nSources:\n")[0] if sources else plain)
-    assert joined(body.body.text() if body.body else "") == joined(visible(str(answer)))
-    assert tags(body) <= {"p", "br"}
+    assert joined(body.body.text() if body.body else "") == joined(first_line(answer) + visible(str(answer)))
+    assert tags(body) <= {"p", "br", "strong"}
     # Without footnotes, a program shows their marks as text.
     noted = shown(to_markdown(answer))
     pieces = "".join(visible(text) + "".join(f"[^{n}]" for n in numbers) for text, numbers in answer.pieces())
     quotes = "".join(f"[^{one.number}]:{one.title}{'' if one.passage.page is None else f', page {one.passage.page}'}:"
                      + "…".join(f"“{one_line(quote)}”" for quote in one.quotes) for one in sources)  # fmt: skip
-    assert joined(noted.body.text() if noted.body else "") == joined(pieces + quotes)
-    assert tags(noted) <= {"p", "br"}
+    assert joined(noted.body.text() if noted.body else "") == joined(first_line(answer) + pieces + quotes)
+    assert tags(noted) <= {"p", "br", "strong"}
