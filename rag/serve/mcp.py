@@ -234,7 +234,8 @@ class _Tools:
         if output.abstained:
             head = f"Not answered by the index {reply.index}: {output.reason}. The nearest passages follow."
         else:
-            head = f"{_quote_lines(with_markers(reply.answer).text)}\n\nThe passages of the index {reply.index} that it cites follow."
+            text = _quote_lines(with_markers(reply.answer).text)
+            head = f"{text}\n\nThe passages of the index {reply.index} that it cites follow."
         return output, "\n\n".join([f"{head} {_DATA}", *map(_quote_passage, passages)]), passages
 
     async def _judge(self, arguments: JudgeInput, _: str | None) -> "_Result":

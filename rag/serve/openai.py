@@ -318,7 +318,7 @@ class _API:
                 if rendition is None or reply.answer is not rendition.reply.answer:
                     if rendition and rendition.draft.text and short_answer_line(rendition.reply.answer) is None:
                         # The text has begun without a short answer: it is too late for one.
-                        reply = replace(reply, answer=replace(reply.answer, short_answer=None))  # noqa: PLW2901
+                        reply = replace(reply, answer=replace(reply.answer, short_answer=None))
                     rendition = _render(reply, base, cite)
                 yield rendition
 

@@ -610,7 +610,7 @@ def test_a_short_answer_comes_first_unless_the_text_has_begun(
     [
         ("in 1931\n\nThe bridge opened in 1931 [1].", "in 1931"),
         ("**in 1931**\n\nIt opened in 1931 [[1]](http://x/p#1).\n\nSources:\n\n1. [Aller](http://x/p)", "in 1931"),
-        ("The bridge opened in 1931 [1].\n\nThe bridge is red [2].", "The bridge opened in 1931.\n\nThe bridge is red."),
+        ("The bridge opened [1].\n\nThe bridge is red [2].", "The bridge opened.\n\nThe bridge is red."),
         ("The bridge\n\nIt opened in 1931 [1].", "The bridge\n\nIt opened in 1931."),
         ("The bridge opened in 1931 [1].", "The bridge opened in 1931."),
     ],
