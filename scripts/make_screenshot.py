@@ -22,11 +22,11 @@ ROOT = Path(__file__).parents[1]
 QUESTION = "What is citation precision?"
 
 
-def draw(command: str, answer: Answer, target: Path) -> None:
+def draw(command: str, answer: Answer, target: Path, *, sources: bool = False) -> None:
     """Save the terminal output of a command as SVG."""
     console = Console(record=True, force_terminal=True, width=100, file=StringIO(), highlight=False, markup=False)
     console.print(f"$ {command}")
-    show_answer(answer, console)
+    show_answer(answer, console, sources=sources)
     drawing = console.export_svg(title="rag ask", unique_id=target.stem)
     drawing = re.sub(r"@font-face \{.*?\}\s*", "", drawing, flags=re.DOTALL)  # fonts would be loaded from another host
     target.write_text(drawing, "utf-8")
@@ -40,8 +40,8 @@ def main(model: Annotated[str | None, typer.Option(help="Language model, such as
         return
     for way in ("free", "point", "quote"):
         answer = rag.open_system(model, answer=way).ask(QUESTION)
-        command = f'rag ask "{QUESTION}" --system {model.partition(":")[0]}:MODEL --answer {way}'
-        draw(command, answer, ROOT / f"docs/images/answer-{way}.svg")
+        command = f'rag ask "{QUESTION}" --system {model.partition(":")[0]}:MODEL --answer {way} --sources'
+        draw(command, answer, ROOT / f"docs/images/answer-{way}.svg", sources=True)
 
 
 if __name__ == "__main__":

@@ -31,14 +31,16 @@ if TYPE_CHECKING:
 _SPAN = "bold green"
 _FILE_STEPS = ("fetching", "reading")  # of an index that changes, which count files or pages
 _MAX_EXCERPT_LENGTH = 120  # characters of a sentence or quote in a note
-_MAX_HEADINGS = 9  # headings of passages that are not cited
+_MAX_HEADINGS = 3  # headings of passages that are not cited
+_MAX_HEADINGS_OF_SOURCES = 9  # where passages are shown whole
+_INDENT = 4  # columns before the text of a passage in a terminal
 
 
-def show_answer(answer: Answer, console: Console | None = None) -> None:
-    """Print the answer with `[n]` markers, then the passages; cited ones in full, quotes marked.
+def show_answer(answer: Answer, console: Console | None = None, *, sources: bool = False) -> None:
+    """Print the answer with `[n]` markers, then a line of each cited passage around the quote, which is marked.
 
-    The short answer comes first if the passages agree on it; otherwise it is bold in the text. Before an answer that
-    begins with a quoted "Yes" or "No" stands what it is about.
+    `sources` shows these passages whole. The short answer comes first if the passages agree on it; otherwise it is bold
+    in the text. Before an answer that begins with a quoted "Yes" or "No" stands what it is about.
     """
     console = console or open_console()
     if not answer.abstained:
@@ -51,10 +53,10 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
         if answer.short_answer and not line:
             text.highlight_regex(rf"(?<!\w){re.escape(clean(answer.short_answer))}(?!\w)", style="bold")
         console.print(text, soft_wrap=wrap)
-    _show_below_text(answer, console)
+    _show_below_text(answer, console, sources=sources)
 
 
-def show_stream(answers: Iterable[Answer]) -> Answer:
+def show_stream(answers: Iterable[Answer], *, sources: bool = False) -> Answer:
     """Print each sentence with its `[n]` markers when it is complete, then what `show_answer` prints below the text."""
     console = open_console()
     length = 0  # characters printed
@@ -68,18 +70,18 @@ def show_stream(answers: Iterable[Answer]) -> Answer:
             length = len(text)
     if length:
         console.print()
-    _show_below_text(answer, console)
+    _show_below_text(answer, console, sources=sources)
     return answer
 
 
-def _show_below_text(answer: Answer, console: Console) -> None:
+def _show_below_text(answer: Answer, console: Console, *, sources: bool) -> None:
     if answer.abstained:
         _show_reason(answer, console)
     for search in answer.trace.get("searches", {}).get("queries", ()):
         console.print(clean(f"searched also for: {search['query']}"), style="dim", soft_wrap=True)
     for line in (*_repair_notes(answer), *_check_notes(answer), *_instruction_notes(answer)):
         console.print(clean(line), style="yellow", soft_wrap=True)
-    _show_passages(console, answer)
+    _show_passages(console, answer, whole=sources)
     _show_confidence(answer, console)
 
 
@@ -156,24 +158,29 @@ def _show_confidence(answer: Answer, console: Console) -> None:
         console.print(f"\nconfidence {answer.confidence:.2f}", style="dim")
 
 
-def _show_passages(console: Console, answer: Answer) -> None:
+def _show_passages(console: Console, answer: Answer, *, whole: bool) -> None:
     spans: dict[str, list[tuple[int, int]]] = {}
     for sentence in answer.sentences:
         for citation in sentence.citations:
             spans.setdefault(citation.passage, []).append(citation.span)
-    other_count = 0
-    for n, _, hit in answer.number_hits():
-        cited_spans = spans.get(hit.passage.id)
-        if cited_spans or (n == 1 and not spans):
-            _show_passage(console, f"[{n}]", hit.passage, cited_spans or [])
+    numbered_hits = answer.number_hits()
+    count = len(spans) or min(1, len(numbered_hits))  # without citations, the best passage is shown
+    for n, _, hit in numbered_hits[:count]:
+        cited_spans = spans.get(hit.passage.id, [])
+        if whole:
+            _show_passage(console, f"[{n}]", hit.passage, cited_spans)
         else:
-            other_count += 1
-            if other_count == 1:
-                console.print("\nAlso found:", style="dim")
-            if other_count <= _MAX_HEADINGS:
-                console.print(_heading(f"[{n}]", hit.passage), soft_wrap=True)
-    if other_count > _MAX_HEADINGS:
-        console.print(f"and {other_count - _MAX_HEADINGS} more", style="dim", soft_wrap=True)
+            _show_excerpt(console, f"[{n}]", hit.passage, cited_spans, is_first=n == 1)
+    if console.is_terminal and count and not whole:
+        console.print("--sources shows the passages whole.", style="dim", soft_wrap=True)
+    max_headings = _MAX_HEADINGS_OF_SOURCES if whole else _MAX_HEADINGS
+    others = numbered_hits[count:]
+    if others:
+        console.print("\nAlso found:", style="dim")
+    for n, _, hit in others[:max_headings]:
+        console.print(_heading(f"[{n}]", hit.passage), soft_wrap=True)
+    if len(others) > max_headings:
+        console.print(f"and {len(others) - max_headings} more", style="dim", soft_wrap=True)
 
 
 def note_uncited(answer: Answer) -> None:
@@ -219,16 +226,62 @@ def _show_passage(
 ) -> None:
     console.print()
     console.print(_heading(label, passage).append(detail, style="dim"), soft_wrap=True)
-    text, end = Text(), 0
-    # Spans are coloured in a terminal and marked with >> << elsewhere.
+    _print_marked(console, passage.text, _merge_spans(passage.text, spans), clean)
+
+
+def _show_excerpt(
+    console: Console, label: str, passage: Passage, spans: Sequence[tuple[int, int]], *, is_first: bool
+) -> None:
+    """Print the heading of a passage, and one line of it around its first span."""
+    if is_first:
+        console.print()
+    console.print(_heading(label, passage), soft_wrap=True)
+    length = console.width - _INDENT - 2 if console.is_terminal else _MAX_EXCERPT_LENGTH  # 2 for what stands for a cut
+    merged_spans = _merge_spans(passage.text, spans)
+    first, last = cut_around(passage.text, merged_spans[0] if merged_spans else (0, 0), max(20, length))
+    inner_spans = [(max(start, first) - first, min(end, last) - first) for start, end in merged_spans]
+    begin, end = "…" * bool(passage.text[:first].strip()), "…" * bool(passage.text[last:].strip())
+    text = f"{begin}{passage.text[first:last]}{end}"
+    shifted = [(start + len(begin), stop + len(begin)) for start, stop in inner_spans if start < stop]
+    _print_marked(console, text, shifted, lambda part: clean(re.sub(r"\s+", " ", part)))
+
+
+def _print_marked(
+    console: Console, text: str, spans: Sequence[tuple[int, int]], clean_part: Callable[[str], str]
+) -> None:
+    """Print a text with its spans coloured in a terminal, and marked with >> << elsewhere; spans do not overlap."""
     has_colour = console.is_terminal and not console.is_dumb_terminal
     opening, closing = ("", "") if has_colour else (">>", "<<")
-    for start, stop in _merge_spans(passage.text, spans):
-        text.append(clean(passage.text[end:start]))
-        text.append(opening + clean(passage.text[start:stop]) + closing, style=_SPAN)
+    marked, end = Text(), 0
+    for start, stop in spans:
+        marked.append(clean_part(text[end:start]))
+        marked.append(opening + clean_part(text[start:stop]) + closing, style=_SPAN)
         end = stop
-    text.append(clean(passage.text[end:]))
-    console.print(Padding(text, (0, 0, 0, 4)) if console.is_terminal else text, soft_wrap=not console.is_terminal)
+    marked.append(clean_part(text[end:]))
+    padded = Padding(marked, (0, 0, 0, _INDENT)) if console.is_terminal else marked
+    console.print(padded, soft_wrap=not console.is_terminal)
+
+
+def cut_around(text: str, span: tuple[int, int], length: int) -> tuple[int, int]:
+    """Where a part of at most `length` characters of a text begins and ends: the span, and whole words beside it.
+
+    A span that is longer is cut after a word. A third of the words beside a span stand before it, if there are so many.
+    """
+    start, end = span
+    if end - start >= length:
+        end_of_word = text.rfind(" ", start + length // 2, start + length)
+        return start, end_of_word if end_of_word >= 0 else start + length
+    beside = length - (end - start)
+    first = max(0, start - max(beside // 3, beside - (len(text) - end)))
+    last = min(len(text), first + length)
+    if first > 0 and not (text[first - 1].isspace() or text[first].isspace()):  # in a word
+        space = re.compile(r"\s").search(text, first, start)
+        first = space.end() if space else start
+    if last < len(text) and not (text[last - 1].isspace() or text[last].isspace()):
+        spaces = list(re.finditer(r"\s", text[end:last]))
+        last = end + spaces[-1].start() if spaces else end
+    before, after = text[first:start], text[end:last]
+    return start - len(before.lstrip()), end + len(after.rstrip())
 
 
 def _merge_spans(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -331,7 +384,7 @@ def summarize_run(run: "AnswerRun", out: Path, price: tuple[float, float] | None
     yield f"{pluralize(run.answers, 'answer')} in {out}{hint}"
 
 
-def converse(conversation: "Conversation", *, stream: bool = False) -> None:
+def converse(conversation: "Conversation", *, stream: bool = False, sources: bool = False) -> None:
     """Answer questions typed at a prompt until end of file (Ctrl-D), follow-ups included; keeps an input history.
 
     A question that fails is told in one line, and the prompt goes on.
@@ -354,7 +407,7 @@ def converse(conversation: "Conversation", *, stream: bool = False) -> None:
                 break
             try:
                 if question:
-                    _converse(conversation, question, stream=stream)
+                    _converse(conversation, question, stream=stream, sources=sources)
             except UserError as error:
                 note(str(error))
         print(file=sys.stderr)  # noqa: T201  (ends the line of the prompt)
@@ -363,16 +416,16 @@ def converse(conversation: "Conversation", *, stream: bool = False) -> None:
             _keep_history(history, readline.get_current_history_length() - before)
 
 
-def _converse(conversation: "Conversation", question: str, *, stream: bool) -> None:
+def _converse(conversation: "Conversation", question: str, *, stream: bool, sources: bool) -> None:
     standalone_question = conversation.make_standalone(question)
     if standalone_question != question:
         note(f"searched for: {standalone_question}")
     if stream:
-        conversation.remember(question, show_stream(conversation.system.stream(standalone_question)))
+        conversation.remember(question, show_stream(conversation.system.stream(standalone_question), sources=sources))
     else:
         answer = conversation.system.ask(standalone_question)
         conversation.remember(question, answer)
-        show_answer(answer)
+        show_answer(answer, sources=sources)
         note_uncited(answer)
 
 

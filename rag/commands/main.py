@@ -128,6 +128,7 @@ def ask(
     history_model: Annotated[
         str | None, typer.Option(help="Model that rewrites follow-ups as standalone questions (default: rules).")
     ] = None,
+    sources: Annotated[bool, typer.Option("--sources", help="Show the cited passages whole.")] = False,
     as_json: JsonOption = False,
     to: Annotated[
         str | None,
@@ -150,6 +151,9 @@ def ask(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread a core costs a tenth of a second
     if stream and as_json:
         raise UserError("--stream and --json exclude each other: --json prints the complete answer")
+    if sources and (as_json or to is not None):
+        format_option = "json" if as_json else "to"
+        raise UserError(f"--sources and --{format_option} exclude each other: --sources is for what a terminal shows")
     if to is not None:
         _check_format(to, stream=stream, as_json=as_json)
     if question is None and (as_json or to is not None or not sys.stdin.isatty()):
@@ -182,7 +186,7 @@ def ask(
     if question is None:
         if of_handbook:
             note(_OF_HANDBOOK)
-        converse(conversation, stream=stream)
+        converse(conversation, stream=stream, sources=sources)
         return
     standalone = conversation.make_standalone(question)
     if history is not None:
@@ -190,7 +194,9 @@ def ask(
     if to is not None:
         has_answer = _export_once(opened_system, standalone, to, server or opened_index)
     else:
-        has_answer = _ask_once(opened_system, standalone, index_name, start, stream=stream, as_json=as_json)
+        has_answer = _ask_once(
+            opened_system, standalone, index_name, start, stream=stream, sources=sources, as_json=as_json
+        )
     if of_handbook and not as_json:  # the JSON names its index
         note(_OF_HANDBOOK)
     if not has_answer:
@@ -225,18 +231,20 @@ def _refuse(call: typer.Context, *names: str) -> None:
             raise UserError(f"--{name} and --server exclude each other: the server decides it{hint}")
 
 
-def _ask_once(system: "System", question: str, index: str, start: float, *, stream: bool, as_json: bool) -> bool:
+def _ask_once(
+    system: "System", question: str, index: str, start: float, *, stream: bool, sources: bool, as_json: bool
+) -> bool:
     """Answer one question and print the answer; returns False for an abstention."""
     from rag.commands.display import note_uncited, show_answer, show_stream
 
-    answer = show_stream(system.stream(question)) if stream else system.ask(question)
+    answer = show_stream(system.stream(question), sources=sources) if stream else system.ask(question)
     if as_json:
         from autoais.base.answers import to_row
 
         print_json(to_row(answer.to_cited(index, time.perf_counter() - start)))
     else:
         if not stream:
-            show_answer(answer)
+            show_answer(answer, sources=sources)
         note_uncited(answer)
     return not answer.abstained
 

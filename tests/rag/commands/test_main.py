@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from rag.base.journal import Journal
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
-from rag.commands.display import show_answer, show_hits, show_stream
+from rag.commands.display import cut_around, show_answer, show_hits, show_stream
 from rag.index.manifest import FORMAT_VERSION
 from rag.index.open import open_index
 from tests.commands import ROOT, stop
@@ -35,6 +37,7 @@ def test_ask_answers_from_the_handbook_and_every_marker_resolves(rag: Command) -
     for marker in re.findall(r"\[\d+\]", answer):
         assert f"\n{marker} " in f"\n{passages}"
     assert ">>Citation precision is the share" in passages
+    assert all(len(line) < 140 for line in passages.splitlines()), "a line of each passage"
     assert "\x1b" not in result.stdout
 
 
@@ -165,6 +168,39 @@ def test_a_short_answer_comes_first_only_if_the_passages_agree_on_it(share: floa
     written = io.StringIO()
     show_answer(answer, Console(force_terminal=True, color_system="standard", width=80, file=written))
     assert written.getvalue().replace(" [1].", ".").startswith(shown)
+
+
+def test_an_answer_fits_a_screen_unless_the_sources_are_asked_for(rag: Command, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    filler = "The yard is swept on Mondays, and the bins are put out in the evening. " * 12
+    (tmp_path / "docs" / "shed.md").write_text(f"# Shed\n\n{filler}\n\nThe shed was built in 1907.\n\n{filler}\n")
+    for n in range(8):
+        (tmp_path / "docs" / f"{n}.md").write_text(f"# Yard {n}\n\nThe yard {n} has a shed, and was built later.\n")
+    index = tmp_path / "d.index"
+    assert rag("index", "build", tmp_path / "docs", "--to", index, "--retriever", "bm25").returncode == 0
+    ask = ("ask", "When was the shed built?", "--index", index, "--system", "extractive")
+    short, whole = rag(*ask).stdout, rag(*ask, "--sources").stdout
+    (excerpt,) = (line for line in short.splitlines() if ">>" in line and "1907" in line)
+    assert re.fullmatch(r"…\w.+ >>The shed was built in 1907\.<<", excerpt)
+    assert len(short.splitlines()) <= 24
+    sentence = "The yard is swept on Mondays, and the bins are put out in the evening. "
+    assert sentence * 2 not in short
+    assert sentence * 2 in whole
+    assert short.splitlines()[0] == whole.splitlines()[0]
+    for option in (("--json",), ("--to", "html")):
+        one_line_error(rag(*ask, "--sources", *option), f"--sources and {option[0]} exclude each other")
+
+
+@given(st.text(alphabet="ab \n.", max_size=80), st.integers(0, 80), st.integers(0, 80), st.integers(1, 60))
+def test_a_part_of_a_passage_has_the_quote_and_whole_words(text: str, start: int, length: int, width: int) -> None:
+    start = min(start, len(text))
+    span = start, min(start + length, len(text))
+    first, last = cut_around(text, span, width)
+    assert 0 <= first <= start
+    assert 0 <= last - first <= width
+    assert last >= min(span[1], start + width // 2)
+    for place in {first, last} - {*span, 0, len(text), start + width}:
+        assert text[place - 1].isspace() or text[place].isspace()
 
 
 def test_a_short_answer_that_is_all_the_text_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
