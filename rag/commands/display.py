@@ -33,6 +33,12 @@ _FILE_STEPS = ("fetching", "reading")  # of an index that changes, which count f
 _MAX_EXCERPT_LENGTH = 120  # characters of a sentence or quote in a note
 _MAX_HEADINGS = 3  # headings of passages that are not cited
 _MAX_HEADINGS_OF_SOURCES = 9  # where passages are shown whole
+_LEAVING = ("quit", "exit")  # words that close the prompt
+_PROMPT_HELP = (
+    'A question may refer to the one before: "When was HAGRID published?", then "And who wrote it?".',
+    "The arrow keys bring back earlier questions. quit, exit or Ctrl-D leaves.",
+    "rag ask --help lists the options, such as --sources for whole passages.",
+)
 _INDENT = 4  # columns before the text of a passage in a terminal
 
 
@@ -385,9 +391,9 @@ def summarize_run(run: "AnswerRun", out: Path, price: tuple[float, float] | None
 
 
 def converse(conversation: "Conversation", *, stream: bool = False, sources: bool = False) -> None:
-    """Answer questions typed at a prompt until end of file (Ctrl-D), follow-ups included; keeps an input history.
+    """Answer questions typed at a prompt until end of file (Ctrl-D), `quit` or `exit`; keeps an input history.
 
-    A question that fails is told in one line, and the prompt goes on.
+    A question may be a follow-up. One that fails is told in one line, and the prompt goes on; `help` says what to type.
     """
     import readline
 
@@ -398,15 +404,20 @@ def converse(conversation: "Conversation", *, stream: bool = False, sources: boo
     with suppress(OSError):
         readline.read_history_file(history)
     before = readline.get_current_history_length()
-    note("Ask a question, or press Ctrl-D to leave.")
+    note("Ask a question. help says more; quit or Ctrl-D leaves.")
     try:
         while True:
             try:
                 question = input("> ").strip()
             except (EOFError, KeyboardInterrupt):
                 break
+            if question.lower() in _LEAVING:
+                return
             try:
-                if question:
+                if question.lower() == "help":
+                    for line in _PROMPT_HELP:
+                        note(line)
+                elif question:
                     _converse(conversation, question, stream=stream, sources=sources)
             except UserError as error:
                 note(str(error))

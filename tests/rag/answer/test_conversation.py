@@ -158,10 +158,23 @@ def test_the_prompt_answers_until_it_is_left(
     assert system.asked == ["When was Marie Curie born?", "the?", "Where did Marie Curie die?"]
     assert "Where did Marie Curie die?" in said.out
     lines = said.err.splitlines()
-    assert lines[0] == "Ask a question, or press Ctrl-D to leave."
+    assert lines[0] == "Ask a question. help says more; quit or Ctrl-D leaves."
     assert "nothing to search for in 'the?'" in lines  # which does not end the conversation
     assert "searched for: Where did Marie Curie die?" in lines
     assert (tmp_path / "state" / "history").exists()
+
+
+@pytest.mark.parametrize("word", ["quit", "exit", " Quit "])
+def test_help_and_a_word_to_leave_are_no_questions(
+    typed: Callable[..., None], capsys: pytest.CaptureFixture[str], word: str
+) -> None:
+    typed("help", "How do I quit?", word, "Who wrote Dune?")
+    system = Told()
+    converse(Conversation(system))
+    assert system.asked == ["How do I quit?"]
+    told = capsys.readouterr()
+    assert "quit, exit or Ctrl-D leaves" in told.err
+    assert "leaves" not in told.out
 
 
 def test_a_question_that_fails_is_told_and_the_prompt_goes_on(
@@ -239,6 +252,6 @@ def test_rag_ask_without_a_question_opens_the_prompt_on_a_terminal(shelf: Path, 
         os.close(theirs)
     assert process.returncode == 0, err
     assert "Curie was born in Warsaw in 1867 [1]." in out
-    assert "Ask a question, or press Ctrl-D to leave." in err
+    assert "Ask a question. help says more; quit or Ctrl-D leaves." in err
     assert "searched for: Where was Marie Curie born?" in err
     assert "Traceback" not in err
