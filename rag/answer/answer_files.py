@@ -24,16 +24,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRun:
-    """The summary of a run: the answers in the file, the failed ones among them, and the tokens of language models.
+    """The summary of a run: the rows in the file, the refusals and failures among them, and the tokens of models.
 
     `served` says what model servers did in this run.
     """
 
     answers: int
+    refused: int
     failed: int
     prompt_tokens: int
     completion_tokens: int
     served: RequestTotals | None = None
+
+    @property
+    def answered(self) -> int:
+        """The questions that have an answer."""
+        return self.answers - self.refused - self.failed
 
     def cost(self, price: Price) -> float:
         """The cost of the tokens, given the prices per million input and output tokens."""
@@ -75,25 +81,19 @@ def answer_file(
     question_list = list(read_questions(questions))
     settings = _settings(system.name, index, "questions", questions)
     with Journal(out, settings, resume=resume or retry_failed) as journal:
-        remaining, finished_count, failure_count = (
-            pending(question_list, journal.done),
-            len(journal.done),
-            len(journal.failed),
-        )
+        remaining, finished_count = pending(question_list, journal.done), len(journal.done)
         if retry_failed:
             retry_ids = set(journal.failed)
-            remaining, finished_count, failure_count = (
-                [question for question in question_list if question.id in retry_ids],
-                finished_count - failure_count,
-                0,
-            )
+            remaining = [question for question in question_list if question.id in retry_ids]
+            finished_count -= len(retry_ids)
         write = journal.renew if retry_failed else journal.write
         for answer, seconds in answer_each(system, remaining, pace):
             write(to_row(answer.to_cited(index.name, seconds)))
-            finished_count, failure_count = finished_count + 1, failure_count + answer.failed
+            finished_count += 1
             if progress:
                 progress("answering", finished_count, len(question_list))
-    return AnswerRun(finished_count, failure_count, *tokens_of(out), pace.totals)
+    refused, failed = _count_without_answer(out)
+    return AnswerRun(finished_count, refused, failed, *tokens_of(out), pace.totals)
 
 
 def attribute_file(
@@ -143,6 +143,16 @@ def _settings(system: str, index: Index, role: str, path: Path) -> dict[str, Any
         "versions": versions(),
         "command": command(),
     }
+
+
+def _count_without_answer(answers: Path) -> tuple[int, int]:
+    """The numbers of refusals and of failures in a file of answers."""
+    refused = failed = 0
+    for location, row in read_objects(answers):
+        has_failed = row.get("failed") is True
+        failed += has_failed
+        refused += not has_failed and field(row, "abstained", bool, location)
+    return refused, failed
 
 
 def tokens_of(answers: Path) -> tuple[int, int]:

@@ -386,8 +386,9 @@ def summarize_run(run: "AnswerRun", out: Path, price: tuple[float, float] | None
     if run.prompt_tokens or run.completion_tokens:
         cost = f": {run.cost(price):.4f} at the given price" if price else ""
         yield f"{run.prompt_tokens:,} input tokens, {run.completion_tokens:,} output tokens{cost}"
-    hint = f", {run.failed} of them failed (--retry-failed asks again)" if run.failed else ""
-    yield f"{pluralize(run.answers, 'answer')} in {out}{hint}"
+    hint = " (--retry-failed asks again)" if run.failed else ""
+    counts = f"{run.answered:,} answered, {run.refused:,} refused, {run.failed:,} failed{hint}"
+    yield f"{pluralize(run.answers, 'question')} in {out}: {counts}"
 
 
 def converse(conversation: "Conversation", *, stream: bool = False, sources: bool = False) -> None:

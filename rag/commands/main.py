@@ -296,7 +296,7 @@ def search(
     call: typer.Context,
     query: Annotated[str | None, typer.Argument(help="The query, in quotes.")] = None,
     questions: Annotated[
-        Path | None, typer.Option(help="File of queries: jsonl, Open-NQ jsonl or TREC topics.")
+        Path | None, typer.Option(help="File of queries: one a line (.txt), jsonl or TREC topics.")
     ] = None,
     index: IndexOption = None,
     server: ServerOption = None,
@@ -364,7 +364,9 @@ def search(
 
 @app.command()
 def answer(
-    questions: Annotated[Path, typer.Argument(help="Questions: jsonl (id, question), Open-NQ jsonl or TREC topics.")],
+    questions: Annotated[
+        Path, typer.Argument(help="Questions: one a line (.txt), jsonl (id, question) or TREC topics.")
+    ],
     answers_file: Annotated[
         Path, typer.Option("--out", help="Write one JSON row per question to this file (answers.jsonl).")
     ],

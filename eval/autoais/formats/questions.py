@@ -1,4 +1,4 @@
-"""Questions in the field's formats: jsonl, Open-NQ jsonl, TREC topics (TSV) and DPR's TSV with answer lists."""
+"""Questions as a list, or in the field's formats: jsonl, Open-NQ jsonl, TREC topics (TSV), DPR's TSV with answers."""
 
 import ast
 import csv
@@ -11,6 +11,8 @@ from autoais.base.io.files import allow_long_cells
 from autoais.base.io.jsonl import field, identifier, parse_object, strings
 from autoais.base.types import Question
 
+_BOM = b"\xef\xbb\xbf"
+
 
 def read_questions(path: Path) -> Iterator[Question]:
     """Stream the questions of a file; its first line decides the format.
@@ -18,16 +20,17 @@ def read_questions(path: Path) -> Iterator[Question]:
     `{"id","question"[,"answers"][,"gold"][,"nuggets"][,"answerable"]}` jsonl; FlashRAG's, with `golden_answers`;
     RAGAS's, with `user_input` or `question`, and `reference`, `ground_truth` or `ground_truths`; HAGRID's, with `query`
     and `quotes`; AutoNuggetizer's `{"qid","query","nuggets"}`, of which the vital nuggets count; Open-NQ jsonl
-    `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR `text<TAB>['answer', ...]`. Formats without
-    ids get the line number as id. Raises `FormatError` for a broken row, an empty question or a duplicate id.
+    `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR `text<TAB>['answer', ...]`; in a `.txt` file also a
+    plain question a line. Formats without ids get the line number as id. Raises `FormatError` for a broken row, an
+    empty question or a duplicate id.
     """
     ids: set[str] = set()
     parse: Callable[[bytes, str, int], Question] | None = None
     for number, line in enumerate(_lines(path), 1):
-        if not line.strip():
+        if not line.strip().strip(_BOM):
             continue
         location = f"{path}:{number}"
-        parse = parse or _sniff(line)
+        parse = parse or _sniff(line, is_text=path.suffix.lower() == ".txt")
         question = _check_question(parse(line, location, number), location)
         if question.id in ids:
             raise FormatError(f"{location}: id {question.id!r} occurs twice")
@@ -67,9 +70,11 @@ def _lines(path: Path) -> Iterator[bytes]:
         raise unreadable(path, error) from error
 
 
-def _sniff(line: bytes) -> Callable[[bytes, str, int], Question]:
-    if line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+def _sniff(line: bytes, *, is_text: bool) -> Callable[[bytes, str, int], Question]:
+    if line.removeprefix(_BOM).lstrip().startswith(b"{"):
         return _json
+    if is_text and b"\t" not in line.strip():
+        return _plain
     right = line.rstrip().partition(b"\t")[2].strip(b'"')
     return _dpr if right.startswith(b"[") and right.endswith(b"]") else _topic
 
@@ -110,8 +115,21 @@ def _columns(line: bytes, location: str) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         raise FormatError(f"{location}: not UTF-8 at byte {error.start}") from error
     if not tab:
-        raise FormatError(f'{location}: neither JSON (`{{"id": ..., "question": ...}}`) nor `id<TAB>question`')
+        raise FormatError(
+            f'{location}: neither JSON (`{{"id": ..., "question": ...}}`) nor `id<TAB>question`; a list of questions, '
+            "one a line, is read from a .txt file"
+        )
     return key, text
+
+
+def _plain(line: bytes, location: str, number: int) -> Question:
+    try:
+        text = line.decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{location}: not UTF-8 at byte {error.start}; save the file as UTF-8") from error
+    if "\0" in text:
+        raise FormatError(f"{location}: a zero byte, which no text has; save the questions as UTF-8, one a line")
+    return Question(str(number), text)
 
 
 def _topic(line: bytes, location: str, number: int) -> Question:

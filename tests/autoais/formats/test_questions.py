@@ -2,6 +2,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from autoais.base.errors import FormatError
 from autoais.base.types import Question
@@ -29,6 +31,53 @@ def test_formats(tmp_path: Path, content: str, expected: Question) -> None:
     assert list(read_questions(path)) == [expected]
 
 
+@pytest.mark.parametrize("begin", ["", "\ufeff", "\ufeff\n\n", "\n"])
+def test_a_text_file_has_a_question_a_line(tmp_path: Path, begin: str) -> None:
+    path = tmp_path / "q.TXT"
+    path.write_text(f"{begin}Who built the shed?\r\n\n  When, {{and}} why?\t\n[1] or not?", "utf-8", newline="")
+    first = begin.count("\n") + 1
+    assert list(read_questions(path)) == [
+        Question(str(first), "Who built the shed?"),
+        Question(str(first + 2), "When, {and} why?"),
+        Question(str(first + 3), "[1] or not?"),
+    ]
+    path.write_text("7\tWho built the shed?\n")
+    assert list(read_questions(path)) == [Question("7", "Who built the shed?")]
+    path.write_text('{"question": "Who?"}\n')
+    assert list(read_questions(path)) == [Question("1", "Who?")]
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\0\ufeff"), max_size=20), max_size=5))
+def test_any_lines_of_a_text_file_are_questions(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.txt"
+    path.write_text("\n".join(["First?", *lines]), "utf-8", newline="")
+    numbered = [(str(n), line.strip()) for n, line in enumerate(lines, 2) if line.encode().strip()]
+    empty = next((n for n, text in numbered if not text), None)
+    if empty is not None:  # only blanks that are not ASCII
+        with pytest.raises(FormatError, match=f"any.txt:{empty}: the question is empty"):
+            list(read_questions(path))
+        return
+    assert [(question.id, question.text) for question in read_questions(path)] == [("1", "First?"), *numbered]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"Who?\n\xe9t\xe9?\n", "q.txt:2: not UTF-8 at byte 0; save the file as UTF-8"),
+        ("Who?\n".encode("utf-16"), "q.txt:1: not UTF-8 at byte 0; save the file as UTF-8"),
+        (b"Who?\n\0\0\n", "q.txt:2: a zero byte, which no text has; save the questions as UTF-8, one a line"),
+        (b"\n \n", "q.txt: holds no questions"),
+        (b"1\tWho?\nAnd why?\n", "q.txt:2: neither JSON"),
+    ],
+)
+def test_a_text_file_that_is_no_list_names_the_line_and_the_way_out(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "q.txt"
+    path.write_bytes(content)
+    with pytest.raises(FormatError) as caught:
+        list(read_questions(path))
+    assert says in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -38,6 +87,7 @@ def test_formats(tmp_path: Path, content: str, expected: Question) -> None:
         ('{"id": "a"}\n', "q:1: field 'question' is missing"),
         ('{"id": "a", "question": "x", "answers": "A"}\n', "field 'answers' should be a list of strings"),
         ("1\tx\nonly one column\n", "q:2: neither JSON"),
+        ("Who built the shed?\n", "a list of questions, one a line, is read from a .txt file"),
         ("x\t[1, 2]\n", "not a list of strings"),
         ("\"x\t['A']\n", "quotation marks"),
         ("a\rb\t['A']\n", "q:1: not a TSV row"),  # was a traceback of csv

@@ -316,7 +316,9 @@ def test_a_run_goes_on_after_failures_and_asks_only_them_again(
     one_line_error(rag("answer", questions, "--out", out, *options, "--retry-failed", **environment), "no such file")
     result = rag("answer", questions, "--out", out, *options, "--concurrency", "1", **environment)
     assert result.returncode == 0, result.stderr
-    assert result.stderr.endswith("5 answers in " + f"{out}, 2 of them failed (--retry-failed asks again)\n")
+    assert result.stderr.endswith(
+        f"5 questions in {out}: 2 answered, 1 refused, 2 failed (--retry-failed asks again)\n"
+    )
     first = rows(out)
     assert [row["failed"] for row in first] == [False, True, True, False, False]
     assert [row["abstained"] for row in first] == [False, True, True, True, False]
@@ -326,7 +328,7 @@ def test_a_run_goes_on_after_failures_and_asks_only_them_again(
     before = len(server.log(environment["OPENAI_BASE_URL"]))
     result = rag("answer", questions, "--out", out, *options, "--retry-failed", **environment)
     assert result.returncode == 0, result.stderr
-    assert result.stderr.endswith(f"5 answers in {out}\n")
+    assert result.stderr.endswith(f"5 questions in {out}: 4 answered, 1 refused, 0 failed\n")
     second = rows(out)
     assert len(server.log(environment["OPENAI_BASE_URL"])) == before + 2
     assert [row["id"] for row in second] == ["0", "1", "2", "3", "4"]

@@ -331,6 +331,20 @@ def test_answer_writes_a_row_a_question_also_where_it_abstains(rag: Command, she
     assert _rows(out) == rows
 
 
+def test_a_list_of_questions_is_answered_and_the_last_line_counts(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    questions, out = tmp_path / "q.txt", tmp_path / "answers.jsonl"
+    questions.write_text("\ufeffWhat is the capital of Poland?\r\n\r\nWhen was Curie born?\r\nthe?\r\n", "utf-8")
+    result = rag("answer", questions, "--index", shelf, "--out", out)
+    assert (result.returncode, [row["id"] for row in _rows(out)]) == (0, ["1", "3", "4"])
+    assert result.stderr == f"3 questions in {out}: 2 answered, 1 refused, 0 failed\n"
+    again = rag("answer", questions, "--index", shelf, "--out", out, "--resume")
+    assert again.stderr == result.stderr
+    questions.write_bytes(b"Who?\n\xff\n")
+    one_line_error(
+        rag("answer", questions, "--index", shelf, "--out", tmp_path / "b"), "q.txt:2", "save the file as UTF-8"
+    )
+
+
 @pytest.mark.slow
 def test_a_stopped_run_resumes_to_the_same_rows(rag: Command, shelf: Path, tmp_path: Path) -> None:
     questions, whole = _questions(tmp_path / "q.jsonl", 2000), tmp_path / "whole.jsonl"
