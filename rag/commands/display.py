@@ -14,6 +14,7 @@ from rich.text import Text
 
 from autoais.base.progress import Progress
 from rag.answer.export.rendering import short_answer_line
+from rag.answer.export.sources import abstention_notice
 from rag.answer.instructions import INSTRUCTION_WARNING, find_instructions
 from rag.answer.yes_no import find_quoted_question
 from rag.base.terminal import clean, megabytes, note, open_console, pluralize
@@ -152,14 +153,13 @@ def _shorten(text: str) -> str:
 
 
 def _show_reason(answer: Answer, console: Console) -> None:
-    outcome = "Failed" if answer.failed else "Not answered"
-    console.print(clean(f"{outcome}: {answer.reason}."), style="yellow", soft_wrap=True)
+    console.print(clean(abstention_notice(answer)), style="yellow", soft_wrap=not console.is_terminal)
     if answer.confidence is not None and "raw" not in answer.trace:  # a model that was asked refuses all the same
         console.print("Use --min-confidence 0 to always answer.", style="dim", soft_wrap=True)
 
 
 def _show_confidence(answer: Answer, console: Console) -> None:
-    """Print the confidence of an answer; the reason of an abstention names it already."""
+    """Print the confidence of an answer; that of an abstention is for programs (`--json`)."""
     if answer.confidence is not None and not answer.abstained:
         console.print(f"\nconfidence {answer.confidence:.2f}", style="dim")
 
@@ -170,19 +170,22 @@ def _show_passages(console: Console, answer: Answer, *, whole: bool) -> None:
         for citation in sentence.citations:
             spans.setdefault(citation.passage, []).append(citation.span)
     numbered_hits = answer.number_hits()
-    count = len(spans) or min(1, len(numbered_hits))  # without citations, the best passage is shown
+    count = len(spans)
+    if not count and (whole or not answer.abstained):  # the best passage, which the notice of an abstention quotes
+        count = min(1, len(numbered_hits))
     for n, _, hit in numbered_hits[:count]:
         cited_spans = spans.get(hit.passage.id, [])
         if whole:
             _show_passage(console, f"[{n}]", hit.passage, cited_spans)
         else:
             _show_excerpt(console, f"[{n}]", hit.passage, cited_spans, is_first=n == 1)
-    if console.is_terminal and count and not whole:
-        console.print("--sources shows the passages whole.", style="dim", soft_wrap=True)
+    if console.is_terminal and numbered_hits and not whole:
+        name = "passages" if count else "closest passage"
+        console.print(f"--sources shows the {name} whole.", style="dim", soft_wrap=True)
     max_headings = _MAX_HEADINGS_OF_SOURCES if whole else _MAX_HEADINGS
     others = numbered_hits[count:]
     if others:
-        console.print("\nAlso found:", style="dim")
+        console.print("\nAlso found:" if count else "\nThe nearest passages:", style="dim")
     for n, _, hit in others[:max_headings]:
         console.print(_heading(f"[{n}]", hit.passage), soft_wrap=True)
     if len(others) > max_headings:

@@ -26,6 +26,7 @@ from starlette.routing import BaseRoute
 from rag import __version__
 from rag.answer.export.escaping import one_line, visible
 from rag.answer.export.rendering import with_markers
+from rag.answer.export.sources import plain_reason
 from rag.base.errors import NotFoundError, UsageError, UserError
 from rag.base.types import Answer, Hit, Passage
 from rag.serve.http import error_parts, last_item
@@ -232,7 +233,9 @@ class _Tools:
         cited_ids = {citation.passage for citation in reply.answer.citations}
         passages = [passage for passage in output.passages if passage.id in cited_ids] or output.passages
         if output.abstained:
-            head = f"Not answered by the index {reply.index}: {output.reason}. The nearest passages follow."
+            reason = plain_reason(reply.answer)
+            because = f": {reason}" if reason else ""
+            head = f"Not answered by the index {reply.index}{because}. The nearest passages follow."
         else:
             text = _quote_lines(with_markers(reply.answer).text)
             head = f"{text}\n\nThe passages of the index {reply.index} that it cites follow."

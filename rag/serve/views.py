@@ -8,7 +8,7 @@ from itertools import pairwise
 from autoais.metrics.quotes import QuoteCheck, QuoteStatus
 from rag.answer.attribution.check import QUOTED_REASON, SentenceCheck, SentenceVerdict, describe_clash
 from rag.answer.export.rendering import short_answer_line
-from rag.answer.export.sources import Link, merge_spans, spans_of
+from rag.answer.export.sources import Link, merge_spans, plain_reason, spans_of
 from rag.answer.instructions import find_instructions
 from rag.answer.yes_no import find_quoted_question
 from rag.base.types import Answer, Passage
@@ -255,7 +255,7 @@ def view_answer(
         tail=answer.text[end:].strip(),
         passages=tuple(passages),
         abstained=answer.abstained or not answer.sentences,
-        reason=answer.reason or "",
+        reason=plain_reason(answer),
         passage_count=len(answer.hits),
         tokens=(tokens["read"], tokens["written"]) if tokens else None,
         unresolved=sum(marker.is_citation for marker in answer.unresolved),

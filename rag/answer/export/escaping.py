@@ -25,6 +25,16 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
+def shorten(text: str, max_length: int) -> str:
+    """Return the text on one line of at most `max_length` characters (`one_line`), cut after a word if it is longer."""
+    line = one_line(text)
+    if len(line) <= max_length:
+        return line
+    head = line[: max_length - 1]
+    space = head.rfind(" ", max_length // 2)
+    return f"{head[:space] if space >= 0 else head}…"
+
+
 def safe_url(url: str | None) -> str | None:
     """Return an http or https URL with all other than ASCII letters, digits and URL punctuation quoted.
 

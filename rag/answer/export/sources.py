@@ -1,9 +1,12 @@
 """The passages and pages that an answer cites, as other formats list them."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rag.answer.export.escaping import one_line, safe_url
+from autoais.base.text.sentences import sentence_spans
+from autoais.base.text.words import content_stems
+from rag.answer.export.escaping import one_line, safe_url, shorten
 from rag.base.types import Answer, CitedSentence, Passage
 
 Span = tuple[int, int]
@@ -15,6 +18,10 @@ Link = Callable[[Passage, Sequence[Span]], str | None]
 
 NOT_ANSWERED = "The sources do not answer this question"
 NO_ANSWER = "The system gave no answer"
+
+_MAX_TITLE_LENGTH, _MAX_QUOTE_LENGTH = 80, 160  # characters of the closest passage in a sentence
+# What the reader says of every question that it refuses, with its figures; the sentence around it says the same.
+_DOUBT = re.compile(r"the retrieved passages do not seem to answer it(?: \([^()]*\))?(?:; )?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,38 @@ def list_pages(answer: Answer, link: Link | None = None) -> list[CitedPage]:
 
 
 def abstention_notice(answer: Answer) -> str:
-    """A sentence for people which says that there is no answer, and why."""
-    reason = one_line(answer.reason or "").rstrip(".")
+    """Say for people, on one line, that there is no answer, and why, and what the closest passage says instead.
+
+    The figures of the model are left out. If the system failed, no passage is named.
+    """
+    reason = plain_reason(answer)
     suffix = f": {reason}." if reason else "."
-    return (NO_ANSWER if answer.failed else NOT_ANSWERED) + suffix
+    if answer.failed:
+        return NO_ANSWER + suffix
+    return " ".join(filter(None, (NOT_ANSWERED + suffix, _describe_closest(answer))))
+
+
+def plain_reason(answer: Answer) -> str:
+    """Why there is no answer, on one line and without figures; empty if it is only that the sources do not answer."""
+    return one_line(_DOUBT.sub("", answer.reason or "")).rstrip(".")
+
+
+def _describe_closest(answer: Answer) -> str:
+    """A sentence with the title of the closest passage and a part of it; empty without passages."""
+    hits = {hit.passage.id: hit.passage for hit in answer.hits}
+    if not hits:
+        return ""
+    candidate, identifier = answer.trace.get("candidate"), answer.trace.get("passage")
+    passage = hits[identifier] if isinstance(identifier, str) and identifier in hits else answer.hits[0].passage
+    title = shorten(passage.headings, _MAX_TITLE_LENGTH) or shorten(passage.id, _MAX_TITLE_LENGTH)
+    is_there = isinstance(candidate, str) and candidate in " ".join(passage.text.split())
+    text = candidate if isinstance(candidate, str) and is_there else _closest_sentence(passage, answer.question.text)
+    quote = shorten(text, _MAX_QUOTE_LENGTH)
+    return f"The closest passage, “{title}”, says: “{quote}”" if quote else f"The closest passage is “{title}”."
+
+
+def _closest_sentence(passage: Passage, question: str) -> str:
+    """The sentence of a passage that has most words of a question, the first of several."""
+    stems = set(content_stems(question))
+    sentences = [passage.text[start:end] for start, end in sentence_spans(passage.text)]
+    return max(sentences, key=lambda sentence: len(stems & set(content_stems(sentence))), default="")

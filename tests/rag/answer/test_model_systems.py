@@ -232,7 +232,10 @@ def test_ask_says_why_a_model_failed(server: ChatServer, shelf: Path, rag: Comma
     environment, options = asked(server, shelf, {"say": "Half of it", "pieces": 2})
     result = rag("ask", ASKED[0], *options, "--stream", **environment)
     assert result.returncode == 1
-    assert "Failed: openai:tiny: the stream ended before the reply did (in the middle of the reply)." in result.stdout
+    assert (
+        "The system gave no answer: openai:tiny: the stream ended before the reply did (in the middle of the reply)."
+        in result.stdout
+    )
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -455,5 +458,5 @@ def test_a_server_that_hangs_up_is_asked_again(shelf: Path, rag_process: Command
             OPENAI_BASE_URL=address, OPENAI_API_KEY="",
         )  # fmt: skip
     assert result.returncode == 1, result.stderr
-    assert "Failed: openai:tiny: " in result.stdout
+    assert "The system gave no answer: openai:tiny: " in result.stdout
     assert "broken" in result.stdout

@@ -197,12 +197,13 @@ def test_any_scores_any_scripts_and_long_passages_are_read() -> None:
     assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
 
 
-def test_an_abstention_says_how_sure_it_is_and_how_to_hear_the_answer_all_the_same(shelf: Path, rag: Command) -> None:
+def test_an_abstention_says_what_is_closest_and_how_to_hear_the_answer_all_the_same(shelf: Path, rag: Command) -> None:
     asked = ("ask", "Who won the world cup in 1998?", "--index", shelf)
     result = rag(*asked)
     assert result.returncode == 1
     first, second, *_ = result.stdout.splitlines()
-    assert first.startswith("Not answered: the retrieved passages do not seem to answer it (answerable 0.")
+    assert first.startswith("The sources do not answer this question: none has '1998'. The closest passage, “")
+    assert "0." not in result.stdout
     assert second == "Use --min-confidence 0 to always answer."
     answered = rag(*asked, "--min-confidence", "0")
     assert answered.returncode == 0

@@ -129,7 +129,10 @@ def test_an_abstention_says_so(service: Service) -> None:
     found = call(service, "ask", question="How tall is the lighthouse of Alexandria?")
     assert found.structured_content["abstained"]
     assert found.structured_content["sentences"] == []
-    assert found.content[0].text.startswith("Not answered by the index town: ")
+    text = found.content[0].text
+    assert text.startswith("Not answered by the index town")
+    assert "minimum" not in text.partition("The nearest passages follow.")[0]
+    assert "minimum" in found.structured_content["reason"]
 
 
 def test_judge_texts_and_passages(service: Service) -> None:

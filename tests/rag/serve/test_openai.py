@@ -179,7 +179,8 @@ def test_links_are_for_programs_that_drop_annotations(client: openai.OpenAI, add
 def test_an_abstention_is_a_clear_text_and_a_field(client: openai.OpenAI) -> None:
     completion = ask(client, UNKNOWN)
     message = completion.choices[0].message
-    assert (message.content or "").startswith("The sources do not answer this question: ")
+    assert (message.content or "").startswith("The sources do not answer this question")
+    assert "The closest passage, “" in (message.content or "")
     assert message.annotations == []
     told: list[Any] = [one.to_dict()["attributed_rag"] for one in (completion, ask(client))]
     assert [one["abstained"] for one in told] == [True, False]

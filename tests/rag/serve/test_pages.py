@@ -139,6 +139,7 @@ def test_what_is_not_answered_is_said_plainly_with_the_nearest_passages(client: 
     assert answer["turn"] is None
     assert "Not answered by these sources" in texts(shown, ".none")[0]
     assert shown.css(".nearest li")
+    assert "minimum" not in shown.text()
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,10 @@ def test_the_page_needs_nothing_else_and_its_policy_allows_its_style() -> None:
 
 def test_an_abstention_says_so_and_has_no_sources() -> None:
     page = LexborHTMLParser(to_html(ABSTAINED))
-    assert the(page, ".not-answered").text() == ("The sources do not answer this question: nothing is near enough.")
+    assert the(page, ".not-answered").text() == (
+        "The sources do not answer this question: nothing is near enough. "
+        "The closest passage, “Arlen, History”, says: “Arlen has a bridge.”"
+    )
     assert not page.css("ol, .text")
 
 

@@ -12,8 +12,8 @@ from rag.answer.export.html import to_html
 from rag.answer.export.markdown import to_markdown, with_links
 from rag.answer.export.openai import response_annotations
 from rag.answer.export.rendering import short_answer_line, with_markers
-from rag.answer.export.sources import Link, list_sources, merge_spans
-from rag.base.types import Answer, Passage
+from rag.answer.export.sources import Link, abstention_notice, list_sources, merge_spans
+from rag.base.types import Answer, Hit, Passage, Question
 from tests.rag.answer.export.answers import ABSTAINED, BRIDGE, HOSTILE, answers, build, cite, link
 
 GITHUB = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -100,8 +100,55 @@ def test_a_source_without_an_http_address_has_no_link(bad: str | None) -> None:
 
 
 def test_an_abstention_is_a_sentence() -> None:
-    says = "The sources do not answer this question: nothing is near enough."
+    says = (
+        "The sources do not answer this question: nothing is near enough. "
+        "The closest passage, “Arlen, History”, says: “Arlen has a bridge.”"
+    )
     assert (with_links(ABSTAINED).text, to_markdown(ABSTAINED)) == (says, f"{says}\n\n".removesuffix("\n"))
+
+
+@pytest.mark.parametrize(
+    ("reason", "trace", "says"),
+    [
+        (
+            "the retrieved passages do not seem to answer it (answerable 0.12, minimum 0.4); none has 'Peru'",
+            {"candidate": "It is cold.", "passage": "river#1"},
+            "The sources do not answer this question: none has 'Peru'. "
+            "The closest passage, “The river [Lune]”, says: “It is cold.”",
+        ),
+        (
+            "the retrieved passages do not seem to answer it (confidence 0.48, minimum 0.5)",
+            {"candidate": "It is hot.", "passage": "river#1"},  # is not there
+            "The sources do not answer this question. "
+            "The closest passage, “The river [Lune]”, says: “The river is long.”",
+        ),
+        ("the model says that the passages do not answer", {"candidate": 3, "passage": []}, None),
+        ("the retrieved passages do not seem to answer it", {"passage": "gone#1"}, None),
+    ],
+)
+def test_an_abstention_names_the_closest_passage_without_figures(
+    reason: str, trace: dict[str, object], says: str | None
+) -> None:
+    answer = replace(ABSTAINED, question=Question("q", "Who built the ship?"), reason=reason, trace=trace)
+    notice = abstention_notice(answer)
+    if says is None:  # the first hit, and its sentence with most words of the question
+        assert notice.endswith("The closest passage, “Arlen, History”, says: “Nora Finch built it in 1911.”")
+    else:
+        assert notice == says
+    for form in (with_markers(answer).text, with_links(answer).text, to_markdown(answer), to_html(answer)):
+        assert not re.search(r"0\.\d|minimum", form)
+        assert "The closest passage" in form
+    assert abstention_notice(replace(answer, hits=(), reason="x.")) == "The sources do not answer this question: x."
+    assert abstention_notice(replace(answer, failed=True, reason="x")) == "The system gave no answer: x."
+
+
+def test_a_long_closest_passage_is_cut_after_a_word() -> None:
+    passage = Passage("p#1", "A\u202e title " * 20, "word " * 200)
+    answer = replace(ABSTAINED, hits=(Hit(passage, 1.0), Hit(Passage("p#2", "", ""), 0.5)))
+    notice = abstention_notice(answer)
+    assert re.search(r"passage, “(A\ufffd title ?)+(A\ufffd)?…”, says: “(word ?)+…”$", notice)
+    assert len(notice) < 350
+    assert abstention_notice(replace(answer, hits=answer.hits[1:])).endswith("The closest passage is “p#2”.")
 
 
 def test_markup_in_answers_titles_and_quotes_is_shown_as_text() -> None:
