@@ -204,15 +204,36 @@ def ask(
 
 
 def _check_quotes(call: typer.Context, command: str) -> None:
-    """Raise `UserError` for a question of several words without quotes."""
+    """Raise `UserError` for a question of several words without quotes, or with a path behind it."""
     import shlex
 
     from rag.base.errors import UserError
+    from rag.index.listing import is_index
 
-    if call.args:
-        words = call.params.get("question") or call.params.get("query") or ""
-        command_line = shlex.quote(" ".join([words, *call.args]))
-        raise UserError(f"found {len(call.args) + 1} words without quotes; write rag {command} {command_line}")
+    if not call.args:
+        return
+    words = [call.params.get("question") or call.params.get("query") or "", *call.args]
+    place = _existing_path(words[-1])
+    if place is None:
+        raise UserError(f"found {len(words)} words without quotes; write rag {command} {shlex.quote(' '.join(words))}")
+    command_line = f"rag {command} {shlex.quote(' '.join(words[:-1]))} --index"
+    path, kind = shlex.quote(words[-1]), "a folder" if place.is_dir() else "a file"
+    if is_index(place):
+        raise UserError(f"found the index {path} after the question; write {command_line} {path}")
+    name = place.resolve().stem if place.is_file() else place.resolve().name
+    index = shlex.quote(f"{name}.index")
+    raise UserError(
+        f"found {path} after the question, {kind} that is no index; build one of it: "
+        f"rag index build {path} --to {index}, then {command_line} {index}"
+    )
+
+
+def _existing_path(word: str) -> Path | None:
+    """The path that a word names; None if there is none, or it cannot be one."""
+    try:
+        return Path(word) if word and Path(word).exists() else None
+    except (OSError, ValueError):  # too long, or with a null byte
+        return None
 
 
 def _is_given(call: typer.Context, name: str) -> bool:

@@ -33,12 +33,13 @@ def find_indexes(folders: Iterable[Path]) -> list[FoundIndex]:
     for folder in folders:
         children = sorted(folder.iterdir()) if folder.is_dir() else []
         for path in [folder, *children]:
-            if path.is_dir() and path.resolve() not in indexes and _is_index(path):
+            if path.is_dir() and path.resolve() not in indexes and is_index(path):
                 indexes[path.resolve()] = _describe_index(path)
     return list(indexes.values())
 
 
-def _is_index(path: Path) -> bool:
+def is_index(path: Path) -> bool:
+    """Whether a folder looks like an index, also a half-built one."""
     try:
         return (path / MANIFEST).is_file() or any(child.name.startswith(BUILD) for child in path.iterdir())
     except OSError:  # not ours to read

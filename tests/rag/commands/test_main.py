@@ -66,6 +66,23 @@ def test_a_question_without_quotes_is_shown_with_them(rag: Command, shelf: Path,
     one_line_error(rag(command, *words.split(), "--index", shelf), f"write rag {command} '{words}'")
 
 
+@pytest.mark.parametrize("command", ["ask", "search"])
+def test_a_path_behind_the_question_is_told_the_way_to_ask_it(
+    rag: Command, shelf: Path, tmp_path: Path, command: str
+) -> None:
+    way = f"write rag {command} 'What is Borg' --index {shelf}"
+    one_line_error(rag(command, "What is Borg", shelf), f"found the index {shelf} after the question; {way}")
+    one_line_error(rag(command, "What", "is", "Borg", shelf), way)
+    notes = tmp_path / "my notes v1.2"
+    notes.mkdir()
+    built = f"rag index build '{notes}' --to 'my notes v1.2.index', then rag {command} 'Borg?' --index 'my notes v1.2.index'"
+    one_line_error(rag(command, "Borg?", notes), "a folder that is no index", built)
+    (notes / "a.txt").write_text("Borg backs up.")
+    one_line_error(rag(command, "Borg?", notes / "a.txt"), "a file that is no index", "--to a.index, then")
+    for word in ("", "x" * 5000, "gone/"):
+        one_line_error(rag(command, "Borg?", word), "found 2 words without quotes")
+
+
 def test_help_says_which_commands_print_json_lines(rag: Command) -> None:
     for command in (("search",), ("index", "show")):
         assert "Print JSON lines" in rag(*command, "--help").stdout
