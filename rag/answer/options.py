@@ -32,7 +32,9 @@ OPTIONS = {
     option.name: option
     for option in (
         Option("retriever", str, "Retriever, as for `rag search` (default: the system's own).", over_http=True),
-        Option("k", int, "Number of passages to retrieve (default: the system's own).", minimum=1, over_http=True),
+        Option(
+            "k", int, "Number of passages to retrieve and read (default: the system's own).", minimum=1, over_http=True
+        ),
         Option(
             "min_confidence",
             float,

@@ -46,7 +46,8 @@ class SystemKind:
 
     `retriever` and `k` are the defaults, `requires` names what the system needs, and `options` the fields of `Options`
     that it supports. `searches_question` is false for a system that searches with other queries, or not at all.
-    `points` is true for a language model that can point at numbered sources (the option `answer`).
+    `points` is true for a language model that can point at numbered sources (the option `answer`). `max_k` is how many
+    of the passages retrieved an answer comes from at most; None if it comes from all.
     """
 
     description: str
@@ -57,6 +58,7 @@ class SystemKind:
     options: frozenset[str] = frozenset()
     searches_question: bool = True
     points: bool = False
+    max_k: int | None = None
 
     def search_defaults(self, options: Options) -> tuple[str, int]:
         """The retriever and k that the system searches with by default."""
@@ -67,6 +69,11 @@ def _open_extractive(settings: Settings) -> System:
     from rag.answer.generators.extractive import Extractive
 
     return RetrieveThenRead(settings.retriever, Extractive(), settings.k)
+
+
+def _passages_read(k: int) -> int:
+    """How many passages the reader reads at most: all of k, and as many as by default of those of several searches."""
+    return max(k, POINTING_DEFAULTS[1])
 
 
 def _open_first_passage(settings: Settings) -> System:
@@ -81,7 +88,9 @@ def _open_reader(settings: Settings) -> System:
     from rag.retrieval.reader import Reader
 
     reader = Reader(user_path(settings.model)) if settings.model else None
-    generator = PassageReader(reader, min_confidence=settings.options.min_confidence)
+    generator = PassageReader(
+        reader, passages=_passages_read(settings.k), min_confidence=settings.options.min_confidence
+    )
     return RetrieveThenRead(settings.retriever, generator, settings.k)
 
 
@@ -89,7 +98,7 @@ def _llm_opener(kind: str) -> Callable[[Settings], System]:
     def make(settings: Settings) -> System:
         model = _open_model(f"{kind}:{settings.model}", settings.options)
         write = _pointing_generator if settings.options.answer in POINTING else _free_generator
-        generator = _revise(_checked(write(model, settings.options), settings.options), settings.options)
+        generator = _revise(_checked(write(model, settings), settings.options), settings.options)
         return RetrieveThenRead(settings.retriever, generator, settings.k, _rounds(model, settings.options))
 
     return make
@@ -131,16 +140,17 @@ def _open_anthropic(settings: Settings) -> System:
 
     if not settings.model:
         raise RagError("system 'anthropic' needs a model: anthropic:<model>")
-    reader = PassageReader(min_confidence=settings.options.min_confidence)
+    reader = PassageReader(passages=_passages_read(settings.k), min_confidence=settings.options.min_confidence)
     answers = AnthropicCitations(MessagesClient(settings.model), reader)
     generator = _revise(_checked(answers, settings.options), settings.options)
     return RetrieveThenRead(settings.retriever, generator, settings.k)
 
 
-def _free_generator(model: "LanguageModel", options: Options) -> Generator:
+def _free_generator(model: "LanguageModel", settings: Settings) -> Generator:
     from rag.answer.generators.cited import CitedGenerator
     from rag.answer.llms.prompts import Prompt
 
+    options = settings.options
     if options.min_confidence is not None:
         raise RagError("min_confidence needs answer 'point' or 'quote': free text of a model has no confidence")
     if options.words is not None:
@@ -162,12 +172,13 @@ def _checked(generator: Generator, options: Options) -> Generator:
     return (RepairedGenerator if options.repair else CheckedGenerator)(generator, default_judge())
 
 
-def _pointing_generator(model: "LanguageModel", options: Options) -> Generator:
+def _pointing_generator(model: "LanguageModel", settings: Settings) -> Generator:
     from rag.answer.generators.passage_reader import PassageReader
     from rag.answer.generators.pointing import Point, Quote
     from rag.answer.llms.prompts import Prompt
 
-    reader = PassageReader(min_confidence=options.min_confidence)
+    options = settings.options
+    reader = PassageReader(passages=_passages_read(settings.k), min_confidence=options.min_confidence)
     generator = {"point": Point, "quote": Quote}[options.answer or ""]
     prompt = Prompt.read(options.prompt or f"{options.answer}.v1")
     return generator(model, prompt, reader, words=_word_limit(model, options))
@@ -237,10 +248,10 @@ SYSTEMS: Registry[SystemKind] = Registry(
             frozenset({"min_confidence"}),
         ),
         "extractive": SystemKind(
-            "the one to three sentences that answer best", _NO_REQUIREMENT, "bm25", 10, _open_extractive
+            "the one to three sentences that answer best", _NO_REQUIREMENT, "bm25", 10, _open_extractive, max_k=10
         ),
         "first-passage": SystemKind(
-            "the first passage, whole: a baseline", _NO_REQUIREMENT, "bm25", 1, _open_first_passage
+            "the first passage, whole: a baseline", _NO_REQUIREMENT, "bm25", 1, _open_first_passage, max_k=1
         ),
         "openai": _language_model_kind("openai", "openai:<model>, a server (OPENAI_BASE_URL)"),
         "anthropic": SystemKind(
@@ -395,6 +406,8 @@ def open_system(
         check_type("k", k, "an int", Integral)
         if k < 1:
             raise RagError(f"k must be at least 1, not {k}")
+        if not row.k:
+            raise RagError(f"system {name!r} searches nothing, so k changes nothing; leave it out")
     default_retriever, default_k = row.search_defaults(options)
     if not isinstance(retriever, Retriever):
         retriever = open_retriever(default_retriever if retriever is None else str(retriever), index)

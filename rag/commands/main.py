@@ -143,6 +143,7 @@ def ask(
     from rag.answer.options import Options
     from rag.answer.systems import open_system, system_kind
     from rag.base.errors import UserError
+    from rag.base.terminal import pluralize
     from rag.commands.display import converse
     from rag.index.open import open_index
     from rag.retrieval import searches_elsewhere
@@ -177,6 +178,12 @@ def ask(
         options = Options(
             min_confidence, prompt, context, temperature, seed, revise, answer, repair or None, words, rounds
         )
+        max_k = system_kind(system).max_k
+        if k is not None and max_k is not None and k > max_k and not as_json:  # the JSON has all passages
+            raise UserError(
+                f"system {system!r} answers from the first {pluralize(max_k, 'passage')}, so --k {k} changes nothing; "
+                "--system reader reads them all"
+            )
         opened_system = open_system(system, opened_index, options, k=k, retriever=retriever)
     if stream and not opened_system.streams:
         note(f"{system} does not stream: answers are printed when they are complete")

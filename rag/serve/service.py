@@ -529,14 +529,20 @@ class Service:
             return replace(system)  # with a lock of its own: our retrievers have the lock that they need
         retriever = system.retriever if retriever_name is None else self._open_retriever(entry, retriever_name)
         system_copy = replace(system, retriever=retriever, k=system.k if k is None else self._k(k))
-        if min_confidence is None:
+        if k is None and min_confidence is None:
             return system_copy
         from rag.answer.generators.passage_reader import PassageReader
 
+        reader = system.generator if isinstance(system.generator, PassageReader) else None
+        is_deeper = reader is not None and system_copy.k > system.k
+        if min_confidence is None and not is_deeper:
+            return system_copy
         try:
-            if isinstance(system.generator, PassageReader):
-                return replace(system_copy, generator=system.generator.with_min_confidence(min_confidence))
-            spec_options = replace(spec.options, min_confidence=min_confidence)
+            if reader is not None and min_confidence is not None and not is_deeper:
+                return replace(system_copy, generator=reader.with_min_confidence(min_confidence))
+            # Opened again: the reader reads as many passages as it was opened for.
+            minimum = spec.options.min_confidence if min_confidence is None else min_confidence
+            spec_options = replace(spec.options, min_confidence=minimum)
             return open_system(spec.name, entry.index, spec_options, retriever=retriever, k=system_copy.k)
         except RagError as error:
             raise UsageError(str(error)) from None

@@ -1,5 +1,8 @@
 """Every system keeps one contract; the short answer of the reader is part of the sentence that it cites."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -211,3 +214,37 @@ def test_an_abstention_says_what_is_closest_and_how_to_hear_the_answer_all_the_s
     one_line_error(rag(*asked, "--min-confidence", "2"), "between 0 and 1", "found 2")
     other = rag(*asked, "--min-confidence", "0.5", "--system", "extractive")
     one_line_error(other, "has no option 'min_confidence'; systems that have it: reader")
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A retriever that finds the same passages for every query."""
+
+    texts: tuple[str, ...]
+    name = "ranked"
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        hits = [Hit(Passage(f"p#{n:02}", "", text), 1 - n / 1000) for n, text in enumerate(self.texts[:k])]
+        return [hits for _ in queries]
+
+
+def test_the_reader_reads_as_many_passages_as_it_retrieves(shelf: Path) -> None:
+    fillers = tuple(f"The yard {n} is swept on Mondays." for n in range(19))
+    ranked = Ranked((*fillers, "Ann Orr built the red shed in 1907."))
+    index, question = open_index(shelf), "When did Ann Orr build the red shed?"
+    answers = {k: open_system("reader", index, k=k, retriever=ranked).ask(question) for k in (1, 3, 16, 20, 30)}
+    assert {k: len(answer.hits) for k, answer in answers.items()} == {1: 1, 3: 3, 16: 16, 20: 20, 30: 20}
+    assert {k: answer.abstained for k, answer in answers.items()} == {1: True, 3: True, 16: True, 20: False, 30: False}
+    assert answers[20].short_answer == "1907"
+    assert "reader@" in answers[20].system
+    assert "@20" in answers[20].system.partition("reader@")[2]
+
+
+def test_a_k_that_changes_nothing_is_refused_with_what_works(shelf: Path, rag: Command) -> None:
+    asked = ("ask", "What is the capital of Poland?", "--index", shelf, "--system")
+    one_line_error(rag(*asked, "extractive", "--k", 11), "from the first 10 passages", "--k 11", "--system reader")
+    one_line_error(rag(*asked, "first-passage", "-k", 3), "from the first 1 passage, so --k 3 changes nothing")
+    assert rag(*asked, "first-passage", "-k", 1).returncode == 0
+    assert len(json.loads(rag(*asked, "first-passage", "-k", 3, "--json").stdout)["passages"]) == 3
+    with pytest.raises(RagError, match="'closed-book:openai:x' searches nothing, so k changes nothing"):
+        open_system("closed-book:openai:x", open_index(shelf), k=5)

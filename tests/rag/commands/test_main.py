@@ -75,7 +75,8 @@ def test_a_path_behind_the_question_is_told_the_way_to_ask_it(
     one_line_error(rag(command, "What", "is", "Borg", shelf), way)
     notes = tmp_path / "my notes v1.2"
     notes.mkdir()
-    built = f"rag index build '{notes}' --to 'my notes v1.2.index', then rag {command} 'Borg?' --index 'my notes v1.2.index'"
+    index = "'my notes v1.2.index'"
+    built = f"rag index build '{notes}' --to {index}, then rag {command} 'Borg?' --index {index}"
     one_line_error(rag(command, "Borg?", notes), "a folder that is no index", built)
     (notes / "a.txt").write_text("Borg backs up.")
     one_line_error(rag(command, "Borg?", notes / "a.txt"), "a file that is no index", "--to a.index, then")

@@ -56,6 +56,9 @@ def test_a_follow_up_is_asked_as_a_whole_question(service: Service) -> None:
 
 
 def test_options_are_those_of_the_system(service: Service, index: Index) -> None:
+    for k in (2, 30):
+        asked = service.ask(QUESTION, retriever="bm25", k=k)
+        assert asked.answer == open_system("reader", index, k=k, retriever="bm25").ask(QUESTION)
     asked = service.ask(QUESTION, retriever="bm25", k=2, min_confidence=0.0)
     assert asked.answer == open_system("reader", index, Options(0.0), k=2, retriever="bm25").ask(QUESTION)
     assert service.ask(QUESTION, min_confidence=1.0).answer.abstained
