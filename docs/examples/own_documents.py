@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import rag
+from rag.answer.export import abstention_notice
 
 DOCUMENTS = Path("docs/handbook")  # any folder of .md, .txt, .html and .pdf files
 
@@ -21,7 +22,7 @@ DOCUMENTS = Path("docs/handbook")  # any folder of .md, .txt, .html and .pdf fil
 # %%
 def show(answer: rag.Answer) -> None:
     """Print an answer, and the words that each citation quotes."""
-    print(f"Not answered: {answer.reason}" if answer.abstained else answer)
+    print(abstention_notice(answer) if answer.abstained else answer)
     passages = {hit.passage.id: hit.passage for hit in answer.hits}
     for citation in answer.citations:
         start, end = citation.span

@@ -235,7 +235,7 @@ def _show_passage(
 ) -> None:
     console.print()
     console.print(_heading(label, passage).append(detail, style="dim"), soft_wrap=True)
-    _print_marked(console, passage.text, _merge_spans(passage.text, spans), clean)
+    _print_text(console, passage.text, _merge_spans(passage.text, spans), clean)
 
 
 def _show_excerpt(
@@ -248,27 +248,33 @@ def _show_excerpt(
     length = console.width - _INDENT - 2 if console.is_terminal else _MAX_EXCERPT_LENGTH  # 2 for what stands for a cut
     merged_spans = _merge_spans(passage.text, spans)
     first, last = cut_around(passage.text, merged_spans[0] if merged_spans else (0, 0), max(20, length))
-    inner_spans = [(max(start, first) - first, min(end, last) - first) for start, end in merged_spans]
-    begin, end = "…" * bool(passage.text[:first].strip()), "…" * bool(passage.text[last:].strip())
-    text = f"{begin}{passage.text[first:last]}{end}"
-    shifted = [(start + len(begin), stop + len(begin)) for start, stop in inner_spans if start < stop]
-    _print_marked(console, text, shifted, lambda part: clean(re.sub(r"\s+", " ", part)))
+    cut_before, cut_behind = ("…" * bool(text.strip()) for text in (passage.text[:first], passage.text[last:]))
+    offset = len(cut_before) - first
+    inner_spans = [
+        (max(start, first) + offset, min(end, last) + offset)
+        for start, end in merged_spans
+        if start < last and end > first
+    ]
+    text = f"{cut_before}{passage.text[first:last]}{cut_behind}"
+    _print_text(console, text, inner_spans, lambda part: clean(re.sub(r"\s+", " ", part)))
 
 
-def _print_marked(
+def _print_text(
     console: Console, text: str, spans: Sequence[tuple[int, int]], clean_part: Callable[[str], str]
 ) -> None:
     """Print a text with its spans coloured in a terminal, and marked with >> << elsewhere; spans do not overlap."""
     has_colour = console.is_terminal and not console.is_dumb_terminal
     opening, closing = ("", "") if has_colour else (">>", "<<")
-    marked, end = Text(), 0
+    output, end = Text(), 0
     for start, stop in spans:
-        marked.append(clean_part(text[end:start]))
-        marked.append(opening + clean_part(text[start:stop]) + closing, style=_SPAN)
+        output.append(clean_part(text[end:start]))
+        output.append(opening + clean_part(text[start:stop]) + closing, style=_SPAN)
         end = stop
-    marked.append(clean_part(text[end:]))
-    padded = Padding(marked, (0, 0, 0, _INDENT)) if console.is_terminal else marked
-    console.print(padded, soft_wrap=not console.is_terminal)
+    output.append(clean_part(text[end:]))
+    if console.is_terminal:
+        console.print(Padding(output, (0, 0, 0, _INDENT)))
+    else:
+        console.print(output, soft_wrap=True)
 
 
 def cut_around(text: str, span: tuple[int, int], length: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from rag.answer.export.bibtex import to_bibtex
 from rag.answer.export.csl import to_csl
 from rag.answer.export.html import to_html
 from rag.answer.export.markdown import to_markdown
-from rag.answer.export.sources import Link, Span
+from rag.answer.export.sources import Link, Span, abstention_notice
 from rag.base.errors import UsageError
 from rag.base.types import Answer
 
@@ -19,6 +19,7 @@ __all__ = [
     "Format",
     "Link",
     "Span",
+    "abstention_notice",
     "check_format",
     "export_answer",
     "to_anthropic",
