@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rag.answer.generators.confidence import Confidence, find_unmentioned
+from rag.answer.generators.doubts import has_doubt
 from rag.answer.generators.readings import ReadHit, read_hits
 from rag.answer.generators.short_answers import format_short_answer, short_answer
 from rag.answer.generators.stretches import choose_units, quote
@@ -52,8 +53,9 @@ class PassageReader:
     plus the share of the question's words in it, and the name. The stretch begins with what the unit needs to be
     understood (the sentence before "However, ...", the lead-in of a list, the code after a colon, the beginning of its
     entry). A question with a short answer (a name, a date) gets that answer, and its passage comes first. If the
-    passages agree on it and the question asks for one thing, only this passage is quoted, in up to 50 words. The hits
-    of the answer are in the order of the reader's scores. Abstains if the passages do not seem to answer the question
+    passages agree on it and the question asks for one thing, only this passage is quoted, in up to 50 words. A doubtful
+    short answer (`rag.answer.generators.doubts`) is left out of the answer; what is quoted stays the same. The hits of
+    the answer are in the order of the reader's scores. Abstains if the passages do not seem to answer the question
     (`rag.answer.generators.confidence`), or with `min_confidence` if the confidence is below that, whatever the
     passages seem to answer.
 
@@ -78,7 +80,7 @@ class PassageReader:
             threshold_name = f", confidence >= {min_confidence:g}"
         elif self._confidence is not None:
             threshold_name = f", answerable >= {self._confidence.threshold:g}"
-        self.name = f"quotes.v9({self._reader.name}@{passages}{threshold_name})"
+        self.name = f"quotes.v10({self._reader.name}@{passages}{threshold_name})"
 
     def with_min_confidence(self, min_confidence: float) -> "PassageReader":
         """The same reader with another `min_confidence`; its network is not loaded again."""
@@ -109,7 +111,7 @@ class PassageReader:
             )
         text, sentences = quote_units((passage.hit.passage, unit) for passage, unit in units)
         answer = Answer(question, text, sentences, hits, self.name, confidence=confidence, trace={"signals": signals})
-        if short is None:
+        if short is None or has_doubt(question.text, short):
             return answer
         return replace(
             answer, short_answer=format_short_answer(short), trace={"signals": signals, "short_share": share}

@@ -117,9 +117,9 @@ def test_a_question_of_many_sentences_is_read_in_a_moment() -> None:
 
 
 def test_the_name_says_when_the_reader_abstains(tmp_path: Path) -> None:
-    assert reader(tmp_path, row()).name == "quotes.v9(scripted@16, answerable >= 0.4)"
-    assert reader(tmp_path, row(), 0.2).name == "quotes.v9(scripted@16, confidence >= 0.2)"
-    assert PassageReader(Scripted([])).name == "quotes.v9(scripted@16)"
+    assert reader(tmp_path, row()).name == "quotes.v10(scripted@16, answerable >= 0.4)"
+    assert reader(tmp_path, row(), 0.2).name == "quotes.v10(scripted@16, confidence >= 0.2)"
+    assert PassageReader(Scripted([])).name == "quotes.v10(scripted@16)"
 
 
 @pytest.mark.parametrize(
