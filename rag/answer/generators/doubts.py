@@ -5,14 +5,16 @@ The rules are few and general; each looks only at the question, the short answer
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from autoais.base.text.words import content_stems, words
+from autoais.base.text.words import content_stems, idf, words
+from rag.answer.generators.answer_types import MONEY, has_numeric, numeric_type
 from rag.answer.generators.readings import ReadHit
 from rag.answer.generators.short_answers import PATH_END
 from rag.answer.generators.units import ROW
 
 _DATE = re.compile(r"(?=.*\d{4})\d{1,4}([-/.])\d{1,2}\1\d{1,4}")
+_CLOCK = re.compile(r"\d{1,2}:\d\d")
 _JOINS_BEFORE = re.compile(r"[A-Z\d]-\Z|\w[:/.@_]\Z")  # "COVID-", "5230:", "v2."; not the hyphen of "mid-1990s"
 _JOINS_AFTER = re.compile(r"-\d|[:/.@_]\w")  # not the hyphen of "50-year"
 _WORD_JOINS = re.compile(r"[.@_]|::?")  # those that make a name of letters alone: "setup.py" is one, "Oak/Elm" is not
@@ -38,17 +40,10 @@ _LIMITS = {
 }
 _MAX_CONDITION_LENGTH = 40  # characters after "before" that say before what
 _CONDITION = re.compile(r"before|after|during|until|without|except")
+_CONDITION_WEIGHT = 10.0  # beside the weights of other words, of which rare ones have so much
+_UP_TO_NUMBER = re.compile(r"\A\D*\d[\d.,]*")
 _CLAUSE_END = re.compile(r"[;,:.]\s|\s(?:and|but|or|while)\s")
 _MEASURE = re.compile(r"(\W?)\d[\d.,]*\s?(%|[^\W\d]+)?")
-
-_MONEY_ASKED = re.compile(r"\b(?:prices?|costs?|rent|fees?|salary|dollars?|euros?)\b", re.IGNORECASE)
-_OTHER_ASKED = re.compile(r"\b(?:who|whom|whose|when|where|why|which|how (?!much\b))", re.IGNORECASE)
-_CURRENCY = re.compile(r"\b(?:[A-Z]{3}|(?i:euros?|dollars?|pounds?|cents?|pence))\b|%|\bper ?cent\b")
-_NUMBER_WORD = re.compile(r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b", re.IGNORECASE)
-_PHONE_ASKED = re.compile(
-    r"\b(?:phone|telephone|fax)\b.*\bnumber|\bnumber\b.*\b(?:phone|telephone|fax)\b", re.IGNORECASE
-)
-_MIN_PHONE_DIGITS = 5
 
 
 def has_doubt(question: str, short: ReadHit) -> bool:
@@ -60,9 +55,10 @@ def has_doubt(question: str, short: ReadHit) -> bool:
     """
     if short.reading.start is None:
         return False
+    numeric = numeric_type(question)
     return (
         _is_in_identifier(question, short)
-        or not _fits_type(question, short.span)
+        or (numeric is not None and not has_numeric(numeric, short.span))
         or _lacks_number(question, short)
         or _is_of_other_condition(question, short)
     )
@@ -71,10 +67,10 @@ def has_doubt(question: str, short: ReadHit) -> bool:
 def _is_in_identifier(question: str, short: ReadHit) -> bool:
     """Whether it is a piece of a longer name, path or number, or the number that a name ends with."""
     before, span, after = _split(short)
-    if PATH_END.search(span):  # it is shown whole
+    if PATH_END.search(span) or _CLOCK.fullmatch(span):  # a path is shown whole; "8:00" of "8:00-9:30" is no piece
         return False
     label = _LABEL.search(before[-_MAX_LABEL_LENGTH:])
-    if label is not None and _BARE_NUMBER.fullmatch(span) and not _MONEY_ASKED.search(question):
+    if label is not None and _BARE_NUMBER.fullmatch(span) and numeric_type(question) != MONEY:
         return label[1].casefold() not in question.casefold()
     first, last = before.split(" ")[-1].split("\n")[-1], re.split(r"\s", after, maxsplit=1)[0]
     token = f"{first}{span}{last}".strip(_AROUND)
@@ -87,18 +83,6 @@ def _split(short: ReadHit) -> tuple[str, str, str]:
     """The text before the short answer, the short answer and the text after it."""
     start, end = short.reading.start or 0, short.reading.end or 0
     return short.text[:start], short.text[start:end], short.text[end:]
-
-
-def _fits_type(question: str, span: str) -> bool:
-    """Whether it can be the amount of money, or the number of a telephone, that a question asks for."""
-    if _PHONE_ASKED.search(question):
-        return sum(character.isdigit() for character in span) >= _MIN_PHONE_DIGITS
-    if not _MONEY_ASKED.search(question) or _OTHER_ASKED.search(question):
-        return True
-    is_number = _NUMBER_WORD.search(span) is not None or any(character.isdigit() for character in span)
-    has_words = any(character.isalpha() for character in span)
-    has_currency = _CURRENCY.search(span) is not None or any(unicodedata.category(c) == "Sc" for c in span)
-    return has_currency or not (is_number and has_words)
 
 
 def _lacks_number(question: str, short: ReadHit) -> bool:
@@ -149,22 +133,30 @@ def _names_condition(sentence: str, conditions: str, question: str) -> bool:
 
 
 def _is_of_other_clause(question: str, short: ReadHit, sentence: str, start: int, end: int) -> bool:
-    """Whether another clause has a word of the question that its own lacks, and a number of the same measure.
+    """Whether another clause has words of the question that its own lacks, and a number of the same measure.
 
-    "12 months at Oak Street and 18 months at Elm Street", asked about Elm Street. Words of the headings count in no
-    clause: they are said of all.
+    "12 months at Oak Street and 18 months at Elm Street", asked about Elm Street. What an earlier clause says before
+    its number, and the headings, may be said of all: "It closes at 8:00, on Sundays at 7:00".
     """
     if not re.search(r"\d", sentence[start:end]):
         return False
     measure = _measures(sentence[max(start - 1, 0) :])[0]
     asked = _clause_words(question) - _clause_words(short.hit.passage.headings)
-    clauses = list(_clauses(sentence))
-    own = set().union(*(_clause_words(sentence[a:b]) for a, b in clauses if a < end and start < b))
+    own, others = set[str](), []
+    for begin, stop in _clauses(sentence):
+        clause = sentence[begin:stop]
+        if begin < end and start < stop:
+            own |= asked & _clause_words(clause)
+        elif measure in _measures(clause):
+            others.append(_UP_TO_NUMBER.sub("", clause) if stop <= start else clause)
     return any(
-        (asked & _clause_words(sentence[a:b])) - own and measure in _measures(sentence[a:b])
-        for a, b in clauses
-        if not (a < end and start < b)
+        _weight(asked & words_of_other - own) > _weight(own - words_of_other)
+        for words_of_other in map(_clause_words, others)
     )
+
+
+def _weight(clause_words: Iterable[str]) -> float:
+    return sum(_CONDITION_WEIGHT if _CONDITION.fullmatch(word) else idf(word) for word in clause_words)
 
 
 def _clauses(sentence: str) -> Iterator[tuple[int, int]]:

@@ -4,11 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rag.answer.generators.answer_types import has_numeric, numeric_type
 from rag.answer.generators.confidence import Confidence, find_unmentioned
 from rag.answer.generators.doubts import has_doubt
 from rag.answer.generators.readings import ReadHit, read_hits
 from rag.answer.generators.short_answers import format_short_answer, short_answer
-from rag.answer.generators.stretches import choose_units, quote
+from rag.answer.generators.stretches import QuotedUnit, choose_units, quote
 from rag.answer.generators.units import quote_units
 from rag.base.errors import RagError
 from rag.base.types import MIN_SHORT_SHARE, Answer, Hit, Question, best_first
@@ -95,7 +96,8 @@ class PassageReader:
         short, share = short_answer(reading.passages)
         certain = share >= MIN_SHORT_SHARE and not _TWO_QUESTIONS.search(question.text)
         units = choose_units(reading.passages, short, certain=certain)
-        if reading.reason is not None:
+        reason = reading.reason or self._lacks_numeric(question.text, units)
+        if reason is not None:
             candidate = {"candidate": " ".join(quote(units[0]).split()), "passage": units[0][0].hit.passage.id}
             trace = {**candidate, "signals": signals}
             return Answer(
@@ -105,7 +107,7 @@ class PassageReader:
                 hits,
                 self.name,
                 abstained=True,
-                reason=reading.reason,
+                reason=reason,
                 confidence=confidence,
                 trace=trace,
             )
@@ -116,6 +118,15 @@ class PassageReader:
         return replace(
             answer, short_answer=format_short_answer(short), trace={"signals": signals, "short_share": share}
         )
+
+    def _lacks_numeric(self, question: str, units: Sequence[QuotedUnit]) -> str | None:
+        """Why the reader abstains if a question asks for an amount and no quoted unit has one, or None."""
+        numeric = numeric_type(question)
+        if numeric is None or self._confidence is None or self._min_confidence is not None:
+            return None
+        if has_numeric(numeric, "\n".join(map(quote, units))):
+            return None
+        return f"the passages that fit best have no {numeric}"
 
     def signals(self, question: Question, hits: Sequence[Hit]) -> Mapping[str, float]:
         """The signals of the confidence (`rag.answer.generators.confidence.SIGNALS`), or an empty dict."""

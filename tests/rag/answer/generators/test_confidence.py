@@ -82,6 +82,28 @@ def test_a_name_that_no_passage_has_counts_and_is_told(tmp_path: Path) -> None:
     assert refused.reason == told
 
 
+def test_a_question_for_an_amount_is_not_answered_without_one(tmp_path: Path) -> None:
+    def refusal(question: str, text: str, min_confidence: float | None = None) -> str | None:
+        hits = [Hit(Passage("p", "Shed", text), 1.0)]
+        return reader(tmp_path, row(), min_confidence).generate(Question("q", question), hits).reason
+
+    price = "What is the price of dear wood?"
+    assert refusal(price, "Wood is dear until 3 May at 10:30.") == "the passages that fit best have no amount of money"
+    for text in (
+        "Wood is dear: 20.",
+        "Dear wood is free.",
+        "Wood is dear, some dollars.",
+        "Wood is dear, £3 until 3 May.",
+    ):
+        assert refusal(price, text) is None
+    assert refusal(price, "Wood is dear.", 0.0) is None
+    for question in ("Why is the price of wood dear?", "Is the price of wood dear?", "How long is wood dear?"):
+        assert refusal(question, "Wood is dear.") is None
+    phone = "What is the phone number of the dear mill?"
+    assert refusal(phone, "The mill is dear until 10 pm.") == "the passages that fit best have no telephone number"
+    assert refusal(phone, "The mill is dear: 555-0123.") is None
+
+
 @pytest.mark.parametrize(
     ("question", "missing"),
     [
