@@ -97,7 +97,14 @@ def test_a_question_for_an_amount_is_not_answered_without_one(tmp_path: Path) ->
     ):
         assert refusal(price, text) is None
     assert refusal(price, "Wood is dear.", 0.0) is None
-    for question in ("Why is the price of wood dear?", "Is the price of wood dear?", "How long is wood dear?"):
+    assert refusal("What will the dear wood cost?", "Wood is dear.") is not None
+    others = ["Why is the price of wood dear?", "Is the price of wood dear?", "How long is wood dear?"]
+    others += [
+        "What is a dear fee?",
+        "What lowers the price of dear wood?",
+        "What does the cost of dear wood depend on?",
+    ]
+    for question in (*others, "We rent a dear mill. What is it?", "Who has the phone number of the dear mill?"):
         assert refusal(question, "Wood is dear.") is None
     phone = "What is the phone number of the dear mill?"
     assert refusal(phone, "The mill is dear until 10 pm.") == "the passages that fit best have no telephone number"
