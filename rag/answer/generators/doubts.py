@@ -15,9 +15,9 @@ from rag.answer.generators.units import ROW
 
 _DATE = re.compile(r"(?=.*\d{4})\d{1,4}([-/.])\d{1,2}\1\d{1,4}")
 _CLOCK = re.compile(r"\d{1,2}:\d\d")
-_JOINS_BEFORE = re.compile(r"[A-Z\d]-\Z|\w[:/.@_]\Z")  # "COVID-", "5230:", "v2."; not the hyphen of "mid-1990s"
-_JOINS_AFTER = re.compile(r"-\d|[:/.@_]\w")  # not the hyphen of "50-year"
-_WORD_JOINS = re.compile(r"[.@_]|::?")  # those that make a name of letters alone: "setup.py" is one, "Oak/Elm" is not
+_JOINS_BEFORE = re.compile(r"[A-Z\d]-\Z|\d:\Z|\w[/.@_]\Z")  # "COVID-", "5230:", "v2."; not "mid-1990s", "fee:30"
+_JOINS_AFTER = re.compile(r"[-:/]\d|[.@_]\w")  # not "50-year", "$30/month"
+_WORD_JOINS = re.compile(r"[.@_]")  # those that make a name of letters alone: "setup.py" is one, "Oak/Elm" is not
 _AROUND = ".,;:!?()[]{}\"'`“”‘’"
 _BARE_NUMBER = re.compile(r"\d[\d.:/-]*")
 _LABEL = re.compile(  # what makes the number after it a name: "section 4.2", "ISO 5230"
@@ -28,7 +28,7 @@ _MAX_LABEL_LENGTH = 12  # characters, with the blank after it
 
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d.,]+(?<![.,])")  # not "2", which a passage may write "two", "II" or "second"
 _MONTH = re.compile(
-    r"(?<!^)\b(January|February|March|April|May|June|July|August|September|October|November|December)\b"
+    r"(?<!^)(?<![.?!:]\s)\b(January|February|March|April|May|June|July|August|September|October|November|December)\b"
 )
 
 _TIMES = {"before": "after", "after": "before|during", "during": "after|before"}  # a condition, and other ones
