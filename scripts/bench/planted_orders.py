@@ -17,6 +17,8 @@ import typer
 
 import rag
 from autoais.base.io.provenance import provenance
+from rag.answer.specs import SystemSpec
+from rag.answer.systems import open_system
 from rag.base.types import Answer
 from scripts.results import tell
 
@@ -207,9 +209,10 @@ def main(
             (documents / f"{name}.txt").write_text(f"{text}\n", encoding="utf-8")
         index = rag.build_index([documents], Path(temporary, "index"))
         result = {}
-        for spec in system:
-            answers = rag.open_system(spec, index=index).answer(question for _, _, question, *_ in DOCUMENTS)
-            result[spec] = measure(list(answers))
+        for name in system:
+            spec = SystemSpec.parse(name)
+            opened = open_system(spec.name, index, spec.options, k=spec.k, retriever=spec.retriever)
+            result[name] = measure(list(opened.answer(question for _, _, question, *_ in DOCUMENTS)))
     tell({"systems": result, "provenance": provenance({})}, out)
 
 

@@ -4,10 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rag.answer.generators.answer_types import has_numeric, numeric_type
 from rag.answer.generators.confidence import Confidence, find_unmentioned
+from rag.answer.generators.doubts import has_doubt
 from rag.answer.generators.readings import ReadHit, read_hits
 from rag.answer.generators.short_answers import format_short_answer, short_answer
-from rag.answer.generators.stretches import choose_units, quote
+from rag.answer.generators.stretches import QuotedUnit, choose_units, quote
 from rag.answer.generators.units import quote_units
 from rag.base.errors import RagError
 from rag.base.types import MIN_SHORT_SHARE, Answer, Hit, Question, best_first
@@ -52,8 +54,9 @@ class PassageReader:
     plus the share of the question's words in it, and the name. The stretch begins with what the unit needs to be
     understood (the sentence before "However, ...", the lead-in of a list, the code after a colon, the beginning of its
     entry). A question with a short answer (a name, a date) gets that answer, and its passage comes first. If the
-    passages agree on it and the question asks for one thing, only this passage is quoted, in up to 50 words. The hits
-    of the answer are in the order of the reader's scores. Abstains if the passages do not seem to answer the question
+    passages agree on it and the question asks for one thing, only this passage is quoted, in up to 50 words. A doubtful
+    short answer (`rag.answer.generators.doubts`) is left out of the answer; what is quoted stays the same. The hits of
+    the answer are in the order of the reader's scores. Abstains if the passages do not seem to answer the question
     (`rag.answer.generators.confidence`), or with `min_confidence` if the confidence is below that, whatever the
     passages seem to answer.
 
@@ -78,7 +81,7 @@ class PassageReader:
             threshold_name = f", confidence >= {min_confidence:g}"
         elif self._confidence is not None:
             threshold_name = f", answerable >= {self._confidence.threshold:g}"
-        self.name = f"quotes.v9({self._reader.name}@{passages}{threshold_name})"
+        self.name = f"quotes.v10({self._reader.name}@{passages}{threshold_name})"
 
     def with_min_confidence(self, min_confidence: float) -> "PassageReader":
         """The same reader with another `min_confidence`; its network is not loaded again."""
@@ -93,7 +96,8 @@ class PassageReader:
         short, share = short_answer(reading.passages)
         certain = share >= MIN_SHORT_SHARE and not _TWO_QUESTIONS.search(question.text)
         units = choose_units(reading.passages, short, certain=certain)
-        if reading.reason is not None:
+        reason = reading.reason or self._lacks_numeric(question.text, units)
+        if reason is not None:
             candidate = {"candidate": " ".join(quote(units[0]).split()), "passage": units[0][0].hit.passage.id}
             trace = {**candidate, "signals": signals}
             return Answer(
@@ -103,17 +107,26 @@ class PassageReader:
                 hits,
                 self.name,
                 abstained=True,
-                reason=reading.reason,
+                reason=reason,
                 confidence=confidence,
                 trace=trace,
             )
         text, sentences = quote_units((passage.hit.passage, unit) for passage, unit in units)
         answer = Answer(question, text, sentences, hits, self.name, confidence=confidence, trace={"signals": signals})
-        if short is None:
+        if short is None or has_doubt(question.text, short):
             return answer
         return replace(
             answer, short_answer=format_short_answer(short), trace={"signals": signals, "short_share": share}
         )
+
+    def _lacks_numeric(self, question: str, units: Sequence[QuotedUnit]) -> str | None:
+        """Why the reader abstains if a question asks for an amount and no quoted unit has one, or None."""
+        numeric = numeric_type(question)
+        if numeric is None or self._confidence is None or self._min_confidence is not None:
+            return None
+        if has_numeric(numeric, "\n".join(map(quote, units))):
+            return None
+        return f"the passages that fit best have no {numeric}"
 
     def signals(self, question: Question, hits: Sequence[Hit]) -> Mapping[str, float]:
         """The signals of the confidence (`rag.answer.generators.confidence.SIGNALS`), or an empty dict."""

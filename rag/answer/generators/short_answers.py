@@ -10,7 +10,7 @@ from rag.answer.generators.readings import ReadHit
 # Chosen on the part `dev` of own-documents and on reader-validation.jsonl (eval/recipes):
 _NO_ANSWER_FACTOR = 3.0  # no short answer needs so many times the votes of the best one
 
-_PATH = re.compile(r"(?:^|\s)(?:~|\.{0,2}/|[A-Za-z]:\\)\S*[\w/\\]\Z")  # at the end of a text
+PATH_END = re.compile(r"(?:^|\s)(?:~|\.{0,2}/|[A-Za-z]:\\)\S*[\w/\\]\Z")
 _PATH_TAIL = re.compile(r"[\w.-]*\w")
 _INTERVAL = re.compile(r"[\[(][^\[\]()]*,[^\[\]()]*[\])]")  # [0, 1)
 _PARTNERS = {"(": ")", "[": "]", "{": "}"}
@@ -54,7 +54,7 @@ def _complete_span(short: ReadHit) -> str:
         return span[:-1]
     if len(span) > 1 and span.startswith("'") and short.text[end : end + 1] == "'":
         return span[1:]
-    tail = _PATH_TAIL.match(short.text, end) if _PATH.search(span) else None
+    tail = _PATH_TAIL.match(short.text, end) if PATH_END.search(span) else None
     return span if tail is None else span + tail.group()
 
 

@@ -1,5 +1,6 @@
 """Which units of the hits that were read an answer quotes: neighbours around the best unit of the best passages."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
@@ -25,6 +26,8 @@ _MAX_OVERLAP = 0.75  # overlap of stems above which two quotes say the same
 _MAX_LEAD_IN_UNITS = 8  # units back to the lead-in of a list
 _MAX_TERM_WORDS = 25  # words back to the beginning of an entry
 
+_TURNS = re.compile(r"\b(?:not|no|none|never|except|unless|only|without)\b", re.IGNORECASE)  # the meaning of a list
+
 QuotedUnit = tuple[ReadHit, Unit]
 """A unit that an answer quotes, and its hit."""
 
@@ -39,14 +42,17 @@ def choose_units(read_passages: Sequence[ReadHit], short: ReadHit | None, *, cer
     short_position = None if short is None else _find_short_answer(short)
     if short is not None and short_position is not None:
         if certain:
-            return [(short, unit) for unit in _stretch(short, short_position, _MAX_WORDS_SHORT, _MIN_KEEP_SHORT)]
+            stretch = _stretch(short, short_position, _MAX_WORDS_SHORT, _MIN_KEEP_SHORT)
+            return [(short, unit) for unit in _add_lead_in(short, stretch, short_position, _MAX_WORDS_SHORT)]
         ranking = [short, *(passage for passage in ranking if passage is not short)]
     min_keep = _MIN_KEEP if short_position is None else _MIN_KEEP_SHORT
     units: list[QuotedUnit] = []
     passage_count = 0
     for passage in ranking:
         best = short_position if passage is short and short_position is not None else _best_position(passage)
-        new = [(passage, unit) for unit in _stretch(passage, best, _MAX_WORDS - _count_words(units), min_keep)]
+        words = _MAX_WORDS - _count_words(units)
+        stretch = _add_lead_in(passage, _stretch(passage, best, words, min_keep), best, words)
+        new = [(passage, unit) for unit in stretch]
         if not units or (_count_words(units) + _count_words(new) <= _MAX_WORDS and not _repeats(new, units)):
             units += new
             passage_count += 1
@@ -85,7 +91,9 @@ def _stretch(passage: ReadHit, best: int, words: int, min_keep: float) -> Sequen
     context = _find_context(passage.units, best)
     first, last = min(context), max(context)
     if sum(unit.words for unit in passage.units[first : last + 1]) > words:
-        first = last = best
+        following = _following_units(passage.units, best) if passage.units[best].leads else ()  # as many as fit
+        fitting = takewhile(lambda end: sum(unit.words for unit in passage.units[best : end + 1]) <= words, following)
+        first, last = best, max(fitting, default=best)
     length = sum(unit.words for unit in passage.units[first : last + 1])
     entry = entry_start(passage.units, best)
     while True:
@@ -112,12 +120,35 @@ def _belongs(passage: ReadHit, best: int, position: int, min_keep: float) -> boo
     return passage.reading.kept(unit.start, unit.end) >= (min(min_keep, _MIN_KEEP_LISTED) if is_listed else min_keep)
 
 
+def _add_lead_in(passage: ReadHit, stretch: Sequence[Unit], best: int, words: int) -> Sequence[Unit]:
+    """A stretch that begins inside a list, with the sentence that introduces the list, in up to so many words.
+
+    The items between them are left out: "The tenant shall not:" and the last item that it forbids. A lead-in that turns
+    the meaning of the items is there even if it does not fit. Without its best unit among the items, the stretch begins
+    after them instead.
+    """
+    first = passage.units.index(stretch[0])
+    lead = _lead_in(passage.units, first, len(passage.units)) if stretch[0].kind == ITEM else None
+    if lead is None or not (text := quote((passage, passage.units[lead]))).endswith(":"):
+        return stretch
+    items = sum(1 for _ in takewhile(lambda unit: unit.kind == ITEM, stretch))
+    if best >= first + items:
+        return stretch[items:] or stretch
+    room = words - passage.units[lead].words
+    last = len(stretch)
+    while last > best - first + 1 and sum(unit.words for unit in stretch[:last]) > room:
+        last -= 1
+    if sum(unit.words for unit in stretch[:last]) > room and not _TURNS.search(text):
+        return stretch
+    return [passage.units[lead], *stretch[:last]]
+
+
 def _trim(pieces: Sequence[Unit], first: int, best: int, last: int) -> Sequence[Unit]:
-    """The units from `first` to `last` without those at the ends that say nothing by themselves; `best` stays."""
+    """The units from `first` to `last` without those at the ends that say nothing by themselves; one stays."""
     # What the last unit announces did not fit; a number such as "3.2." belongs to what follows.
     while last > first and (pieces[last].leads or (_is_tiny(pieces[last]) and not _ends_list(pieces, last))):
         last -= 1
-    while first < best and _is_tiny(pieces[first]) and not pieces[first].leads:
+    while first < min(best, last) and _is_tiny(pieces[first]) and not pieces[first].leads:
         first += 1
     return pieces[first : last + 1]
 
@@ -147,9 +178,9 @@ def _find_context(pieces: Sequence[Unit], position: int) -> set[int]:
     return positions
 
 
-def _lead_in(pieces: Sequence[Unit], position: int) -> int | None:
+def _lead_in(pieces: Sequence[Unit], position: int, units: int = _MAX_LEAD_IN_UNITS) -> int | None:
     """The place of what introduces an item, a row or code ("Run:", "The steps are:"); for code also any sentence."""
-    for before in range(position - 1, max(-1, position - 1 - _MAX_LEAD_IN_UNITS), -1):
+    for before in range(position - 1, max(-1, position - 1 - units), -1):
         if pieces[before].leads:
             return before
         if pieces[before].kind == SENTENCE:

@@ -233,7 +233,7 @@ def test_an_export_whose_files_are_cut_off_by_a_full_disk_is_one_line(
 def test_a_reader_of_ones_own_answers_as_a_system(model: Path, data: Path, tmp_path: Path) -> None:
     index = open_index(data / "towns.index")
     system = open_system(f"reader:{model}", index, retriever="bm25")
-    assert f"quotes.v9({Reader(model).name}@16)" in system.name  # without a confidence it has no threshold
+    assert f"quotes.v10({Reader(model).name}@16)" in system.name  # without a confidence it has no threshold
     answer = system.ask("where is the river of Arlen")
     assert not answer.abstained
     assert answer.sentences[0].citations

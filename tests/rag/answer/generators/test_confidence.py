@@ -82,6 +82,35 @@ def test_a_name_that_no_passage_has_counts_and_is_told(tmp_path: Path) -> None:
     assert refused.reason == told
 
 
+def test_a_question_for_an_amount_is_not_answered_without_one(tmp_path: Path) -> None:
+    def refusal(question: str, text: str, min_confidence: float | None = None) -> str | None:
+        hits = [Hit(Passage("p", "Shed", text), 1.0)]
+        return reader(tmp_path, row(), min_confidence).generate(Question("q", question), hits).reason
+
+    price = "What is the price of dear wood?"
+    assert refusal(price, "Wood is dear until 3 May at 10:30.") == "the passages that fit best have no amount of money"
+    for text in (
+        "Wood is dear: 20.",
+        "Dear wood is free.",
+        "Wood is dear, some dollars.",
+        "Wood is dear, £3 until 3 May.",
+    ):
+        assert refusal(price, text) is None
+    assert refusal(price, "Wood is dear.", 0.0) is None
+    assert refusal("What will the dear wood cost?", "Wood is dear.") is not None
+    others = ["Why is the price of wood dear?", "Is the price of wood dear?", "How long is wood dear?"]
+    others += [
+        "What is a dear fee?",
+        "What lowers the price of dear wood?",
+        "What does the cost of dear wood depend on?",
+    ]
+    for question in (*others, "We rent a dear mill. What is it?", "Who has the phone number of the dear mill?"):
+        assert refusal(question, "Wood is dear.") is None
+    phone = "What is the phone number of the dear mill?"
+    assert refusal(phone, "The mill is dear until 10 pm.") == "the passages that fit best have no telephone number"
+    assert refusal(phone, "The mill is dear: 555-0123.") is None
+
+
 @pytest.mark.parametrize(
     ("question", "missing"),
     [
@@ -117,9 +146,9 @@ def test_a_question_of_many_sentences_is_read_in_a_moment() -> None:
 
 
 def test_the_name_says_when_the_reader_abstains(tmp_path: Path) -> None:
-    assert reader(tmp_path, row()).name == "quotes.v9(scripted@16, answerable >= 0.4)"
-    assert reader(tmp_path, row(), 0.2).name == "quotes.v9(scripted@16, confidence >= 0.2)"
-    assert PassageReader(Scripted([])).name == "quotes.v9(scripted@16)"
+    assert reader(tmp_path, row()).name == "quotes.v10(scripted@16, answerable >= 0.4)"
+    assert reader(tmp_path, row(), 0.2).name == "quotes.v10(scripted@16, confidence >= 0.2)"
+    assert PassageReader(Scripted([])).name == "quotes.v10(scripted@16)"
 
 
 @pytest.mark.parametrize(

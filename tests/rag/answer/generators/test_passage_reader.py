@@ -188,6 +188,41 @@ def test_a_list_item_brings_its_lead_in() -> None:
     assert answered(Scripted(["Sand"]), text).text.startswith("Proceed as follows:\n- Cut the planks.\n- Sand them.")
 
 
+LONG = "- Leave the wood in the yard" + " and the rain" * 12 + "."
+FORBIDDEN = ["The tenant shall not:", *[LONG] * 4, "- Paint the roof.", "- Sell the door."]
+
+
+def test_a_lead_in_that_is_far_away_stands_before_the_item_as_a_span_of_its_own() -> None:
+    answer = answered(Scripted(["Paint"], rest=0.01), between(*FORBIDDEN))
+    assert answer.text == "The tenant shall not:\n- Paint the roof."
+    assert [citation.quote for citation in answer.citations] == ["The tenant shall not:", "- Paint the roof."]
+    certain = answered(Scripted(["roof"], short="roof", rest=0.01), between(*FORBIDDEN))
+    assert (certain.short_answer, certain.text) == ("roof", answer.text)
+
+
+def test_a_lead_in_that_turns_the_meaning_is_there_even_if_it_does_not_fit() -> None:
+    for lead, begins in (("Never do this,", True), ("Always do this,", False)):
+        long = f"{lead} whoever you are" + ", by day and by night" * 22 + ":"
+        answer = answered(
+            Scripted(["Paint"], rest=0.01), between(long, LONG, "- Paint the roof" + " and wall" * 10 + ".")
+        )
+        assert answer.text.startswith(lead) == begins
+        assert "- Paint the roof" in answer.text
+
+
+def test_items_of_another_list_than_the_answer_are_left_out() -> None:
+    items = ["Bring:", LONG, "- A saw.", "The shed is built of oak. It stands in the yard."]
+    answer = answered(Scripted(["oak", "A saw"], short="oak", rest=0.01), between(*items))
+    assert answer.text == "The shed is built of oak."
+
+
+def test_a_lead_in_that_answers_brings_the_items_that_fit() -> None:
+    many = [f"- Plank {n} is cut by Ada in the yard of the mill." for n in range(40)]
+    answer = answered(Scripted(["To build"], rest=0.01), between("To build the shed, cut:", *many))
+    assert answer.text.startswith("To build the shed, cut:\n- Plank 0")
+    assert 100 < len(answer.text.split()) <= 120
+
+
 def test_a_list_of_single_words_is_quoted_to_its_end() -> None:
     text = "The shed has no:\n\n- light\n\n- running water\n\n- door"
     assert answered(Scripted(["shed"]), text).text == "The shed has no:\n- light\n- running water\n- door"
