@@ -14,8 +14,8 @@ _MAX_WORDS = 120  # of an answer, unless a single unit is longer
 _MAX_WORDS_BEFORE = 60  # words of a stretch from which on it only grows forwards, so that its best unit comes early
 _MAX_PASSAGES = 3  # passages quoted
 
-# Chosen on own-documents, `everyday-dev` and 300 questions of nq_pool_dev; near values hardly differ:
-_MIN_KEEP = 0.05  # probability (0 to 1) that the reader keeps a neighbour; an answer stops before one that has less
+# Chosen on own-documents, `everyday-dev`, real-folders and 300 questions of nq_pool_dev; near values hardly differ:
+_MIN_KEEP = 0.08  # probability (0 to 1) that the reader keeps a neighbour; an answer stops before one that has less
 _MIN_KEEP_SHORT = 0.3  # the same if the question has a short answer
 _MIN_KEEP_LISTED = 0.02  # the same of a further item, row or piece of code beside another
 _MAX_WORDS_SHORT = 50  # words quoted around a certain short answer; its sentence alone is right less often
