@@ -28,7 +28,6 @@ from autoais.formats.spans import SpanGold, Spans, locate
 from autoais.metrics.intervals import Estimate, interval, ratio
 from autoais.metrics.rates import Mean
 
-UNITS = ("words", "characters")
 MEASURES = ("precision", "recall", "f1")
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 
