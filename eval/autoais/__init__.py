@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         convert_ratings,
         evaluate_judge,
         evaluate_run,
+        evaluate_spans,
         read_answers,
         read_questions,
         score,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "autoais.base.answers": "CitedAnswer",
     "autoais.api": "Conversion Metric Report RunReport agreement ais_report calibrate_judge compare convert "
-    "convert_ratings evaluate_judge evaluate_run read_answers read_questions score",
+    "convert_ratings evaluate_judge evaluate_run evaluate_spans read_answers read_questions score",
     "autoais.base.errors": "CitationError FormatError UsageError UserError",
     "autoais.judges": "open_judge",
     "autoais.metrics.quotes": "QuoteCheck QuoteStatus check_quotes",
@@ -94,6 +95,7 @@ __all__ = [
     "convert_ratings",
     "evaluate_judge",
     "evaluate_run",
+    "evaluate_spans",
     "open_judge",
     "read_answers",
     "read_questions",

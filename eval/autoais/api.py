@@ -353,6 +353,18 @@ def evaluate_run(
     return RunReport(metrics_by_name, run_record["per_topic"], result)
 
 
+def evaluate_spans(predictions: str | Path, gold: str | Path) -> dict[str, Any]:
+    """Compare predicted spans with gold spans (`autoais evaluate-spans`).
+
+    Both are files: `gold` holds questions with passages and spans, `predictions` spans by question or cited answers.
+    Returns questions, texts, words and characters (each with counts, `micro` and `per_question`) and notes. For spans
+    in memory, there is `autoais.metrics.spans.score_spans`. Raises `FormatError` for a broken row.
+    """
+    from autoais.metrics.span_files import evaluate_span_files
+
+    return round_floats(evaluate_span_files(as_path("predictions", predictions), as_path("gold", gold)))  # type: ignore[no-any-return]
+
+
 def compare(
     a: "str | Path | Report", b: "str | Path | Report", *, metrics: Sequence[str] | None = None
 ) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from autoais.base.errors import FormatError
 from autoais.base.io.files import lines
 from autoais.base.io.jsonl import field, identifier, read_objects, strings
 from autoais.base.io.schema import faults
+from autoais.formats.acl_verbatim import chunks_of, is_acl_verbatim
 from autoais.formats.hagrid import HAGRID, passages_of
 from autoais.formats.questions import read_questions
+from autoais.formats.spans import Spans, spans_of
 from rag.base.types import Passage, Question
 
 
@@ -22,6 +24,9 @@ class BenchQuestion:
     `collection` names its corpus, if the benchmark has several. `answerable` is false if no passage answers it.
     `passages` come with the question (task `given`); their texts are empty if only the ids are known. `language` is a
     code such as `en`, if the data says it.
+
+    What people marked as the answer is known by place or by text, or not at all: `spans` are those of the passages, by
+    id; `evidence` are texts of the corpus, `where` the document that has them.
     """
 
     question: Question
@@ -30,6 +35,9 @@ class BenchQuestion:
     answerable: bool = True
     passages: tuple[Passage, ...] = ()
     language: str | None = None
+    spans: Mapping[str, Spans] | None = None
+    evidence: tuple[str, ...] | None = None
+    where: str | None = None
 
     def row(self) -> dict[str, Any]:
         """Return the question as a row of `questions.jsonl`, which `read_questions` of autoais reads too."""
@@ -45,6 +53,10 @@ class BenchQuestion:
             "collection": self.collection,
             **({} if self.language is None else {"language": self.language}),
             "passages": [passage_row(passage) for passage in self.passages],
+            **(
+                {} if self.spans is None else {"spans": {key: [*map(list, spans)] for key, spans in self.spans.items()}}
+            ),
+            **({} if self.evidence is None else {"evidence": list(self.evidence), "where": self.where}),
         }
 
 
@@ -54,7 +66,8 @@ def read_bench_questions(path: Path, part: str | None = None) -> list[BenchQuest
     Also for one that is not answerable and has answers.
 
     Rows of jsonl may also have `answerable`, `kind`, `collection`, `language`, `part`, and `passages` (ids, or objects
-    with id, title and text), `docids`, or HAGRID's `quotes`. `part` keeps the questions of that part.
+    with id, title and text), `docids`, HAGRID's `quotes` or ACL-Verbatim's `results`. What people marked is in `spans`
+    (`autoais.formats.spans`), or in `evidence`, a list of texts, with `where`. `part` keeps the questions of that part.
     """
     questions = list(read_questions(path))
     first = next((line for line in lines(path) if line.strip()), b"").removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -69,7 +82,7 @@ def read_bench_questions(path: Path, part: str | None = None) -> list[BenchQuest
 
 
 def _bench_question(question: Question, row: Mapping[str, Any], source: str) -> BenchQuestion:
-    answerable = field(row, "answerable", bool, source) if "answerable" in row else True
+    answerable = field(row, "answerable", bool, source) if "answerable" in row else question.answerable
     if not answerable and question.answers:
         raise FormatError(
             f"{source}: field 'answerable' is false, and the question has answers; leave out one of the two"
@@ -82,7 +95,27 @@ def _bench_question(question: Question, row: Mapping[str, Any], source: str) -> 
         "".join(text for passage in passages for text in (passage.id, passage.contents)).encode()
     except UnicodeEncodeError:
         raise FormatError(f"{source}: a passage has a lone surrogate, which is not a character") from None
-    return BenchQuestion(question, kind, collection, answerable, passages, language)
+    return BenchQuestion(
+        question, kind, collection, answerable, passages, language, _spans(row, passages, source), *_evidence(row)
+    )
+
+
+def _spans(row: Mapping[str, Any], passages: Iterable[Passage], source: str) -> Mapping[str, Spans] | None:
+    if is_acl_verbatim(row):
+        spans: Mapping[str, Any] = {passage.id: list(quotes) for passage, quotes in chunks_of(row, source)}
+    elif row.get("spans") is None:
+        return None
+    else:
+        spans = field(row, "spans", dict, source)
+    return spans_of(spans, {passage.id: passage.text for passage in passages}, source)
+
+
+def _evidence(row: Mapping[str, Any]) -> tuple[tuple[str, ...] | None, str | None]:
+    """The fields `evidence` and `where`, if they are what `everyday` has: other data calls other things so."""
+    evidence, where = row.get("evidence"), row.get("where")
+    if not isinstance(evidence, list) or not all(isinstance(text, str) for text in evidence):
+        return None, None
+    return tuple(evidence), where if isinstance(where, str) else None
 
 
 def _passages(row: Mapping[str, Any], source: str) -> Iterator[Passage]:
@@ -91,7 +124,10 @@ def _passages(row: Mapping[str, Any], source: str) -> Iterator[Passage]:
             raise FormatError(f"{source}: {fault}")
         yield from passages_of(row).values()
         return
-    rows = row.get("passages")
+    if is_acl_verbatim(row):
+        rows: object = [passage_row(passage) for passage, _ in chunks_of(row, source)]
+    else:
+        rows = row.get("passages")
     if rows is None:
         rows = strings(row, "docids", source)
     if not isinstance(rows, list | tuple) or not all(isinstance(entry, str | dict) for entry in rows):

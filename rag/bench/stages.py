@@ -35,6 +35,7 @@ from rag.bench.output_folder import count_examples, read_record, write_record, w
 from rag.bench.predictions import GivenPassages, join_predictions
 from rag.bench.question_files import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, Search, search_file
+from rag.bench.spans import GoldSpans
 from rag.retrieval import Retriever, walk_data_configs
 
 Task = tuple[str, Sequence[str], Callable[[], None]]
@@ -66,6 +67,7 @@ class Stages:
         self._run, self._benchmark, self._all, self._corpora = folder, benchmark, questions, corpora
         self._judge, self._people, self._concurrency, self._progress = judge, people, concurrency, progress
         self._engine = engine
+        self._gold_spans = GoldSpans(folder.questions, corpora)
         self.request_totals: dict[str, RequestTotals] = {}  # what model servers did for a system
         self._folder, self._record, self._questions = folder.path, folder.record, folder.questions
         self._specs = {
@@ -245,7 +247,10 @@ class Stages:
         write_items(folder / ITEMS, items)
         score = read_record(folder / SCORE, {}, "run the stage judge first")
         metrics = score["metrics"] | measures.item_metrics(items)
-        facts: dict[str, Any] = {}
+        answers = {answer.id: answer for answer in read_answers(folder / ANSWERS)}
+        span_metrics, spans = self._gold_spans.score(answers)
+        metrics |= span_metrics
+        facts: dict[str, Any] = {"spans": round_floats(spans)} if spans else {}
         if people is not None:
             corrected_rate, human = measures.correct_autoais(items, people)
             metrics["autoais_corrected"] = corrected_rate

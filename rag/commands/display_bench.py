@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _ROWS = (
     "right", "right@60", "right@120", "em", "f1", "answer_recall", "nugget_recall", "autoais", "autoais_corrected",
     "attributed_answers", "citation_recall", "citation_precision", "hagrid", "liu_recall", "liu_precision",
-    "trec_recall", "trec_precision", "answerable_refused", "unanswerable_refused", "Success@1", "Success@5",
-    "Success@20", "answer_hit@5", "answer_hit@20",
+    "trec_recall", "trec_precision", "span_f1", "span_precision", "span_recall", "answerable_refused",
+    "unanswerable_refused", "Success@1", "Success@5", "Success@20", "answer_hit@5", "answer_hit@20",
 )  # fmt: skip
 
 

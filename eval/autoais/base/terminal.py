@@ -281,6 +281,26 @@ def show_evaluation(result: dict[str, Any]) -> None:
         console.print(clean(line))
 
 
+def show_spans(result: dict[str, Any]) -> None:
+    """Print the result of `autoais.metrics.span_files.evaluate_span_files`: a line per unit and average."""
+    console = new_console()
+    console.print(f"{format_count(result['questions'], 'questions')}, {format_count(result['texts'], 'passages')}")
+    table = new_table("units", "average", "precision", "recall", "F1", "n", words=2)
+    for unit in ("words", "characters"):
+        for average in ("micro", "per_question"):
+            means = [result[unit][average][name] for name in ("precision", "recall", "f1")]
+            table.add_row(unit, average.replace("_", " "), *map(_share, means), str(means[-1]["n"]))
+    console.print(table)
+    for line in result["notes"]:
+        console.print(clean(line))
+
+
+def _share(mean: dict[str, Any]) -> str:
+    if mean["value"] is None:
+        return "-"
+    return f"{100 * mean['value']:.1f} " + "({:.1f} to {:.1f})".format(*(100 * end for end in mean["interval95"]))
+
+
 def show_ais(result: dict[str, Any]) -> None:
     """Print the result of `ais_report.report` for one file."""
     console = new_console()

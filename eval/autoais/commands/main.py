@@ -21,6 +21,7 @@ from autoais.base.terminal import (
     show_evaluation,
     show_other_tables,
     show_report,
+    show_spans,
 )
 from autoais.judges import DEFAULT
 
@@ -292,6 +293,39 @@ def evaluate_run(
         print_json(result)
     else:
         show_evaluation(result)
+
+
+@app.command("evaluate-spans")
+def evaluate_spans(
+    predictions: Annotated[
+        Path,
+        typer.Argument(
+            help="Spans by question (jsonl: id, spans), or cited answers in any format of `autoais schema`."
+        ),
+    ],
+    gold: Annotated[
+        Path,
+        typer.Argument(help="Questions with passages and gold spans (jsonl: id, passages, spans), or ACL-Verbatim's."),
+    ],
+    report: Annotated[Path | None, typer.Option(help="Write a JSON report with provenance.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare predicted spans, or what answers cite, with gold spans: precision, recall and F1 of words and characters.
+
+    Prints them over all words (micro) and as the mean over questions, each with its n and 95 % interval.
+    """
+    from autoais.api import evaluate_spans as evaluate
+    from autoais.base.io.jsonl import check_outputs, dumps, write_atomic
+    from autoais.base.io.provenance import provenance
+
+    check_outputs([predictions, gold], [report])
+    result = evaluate(predictions, gold) | {"provenance": provenance({"predictions": predictions, "gold": gold})}
+    if report is not None:
+        write_atomic(report, [dumps(result, indent=2)])
+    if as_json:
+        print_json(result)
+    else:
+        show_spans(result)
 
 
 @app.command()

@@ -10,6 +10,7 @@ from autoais.base.errors import FormatError, unreadable
 from autoais.base.io.files import allow_long_cells
 from autoais.base.io.jsonl import field, identifier, parse_object, strings
 from autoais.base.types import Question
+from autoais.formats.acl_verbatim import chunks_of, is_acl_verbatim
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -19,10 +20,10 @@ def read_questions(path: Path) -> Iterator[Question]:
 
     `{"id","question"[,"answers"][,"gold"][,"nuggets"][,"answerable"]}` jsonl; FlashRAG's, with `golden_answers`;
     RAGAS's, with `user_input` or `question`, and `reference`, `ground_truth` or `ground_truths`; HAGRID's, with `query`
-    and `quotes`; AutoNuggetizer's `{"qid","query","nuggets"}`, of which the vital nuggets count; Open-NQ jsonl
-    `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR `text<TAB>['answer', ...]`; in a `.txt` file also a
-    plain question a line. Formats without ids get the line number as id. Raises `FormatError` for a broken row, an
-    empty question or a duplicate id.
+    and `quotes`; ACL-Verbatim's, with `query` and `results`; AutoNuggetizer's `{"qid","query","nuggets"}`, of which the
+    vital nuggets count; Open-NQ jsonl `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR
+    `text<TAB>['answer', ...]`; in a `.txt` file also a plain question a line. Formats without ids get the line number
+    as id. Raises `FormatError` for a broken row, an empty question or a duplicate id.
     """
     ids: set[str] = set()
     parse: Callable[[bytes, str, int], Question] | None = None
@@ -88,6 +89,10 @@ def _of_row(row: Mapping[str, Any], location: str, number: int) -> Question:
         from autoais.formats.nuggetizer import bank_of
 
         return bank_of(row, location).question
+    if is_acl_verbatim(row):
+        marked_chunks = tuple(passage.id for passage, quotes in chunks_of(row, location) if quotes)
+        text = field(row, "query", str, location)
+        return Question(str(number), text, gold=marked_chunks, answerable=bool(marked_chunks))
     name = next((name for name in ("id", "query_id") if name in row), None)
     if "quotes" in row and "question" not in row:  # HAGRID: its answers are generated, and no references
         return Question(identifier(row, name, location) if name else str(number), field(row, "query", str, location))

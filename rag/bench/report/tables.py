@@ -41,6 +41,8 @@ MEANINGS = {
     "all answers; _averaged: means over answers",
     "trec_recall": "support (full 1, partial 0.5) by the first citation, over all sentences; trec_precision: over "
     "those that cite (TREC RAG 2024); _averaged: means over questions",
+    "span_f1": "cited words against those that people marked as the answer, over all questions: span_precision (cited "
+    "ones that are marked), span_recall (marked ones that are cited), F1 of the two; _averaged: means over questions",
     "answerable_refused": "questions with an answer that were refused; unanswerable_refused: those without one",
     "Success@": "questions with a gold passage among the first hits; R@: gold passages among them",
     "answer_hit@": "questions with a reference answer in the text of the first hits",

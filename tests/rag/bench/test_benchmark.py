@@ -44,9 +44,9 @@ def write(folder: Path, text: str = TOML.format(sha256=ZEROS)) -> Path:
 def test_the_benchmarks_that_ship_are_listed(rag: Command) -> None:
     listed = {one.name: one for one in list_benchmarks()}
     assert listed.keys() == {
-        "clapnq-pool", "everyday", "everyday-dev", "hagrid", "handbook", "miracl-pool", "nomiracl", "open-nq",
-        "open-nq-pool", "own-documents", "own-documents-fresh", "own-documents-fresh-2", "own-documents-kept",
-        "real-folders", "real-folders-kept",
+        "acl-verbatim", "clapnq-pool", "everyday", "everyday-dev", "hagrid", "handbook", "miracl-pool", "nomiracl",
+        "open-nq", "open-nq-pool", "own-documents", "own-documents-fresh", "own-documents-fresh-2",
+        "own-documents-kept", "real-folders", "real-folders-kept",
     }  # fmt: skip
     assert not any(listed[name].needs_data for name in ("everyday", "everyday-dev", "handbook"))
     assert listed["own-documents"].needs_data
@@ -138,7 +138,7 @@ def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
     for name in ("big", "deep", "bytes", "absent"):
         with pytest.raises(RagError):
             read_benchmark(tmp_path / f"{name}.toml")
-    with pytest.raises(RagError, match="no benchmark called 'nope'; there are: clapnq-pool"):
+    with pytest.raises(RagError, match="no benchmark called 'nope'; there are: acl-verbatim, clapnq-pool"):
         read_benchmark("nope")
     with pytest.raises(RagError, match="no labelled set called 'nope'; there are: attributionbench, "):
         read_label_set("nope")
