@@ -1,18 +1,18 @@
 """Word alignment of a claim with the evidence: shared word order, and differing numbers, names and negations."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from itertools import zip_longest
 
 from autoais.base.text.excerpt import split_sentences
 from autoais.base.text.words import STOP_WORDS, content_stems, idf, stem, word_spans
-from autoais.judges.numbers import TENS, UNDER_TWENTY
+from autoais.judges.numbers import TENS, UNDER_TWENTY, Numbers, is_unit
 
 _NUMBERS = {word: number for number, word in enumerate(UNDER_TWENTY)} | {
     word: 10 * tens for tens, word in enumerate(TENS, 2)
 }
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-_APPROXIMATORS = frozenset("about around approximately roughly nearly almost some over circa".split())
 _MONTHS = "january february march april may june july august september october november december".split()
 _NEGATIONS = frozenset(
     """
@@ -49,7 +49,6 @@ class _Word:
     kind: str
     weight: float
     value: float | None = None  # of a number, including its scale
-    is_approximate: bool = False  # marked as approximate ("about 20")
 
 
 def align(claim: str, evidence: Iterable[str]) -> Alignment:
@@ -65,14 +64,18 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
     if not total:
         return Alignment()
     key_set = set(keys)
-    sentences = [_words(text[start:end]) for text in evidence for start, end in split_sentences(text)]
+    texts = [text[start:end] for text in evidence for start, end in split_sentences(text)]
+    sentences = [_words(text) for text in texts]
     overlaps = [sum({w.key: w.weight for w in sentence if w.key in key_set}.values()) for sentence in sentences]
     best = Alignment()
     for index in sorted(range(len(sentences)), key=lambda i: (-overlaps[i], i))[:_CLOSEST]:
         changes = SequenceMatcher(None, keys, [w.key for w in sentences[index]], autojunk=False).get_opcodes()
         same_weight = sum(word.weight for kind, i, j, _, _ in changes if kind == "equal" for word in claim_words[i:j])
         parts = [(claim_words[i:j], sentences[index][m:n]) for kind, i, j, m, n in changes if kind != "equal"]
-        alignment = _clashing(same_weight / total, parts)
+        missing_numbers = Numbers([texts[index]]).find_missing(claim, words=True)
+        alignment = _clashing(same_weight / total, parts, missing_numbers)
+        equal_weight = sum(_weigh_equal_numbers(claim, claim_part, missing_numbers) for claim_part, _ in parts)
+        alignment = replace(alignment, share=alignment.share + equal_weight / total)
         if (alignment.share, -alignment.clash) > (best.share, -best.clash):
             best = alignment
     return best
@@ -93,16 +96,40 @@ def _weight(text: str) -> float:
     return sum(idf(key) for key in content_stems(text))
 
 
-def _clashing(share: float, parts: Iterable[tuple[Sequence[_Word], Sequence[_Word]]]) -> Alignment:
+def _weigh_equal_numbers(claim: str, words: Sequence[_Word], missing_numbers: Sequence[tuple[int, int]]) -> float:
+    """The weight of numbers, with their units, that the sentence has in other words: "60 seconds" for "a minute"."""
+    weight = 0.0
+    for word, following in zip_longest(words, words[1:]):
+        if word.kind == "number" and not _is_within(word, missing_numbers):
+            weight += word.weight + (
+                following.weight if following and is_unit(claim[following.start : following.end]) else 0.0
+            )
+    return weight
+
+
+def _is_within(word: _Word, spans: Iterable[tuple[int, int]]) -> bool:
+    return any(word.start < end and start < word.end for start, end in spans)
+
+
+def _clashing(
+    share: float,
+    parts: Iterable[tuple[Sequence[_Word], Sequence[_Word]]],
+    missing_numbers: Sequence[tuple[int, int]],
+) -> Alignment:
     clash, clashes = 0.0, []
     for claim_part, evidence_part in parts:
         if len(claim_part) > _MAX_CLAIM_GAP or len(evidence_part) > _MAX_EVIDENCE_GAP:
             continue
         for kind, confidence in (("number", 1.0), ("name", share**3), ("negation", share**3)):
             own_words, other = ([w for w in side if w.kind == kind] for side in (claim_part, evidence_part))
-            one_sided = bool(own_words) != bool(other)
+            if kind == "number":
+                own_words = [
+                    w for w in own_words if any(w.start < end and start < w.end for start, end in missing_numbers)
+                ]
             differ = (
-                one_sided if kind == "negation" else own_words and other and not _COMPARISONS[kind](own_words, other)
+                bool(own_words) != bool(other)
+                if kind == "negation"
+                else own_words and other and not (kind == "name" and _same_names(own_words, other))
             )
             if differ:
                 clash = max(clash, confidence)
@@ -116,23 +143,6 @@ def _same_names(own_words: Sequence[_Word], other: Sequence[_Word]) -> bool:
         if "".join(word.key[0] for word in long).startswith("".join(word.key for word in short)):
             return True
     return any(a.key[:4] == b.key[:4] for a in own_words for b in other)
-
-
-def _same_numbers(own_words: Sequence[_Word], other: Sequence[_Word]) -> bool:
-    """Whether one number ends the other (1998-99, 1998-1999), or differs by at most 10 % if either is approximate."""
-    for a in own_words:
-        for b in other:
-            if a.value is None or b.value is None:
-                continue
-            if a.is_approximate or b.is_approximate:
-                if abs(a.value - b.value) <= 0.1 * max(a.value, b.value):
-                    return True
-            elif {len(a.key), len(b.key)} == {2, 4} and a.value % 100 == b.value % 100:
-                return True
-    return False
-
-
-_COMPARISONS = {"name": _same_names, "number": _same_numbers}
 
 
 def _words(text: str) -> list[_Word]:
@@ -153,10 +163,9 @@ def _words(text: str) -> list[_Word]:
             and last.value is not None
             and (extension := _extend_number(last.value, before, word)) is not None
         ):
-            words[-1] = _Word(last.start, end, _key(extension), "number", last.weight, extension, last.is_approximate)
+            words[-1] = _Word(last.start, end, _key(extension), "number", last.weight, extension)
         elif value is not None:
-            is_approximate = before in _APPROXIMATORS
-            words.append(_Word(start, end, _key(value), "number", idf(stem(word)), value, is_approximate))
+            words.append(_Word(start, end, _key(value), "number", idf(stem(word)), value))
         else:
             kind = ""
             if word in _MONTHS and text[start].isupper():

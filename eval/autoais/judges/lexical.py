@@ -13,14 +13,14 @@ from autoais.judges.templates import template as hypothesis_template
 class LexicalJudge(Judge):
     """Attributable if the IDF-weighted share of the claim's content words found in the evidence reaches `threshold`.
 
-    A word counts if it occurs anywhere in the evidence. `Judgement.evidence` holds the sentences with most of the words
+    The default has the highest macro-F1 on AttributionBench dev, as that of the judge `minilm` has. A word counts if it occurs anywhere in the evidence. `Judgement.evidence` holds the sentences with most of the words
     (`text.excerpt.excerpt`). With `partial_from`, a claim below the threshold is partially attributable from that share
     on. `template` builds the hypothesis (`judges.templates`). The judge misses a single changed number, name or
     negation; reports must call it by its name, never just "AutoAIS".
     """
 
     def __init__(
-        self, threshold: float = 0.6, *, template: str = "statement.v1", partial_from: float | None = None
+        self, threshold: float = 0.7, *, template: str = "statement.v1", partial_from: float | None = None
     ) -> None:
         if not 0 < threshold <= 1:
             raise UserError(f"lexical threshold {threshold}: must be above 0 and at most 1")

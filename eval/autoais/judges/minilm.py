@@ -33,7 +33,7 @@ MODEL_FOLDER = Path(__file__).parents[1] / "data" / "minilm"
 TEMPLATE = "auto.v1"
 # Revision of the rules here and in `text.excerpt`, `text.language`, `text.quotes`, `text.words`, `models.pairs` and
 # `judges.alignment`, `judges.numbers`.
-RULES = 6
+RULES = 7
 # The probability of a sentence that its evidence has word for word: people call nearly all of them attributable
 # (`eval/results/minilm/rules.json`).
 QUOTE_PROBABILITY = 0.99
@@ -41,6 +41,14 @@ QUOTE_PROBABILITY = 0.99
 MAX_PARTS = 100
 _MAX_CACHED_OUTPUTS = 1024  # outputs of the network
 _MARKER = re.compile(r"\[[^\[\]]*\]")
+_FRAMING = re.compile(
+    r"\A\s*(?:(?:yes|no|sure|certainly|of course)[,.!;]\s+)?"
+    r"(?:(?:based on|according to|as stated in|from) (?:the |this |these )?(?:given |provided |above |following )?"
+    r"(?:contexts?|passages?|documents?|sources?|texts?|information|references?|search results)"
+    r"(?: provided| given| above)?,\s+)?",
+    re.IGNORECASE,
+)
+_MIN_CLAIM_WORDS = 3  # of a claim that stays without its framing
 FEATURES = ("pair", "cosine", "nearest", "aligned", "clash")
 
 
@@ -100,6 +108,12 @@ class Calibration:
         if math.isnan(logit):
             return math.nan
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, logit))))
+
+
+def strip_framing(claim: str) -> str:
+    """The claim without what says nothing of the world: "Yes, ..." and "Based on the given context, ..."."""
+    stripped_claim = _FRAMING.sub("", claim, count=1)
+    return stripped_claim if len(words(stripped_claim)) >= _MIN_CLAIM_WORDS else claim
 
 
 class MiniLMJudge(Judge):
@@ -215,6 +229,8 @@ class MiniLMJudge(Judge):
         return open_session(self.folder / "model.onnx", way_out="; run `autoais train` again", only="cosine")
 
     def _one(self, attribution: Attribution) -> Judgement:
+        whole_claim = attribution.claim
+        attribution = replace(attribution, claim=strip_framing(whole_claim))
         claim = self._hypothesis(attribution)
         if not words(_MARKER.sub("", attribution.claim)):
             return Judgement(Verdict.UNDECIDED, None, "the claim has no words")
@@ -227,7 +243,7 @@ class MiniLMJudge(Judge):
                 if quote := find_quote(claim, text):
                     return Judgement(Verdict.ATTRIBUTABLE, QUOTE_PROBABILITY, None, (Span(number, *quote),))
         # Length of the question that the template may put before the claim; it also strips outer white space.
-        before = len(claim.rstrip()) - len(attribution.claim.rstrip())
+        before = len(claim.rstrip()) - len(whole_claim.rstrip())
         parts = self._parts(claim)
         evidence = EvidenceTexts(attribution.evidence)
         numbers = Numbers([*attribution.evidence, attribution.question])

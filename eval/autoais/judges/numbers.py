@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
-# In digits ("1,233", "3.2", "1·7", "40 000") or in words.
-_TOKEN = re.compile(r"(?P<digits>[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?![0-9.,])|[0-9]+(?:[.,·][0-9]+)*)|[^\W\d_]+")
+# In digits ("1,233", "3.2", "1·7", "40 000"), as a time ("20:30") or in words.
+_TOKEN = re.compile(
+    r"(?<![\d:.,])(?P<clock>(?:[01]?[0-9]|2[0-4]):[0-5][0-9])(?![\d:])"
+    r"|(?P<digits>[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?![0-9.,])|[0-9]+(?:[.,·][0-9]+)*)|[^\W\d_]+"
+)
 UNDER_TWENTY = """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
     eighteen nineteen
@@ -33,6 +36,8 @@ _VALUES = (
     | {"once": 1.0, "twice": 2.0, "half": 0.5, "dozen": 12.0}
     | {word: scale for word, scale in _SCALES.items() if len(word) > 2}
 )
+_CLOCK = "clock"  # measures hours since midnight
+_HALF_DAY = "half day"  # hours of a clock with twelve, which only a bare number says too: "8 pm", "at 8"
 # What each unit measures, and its size in that measure.
 _UNITS = {
     unit: (measure, size)
@@ -57,8 +62,7 @@ _UNITS = {
         ("dollars", 1, "$ usd dollar dollars"),
         ("euros", 1, "€ eur euro euros"),
         ("pounds", 1, "£ gbp"),
-        ("morning", 1, "am"),
-        ("afternoon", 1, "pm"),
+        (_CLOCK, 1, "am pm"),
     )
     for unit in units.split()
 }
@@ -69,6 +73,7 @@ _APPROXIMATORS = frozenset("about around approximately roughly nearly almost som
 _LOWER_BOUND_WORDS = frozenset("more over above least exceed exceeds exceeding exceeded after since past".split())
 _UPPER_BOUND_WORDS = frozenset("less under below fewer most before until by prior up within".split())
 _NOT = frozenset(["no", "not"])
+_ARTICLES = frozenset(["a", "an"])
 _CENTURY = re.compile(r"(?:st|nd|rd|th)?[ -]centur", re.IGNORECASE)
 _STEP = re.compile(r"\s*(?:[-*•]\s*)?\d{1,3}[.)]\s+")
 _SOURCES = re.compile(r"\[\d+(?:[,-]\s*\d+)*\]")
@@ -80,7 +85,9 @@ _MONTH = re.compile(
     r"|(?:(?<=\b(?:in|of|on|by) )|(?<=\d ))(?:March|May)\b|\b(?:March|May)\b(?= \d)"
 )
 _MONTH_BEGIN = re.compile(rf"\b(?:{'|'.join(_MONTHS)})", re.IGNORECASE)
-_DATE = re.compile(r"\b\d{4}-(\d\d)\b|\b(\d{1,2})[/.](\d{1,2})\b")
+_DATE = re.compile(r"\b\d{4}-(\d\d)\b|\b(\d{1,2})[/.](\d{1,2})\b|\b(\d{1,2})[/.]\d{4}\b")
+_MONTH_OF_DATE = re.compile(r"\b(?:\d{1,2}[/.])?(0?[1-9]|1[0-2])[/.](?:19|20)\d\d\b|\b(?:19|20)\d\d-(0[1-9]|1[0-2])\b")
+_YEAR_BEFORE = re.compile(r"(?<!\d)(1\d|20)\d\d[-–/]\Z")
 _MAX_VALUE = 1e18  # larger numbers are compared as they are written
 _TOLERANCE = 0.1  # how far from a number "about" reaches, as a share of it
 _MAX_FACTOR = 5.0  # "more than 100" is not said of 1,000: a bound and its number differ at most by this factor
@@ -102,8 +109,10 @@ class Numbers:
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = tuple(texts)
 
-    def find_missing(self, claim: str) -> list[tuple[int, int]]:
+    def find_missing(self, claim: str, *, words: bool = False) -> list[tuple[int, int]]:
         """The digits and months of a claim that are in no text: (start, end) in characters of the claim, end exclusive.
+
+        With `words`, numbers in words ("two") and 1 are looked for too.
 
         A number is in a text if the text has it in digits or words, or a longer number that rounds to it. "About 20"
         matches numbers within a tenth, "more than 20" larger ones. A number with a unit must have that unit in the
@@ -111,12 +120,13 @@ class Numbers:
         and sources ("2. Open it [1]") and parts of names ("COVID-19").
         """
         labels = [match.span() for match in (_STEP.match(claim), *_SOURCES.finditer(claim)) if match]
+        labels += [span for span, month in _months_of_dates(claim) if month in self._months]
         presence: dict[tuple[int, int], bool] = {}
         for number in _numbers(claim):
             is_label = any(start <= number.start < end for start, end in labels)
             span = number.start, number.end
-            needs_support = number.digits and number.value != 1 and claim[slice(*span)] != "00"
-            if needs_support and not is_label and not _in_name(claim, number.start):
+            needs_support = words or (number.digits and number.value != 1)
+            if needs_support and _is_count(number, claim) and not is_label and not _in_name(claim, number.start):
                 presence[span] = presence.get(span, False) or self._have(number, claim)
         missing = [missing_span for missing_span, is_present in presence.items() if not is_present]
         return sorted(
@@ -145,11 +155,10 @@ class Numbers:
         for number in chain.from_iterable(map(_numbers, self._texts)):
             if math.isnan(number.value):
                 continue
-            readings = [number.value + 12] if number.measure == "afternoon" else []
-            if 1000 <= number.value <= 2100:
-                readings.append(number.value % 100)  # '98
+            readings = [number.value % 100] if 1000 <= number.value <= 2100 else []  # '98
             values += [number.value, *readings]
-            by_measure.setdefault(number.measure, []).append(number.value * number.size)
+            if number.measure != _HALF_DAY:  # 8 am is not 8 pm
+                by_measure.setdefault(number.measure, []).append(number.value * number.size)
             by_measure.setdefault("", []).extend(readings)
         return sorted(values), {measure: sorted(numbers) for measure, numbers in by_measure.items()}
 
@@ -159,6 +168,11 @@ class Numbers:
         months = {month.casefold() for text in self._texts for month in _MONTH_BEGIN.findall(text)}
         dates = (int(part) for text in self._texts for date in _DATE.findall(text) for part in date if part)
         return months | {_MONTHS[part - 1] for part in dates if 1 <= part <= 12}
+
+
+def is_unit(word: str) -> bool:
+    """Whether a word is a unit that is known: seconds, km, dollars."""
+    return word.casefold() in _UNITS
 
 
 def find_clash(claim: str, text: str) -> tuple[tuple[int, int], tuple[int, int]] | None:
@@ -186,10 +200,22 @@ def _lacking(text: str, other: str) -> list[_Number]:
     readings: dict[tuple[int, int], list[_Number]] = {}
     for number in _numbers(text):
         is_label = any(start <= number.start < end for start, end in labels) or _in_name(text, number.start)
-        is_count = number.digits or re.split(r"\W", text[number.start : number.end])[0].casefold() in _COUNTS
-        if is_count and not is_label and (number.value != 1 or number.measure):
+        if _is_count(number, text) and not is_label and (number.value != 1 or number.measure):
             readings.setdefault((number.start, number.end), []).append(number)
     return [group[0] for group in readings.values() if not any(numbers._have(number, text) for number in group)]
+
+
+def _is_count(number: _Number, text: str) -> bool:
+    """Whether it is a number for sure: in digits, but not the 00 of 19:00:30, or in such words ("second" is none)."""
+    written = text[number.start : number.end]
+    return written != "00" if number.digits else re.split(r"\W", written)[0].casefold() in _COUNTS
+
+
+def _months_of_dates(text: str) -> Iterator[tuple[tuple[int, int], str]]:
+    """The place and the first three letters of each month that is a number of a date ("05/2013", "2013-05")."""
+    for match in _MONTH_OF_DATE.finditer(text):
+        group = 1 if match[1] else 2
+        yield match.span(group), _MONTHS[int(match[group]) - 1]
 
 
 def _between(values: Sequence[float], low: float, high: float) -> bool:
@@ -207,11 +233,7 @@ def _ranges(number: _Number, claim: str) -> Iterator[tuple[float, float]]:
     """What a number of the claim may stand for: the lowest and the highest value."""
     value = number.value
     yield value, value
-    if number.measure == "afternoon":
-        yield value + 12, value + 12
-    if number.digits > 1 and not (
-        number.digits == 4 and 1000 <= value <= 2100
-    ):  # a year is exact, but one that ends in 0 is rounded
+    if number.digits > 1 and not _is_year(number):
         half = 0.5 * 10.0 ** (math.floor(math.log10(value)) + 1 - number.digits)
         yield value - half, value + half
     before, after = _before(claim, number.start), claim[number.end : number.end + 12]
@@ -240,17 +262,45 @@ def _numbers(text: str) -> Iterator[_Number]:
     """The numbers of a text, in order; one that can be read in two ways comes twice."""
     end = 0
     for match in _TOKEN.finditer(text):
-        digit_text = match["digits"]
-        if match.start() < end or not (digit_text or match[0].casefold() in _VALUES):
+        if match["clock"]:
+            hours, minutes = map(int, match["clock"].split(":"))
+            yield from _clock(match.start(), match.end(), hours + minutes / 60, text)
+            end = match.end()
             continue
-        value, end = _with_words(_value(digit_text) if digit_text else _VALUES[match[0].casefold()], match.end(), text)
+        digit_text, word = match["digits"], match[0].casefold()
+        if match.start() < end or not (digit_text or word in _VALUES):
+            if word in _ARTICLES and (unit := _unit(text, match.start(), match.end()))[0]:  # a minute
+                yield _Number(match.start(), match.end(), 1.0, 0, *unit)
+            continue
+        value, end = _with_words(_value(digit_text) if digit_text else _VALUES[word], match.end(), text)
         value = value if value <= _MAX_VALUE else math.nan
         digits = len(re.sub(r"\D", "", digit_text).strip("0")) or 1 if digit_text else 0
         number = _Number(match.start(), end, value, digits)
-        unit = _unit(text, number.start, end)
-        yield replace(number, measure=unit[0], size=unit[1])
-        if digit_text and (letter := _FOLLOWING.match(text, end)) and (scale := _AMBIGUOUS_SCALES.get(letter[1])):
-            yield replace(number, value=value * scale)
+        measure, size = _unit(text, number.start, end)
+        if measure == _CLOCK and value <= 12:
+            yield from _clock(number.start, end, value, text)
+            continue
+        yield replace(number, measure=measure, size=size)
+        year = _YEAR_BEFORE.search(text, 0, match.start()) if digit_text and len(digit_text) == 2 else None
+        if year:  # 1998-99
+            yield replace(number, value=float(year[1]) * 100 + value)
+        letter = _FOLLOWING.match(text, end) if digit_text else None
+        if letter and (scale := _AMBIGUOUS_SCALES.get(letter[1].casefold())):
+            yield replace(number, value=value * scale, measure=measure, size=size)
+
+
+def _clock(start: int, end: int, hours: float, text: str) -> Iterator[_Number]:
+    """A time of day, "8:30 p.m." or "20:30"; one without "am" or "pm" may be of both halves of the day."""
+    following = _FOLLOWING.match(text, end)
+    half = re.sub(r"\W", "", following[1].casefold()) if following else ""
+    if half in ("am", "pm") and hours < 13:
+        number = _Number(start, end, hours % 12 + (12 if half == "pm" else 0), 1, _CLOCK)
+        yield number
+        yield replace(number, value=hours, measure=_HALF_DAY)
+    else:
+        yield _Number(start, end, hours, 1, _CLOCK)
+        if hours < 13:
+            yield _Number(start, end, (hours + 12) % 24, 1, _CLOCK)
 
 
 def _value(digits: str) -> float:

@@ -104,7 +104,7 @@ def test_predictions_are_scored_over_every_question_of_the_benchmark(shop: Shop)
         },
     }
     assert "1 answer to questions outside the benchmark, dropped" in result.stderr
-    assert "scores.txt is from judge lexical@2/0.6/statement.v1" in result.stderr
+    assert "scores.txt is from judge lexical@2/0.7/statement.v1" in result.stderr
     assert ais.read_bytes().decode() == (
         "question,answer,passage,autoais\r\n"
         f'{CAPITAL},Warsaw,"Title: Warsaw\n\nWarsaw, on the river, is a capital city.",Y\r\n'
@@ -364,7 +364,7 @@ def test_the_report_is_the_same_bytes_each_time_and_names_what_it_rests_on(shop:
     assert shop.report("--report", saved) == report
     assert saved.read_bytes() == written
     made = report["provenance"]
-    assert made["judge"] == {"name": "lexical@2/0.6/statement.v1"}
+    assert made["judge"] == {"name": "lexical@2/0.7/statement.v1"}
     assert set(made["inputs"]) == {"answers", "questions", "corpus1"}
     assert {"python", "numpy"} <= set(made["versions"])
 

@@ -111,8 +111,8 @@ def test_support_below_the_threshold_is_partial_from_a_share_on() -> None:
     assert [one.probability for one in judged] == [one.probability for one in plain]
     assert Verdict.PARTIALLY_ATTRIBUTABLE not in {one.verdict for one in plain}
     assert judge.name == open_judge("lexical").name + "+partial0.1"
-    for value in (0, 0.6, -1, 2):
-        with pytest.raises(UserError, match=rf"partial_from {value}: must be above 0 and below 0.6"):
+    for value in (0, 0.7, -1, 2):
+        with pytest.raises(UserError, match=rf"partial_from {value}: must be above 0 and below 0.7"):
             open_judge("lexical", partial_from=value)
 
 

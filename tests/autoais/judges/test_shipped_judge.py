@@ -11,7 +11,7 @@ from autoais.base.text.excerpt import EvidenceTexts
 from autoais.base.text.words import content_stems
 from autoais.base.types import Attribution, Judgement, Span, Verdict
 from autoais.judges import DEFAULT, minilm, open_judge
-from autoais.judges.minilm import MODEL_FOLDER, MiniLMJudge
+from autoais.judges.minilm import MODEL_FOLDER, MiniLMJudge, default_judge, strip_framing
 from autoais.judges.numbers import Numbers
 from scripts.make_judge_card import lines
 from tests.conftest import Command
@@ -235,3 +235,66 @@ def test_it_is_undecided_about_other_languages() -> None:
         "the claim is not in English",
         "the evidence is not in English",
     ]
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence", "attributable"),
+    [
+        ("The town has 1.2 million inhabitants.", "According to the census, the town has 1,203,114 inhabitants.", True),
+        ("About 35 % of the voters stayed at home.", "In the end 34.8 % of the voters stayed at home.", True),
+        ("35% of the voters stayed at home.", "In the end 34.8% of the voters stayed at home.", True),
+        ("More than 20 people were hurt in the fire.", "A spokesman said that 24 people were hurt in the fire.", True),
+        ("The bridge is 2 kilometres long.", "The bridge, opened in 1998, is 2,000 metres long.", True),
+        ("The company paid $5 million for the patent.", "The company paid $5m for the patent in 2011.", True),
+        ("The test takes 60 seconds.", "The test takes a minute and needs no training.", True),
+        ("The firm sold 5M phones.", "The firm sold 5 million phones last year.", True),
+        ("The fund is worth 2.5B dollars.", "The fund is worth 2.5 billion dollars, its manager said.", True),
+        ("The concert begins at 20:30.", "The concert begins at 8:30 p.m. in the old hall.", True),
+        ("The concert begins at 8:30 p.m.", "The concert begins at 20:30 in the old hall.", True),
+        ("The law came into force in 05/2013.", "The law came into force in May 2013.", True),
+        ("The law came into force in May 2013.", "The law came into force on 14/05/2013.", True),
+        ("The station was opened in 2010.", "The station was opened in 2012 by the mayor.", False),
+        ("Fewer than 50 ships were lost.", "In the storm 43 ships were lost.", True),
+        (
+            "The town has 1.2 million inhabitants.",
+            "According to the census, the town has 1,403,114 inhabitants.",
+            False,
+        ),
+        ("35% of the voters stayed at home.", "In the end 31.8% of the voters stayed at home.", False),
+        ("More than 20 people were hurt in the fire.", "A spokesman said that 14 people were hurt in the fire.", False),
+        ("The bridge is 2 kilometres long.", "The bridge, opened in 1998, is 3,000 metres long.", False),
+        ("The company paid $5 million for the patent.", "The company paid $7m for the patent in 2011.", False),
+        ("The test takes 60 seconds.", "The test takes two minutes and needs no training.", False),
+        ("The firm sold 5M phones.", "The firm sold 6 million phones last year.", False),
+        ("The concert begins at 20:30.", "The concert begins at 7:30 p.m. in the old hall.", False),
+        ("The concert begins at 8:30 a.m.", "The concert begins at 20:30 in the old hall.", False),
+        ("The law came into force in 05/2013.", "The law came into force in June 2013.", False),
+        ("He scored one goal in the final.", "He scored two goals in the final.", False),
+        ("He scored 2 goals in the final.", "He scored 1 goal in the final.", False),
+    ],
+)
+def test_the_judge_compares_quantities_not_their_spelling(claim: str, evidence: str, attributable: bool) -> None:
+    (judgement,) = default_judge().judge([Attribution(claim, (evidence,))])
+    assert (judgement.verdict is Verdict.ATTRIBUTABLE) is attributable
+
+
+@pytest.mark.parametrize(
+    ("claim", "stripped"),
+    [
+        ("Yes, the bridge is long.", "the bridge is long."),
+        ("Based on the given context, the bridge is long.", "the bridge is long."),
+        ("No. According to the passages, it rained all day.", "it rained all day."),
+        ("No country has more lakes.", "No country has more lakes."),
+        ("Yes, but no.", "Yes, but no."),
+        ("", ""),
+    ],
+)
+def test_framing_says_nothing(claim: str, stripped: str) -> None:
+    assert strip_framing(claim) == stripped
+
+
+def test_unsupported_words_behind_framing_are_at_their_place() -> None:
+    claim = "Yes, the bridge was opened in 1950."
+    (judgement,) = default_judge().judge([Attribution(claim, ("The bridge was opened in 1970.",))])
+    assert judgement.verdict is Verdict.NOT_ATTRIBUTABLE
+    assert [claim[start:end] for start, end in judgement.unsupported] == ["1950."]

@@ -514,7 +514,7 @@ def test_a_system_names_a_model_as_a_whole(system: object, model: str, named: bo
     [
         ("minilm@95bee50e/256/auto.v1", "minilm"),
         ("google/t5_xxl_true_nli_mixture@main/512/aqa.v1", "google/t5_xxl_true_nli_mixture@main"),
-        ("lexical@2/0.6/statement.v1", "lexical@2"),
+        ("lexical@2/0.7/statement.v1", "lexical@2"),
         ("llm:gpt-5@api.openai.com/8000+10/attrscore.v1", "gpt-5"),
         ("mine", "mine"),
     ],

@@ -118,7 +118,7 @@ def test_options_reach_the_judges_that_are_named(towns: Path, tmp_path: Path, ra
     command = ("bench", "judges", "--set", tmp_path / "data" / "labels.jsonl", "--format", "json")
     done = rag(*command, "--judge", "lexical", "--judge-option", "threshold=0.9")
     assert done.returncode == 0, done.stderr
-    assert list(json.loads(done.stdout)["judges"]) == ["lexical@2/0.6/statement.v1", "lexical@2/0.9/statement.v1"]
+    assert list(json.loads(done.stdout)["judges"]) == ["lexical@2/0.7/statement.v1", "lexical@2/0.9/statement.v1"]
     one_line_error(rag(*command, "--judge-option", "threshold=0.9"), "--judge names")
     one_line_error(rag(*command, "--judge", "minilm", "--judge-option", "threshold=0.9"), "'minilm' has no option")
     one_line_error(rag(*command, "--judge", "lexical", "--judge-option", "threshold"), "should be KEY=VALUE")
