@@ -1328,3 +1328,47 @@ def test_a_page_with_a_generic_title_is_called_as_its_file(tmp_path: Path, name:
     path.write_text(f"# {heading}\n\nIt costs 3.\n")
     (passage,) = read_document(path, name)
     assert (passage.title, passage.section) == (title, heading if title != heading else "")
+
+
+LIQUID = """See the [list of tools]({% page "/tools/#list" %}) and [the rules][rules], or [ask]({{ site.base_url }}/ask).
+
+{% comment %}
+TODO: say more
+{% endcomment %}
+Write to {% channel "help-desk" %}{% comment %}or not{% endcomment %}. The {{ site.team_name }} answers. {{Front}} stays.
+
+{% image "_img/mill.png" "a mill" %}
+
+- {% if page.old %}Old{% endif %} `{% raw %}{% page "/x" %}{% endraw %}` makes a link.
+
+{% highlight sh %}
+mill --start
+{% endhighlight %}
+
+[rules]: {% link process/rules.md %}
+"""
+
+
+def test_tags_of_liquid_in_markdown_leave_what_they_say(tmp_path: Path) -> None:
+    text = LIQUID
+    assert blocks(tmp_path, "a.md", text) == [
+        "See the list of tools and the rules, or ask.",
+        "Write to help-desk. The [team name] answers. {{Front}} stays.",
+        '- Old {% page "/x" %} makes a link.',
+        "    mill --start",
+    ]
+
+
+def test_what_kramdown_fills_in_is_left_out_and_markdown_in_elements_is_read(tmp_path: Path) -> None:
+    text = '# Mills\n\n- TOC\n{:toc}\n\n<div class="centre" markdown="1">\n## Grain\nA **mill** grinds.\n</div>\n\nEnd of it.\n'
+    assert blocks(tmp_path, "a.md", text) == ["A mill grinds.", "End of it."]
+
+
+def test_boxes_of_mdbook_are_text(tmp_path: Path) -> None:
+    text = '```admonish info\nA `mill` stops.\n```\n\n```admonish warning "Hot"\nDo not touch.\n```\n'
+    assert blocks(tmp_path, "a.md", text) == ["Info: A mill stops.", "Hot: Do not touch."]
+
+
+def test_endless_tags_of_liquid_are_read_at_once(tmp_path: Path) -> None:
+    text = "{% comment %}" * 2_000 + "{% raw %}" * 2_000 + "{% x '" * 2_000 + "text"
+    assert "text" in blocks(tmp_path, "a.md", text)[-1]
