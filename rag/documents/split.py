@@ -8,12 +8,12 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from autoais.base.text.scripts import UNSPACED
 from autoais.base.text.sentences import sentence_spans
 from rag.base.types import Passage
-from rag.documents.blocks import BLOCK_SEPARATOR, CODE_INDENT, Block, Kind, keep_bare_headings
+from rag.documents.blocks import BLOCK_SEPARATOR, CELL_SEPARATOR, CODE_INDENT, Block, Kind, keep_bare_headings
 
 _MAX_WORDS = 200  # words of a passage
 _MAX_CHARACTERS = 2000  # characters of a passage
@@ -26,6 +26,7 @@ _MAX_PIECE_CHARACTERS = 1900
 _MAX_HEADING_LENGTH = 300  # characters; a longer one is text
 _MAX_WORD_LENGTH = 100  # characters
 _TITLE_WORDS = 10  # of an item above paragraphs
+_LABEL_WORDS, _LABEL_LENGTH = 25, 200  # words and characters of what each part of a long row begins with
 _QUESTION = re.compile(r"\s*(?:(?:-|\d+\.) )?(?:Q|Question)(?: ?\d+)?[.:)] ")  # whose answer stands below it
 _WORD = re.compile(rf"[{UNSPACED}]{{1,2}}|[^\s{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
@@ -270,21 +271,51 @@ def _fitting(blocks: Sequence[Block]) -> Iterator[Sequence[Block]]:
 def _pieces(block: Block) -> Iterator[tuple[Block, int]]:
     """A block in pieces that fit into a passage, and their words.
 
-    Code is cut between lines, text between sentences or else words.
+    Code is cut between lines, a row of a table between cells, text between sentences or else words.
     """
     words = _words(block)
     if _fits(words, len(block.text)):
         yield block, words
         return
-    cut = _code_pieces if block.kind is Kind.CODE else _text_pieces
-    for number, text in enumerate(cut(block.text)):
-        kind = block.kind if number == 0 or block.kind is Kind.CODE else Kind.TEXT
+    if block.kind is Kind.ROW:
+        texts = _row_pieces(block)
+    else:
+        texts = (_code_pieces if block.kind is Kind.CODE else _text_pieces)(block.text)
+    for number, text in enumerate(texts):
+        kind = block.kind if number == 0 or block.kind in (Kind.CODE, Kind.ROW) else Kind.TEXT
         piece = Block(text, kind, 0, block.page)
         yield piece, _words(piece)
 
 
 def _fits(words: int, characters: int) -> bool:
     return words <= _MAX_PIECE_WORDS and characters <= _MAX_PIECE_CHARACTERS
+
+
+def _row_pieces(block: Block) -> Iterator[str]:
+    """The cells of a row in parts that begin with what the row is about; a cell is cut only if it does not fit."""
+    cells = block.text.split(CELL_SEPARATOR)
+    label = block.label or cells[0]
+    if count_words(label) > _LABEL_WORDS or len(label) > _LABEL_LENGTH:
+        label = ""
+    room = _MAX_PIECE_WORDS - count_words(label)
+    target = len(label) + len(block.text) / -(-_words(block) // room)  # so that the last part is not a rest
+    part: list[str] = []
+    for cell in chain.from_iterable(map(_cell_pieces, cells)):
+        text = _labelled([*part, cell], label)
+        if part and (len(text) - len(cell) / 2 > target or not _fits(count_words(text), len(text))):
+            yield _labelled(part, label)
+            part = []
+        part.append(cell)
+    yield _labelled(part, label)
+
+
+def _labelled(cells: Sequence[str], label: str) -> str:
+    text = CELL_SEPARATOR.join(cells)
+    return text if not label or label in text else f"{label}{CELL_SEPARATOR}{text}"
+
+
+def _cell_pieces(text: str) -> Iterable[str]:
+    return [text] if _fits(count_words(text) + _LABEL_WORDS, len(text) + _LABEL_LENGTH) else _text_pieces(text)
 
 
 def _code_pieces(text: str) -> Iterator[str]:

@@ -1330,12 +1330,13 @@ def test_a_page_with_a_generic_title_is_called_as_its_file(tmp_path: Path, name:
     assert (passage.title, passage.section) == (title, heading if title != heading else "")
 
 
-LIQUID = """See the [list of tools]({% page "/tools/#list" %}) and [the rules][rules], or [ask]({{ site.base_url }}/ask).
+LIQUID = """See the [list of tools]({% page "/tools/#list" %}) and [the rules][rules], or [ask]({{ site.url }}/ask).
 
 {% comment %}
 TODO: say more
 {% endcomment %}
-Write to {% channel "help-desk" %}{% comment %}or not{% endcomment %}. The {{ site.team_name }} answers. {{Front}} stays.
+Write to {% channel "help-desk" %}{% comment %}or not{% endcomment %}. The {{ site.team_name }} answers.
+{{Front}} stays.
 
 {% image "_img/mill.png" "a mill" %}
 
@@ -1360,7 +1361,8 @@ def test_tags_of_liquid_in_markdown_leave_what_they_say(tmp_path: Path) -> None:
 
 
 def test_what_kramdown_fills_in_is_left_out_and_markdown_in_elements_is_read(tmp_path: Path) -> None:
-    text = '# Mills\n\n- TOC\n{:toc}\n\n<div class="centre" markdown="1">\n## Grain\nA **mill** grinds.\n</div>\n\nEnd of it.\n'
+    element = '<div class="centre" markdown="1">\n## Grain\nA **mill** grinds.\n</div>'
+    text = f"# Mills\n\n- TOC\n{{:toc}}\n\n{element}\n\nEnd of it.\n"
     assert blocks(tmp_path, "a.md", text) == ["A mill grinds.", "End of it."]
 
 
@@ -1372,3 +1374,53 @@ def test_boxes_of_mdbook_are_text(tmp_path: Path) -> None:
 def test_endless_tags_of_liquid_are_read_at_once(tmp_path: Path) -> None:
     text = "{% comment %}" * 2_000 + "{% raw %}" * 2_000 + "{% x '" * 2_000 + "text"
     assert "text" in blocks(tmp_path, "a.md", text)[-1]
+
+
+QUESTIONS = [
+    "Code",
+    "Name of the mill",
+    "1.1: Is the mill driven by the water of a river or of a lake, or by the wind, or by steam?",
+    "1.2: Has the mill been repaired by its owners or by the town at any time in the last ten years?",
+    "Sum",
+    "Sum of all",
+    "Rank",
+]
+
+
+def test_questions_above_short_answers_name_columns_and_rows_say_their_beginnings() -> None:
+    rows = [QUESTIONS, *([f"M{n:03}", f"Mill number {n}", "Yes", "No", "4", "5", str(n)] for n in range(10, 18))]
+    result = [block.text for block in grid_rows(rows)]
+    assert result[0] == f"Columns | {' | '.join(QUESTIONS)}"
+    assert result[1] == (
+        "Code: M010 | Name of the mill: Mill number 10 | 1.1: Is the mill driven by the…: Yes | "
+        "1.2: Has the mill been repaired…: No | Sum: 4 | Sum of all: 5 | Rank: 10"
+    )
+
+
+def test_each_part_of_a_long_row_begins_with_what_it_is_about(tmp_path: Path) -> None:
+    story = " ".join(f"In year {n} the wheel turned and the miller was glad." for n in range(30))
+    rows = "".join(f"{5 - n % 3},M{n},Mill {n},{story},{story} {n}\n" for n in range(4))
+    text = f"Stars,Code,Name,Story,Other story\n{rows}"
+    for passage in read(tmp_path, "mills.csv", text):
+        parts = passage.text.split("\n\n")
+        assert all(part.startswith(("Stars: ", "Code: M")) and "Name: Mill" in part for part in parts)
+
+
+def test_the_first_cells_of_a_group_stand_in_each_of_its_rows(tmp_path: Path) -> None:
+    rows = "Open,Lion,Ann,High St\n,,Ben,\n,,Cid,\n,Lamb,Dan,Low St\n,,Eve,\nShut,Lynx,Fay,Oak St\n,,Gil,\n"
+    text = f"State,Shop,Who,Address\n{rows}"
+    assert blocks(tmp_path, "shops.csv", text) == [
+        "State: Open | Shop: Lion | Who: Ann | Address: High St",
+        "State: Open | Shop: Lion | Who: Ben",
+        "State: Open | Shop: Lion | Who: Cid",
+        "State: Open | Shop: Lamb | Who: Dan | Address: Low St",
+        "State: Open | Shop: Lamb | Who: Eve",
+        "State: Shut | Shop: Lynx | Who: Fay | Address: Oak St",
+        "State: Shut | Shop: Lynx | Who: Gil",
+    ]
+
+
+def test_an_empty_cell_that_says_that_there_is_nothing_stays_empty(tmp_path: Path) -> None:
+    rows = "Lee,Leonard,Bath\n,Ben,York\n,Cid,Hull\nDanny,Daniel,Bath\n,Eve,York\nFay,Fayette,Ely\n,Gil,York\n"
+    text = f"Called,Name,Town\n{rows}"
+    assert blocks(tmp_path, "names.csv", text)[1] == "Name: Ben | Town: York"
