@@ -8,17 +8,13 @@ from typing import NamedTuple
 from rag.documents.converters.pdf_pages import Line, Pages
 from rag.documents.converters.pdf_words import Words
 from rag.documents.normalize import squeeze
-from rag.documents.titles import clean_heading
+from rag.documents.titles import clean_heading, is_placeholder
 
 _MAX_LENGTH = 16  # words of a heading
 _MAX_BOOKMARK = 40  # words; some programs put the text of a page in its bookmark
 _ITEM = re.compile(r"[•◦▪●○■–∗‣·*-]\s")
 _NUMBER = re.compile(r"^(?:\d{1,2}|[A-Z])\s+(?=[^\W\d_])")
-_NO_TITLE = re.compile(
-    r"(?:microsoft (?:word|powerpoint|excel)|untitled|\(anonymous\)|(?:new )?document ?\d*$|slide \d|view survey$"
-    r"|print(?:ing)?$|(?:power ?point )?presentation ?\d*$|scan(?:ned)?\b|layout \d|no title$|title$|book ?\d*$"
-    r"|.*\.(?:docx?|xlsx?|pptx?|tex|dvi|indd|qxd|ps|pdf|fm|odt|html?)$)"
-)
+_OF_PROGRAM = re.compile(r"print(?:ing)?$|scan(?:ned)?\b|book$")  # titles that those of printers and scanners give
 _BEFORE = re.compile(r"(?:chapter|appendix|part|section|annex)?(?:\d*|[a-z]\d*|[ivxlc]+)")
 _SIGNS = re.compile(r"[\W_]+")
 _OTHER = "\n"  # in place of the letters of a line that is in no title
@@ -150,7 +146,7 @@ def _mark(lines: list[Line], levels: dict[int, int], words: Words) -> Marked:
 def file_title(pages: Pages, usual: int, words: Words) -> str:
     """The title that a file names, or the largest print on its first page; "" if there is none."""
     title_letters = squeeze(words.letters(pages.title))
-    if title_letters and not _NO_TITLE.match(title_letters.casefold()) and any(map(str.isalpha, title_letters)):
+    if not is_placeholder(title_letters) and not _OF_PROGRAM.match(title_letters.casefold()):
         return clean_heading(title_letters)
     first = next((lines for lines in pages.lines if lines), [])
     largest = max((line.size for line in first), default=0)

@@ -1424,3 +1424,18 @@ def test_an_empty_cell_that_says_that_there_is_nothing_stays_empty(tmp_path: Pat
     rows = "Lee,Leonard,Bath\n,Ben,York\n,Cid,Hull\nDanny,Daniel,Bath\n,Eve,York\nFay,Fayette,Ely\n,Gil,York\n"
     text = f"Called,Name,Town\n{rows}"
     assert blocks(tmp_path, "names.csv", text)[1] == "Name: Ben | Town: York"
+
+
+@pytest.mark.parametrize("title", ["Title", "Untitled", "[Project Title]", "Document1", "Microsoft Word - mill.doc"])
+def test_a_title_that_says_nothing_gives_way_to_the_name_of_the_file(tmp_path: Path, title: str) -> None:
+    (passage,) = read(tmp_path, "old mill.md", f"# {title}\n\nIt turns.\n")
+    assert passage.title == "old mill"
+    (passage,) = read(tmp_path, "old mill.html", f"<title>{title}</title><p>It turns.</p>")
+    assert passage.title == "old mill"
+
+
+def test_a_list_of_headings_below_a_text_has_no_title(tmp_path: Path) -> None:
+    text = (
+        f"News of May\n\nIn this letter:\n## Mills\n## Wells\n\n## Mills\n\n{LONG}\n\n## Wells\n\n{LONG} All of it.\n"
+    )
+    assert {passage.title for passage in read(tmp_path, "letter.md", text)} == {"letter"}
