@@ -18,7 +18,8 @@ from rag.documents.normalize import squeeze
 from rag.documents.raw_file import RawFile
 from rag.documents.titles import clean_heading
 
-_ITEM = re.compile(r"([•◦▪●–∗‣·*-]|\(?\d{1,2}[.)]|\([a-z]\))\s+(?=\S)")
+_ITEM = re.compile(r"([•◦▪●○■□►➢➤–∗‣·*-]|\(?\d{1,2}[.)]|\([a-z]\))\s+(?=\S)")
+_INNER = ("○", "◦")  # signs of items in items
 _RULED = re.compile(r"(?:[•*-] )?={4,} (?P<words>\w.{0,80}\w) ={4,}")  # a heading in a text of notes
 _DOTS = re.compile(r"(?<=[^\s.:])\s*(?:\. ?){5,}\s*(?=[^\s.])")  # "Tea ........ 2.60"
 _ENDS = ".:!?"
@@ -300,7 +301,8 @@ class _Builder:
             return
         if (mark := _ITEM.match(text)) is not None:
             sign = mark[1].strip("().")
-            self.blocks.append(item(text[mark.end() :], 0, f"{sign}." if sign.isdigit() else "-", self.number))
+            depth = int(sign in _INNER and bool(self.blocks) and self.blocks[-1].kind is Kind.ITEM)
+            self.blocks.append(item(text[mark.end() :], depth, f"{sign}." if sign.isdigit() else "-", self.number))
             return
         # What is short and stands left of the text after it is the term that the text explains.
         kind = Kind.LEAD if leads and text[-1] not in ".!?" else Kind.TEXT

@@ -123,7 +123,10 @@ def by_size(pages: Sequence[list[Line]], usual: int, words: Words) -> Iterator[M
         waiting: list[Line] = []
         for line in lines:
             if waiting and (line.size != waiting[-1].size or waiting[-1].y - line.y > 2.2 * line.size):
-                marks += _mark(waiting, levels, words)
+                if len(waiting) > 1 or len(waiting[0].text) > 1:
+                    marks += _mark(waiting, levels, words)
+                elif line.text[0].islower():  # the large first letter of a text
+                    line = line._replace(text=f"{waiting[0].text}{line.text}", cells=())
                 waiting = []
             if _is_large(line, usual):
                 waiting.append(line)

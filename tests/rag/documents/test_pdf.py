@@ -1,5 +1,6 @@
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -11,8 +12,9 @@ from rag.base.types import Passage
 from rag.documents import Document, load_document
 from rag.documents import navigation as nav
 from rag.documents.converters import pdf_pages
-from rag.documents.converters.pdf_pages import read_pages
-from rag.documents.converters.pdf_words import Words
+from rag.documents.converters.pdf import pdf_blocks
+from rag.documents.converters.pdf_pages import Line, Pages, read_pages
+from rag.documents.converters.pdf_words import Words, once
 from tests.rag.documents.pdfs import Print, make_file, make_pdf, paragraph
 
 TEXT = "The Vistula is the longest river of Poland."
@@ -498,3 +500,40 @@ def test_a_title_that_programs_write_is_none(tmp_path: Path, title: str) -> None
 def test_a_bookmark_that_holds_a_text_is_no_heading(tmp_path: Path) -> None:
     marks = [(LONG[:400], 0), ("Rivers", 0)]
     assert {passage.section for passage in read(tmp_path, [paragraph(LONG, 700)], marks)} == {"Rivers"}
+
+
+def test_a_footer_with_its_number_is_dropped_also_where_the_text_of_a_slide_ends_beside_it(tmp_path: Path) -> None:
+    slides = [
+        [
+            Print(f"Plan {number}", 700, size=24),
+            *paragraph(f"The wheel number {number} turns. It has to be oiled in each month of the year.", 60 + number),
+            Print(f"{number} (c) 2024 Mill Makers", 40),
+        ]
+        for number in range(1, 8)
+    ]
+    result = "\n\n".join(passage.text for passage in read(tmp_path, slides))
+    assert "Mill Makers" not in result
+    assert "The wheel number 5 turns." in result
+
+
+def test_items_in_items_have_a_sign_of_their_own() -> None:
+    texts = ["Mills:", "• Water", "○ River", "○ Lake", "• Wind"]
+    lines = [Line(text, 500, 900, 7000 - 120 * number, 100, 0) for number, text in enumerate(texts)]
+    _, blocks = pdf_blocks(Pages("", [], [lines]), Counter())
+    assert [block.text for block in blocks] == ["Mills:", "- Water", "  - River", "  - Lake", "- Wind"]
+
+
+def test_letters_that_are_printed_twice_are_read_once(tmp_path: Path) -> None:
+    lines = [*paragraph("The mill turns. " * 20, 600), Print("HHeeaaddiinngg ooff aallll", 500)]
+    (passage,) = read(tmp_path, [lines])
+    assert passage.text.endswith("Heading of all")
+    assert once("aa bb cc") == "aa bb cc"
+    assert once("Aaron keeps all") == "Aaron keeps all"
+
+
+def test_a_large_first_letter_belongs_to_its_word_and_one_alone_is_no_heading(tmp_path: Path) -> None:
+    lines = [Print("T", 700, size=30), *paragraph("he mill turns all day. " * 12, 690, 75), Print("B", 400, size=30)]
+    (passage,) = read(tmp_path, [[*lines, Print("Bread is made of flour.", 380)]])
+    result = passage.text
+    assert result.startswith("The mill turns")
+    assert result.endswith("Bread is made of flour.")
