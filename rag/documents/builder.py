@@ -35,6 +35,9 @@ _FACT = re.compile(
     r"[^\W\d_][^:]{0,40}: ?\S.*|[^\W\d_].*[\s£€$]\d[\d.,:–-]*\s?(?:[%€£$ap]\.?m?\.?|[kc]?[mg]|l)?|\w.* (?:closed|free)",
     re.IGNORECASE,
 )
+_LABELLED = re.compile(r"[^\W\d_][^:.!?]{0,50}: ?\S")  # "Tuesday: 9 to 12"
+_HEADS = re.compile(r"[^\W_](?:.*[^.,;:!?])?")  # what may stand as a heading before its text
+_LABEL_WORDS, _SENTENCE_WORDS = 8, 6
 _CHANGE = re.compile(r"(?:new|added|changed|deprecated|removed) (?:in|since) version [\w.]+\W*", re.IGNORECASE)
 
 
@@ -131,8 +134,8 @@ class BlockBuilder:
                 self._text(text)
             return
         for part in _PARAGRAPH.split(text):
-            lines = [line for line in map(squeeze, part.split(BREAK)) if line]
-            if self.mark or self.term or not _are_facts(lines):
+            lines = _join_label([line for line in map(squeeze, part.split(BREAK)) if line])
+            if self.mark or self.term or not (_are_facts(lines) or all(map(_LABELLED.match, lines))):
                 lines = [" ".join(lines)] if lines else []
             for line in lines:
                 self._text(line)
@@ -195,6 +198,14 @@ class BlockBuilder:
             self.blocks.append(entry(texts[0], texts[1]))
         elif (block := row(texts, names)) is not None and any(map(str.isalnum, block.text)):
             self.blocks.append(block)
+
+
+def _join_label(lines: list[str]) -> list[str]:
+    """The lines, the first with a colon if it is a few words above one sentence or more: a heading that runs in."""
+    if len(lines) != 2 or not _HEADS.fullmatch(lines[0]) or len(lines[0].split()) > _LABEL_WORDS:
+        return lines
+    is_text = len(lines[1].split()) >= _SENTENCE_WORDS and lines[1][-1] in ".!?" and lines[1][0].isupper()
+    return [f"{lines[0]}: {lines[1]}"] if is_text else lines
 
 
 def _are_facts(lines: Sequence[str]) -> bool:

@@ -24,6 +24,8 @@ class ReadReport:
     reasons: list[str] = field(default_factory=list)  # the errors of the first 20 of them
     dropped: Counter[str] = field(default_factory=Counter)  # parts of documents that were left out, by what they are
     duplicates: dict[str, str] = field(default_factory=dict)  # a file that repeats another one -> that other file
+    repeats: dict[str, list[str]] = field(default_factory=dict)  # a file -> keys of its passages that repeat others
+    repeat: tuple[str, str] = ("", "")  # the first of them, by its id, and the file that it repeats
     sketches: dict[str, str] = field(default_factory=dict)  # of the documents read, to find duplicates in an update
     escaped: list[str] = field(default_factory=list)  # names of files whose paths are not UTF-8
     links: int = 0  # that lead out of their folder
@@ -53,6 +55,10 @@ def describe_left_out(report: ReadReport) -> Iterator[str]:
         repeats = "repeats" if len(report.duplicates) == 1 else "repeat"
         count = pluralize(len(report.duplicates), "file")
         yield f"left out {count} that {repeats} another, such as {name} ({duplicate})"
+    if report.repeats:
+        passages = pluralize(sum(map(len, report.repeats.values())), "passage")
+        name, other = report.repeat
+        yield f"left out {passages} that other files hold: each is indexed once, such as {name} ({other})"
     if report.escaped:
         names_are = "name that is" if len(report.escaped) == 1 else "names that are"
         yield f"{pluralize(len(report.escaped), 'file')} with {names_are} not UTF-8, such as {report.escaped[0]}"
