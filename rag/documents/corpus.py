@@ -11,7 +11,7 @@ from rag.base.types import DOCUMENTS, Passage
 from rag.documents import SUFFIXES, is_document, load_document, missing_program
 from rag.documents.duplicates import Duplicates, Sketch, pack_sketch, passage_key, sketch_of
 from rag.documents.folders import documents_below
-from rag.documents.report import EXAMPLES, ReadReport
+from rag.documents.report import EXAMPLES, ReadReport, describe_loss
 from rag.documents.sources import Shard, Source, SourceFile, check_globs, home_of, prefixes
 
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the estimate before a build
@@ -148,6 +148,8 @@ class Corpus:
                     return
                 duplicates.add(file.name, sketch)
         report.dropped.update(document.dropped)
+        if loss := describe_loss(document.dropped, len(document.passages)):
+            report.losses[file.name] = loss
         for number, passage in enumerate(document.passages, 1):
             if file.within and duplicates is not None:
                 key = passage_key(passage)

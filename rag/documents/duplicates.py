@@ -45,13 +45,16 @@ _MIN_COUNT = 30  # shingles; shorter files may say the same by chance
 _KEYS = 8  # files that share none of so many smallest hashes are not alike
 _SUFFIXES = re.compile(
     r"(?:\.(?:html?|xhtml|mht|mhtml|md|markdown|rst|adoc|asciidoc|org|txt|text|pdf|epub|docx|odt|rtf|docbook|xml"
+    r"|pptx|odp|xlsx|ods|csv|tsv"
     r"|tex|ltx|latex|(?<=[^\W\d]\.)\d[a-z]*|gz|en))+$"
 )
 _FORMATS = (
     "html htm xhtml mht mhtml",
     "md markdown ipynb",
     "rst adoc asciidoc org docbook xml",
-    "epub docx odt rtf",
+    "epub docx odt rtf pptx xlsx",
+    "odp ods",
+    "csv tsv",
     "tex ltx latex",
     "pdf",
 )  # the best first; then text

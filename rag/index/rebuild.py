@@ -193,6 +193,7 @@ class _Reader:
             checksum=digest.hexdigest(),
             bad=corpus.report.bad - before,
             sketch=corpus.report.sketches.get(file.name, ""),
+            loss=corpus.report.losses.get(file.name, ""),
         )
 
     def compares(self, source: int) -> bool:

@@ -1,14 +1,16 @@
 import gzip
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from rag.base.types import Passage
 from rag.documents import Document
+from rag.documents import navigation as nav
 from rag.documents.converters.programs import find_program
 from rag.documents.corpus import Corpus
 from rag.documents.duplicates import likeness, pack_sketch, sketch_of, unpack_sketch
-from rag.documents.report import describe_left_out
+from rag.documents.report import describe_left_out, describe_loss, describe_losses
 
 WORDS = [f"word{n}" for n in range(400)]
 TEXT = " ".join(WORDS)
@@ -148,3 +150,26 @@ def test_a_short_passage_is_the_same_only_under_the_same_title(tmp_path: Path) -
         c_DOT_md="# Mill 2\n\n## Fee\n\nIt is 3.\n",
     )
     assert {name.partition("#")[0] for name in ids(found)} == {"a.md", "b.md"}
+
+
+def test_a_table_that_was_saved_in_two_formats_is_read_once(tmp_path: Path) -> None:
+    from openpyxl import Workbook
+
+    book = Workbook()
+    rows = [["Mill", "Town", "Stones"], *([f"Mill {WORDS[n]}", f"Town {WORDS[n + 50]}", n] for n in range(40))]
+    for line in rows:
+        book.active.append(line)
+    book.save(tmp_path / "mills.xlsx")
+    found = corpus(tmp_path, mills_DOT_csv="\n".join(",".join(map(str, line)) for line in rows))
+    assert read(found) == ["mills.xlsx"]
+
+
+def test_files_of_which_parts_are_missing_are_listed_with_what_is_missing() -> None:
+    losses = {f"{n}.pdf": describe_loss(Counter({"sheet that is hidden": n, nav.MARGIN: 9}), n % 2) for n in range(24)}
+    assert losses["3.pdf"] == "3 sheets that are hidden"
+    assert describe_loss(Counter({nav.MARGIN: 9}), 1) == ""
+    lines = [*describe_losses(losses, "rag index show i")]
+    assert lines[0] == "parts of 24 files are missing:"
+    assert lines[3] == "  2.pdf   no text, 2 sheets that are hidden"
+    assert lines[-1] == "  and 4 more: rag index show i"
+    assert len(lines) == 22
