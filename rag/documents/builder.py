@@ -37,6 +37,7 @@ _FACT = re.compile(
 )
 _LABELLED = re.compile(r"[^\W\d_][^:.!?]{0,50}: ?\S")  # "Tuesday: 9 to 12"
 _HEADS = re.compile(r"[^\W_](?:.*[^.,;:!?])?")  # what may stand as a heading before its text
+_SENTENCE = re.compile(r"[.!?][\"')\]”’]{0,3}\Z")
 _LABEL_WORDS, _SENTENCE_WORDS = 8, 6
 _CHANGE = re.compile(r"(?:new|added|changed|deprecated|removed) (?:in|since) version [\w.]+\W*", re.IGNORECASE)
 
@@ -204,7 +205,9 @@ def _join_label(lines: list[str]) -> list[str]:
     """The lines, the first with a colon if it is a few words above one sentence or more: a heading that runs in."""
     if len(lines) != 2 or not _HEADS.fullmatch(lines[0]) or len(lines[0].split()) > _LABEL_WORDS:
         return lines
-    is_text = len(lines[1].split()) >= _SENTENCE_WORDS and lines[1][-1] in ".!?" and lines[1][0].isupper()
+    is_text = (
+        len(lines[1].split()) >= _SENTENCE_WORDS and _SENTENCE.search(lines[1]) is not None and lines[1][0].isupper()
+    )
     return [f"{lines[0]}: {lines[1]}"] if is_text else lines
 
 

@@ -28,6 +28,7 @@ _MAX_WORD_LENGTH = 100  # characters
 _TITLE_WORDS = 10  # of an item above paragraphs
 _LABEL_WORDS, _LABEL_LENGTH = 25, 200  # words and characters of what each part of a long row begins with
 _QUESTION = re.compile(r"\s*(?:(?:-|\d+\.) )?(?:Q|Question)(?: ?\d+)?[.:)] ")  # whose answer stands below it
+_COLUMN = re.compile(r"[^:|]{1,60}: (?=\S)")  # its name before a cell
 _WORD = re.compile(rf"[{UNSPACED}]{{1,2}}|[^\s{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _GAP = re.compile(r"[\s,;:.!?|/&=)\]}>，、；：。．！？）」』》]")  # where a text without sentences is best cut
@@ -301,21 +302,27 @@ def _row_pieces(block: Block) -> Iterator[str]:
     target = len(label) + len(block.text) / -(-_words(block) // room)  # so that the last part is not a rest
     part: list[str] = []
     for cell in chain.from_iterable(map(_cell_pieces, cells)):
-        text = _labelled([*part, cell], label)
+        text = _with_label([*part, cell], label)
         if part and (len(text) - len(cell) / 2 > target or not _fits(count_words(text), len(text))):
-            yield _labelled(part, label)
+            yield _with_label(part, label)
             part = []
         part.append(cell)
-    yield _labelled(part, label)
+    yield _with_label(part, label)
 
 
-def _labelled(cells: Sequence[str], label: str) -> str:
+def _with_label(cells: Sequence[str], label: str) -> str:
     text = CELL_SEPARATOR.join(cells)
     return text if not label or label in text else f"{label}{CELL_SEPARATOR}{text}"
 
 
-def _cell_pieces(text: str) -> Iterable[str]:
-    return [text] if _fits(count_words(text) + _LABEL_WORDS, len(text) + _LABEL_LENGTH) else _text_pieces(text)
+def _cell_pieces(text: str) -> Iterator[str]:
+    """A cell in pieces that fit; each begins with the name of its column."""
+    if _fits(count_words(text) + _LABEL_WORDS, len(text) + _LABEL_LENGTH):
+        yield text
+        return
+    name = _COLUMN.match(text)
+    for number, piece in enumerate(_text_pieces(text)):
+        yield f"{name[0]}{piece}" if number and name is not None else piece
 
 
 def _code_pieces(text: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ Tables of HTML say more, `html_tables`; those of PDFs are found by where their c
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -179,10 +180,12 @@ def _short_names(names: Sequence[str]) -> Sequence[str]:
     """The names of columns as the rows say them: if there are questions among them, the beginnings of long ones."""
     if max(map(len, names)) <= _MAX_NAME_LENGTH:
         return names
-    return [
+    short = [
         name if len(name) <= _SHORT_NAME else f"{name[: _SHORT_NAME + 1].rpartition(' ')[0] or name[:_SHORT_NAME]}…"
         for name in names
     ]
+    counts = Counter(short)
+    return [text if counts[text] == 1 else name for text, name in zip(short, names, strict=True)]
 
 
 def find_keys(names: Sequence[str], rows_below: Rows) -> list[int]:

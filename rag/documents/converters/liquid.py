@@ -2,7 +2,8 @@
 
 - A tag in the target of a link becomes the target, so that the link is one: `[tools]({% page "/tools" %})`.
 - Another tag leaves its last argument, if that is no path: `{% room "help" %}` says `help`. Statements say nothing.
-- A comment goes, `highlight` becomes a fence, and what stands between `raw` and `endraw` is text.
+- A comment goes, and so does a loop, whose data stand elsewhere. `highlight` becomes a fence, and what stands between
+  `raw` and `endraw` is text.
 - A setting of the site is named in brackets, as its value stands elsewhere: `{{ site.team_name }}` says `[team name]`.
 
 Code stays as it is but for the marks `raw` and `endraw`.
@@ -14,7 +15,7 @@ _CODE = r"(?P<code>^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n]*\n(?:.*?\n)??[ \t>]*(?P=f
 _TAG = r"\{%-?\s*(?P<name>\w+)(?P<arguments>[^%{}]{0,1000})%\}"
 _SETTING = r"\{\{-?\s*(?:site|page)\.(?P<setting>[\w.]{1,100})[^{}\n]{0,200}\}\}"
 _PARTS = re.compile("|".join([_CODE, _TAG, _SETTING]), re.DOTALL | re.MULTILINE)
-_ENDS = {name: re.compile(rf"\{{%-?\s*end{name}\s*-?%\}}") for name in ("comment", "raw", "highlight")}
+_ENDS = {name: re.compile(rf"\{{%-?\s*end{name}\s*-?%\}}") for name in ("comment", "raw", "highlight", "for")}
 _RAW_MARK = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}")
 _TARGET = re.compile(  # what stands before one, also its beginning
     r"(?:\]\(\s*|^ {0,3}\[[^\]\n]{1,200}\]:[ \t]*|=[\"'])<?(?:\{[{%][^{}\n]*[}%]\}|[^\s(){}\"'<>])*\Z", re.MULTILINE
@@ -43,16 +44,16 @@ def read_liquid(text: str) -> str:
     if "{%" not in text and "{{" not in text:
         return text
     parts: list[str] = []
-    position, unended = 0, set[str]()  # an end that is missing once is not looked for again
+    position, endless = 0, set[str]()  # an end that is missing once is not looked for again
     while (match := _PARTS.search(text, position)) is not None:
         parts.append(text[position : match.start()])
         position, name = match.end(), match["name"] or ""
-        end = _ENDS[name].search(text, position) if name in _ENDS and name not in unended else None
+        end = _ENDS[name].search(text, position) if name in _ENDS and name not in endless else None
         if end is not None:
             parts.append(_inside(match, text[position : end.start()]))
             position = end.end()
         else:
-            unended.add(name)
+            endless.add(name)
             parts.append(_RAW_MARK.sub("", match[0]) if match["code"] is not None else _words(match, text))
     return "".join([*parts, text[position:]])
 

@@ -9,7 +9,7 @@ from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, code, entry, heading, item, keep_bare_headings, row
 from rag.documents.converters.pdf_columns import in_columns
 from rag.documents.converters.pdf_formulas import is_numerator, with_piece
-from rag.documents.converters.pdf_headings import Mark, by_bookmarks, by_size, file_title
+from rag.documents.converters.pdf_headings import Mark, by_bookmarks, by_size, file_title, without_page_names
 from rag.documents.converters.pdf_margins import without_edges, without_lists
 from rag.documents.converters.pdf_pages import Line, Pages, read_pages
 from rag.documents.converters.pdf_tables import Table, with_tables
@@ -38,6 +38,7 @@ def read_pdf(file: RawFile) -> tuple[str, list[Block]]:
 def pdf_blocks(pages: Pages, omissions: Counter[str]) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a PDF."""
     omissions[_UNMAPPED] += pages.unmapped
+    pages = pages._replace(outline=without_page_names(pages.outline))
     level = [[line for line in lines if not line.is_slanted] for lines in pages.lines]
     omissions[nav.SIGNS] += sum(map(len, pages.lines)) - sum(map(len, level))
     result = without_lists(without_edges(level, omissions, Style.of(level).size), omissions)

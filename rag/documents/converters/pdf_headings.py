@@ -1,6 +1,7 @@
 """The headings of a PDF: its bookmarks among the lines, or else lines in larger print."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from rag.documents.titles import clean_heading, is_placeholder
 _MAX_LENGTH = 16  # words of a heading
 _MAX_BOOKMARK = 40  # words; some programs put the text of a page in its bookmark
 _ITEM = re.compile(r"[•◦▪●○■–∗‣·*-]\s")
+_PAGE_NAME = re.compile(r"(\D{0,40}?)(\d{1,5})")
+_MIN_PAGE_NAMES = 3
 _NUMBER = re.compile(r"^(?:\d{1,2}|[A-Z])\s+(?=[^\W\d_])")
 _OF_PROGRAM = re.compile(r"print(?:ing)?$|scan(?:ned)?\b|book$")  # titles that those of printers and scanners give
 _BEFORE = re.compile(r"(?:chapter|appendix|part|section|annex)?(?:\d*|[a-z]\d*|[ivxlc]+)")
@@ -36,6 +39,21 @@ class _Waiting(NamedTuple):
     letters: str
     mark: Mark
     height: float | None
+
+
+def without_page_names(
+    outline: Sequence[tuple[int, str, int, float | None]],
+) -> list[tuple[int, str, int, float | None]]:
+    """The bookmarks without those that only count the pages, as `Slide 4` on page 4 does."""
+    names = [_PAGE_NAME.fullmatch(title.strip()) for _, title, *_ in outline]
+    counts = Counter(
+        name[1]
+        for name, (_, _, page, _) in zip(names, outline, strict=True)
+        if name is not None and int(name[2]) == page + 1
+    )
+    return [
+        mark for name, mark in zip(names, outline, strict=True) if name is None or counts[name[1]] < _MIN_PAGE_NAMES
+    ]
 
 
 def by_bookmarks(

@@ -65,8 +65,9 @@ def _headers(pages: Sequence[list[Line]], edge: int, size: int, texts: Counter[s
     enough, often = 0.4 * len(edges), max(4, 0.1 * len(edges))
     for number, line in edges.items():
         position = line.y // 10
-        is_edge = separate[number] and line.size < 1.15 * size  # and no title
-        is_same = _LETTER.search(line.text) is not None and bare[_NUMBER.sub("", line.text)] >= often
+        is_small = line.size < 1.15 * size  # and no title
+        is_edge = is_small and separate[number]
+        is_same = is_small and _LETTER.search(line.text) is not None and bare[_NUMBER.sub("", line.text)] >= often
         is_numbered = (is_edge or is_same) and any(
             counts[offset] >= max(3, 0.1 * len(edges)) for offset in offsets[number]
         )

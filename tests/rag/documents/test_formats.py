@@ -1342,6 +1342,10 @@ Write to {% channel "help-desk" %}{% comment %}or not{% endcomment %}. The {{ si
 
 - {% if page.old %}Old{% endif %} `{% raw %}{% page "/x" %}{% endraw %}` makes a link.
 
+{% for mill in site.mills %}
+{{ mill["name"] }} turns.
+{% endfor %}
+
 {% highlight sh %}
 mill --start
 {% endhighlight %}
@@ -1439,3 +1443,34 @@ def test_a_list_of_headings_below_a_text_has_no_title(tmp_path: Path) -> None:
         f"News of May\n\nIn this letter:\n## Mills\n## Wells\n\n## Mills\n\n{LONG}\n\n## Wells\n\n{LONG} All of it.\n"
     )
     assert {passage.title for passage in read(tmp_path, "letter.md", text)} == {"letter"}
+
+
+def test_a_label_at_the_end_of_a_line_and_its_text_are_a_definition(tmp_path: Path) -> None:
+    text = dedent(r"""
+        **Falling order**\
+        Show the mill that has the largest stone first. (It is the old order.)
+
+        - **Plain**\
+          Shows all of the mills in the order of their names.
+
+        Ann Miller\
+        12 High Street
+
+        Home: https://mill.example <br>
+        Code: https://code.example <br>
+        Skills: C++
+
+        **Q.** How many stones are there?
+
+        **A.** There are two.
+        """)
+    assert blocks(tmp_path, "mills.md", text) == [
+        "Falling order: Show the mill that has the largest stone first. (It is the old order.)",
+        "- Plain: Shows all of the mills in the order of their names.",
+        "Ann Miller 12 High Street",
+        "Home: https://mill.example",
+        "Code: https://code.example",
+        "Skills: C++",
+        "Q. How many stones are there?",
+        "A. There are two.",
+    ]

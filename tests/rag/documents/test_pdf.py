@@ -537,3 +537,11 @@ def test_a_large_first_letter_belongs_to_its_word_and_one_alone_is_no_heading(tm
     result = passage.text
     assert result.startswith("The mill turns")
     assert result.endswith("Bread is made of flour.")
+
+
+def test_bookmarks_that_count_the_pages_are_no_headings(tmp_path: Path) -> None:
+    pages = [[Print(f"Mill {number}", 700, size=20), *paragraph(LONG, 650)] for number in range(1, 5)]
+    result = read(tmp_path, pages, [(f"Slide number {number}", number - 1) for number in range(1, 5)])
+    assert {passage.section for passage in result} >= {"Mill 2", "Mill 3", "Mill 4"}
+    chapters = read(tmp_path, pages, [("Chapter 1", 0), ("Chapter 2", 2), ("Chapter 3", 3)])
+    assert {passage.section for passage in chapters} >= {"Chapter 2", "Chapter 3"}
