@@ -545,3 +545,23 @@ def test_bookmarks_that_count_the_pages_are_no_headings(tmp_path: Path) -> None:
     assert {passage.section for passage in result} >= {"Mill 2", "Mill 3", "Mill 4"}
     chapters = read(tmp_path, pages, [("Chapter 1", 0), ("Chapter 2", 2), ("Chapter 3", 3)])
     assert {passage.section for passage in chapters} >= {"Chapter 2", "Chapter 3"}
+
+
+def test_a_table_that_is_drawn_cell_by_cell_has_rows(tmp_path: Path) -> None:
+    names = [
+        Print("Name", 700, 50, font="F3"),
+        Print("Definition", 700, 200, font="F3"),
+        Print("Use", 700, 400, font="F3"),
+    ]
+    cells = {
+        50: [(680, "Mill"), (668, "stone")],
+        200: [(680, "A round stone that"), (668, "grinds the grain.")],
+        400: [(680, "Bread is made"), (668, "of what it"), (656, "grinds.")],
+    }
+    lines = [Print(text, y, x) for x, texts in cells.items() for y, text in texts]
+    lines += [Print(line.text.replace("stone", "wheel"), line.y - 60, line.x) for line in lines]
+    (passage,) = read(tmp_path, [[*paragraph("The mill has parts.", 740), *names, *lines]])
+    assert passage.text.split("\n\n")[1:] == [
+        "Name: Mill stone | Definition: A round stone that grinds the grain. | Use: Bread is made of what it grinds.",
+        "Name: Mill wheel | Definition: A round wheel that grinds the grain. | Use: Bread is made of what it grinds.",
+    ]
