@@ -56,6 +56,7 @@ class BlockBuilder:
     term: str = ""  # that the next text defines
     terms: list[str] = field(default_factory=list)
     links: list[Block] = field(default_factory=list)  # paragraphs that are a link
+    row_name: str = ""  # the first cell of the last row that has one
     index_next: bool = False  # the next list or table is an index, which was counted
 
     def finish(self) -> list[Block]:
@@ -131,8 +132,9 @@ class BlockBuilder:
     def _lines(self, text: str) -> None:
         """A text whose lines end with `BREAK`: two of them end a paragraph, and lines that are all facts stay apart."""
         if self.linked or BREAK not in text:
-            if text := squeeze(text):
-                self._text(text)
+            lines = [line for line in map(squeeze, text.split(BREAK)) if line]
+            if joined := " ".join(_join_label(lines)):
+                self._text(joined)
             return
         for part in _PARAGRAPH.split(text):
             lines = _join_label([line for line in map(squeeze, part.split(BREAK)) if line])
@@ -188,6 +190,9 @@ class BlockBuilder:
 
     def _row(self, cells: list[Cell], names: list[str]) -> None:
         texts = [cell.text for cell in cells]
+        if len(texts) > 2 and names and names[0] and not texts[0] and texts[-1]:
+            texts[0] = self.row_name  # a further example, say, of what the row above names
+        self.row_name = texts[0] if texts else ""
         if all(cell.header for cell in cells):
             if len(cells) > 1:
                 names[:] = texts

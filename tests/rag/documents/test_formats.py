@@ -1474,3 +1474,13 @@ def test_a_label_at_the_end_of_a_line_and_its_text_are_a_definition(tmp_path: Pa
         "Q. How many stones are there?",
         "A. There are two.",
     ]
+
+
+def test_a_row_without_a_name_goes_on_with_that_of_the_row_above(tmp_path: Path) -> None:
+    rows = "| Wheel | turns | of oak |\n| | | of iron |\n| Stone | grinds | of lava |\n"
+    text = f"| Part | Use | Example |\n|---|---|---|\n{rows}"
+    assert blocks(tmp_path, "mill.md", text) == [
+        "Part: Wheel | Use: turns | Example: of oak",
+        "Part: Wheel | Example: of iron",
+        "Part: Stone | Use: grinds | Example: of lava",
+    ]
