@@ -6,7 +6,7 @@
   `raw` and `endraw` is text.
 - A setting of the site is named in brackets, as its value stands elsewhere: `{{ site.team_name }}` says `[team name]`.
 
-Code stays as it is but for the marks `raw` and `endraw`.
+Code stays as it is, but for the marks `raw` and `endraw` in a line of text.
 """
 
 import re
@@ -54,8 +54,13 @@ def read_liquid(text: str) -> str:
             position = end.end()
         else:
             endless.add(name)
-            parts.append(_RAW_MARK.sub("", match[0]) if match["code"] is not None else _words(match, text))
+            parts.append(_code(match) if match["code"] is not None else _words(match, text))
     return "".join([*parts, text[position:]])
+
+
+def _code(match: re.Match[str]) -> str:
+    """Code without the marks `raw`, which say nothing in a line; a block of tags alone would be left out without them."""
+    return match[0] if match["fence"] is not None else _RAW_MARK.sub("", match[0])
 
 
 def _inside(match: re.Match[str], inner: str) -> str:
