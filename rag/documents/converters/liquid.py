@@ -59,7 +59,7 @@ def read_liquid(text: str) -> str:
 
 
 def _code(match: re.Match[str]) -> str:
-    """Code without the marks `raw`, which say nothing in a line; a block of tags alone would be left out without them."""
+    """Code without the marks `raw` if it stands in a line; a block of tags alone would be left out without them."""
     return match[0] if match["fence"] is not None else _RAW_MARK.sub("", match[0])
 
 

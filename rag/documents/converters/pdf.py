@@ -19,6 +19,7 @@ from rag.documents.raw_file import RawFile
 from rag.documents.titles import clean_heading
 
 _ITEM = re.compile(r"([•◦▪●○■□►➢➤–∗‣·*-]|\(?\d{1,2}[.)]|\([a-z]\))\s+(?=\S)")
+_BULLET = re.compile(r"[•◦▪●○■□►➢➤]\s")  # no formula begins so
 _INNER = ("○", "◦")  # signs of items in items
 _RULED = re.compile(r"(?:[•*-] )?={4,} (?P<words>\w.{0,80}\w) ={4,}")  # a heading in a text of notes
 _DOTS = re.compile(r"(?<=[^\s.:])\s*(?:\. ?){5,}\s*(?=[^\s.])")  # "Tea ........ 2.60"
@@ -129,7 +130,7 @@ class _Builder:
         """Add a line to the block of the lines before it, or begin another one."""
         if self.lines:
             last_line = self.lines[-1]
-            if line.y - last_line.y > -self.style.leading:
+            if line.y - last_line.y > -self.style.leading and not _BULLET.match(line.text):
                 is_inside = len(self.lines) > 1
                 result = with_piece(last_line, self.piece or last_line, line, self.style.leading, is_inside=is_inside)
                 if result is not None:

@@ -523,6 +523,13 @@ def test_items_in_items_have_a_sign_of_their_own() -> None:
     assert [block.text for block in blocks] == ["Mills:", "- Water", "  - River", "  - Lake", "- Wind"]
 
 
+def test_an_item_below_a_short_line_is_no_part_of_a_fraction() -> None:
+    prose = [Line(TEXT * 2, 500, 3000, 7000 - 240 * number, 200, 0) for number in range(6)]
+    short = [Line("Lists:", 500, 800, 5000, 150, 2), Line("● mill@town.example", 600, 1900, 4820, 150, 0)]
+    _, blocks = pdf_blocks(Pages("", [], [[*prose, *short]]), Counter())
+    assert [block.text for block in blocks][-2:] == ["Lists:", "- mill@town.example"]
+
+
 def test_letters_that_are_printed_twice_are_read_once(tmp_path: Path) -> None:
     lines = [*paragraph("The mill turns. " * 20, 600), Print("HHeeaaddiinngg ooff aallll", 500)]
     (passage,) = read(tmp_path, [lines])
