@@ -524,10 +524,11 @@ def test_items_in_items_have_a_sign_of_their_own() -> None:
 
 
 def test_an_item_below_a_short_line_is_no_part_of_a_fraction() -> None:
-    prose = [Line(TEXT * 2, 500, 3000, 7000 - 240 * number, 200, 0) for number in range(6)]
-    short = [Line("Lists:", 500, 800, 5000, 150, 2), Line("● mill@town.example", 600, 1900, 4820, 150, 0)]
+    prose = [Line(TEXT * 2, 445, 4120, 9000 - 504 * number, 280, 0) for number in range(9)]
+    texts = [("Art: https://mill.example/art", 8650), ("Mailing lists:", 5908), ("● mill@town.example", 7215)]
+    short = [Line(text, 4821, right, 3100 - 315 * number, 175, 0) for number, (text, right) in enumerate(texts)]
     _, blocks = pdf_blocks(Pages("", [], [[*prose, *short]]), Counter())
-    assert [block.text for block in blocks][-2:] == ["Lists:", "- mill@town.example"]
+    assert blocks[-1].text == "- mill@town.example"
 
 
 def test_letters_that_are_printed_twice_are_read_once(tmp_path: Path) -> None:
