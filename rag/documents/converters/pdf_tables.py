@@ -59,7 +59,7 @@ def with_tables(lines: Sequence[Line | Mark], leading: int) -> Iterator[Line | M
                 yield _table(rows, columns, line)
                 position = end
                 continue
-            cells, end = _drawn_by_cells(lines, position)
+            cells, end = _find_cell_rows(lines, position)
             if cells:
                 yield Table([cell.text for cell in _cells(line)], cells, line)
                 position = end
@@ -68,7 +68,7 @@ def with_tables(lines: Sequence[Line | Mark], leading: int) -> Iterator[Line | M
         position += 1
 
 
-def _drawn_by_cells(lines: Sequence[Line | Mark], position: int) -> tuple[list[list[str]], int]:
+def _find_cell_rows(lines: Sequence[Line | Mark], position: int) -> tuple[list[list[str]], int]:
     """The rows below a bold line that names three columns or more, where all lines of a cell are drawn before the next.
 
     And the number of the line after them; no rows if the lines are not so.
