@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
+from itertools import chain
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -318,7 +319,7 @@ def _build(
 ) -> list[str]:
     """Build passages and postings; returns the retrievers whose data are to be added next (None: the default ones)."""
     from rag.base.terminal import pluralize
-    from rag.documents.report import describe_left_out
+    from rag.documents.report import describe_left_out, describe_losses
     from rag.index.build import build, check_new, estimate
 
     if not replace:
@@ -335,7 +336,7 @@ def _build(
         log(f"skipped {reason}")
     if report.bad > len(report.reasons):
         log(f"... and {report.bad - len(report.reasons)} more skipped")
-    for line in describe_left_out(report):
+    for line in chain(describe_left_out(report), describe_losses(report.losses, f"rag index show {to}")):
         log(line)
     log(f"{pluralize(manifest['passages'], 'passage')} in {to}, {manifest['skipped']:,} skipped")
     return list(manifest["retrievers"])

@@ -376,6 +376,8 @@ def show_files(records: Sequence["FileRecord"]) -> None:
     for record in records:
         notes = f", {record.bad:,} skipped" if record.bad else ""
         notes += f", repeats {record.twin}" if record.twin else ""
+        notes += f", {'without ' if record.passages else ''}{record.loss}" if record.loss else ""
+        notes += f", {len(record.repeats):,} more in other files" if record.repeats else ""
         console.print(clean(f"{record.name}: {pluralize(record.passages, 'passage')}{notes}"), soft_wrap=True)
     total = sum(record.passages for record in records)
     note(f"{pluralize(len(records), 'file')}, {pluralize(total, 'passage')}")

@@ -307,6 +307,7 @@ def show(
             for record in records:
                 row = asdict(record)
                 del row["sketch"]  # only updates need it
+                row["repeats"] = len(record.repeats)
                 typer.echo(dumps(row))
         else:
             show_files(records)

@@ -25,7 +25,7 @@ from rag.documents.raw_file import HEAD, RawFile
 from rag.documents.sources import MAX_FILE_SIZE
 from rag.documents.split import passages
 from rag.documents.time_limit import limit_time
-from rag.documents.titles import is_generic
+from rag.documents.titles import is_generic, is_name, is_placeholder
 
 SUFFIXES = frozenset(FORMATS)
 SECONDS = 90.0  # for one file, at most; a PDF has a shorter limit of its own
@@ -81,6 +81,7 @@ def load_document(path: Path | Traversable, name: str) -> Document:
 def _read(file: RawFile, kind: str) -> tuple[str, list[Passage]]:
     """The title and the passages."""
     title, blocks = FORMATS[kind].read(file)
+    title = "" if is_placeholder(title) and not is_name(title) else title
     lines = [*drop_references(drop_contents(blocks, file.dropped), file.dropped)]
     return title, list(passages(lines, file.name, title or _document_title(lines, file.name)))
 

@@ -7,7 +7,8 @@ Whoever reads a passage can rely on these conventions:
   spaces a level indent the items of nested lists. Further paragraphs of an item are blocks of their own, without a
   mark.
 - Code is one block. Each of its lines begins with four spaces, so an empty line of code is a line of four spaces.
-- A row of a table is a block: `Column: cell | Column: cell` if the table has a header row, else `cell | cell`.
+- A row of a table is a block: `Column: cell | Column: cell` if the table has a header row, else `cell | cell`. A row
+  that is cut as it is too long for a passage is cut between cells, and each part begins with what the row is about.
 - A definition is a block: `term: definition`. Its further paragraphs are blocks of their own.
 - Headings are not in the text. They are the title and the section of a passage.
 """
@@ -20,6 +21,7 @@ from itertools import zip_longest
 from rag.documents.normalize import visible
 
 BLOCK_SEPARATOR = "\n\n"
+CELL_SEPARATOR = " | "
 CODE_INDENT = "    "
 
 
@@ -40,12 +42,15 @@ class Block:
     """A piece of a document as it stands in a passage.
 
     `level` is 1 to 6 for a heading, else 0. `page` is the number of the page that it starts on, if there are pages.
+    `label` are the cells that say what a row is about, if that is not its first cell: each part of a long row begins
+    with it.
     """
 
     text: str
     kind: Kind = Kind.TEXT
     level: int = 0
     page: int | None = None
+    label: str = ""
 
 
 def keep_bare_headings(blocks: Sequence[Block], has_text: Callable[[str], object] = bool) -> Iterator[Block]:
@@ -73,9 +78,12 @@ def entry(term: str, text: str, page: int | None = None) -> Block:
     return Block(f"{term.rstrip(' :')}: {text}" if text else f"{term.rstrip(' :')}:", Kind.ENTRY, 0, page)
 
 
-def row(cells: Iterable[str], names: Iterable[str] = (), page: int | None = None) -> Block | None:
-    """A row of a table without its empty cells; None if all are empty."""
-    column_names = [*names]
+def row(
+    cells: Iterable[str], names: Iterable[str] = (), page: int | None = None, keys: Iterable[int] = ()
+) -> Block | None:
+    """A row of a table without its empty cells; None if all are empty. `keys` are the columns of its label."""
+    column_names, key_columns = [*names], frozenset(keys)
+    label: list[str] = []
     parts: list[str] = []
     for number, cell in enumerate(cells):
         name = column_names[number].rstrip(" :") if number < len(column_names) else ""
@@ -83,7 +91,8 @@ def row(cells: Iterable[str], names: Iterable[str] = (), page: int | None = None
             parts[-1] += f" {cell}"  # of a form: "Name:", "Ann"
         elif cell:
             parts.append(f"{name}: {cell}" if name and name != cell else cell)
-    return Block(" | ".join(parts), Kind.ROW, 0, page) if parts else None
+            label += parts[-1:] if number in key_columns else []
+    return Block(CELL_SEPARATOR.join(parts), Kind.ROW, 0, page, CELL_SEPARATOR.join(label)) if parts else None
 
 
 def code(text: str, page: int | None = None) -> Block | None:

@@ -35,6 +35,10 @@ _FACT = re.compile(
     r"[^\W\d_][^:]{0,40}: ?\S.*|[^\W\d_].*[\s£€$]\d[\d.,:–-]*\s?(?:[%€£$ap]\.?m?\.?|[kc]?[mg]|l)?|\w.* (?:closed|free)",
     re.IGNORECASE,
 )
+_LABELLED = re.compile(r"[^\W\d_][^:.!?]{0,50}: ?\S")  # "Tuesday: 9 to 12"
+_HEADS = re.compile(r"[^\W_](?:.*[^.,;:!?])?")  # what may stand as a heading before its text
+_SENTENCE = re.compile(r"[.!?][\"')\]”’]{0,3}\Z")
+_LABEL_WORDS, _SENTENCE_WORDS = 8, 6
 _CHANGE = re.compile(r"(?:new|added|changed|deprecated|removed) (?:in|since) version [\w.]+\W*", re.IGNORECASE)
 
 
@@ -52,6 +56,7 @@ class BlockBuilder:
     term: str = ""  # that the next text defines
     terms: list[str] = field(default_factory=list)
     links: list[Block] = field(default_factory=list)  # paragraphs that are a link
+    row_name: str = ""  # the first cell of the last row that has one
     index_next: bool = False  # the next list or table is an index, which was counted
 
     def finish(self) -> list[Block]:
@@ -127,12 +132,13 @@ class BlockBuilder:
     def _lines(self, text: str) -> None:
         """A text whose lines end with `BREAK`: two of them end a paragraph, and lines that are all facts stay apart."""
         if self.linked or BREAK not in text:
-            if text := squeeze(text):
-                self._text(text)
+            lines = [line for line in map(squeeze, text.split(BREAK)) if line]
+            if joined := " ".join(_join_label(lines)):
+                self._text(joined)
             return
         for part in _PARAGRAPH.split(text):
-            lines = [line for line in map(squeeze, part.split(BREAK)) if line]
-            if self.mark or self.term or not _are_facts(lines):
+            lines = _join_label([line for line in map(squeeze, part.split(BREAK)) if line])
+            if self.mark or self.term or not (_are_facts(lines) or all(map(_LABELLED.match, lines))):
                 lines = [" ".join(lines)] if lines else []
             for line in lines:
                 self._text(line)
@@ -184,6 +190,9 @@ class BlockBuilder:
 
     def _row(self, cells: list[Cell], names: list[str]) -> None:
         texts = [cell.text for cell in cells]
+        if len(texts) > 2 and names and names[0] and not texts[0] and texts[-1]:
+            texts[0] = self.row_name  # a further example, say, of what the row above names
+        self.row_name = texts[0] if texts else ""
         if all(cell.header for cell in cells):
             if len(cells) > 1:
                 names[:] = texts
@@ -195,6 +204,16 @@ class BlockBuilder:
             self.blocks.append(entry(texts[0], texts[1]))
         elif (block := row(texts, names)) is not None and any(map(str.isalnum, block.text)):
             self.blocks.append(block)
+
+
+def _join_label(lines: list[str]) -> list[str]:
+    """The lines, the first with a colon if it is a few words above one sentence or more: a heading that runs in."""
+    if len(lines) != 2 or not _HEADS.fullmatch(lines[0]) or len(lines[0].split()) > _LABEL_WORDS:
+        return lines
+    is_text = (
+        len(lines[1].split()) >= _SENTENCE_WORDS and _SENTENCE.search(lines[1]) is not None and lines[1][0].isupper()
+    )
+    return [f"{lines[0]}: {lines[1]}"] if is_text else lines
 
 
 def _are_facts(lines: Sequence[str]) -> bool:

@@ -9,9 +9,9 @@ from autoais.formats.corpora import check_corpus_format, detect_corpus, read_pas
 from rag.base.errors import FormatError, IndexingError
 from rag.base.types import DOCUMENTS, Passage
 from rag.documents import SUFFIXES, is_document, load_document, missing_program
-from rag.documents.duplicates import Duplicates, Sketch, pack_sketch, sketch_of
+from rag.documents.duplicates import Duplicates, Sketch, pack_sketch, passage_key, sketch_of
 from rag.documents.folders import documents_below
-from rag.documents.report import EXAMPLES, ReadReport
+from rag.documents.report import EXAMPLES, ReadReport, describe_loss
 from rag.documents.sources import Shard, Source, SourceFile, check_globs, home_of, prefixes
 
 _UNPACKED = {".zst": 5.0, ".gz": 3.0}  # typical expansion of JSON text, for the estimate before a build
@@ -148,7 +148,16 @@ class Corpus:
                     return
                 duplicates.add(file.name, sketch)
         report.dropped.update(document.dropped)
-        yield from ((f"{file.path}#{number}", passage) for number, passage in enumerate(document.passages, 1))
+        if loss := describe_loss(document.dropped, len(document.passages)):
+            report.losses[file.name] = loss
+        for number, passage in enumerate(document.passages, 1):
+            if file.within and duplicates is not None:
+                key = passage_key(passage)
+                if (first := duplicates.first_file(key, file.name)) != file.name:
+                    report.repeats.setdefault(file.name, []).append(key)
+                    report.repeat = report.repeat if report.repeat[0] else (passage.id, first)
+                    continue
+            yield f"{file.path}#{number}", passage
 
     def _records(self, file: SourceFile) -> Iterator[tuple[str, Passage]]:
         report, shard = self.report, file.source.shard

@@ -9,17 +9,24 @@ Each decision is about two files of one source, so it holds whatever else the fo
   differ in their titles say different things.
 
 Files of a few words are left alone.
+
+A passage that stands in several files of a source is indexed once, in the first of them by path. It is the same if the
+text, the headings above it and the title are. Of longer texts, the title may have other numbers, as that of minutes or
+of a page of another year: a notice says the same there, but not a list of names, nor a table.
 """
 
 import base64
 import binascii
+import hashlib
 import re
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+
+from rag.base.types import Passage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,17 +38,23 @@ _MIN_OVERLAP = 0.9  # of the shingles of both files
 _SAME_STEM = 0.5
 _SHINGLE = 5  # words
 _SIZE = 128  # of the smallest hashes of a file's shingles: the share that two files have is known to within .05
+_PROSE = 40  # words of a passage that is the same in documents of several titles
+_NO_PROSE = re.compile(r"(?:\A|\n)(?:[-*] | {2}|\w{1,3}\. )| \| ")  # an item, code or a row
+_NUMBERS = re.compile(r"[\d\W_]+")
 _MIN_COUNT = 30  # shingles; shorter files may say the same by chance
 _KEYS = 8  # files that share none of so many smallest hashes are not alike
 _SUFFIXES = re.compile(
     r"(?:\.(?:html?|xhtml|mht|mhtml|md|markdown|rst|adoc|asciidoc|org|txt|text|pdf|epub|docx|odt|rtf|docbook|xml"
+    r"|pptx|odp|xlsx|ods|csv|tsv"
     r"|tex|ltx|latex|(?<=[^\W\d]\.)\d[a-z]*|gz|en))+$"
 )
 _FORMATS = (
     "html htm xhtml mht mhtml",
     "md markdown ipynb",
     "rst adoc asciidoc org docbook xml",
-    "epub docx odt rtf",
+    "epub docx odt rtf pptx xlsx",
+    "odp ods",
+    "csv tsv",
     "tex ltx latex",
     "pdf",
 )  # the best first; then text
@@ -103,6 +116,25 @@ def likeness(item: Sketch, other: Sketch) -> float:
     return float(np.isin(smallest, names, assume_unique=True).sum() / len(smallest))
 
 
+def passage_key(passage: Passage) -> str:
+    """What is the same for passages of two files of which one is left out."""
+    is_prose = len(passage.text.split()) >= _PROSE and _NO_PROSE.search(passage.text) is None
+    title = _NUMBERS.sub("", passage.title) if is_prose else passage.title
+    parts = (title, passage.section, passage.text)
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def find_repeats(files: Iterable[tuple[str, Sequence[str]]]) -> dict[str, set[str]]:
+    """The keys that a fresh build leaves out of each file, from (name, keys of its passages) in order."""
+    first: dict[str, str] = {}
+    repeats: dict[str, set[str]] = {}
+    for name, keys in files:
+        for key in keys:
+            if first.setdefault(key, name) != name:
+                repeats.setdefault(name, set()).add(key)
+    return repeats
+
+
 class Duplicates:
     """Finds for a file of a source the one that it repeats. `names` are all files of the source.
 
@@ -117,6 +149,7 @@ class Duplicates:
             self._by_stem[_stem(name)].append(name)
         self._sketches: dict[str, Sketch | None] = {}
         self._by_hash: dict[int, list[str]] = defaultdict(list)
+        self._first: dict[str, str] = {}  # the file that a passage was met in first, by its key
 
     def page_of(self, name: str) -> str | None:
         """The page that a file is the source of, by the names alone."""
@@ -133,6 +166,10 @@ class Duplicates:
         self._sketches[name] = sketch
         for value in sketch.hashes[:_KEYS].tolist():
             self._by_hash[value].append(name)
+
+    def first_file(self, key: str, name: str) -> str:
+        """The file that had the passage with that key first; the file itself if none had."""
+        return self._first.setdefault(key, name)
 
     def find(self, name: str, sketch: Sketch) -> str | None:
         """The file that a file repeats, or None."""

@@ -250,8 +250,8 @@ def _are_sections(blocks: list[Block]) -> bool:
     headings = [position for position, block in enumerate(blocks) if block.kind is Kind.HEADING]
     top = min((blocks[position].level for position in headings), default=0)
     positions = [position for position in headings if blocks[position].level == top]
-    # A first one without text before the next is a title.
-    return len(positions) > 1 and not (positions[0] == headings[0] and positions[1] == positions[0] + 1)
+    # A first one without text above it, and before the next, is a title.
+    return len(positions) > 1 and not (positions[0] == headings[0] == 0 and positions[1] == 1)
 
 
 def _open_tags(text: str) -> str:

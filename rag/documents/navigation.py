@@ -8,8 +8,10 @@ from itertools import pairwise
 # What is left out, one of it.
 NAVIGATION, CONTENTS = "piece of navigation", "part of contents or an index"
 BOILERPLATE, FIGURE, MARGIN = "notice", "caption of figures", "line of page headers and footers"
-HIDDEN = "hidden part"
+HIDDEN = "part that is hidden"
 SIGNS = "line of numbers or signs in figures and formulas"
+SURROUNDINGS = frozenset([NAVIGATION, CONTENTS, BOILERPLATE, FIGURE, MARGIN, SIGNS])
+"""What surrounds the text of a document; what else is left out may be missed."""
 REDIRECT, FRAMES, SEARCH, LISTING = "redirect", "page of frames", "page for searching", "listing of source code"
 
 

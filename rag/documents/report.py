@@ -1,14 +1,16 @@
 """What was read of a corpus, and what was not: for the progress of a build, its manifest and its log."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rag.base.errors import FormatError
 from rag.base.terminal import pluralize
+from rag.documents.navigation import SURROUNDINGS
 
+_NAME_WIDTH = 60  # characters
 EXAMPLES = 3  # of files that are no documents, by kind
-_REASONS = 20
+MAX_FILES = 20  # whose losses are listed, and documents that cannot be read
 MAX_KINDS = 12  # of files that are not read, the most frequent
 
 
@@ -23,7 +25,10 @@ class ReadReport:
     bad: int = 0  # documents and lines that were skipped as they cannot be read
     reasons: list[str] = field(default_factory=list)  # the errors of the first 20 of them
     dropped: Counter[str] = field(default_factory=Counter)  # parts of documents that were left out, by what they are
+    losses: dict[str, str] = field(default_factory=dict)  # a file -> what may be missed of it
     duplicates: dict[str, str] = field(default_factory=dict)  # a file that repeats another one -> that other file
+    repeats: dict[str, list[str]] = field(default_factory=dict)  # a file -> keys of its passages that repeat others
+    repeat: tuple[str, str] = ("", "")  # the first of them, by its id, and the file that it repeats
     sketches: dict[str, str] = field(default_factory=dict)  # of the documents read, to find duplicates in an update
     escaped: list[str] = field(default_factory=list)  # names of files whose paths are not UTF-8
     links: int = 0  # that lead out of their folder
@@ -34,7 +39,7 @@ class ReadReport:
     def skip(self, error: FormatError) -> None:
         """Count a document or a line that cannot be read."""
         self.bad += 1
-        if len(self.reasons) < _REASONS:
+        if len(self.reasons) < MAX_FILES:
             self.reasons.append(str(error))
 
     def leave(self, name: str, kind: str) -> None:
@@ -42,6 +47,22 @@ class ReadReport:
         self.unread[kind] += 1
         if self.unread[kind] <= EXAMPLES:
             self.examples.setdefault(kind, []).append(name)
+
+
+def describe_loss(dropped: Counter[str], passages: int) -> str:
+    """What may be missed of a document, by what was left out of it and the number of its passages; "" if nothing."""
+    parts = Counter({part: count for part, count in dropped.items() if part not in SURROUNDINGS})
+    return ", ".join([*(["no text"] if not passages else []), *([_count_each(parts)] if parts else [])])
+
+
+def describe_losses(losses: Mapping[str, str], more: str) -> Iterator[str]:
+    """The files of which parts are missing, as a table of up to 20 lines; `more` names where the others are listed."""
+    if losses:
+        width = min(max(map(len, [*losses][:MAX_FILES])), _NAME_WIDTH)
+        yield f"parts of {pluralize(len(losses), 'file')} are missing:"
+        yield from (f"  {name:{width}}  {loss}" for name, loss in [*losses.items()][:MAX_FILES])
+        if len(losses) > MAX_FILES:
+            yield f"  and {len(losses) - MAX_FILES:,} more: {more}"
 
 
 def describe_left_out(report: ReadReport) -> Iterator[str]:
@@ -53,6 +74,10 @@ def describe_left_out(report: ReadReport) -> Iterator[str]:
         repeats = "repeats" if len(report.duplicates) == 1 else "repeat"
         count = pluralize(len(report.duplicates), "file")
         yield f"left out {count} that {repeats} another, such as {name} ({duplicate})"
+    if report.repeats:
+        passages = pluralize(sum(map(len, report.repeats.values())), "passage")
+        name, other = report.repeat
+        yield f"left out {passages} that other files hold: each is indexed once, such as {name} ({other})"
     if report.escaped:
         names_are = "name that is" if len(report.escaped) == 1 else "names that are"
         yield f"{pluralize(len(report.escaped), 'file')} with {names_are} not UTF-8, such as {report.escaped[0]}"
@@ -74,4 +99,7 @@ def describe_left_out(report: ReadReport) -> Iterator[str]:
 def _count_each(counts: Counter[str]) -> str:
     """How many there are of each thing, the most frequent first: `2 listings of source code, 1 redirect`."""
     result = ((count, noun.partition(" ")) for noun, count in counts.most_common())
-    return ", ".join(f"{pluralize(count, noun)}{space}{tail}" for count, (noun, space, tail) in result)
+    return ", ".join(
+        f"{pluralize(count, noun)}{space}{tail if count == 1 else tail.replace('that is ', 'that are ', 1)}"
+        for count, (noun, space, tail) in result
+    )

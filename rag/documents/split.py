@@ -8,12 +8,12 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from autoais.base.text.scripts import UNSPACED
 from autoais.base.text.sentences import sentence_spans
 from rag.base.types import Passage
-from rag.documents.blocks import BLOCK_SEPARATOR, CODE_INDENT, Block, Kind, keep_bare_headings
+from rag.documents.blocks import BLOCK_SEPARATOR, CELL_SEPARATOR, CODE_INDENT, Block, Kind, keep_bare_headings
 
 _MAX_WORDS = 200  # words of a passage
 _MAX_CHARACTERS = 2000  # characters of a passage
@@ -26,7 +26,9 @@ _MAX_PIECE_CHARACTERS = 1900
 _MAX_HEADING_LENGTH = 300  # characters; a longer one is text
 _MAX_WORD_LENGTH = 100  # characters
 _TITLE_WORDS = 10  # of an item above paragraphs
+_LABEL_WORDS, _LABEL_LENGTH = 25, 200  # words and characters of what each part of a long row begins with
 _QUESTION = re.compile(r"\s*(?:(?:-|\d+\.) )?(?:Q|Question)(?: ?\d+)?[.:)] ")  # whose answer stands below it
+_COLUMN = re.compile(r"[^:|]{1,60}: (?=\S)")  # its name before a cell
 _WORD = re.compile(rf"[{UNSPACED}]{{1,2}}|[^\s{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _GAP = re.compile(r"[\s,;:.!?|/&=)\]}>，、；：。．！？）」』》]")  # where a text without sentences is best cut
@@ -270,21 +272,57 @@ def _fitting(blocks: Sequence[Block]) -> Iterator[Sequence[Block]]:
 def _pieces(block: Block) -> Iterator[tuple[Block, int]]:
     """A block in pieces that fit into a passage, and their words.
 
-    Code is cut between lines, text between sentences or else words.
+    Code is cut between lines, a row of a table between cells, text between sentences or else words.
     """
     words = _words(block)
     if _fits(words, len(block.text)):
         yield block, words
         return
-    cut = _code_pieces if block.kind is Kind.CODE else _text_pieces
-    for number, text in enumerate(cut(block.text)):
-        kind = block.kind if number == 0 or block.kind is Kind.CODE else Kind.TEXT
+    if block.kind is Kind.ROW:
+        texts = _row_pieces(block)
+    else:
+        texts = (_code_pieces if block.kind is Kind.CODE else _text_pieces)(block.text)
+    for number, text in enumerate(texts):
+        kind = block.kind if number == 0 or block.kind in (Kind.CODE, Kind.ROW) else Kind.TEXT
         piece = Block(text, kind, 0, block.page)
         yield piece, _words(piece)
 
 
 def _fits(words: int, characters: int) -> bool:
     return words <= _MAX_PIECE_WORDS and characters <= _MAX_PIECE_CHARACTERS
+
+
+def _row_pieces(block: Block) -> Iterator[str]:
+    """The cells of a row in parts that begin with what the row is about; a cell is cut only if it does not fit."""
+    cells = block.text.split(CELL_SEPARATOR)
+    label = block.label or cells[0]
+    if count_words(label) > _LABEL_WORDS or len(label) > _LABEL_LENGTH:
+        label = ""
+    room = _MAX_PIECE_WORDS - count_words(label)
+    target = len(label) + len(block.text) / -(-_words(block) // room)  # so that the last part is not a rest
+    part: list[str] = []
+    for cell in chain.from_iterable(map(_cell_pieces, cells)):
+        text = _with_label([*part, cell], label)
+        if part and (len(text) - len(cell) / 2 > target or not _fits(count_words(text), len(text))):
+            yield _with_label(part, label)
+            part = []
+        part.append(cell)
+    yield _with_label(part, label)
+
+
+def _with_label(cells: Sequence[str], label: str) -> str:
+    text = CELL_SEPARATOR.join(cells)
+    return text if not label or label in text else f"{label}{CELL_SEPARATOR}{text}"
+
+
+def _cell_pieces(text: str) -> Iterator[str]:
+    """A cell in pieces that fit; each begins with the name of its column."""
+    if _fits(count_words(text) + _LABEL_WORDS, len(text) + _LABEL_LENGTH):
+        yield text
+        return
+    name = _COLUMN.match(text)
+    for number, piece in enumerate(_text_pieces(text)):
+        yield f"{name[0]}{piece}" if number and name is not None else piece
 
 
 def _code_pieces(text: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ Tables of HTML say more, `html_tables`; those of PDFs are found by where their c
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -12,6 +13,12 @@ from rag.documents.blocks import Block, row
 
 MAX_CELLS = 5_000_000
 _MAX_NAME_LENGTH = 60  # characters of the name of a column
+_MAX_LONG_NAME, _SHORT_NAME = 600, 32  # characters of a question above short answers, and of what rows say of it
+_MAX_ANSWER = 60  # characters below it
+_KEY_ROWS = 1000  # rows that tell what the rows of a table are called by
+_KEY_WORDS = 15
+_MANY_COLUMNS = 6
+_MIN_GROUPS, _GROUP_SHARE, _SAME_ROWS = 3, 0.6, 0.9
 _SAMPLE_ROWS = 20  # rows below the first that are looked at
 _REGULAR = 5  # rows below the names, that have nearly all cells
 _NUMBERS = 0.9  # of the cells below a name
@@ -32,15 +39,16 @@ def check_cells(cells: int, location: str) -> None:
 
 def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) -> Iterator[Block]:
     """The rows of tables between empty rows; `bold` says which rows are all bold, if that is known."""
-    rows, bold = _one_below_another(rows, bold)
+    rows, bold = _one_below_another(fill_groups(rows), bold)
     names: Sequence[str] = ()
+    keys: Sequence[int] = ()  # the columns that say what a row is about
     before: Sequence[str] = ()  # the names of the last table
     begins = True
     position = 0
     while position < len(rows):
         cells = rows[position]
         if not any(cells):
-            names, begins = (), True
+            names, keys, begins = (), (), True
         elif begins and sum(map(bool, cells)) > 1:
             end = next(
                 (n for n in range(position + 1, min(len(rows), position + 1 + _SAMPLE_ROWS)) if not any(rows[n])),
@@ -56,11 +64,14 @@ def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) ->
                 names = before = columns
                 position += 1
             elif are_names(cells, rows_below, bold=is_marked, first_table=not _same_places(before, cells)):
-                names = before = cells
+                before = cells
+                names, keys = _short_names(cells), find_keys(cells, rows[position + 1 :])
+                if [*names] != [*cells] and (block := row(["Columns", *cells], page=page)) is not None:
+                    yield block
             elif (block := row(cells, page=page)) is not None:
                 yield block
             begins = False
-        elif (block := row(cells, names, page)) is not None:
+        elif (block := row(cells, names, page, keys)) is not None:
             yield block  # one cell above a table is its title
         position += 1
 
@@ -135,7 +146,9 @@ def are_names(first: Sequence[str], rows_below: Rows, *, bold: bool, first_table
     if len(nonempty) < 2 or not any(map(any, rows_below)):
         return False
     years = [position for position, cell in enumerate(first) if _YEAR.fullmatch(cell)]
-    if any(_VALUE.search(cell) or len(cell) > _MAX_NAME_LENGTH for cell in nonempty):
+    if any(_VALUE.search(cell) for cell in nonempty):
+        return False
+    if any(len(cell) > _MAX_NAME_LENGTH for cell in nonempty) and not _are_questions(first, rows_below):
         return False
     if any(_NUMBER.fullmatch(cell) and not _YEAR.fullmatch(cell) for cell in nonempty) or len(years) == len(nonempty):
         return False
@@ -148,6 +161,90 @@ def are_names(first: Sequence[str], rows_below: Rows, *, bold: bool, first_table
         return len(nonempty) > 2 or not _differ(_column(rows_below, numbers[-1]))
     is_repeated = any(cell and cell == other for line in rows_below for cell, other in zip(first, line, strict=False))
     return first_table and len(nonempty) > 2 and not is_repeated
+
+
+def _are_questions(first: Sequence[str], rows_below: Rows) -> bool:
+    """Whether the names of many columns are long, and all that stands below the long ones is short."""
+    long_names = [position for position, cell in enumerate(first) if len(cell) > _MAX_NAME_LENGTH]
+    return (
+        sum(map(bool, first)) >= _MANY_COLUMNS
+        and len(rows_below) >= _REGULAR
+        and len({cell for cell in first if cell}) >= 0.9 * sum(map(bool, first))
+        and max(map(len, first)) <= _MAX_LONG_NAME
+        and all(len(cell) <= _MAX_ANSWER for position in long_names for cell in _column(rows_below, position))
+        and any(_column(rows_below, position) for position in long_names)
+    )
+
+
+def _short_names(names: Sequence[str]) -> Sequence[str]:
+    """The names of columns as the rows say them: if there are questions among them, the beginnings of long ones."""
+    if max(map(len, names)) <= _MAX_NAME_LENGTH:
+        return names
+    short = [
+        name if len(name) <= _SHORT_NAME else f"{name[: _SHORT_NAME + 1].rpartition(' ')[0] or name[:_SHORT_NAME]}…"
+        for name in names
+    ]
+    counts = Counter(short)
+    return [text if counts[text] == 1 else name for text, name in zip(short, names, strict=True)]
+
+
+def find_keys(names: Sequence[str], rows_below: Rows) -> list[int]:
+    """The columns that say what a row is about, as their cells are all different: a name, or a code and the name."""
+    lines = rows_below[: next((n for n, line in enumerate(rows_below) if not any(line)), len(rows_below))][:_KEY_ROWS]
+    for position in range(len(names)):
+        cells = _column(lines, position)
+        if not _tell_apart(cells, len(lines)):
+            continue
+        is_code = not any(" " in cell for cell in cells)
+        following = _tell_apart(_column(lines, position + 1), len(lines))
+        return [position, position + 1] if is_code and following else [position]
+    return []
+
+
+def _tell_apart(cells: Sequence[str], count: int) -> bool:
+    """Whether the cells of a column are short and all rows have another one, with letters."""
+    return (
+        count > 1
+        and len(cells) >= 0.9 * count
+        and len({*cells}) >= 0.9 * len(cells)
+        and all(len(cell.split()) <= _KEY_WORDS and _WORD.search(cell) is not None for cell in cells)
+    )
+
+
+def fill_groups(rows: Rows) -> Rows:
+    """The rows, where a cell that is given in the first row of a group alone stands in each row of it.
+
+    That the first columns are those of groups is seen by another column that is filled in the same rows, such as the
+    address of a shop whose staff have a row each: a cell may as well be empty as there is nothing to say.
+    """
+    lines = [number for number, line in enumerate(rows) if any(line[1:])][1:]  # below the names
+    width = max((len(rows[number]) for number in lines), default=0)
+    places = [
+        {number for number in lines if column < len(rows[number]) and rows[number][column]} for column in range(width)
+    ]
+    count = next((column for column in reversed(range(width - 1)) if _is_group(places, column, lines)), -1) + 1
+    if not count or any(not (lines[0] in places[n] and places[n] <= places[count - 1]) for n in range(count)):
+        return rows
+    result, group = [*rows], [""] * count
+    for number, line in enumerate(rows):
+        if number < lines[0] or not any(line):
+            group = [""] * count
+        elif number in places[count - 1]:
+            first = next(n for n in range(count) if line[n])
+            group = [*group[:first], *line[first:count]]
+            result[number] = [*group, *line[count:]]
+        elif any(line[count:]):
+            result[number] = [*group, *line[count:]]
+    return result
+
+
+def _is_group(places: Sequence[set[int]], column: int, lines: Sequence[int]) -> bool:
+    """Whether a column is filled in few rows, and another one behind it in the same rows, while one has all."""
+    filled = places[column]
+    if not _MIN_GROUPS <= len(filled) <= _GROUP_SHARE * len(lines) or lines[0] not in filled:
+        return False
+    same = any(len(filled & other) >= _SAME_ROWS * len(filled | other) for other in places[column + 1 :])
+    return same and any(len(other) >= 0.95 * len(lines) for other in places[column + 1 :])
 
 
 def _above_numbers(first: Sequence[str], rows_below: Rows, position: int) -> bool:

@@ -34,6 +34,13 @@ _GENERIC = frozenset(
     untitled usage welcome
     """.split()
 ) | {"getting started", "see also", "table of contents", "frequently asked questions", "release notes", "user guide"}
+# What programs and templates put where a title should stand.
+_PLACEHOLDER = re.compile(
+    r"(?:microsoft (?:word|powerpoint|excel) ?-|untitled\b|\(anonymous\)|view survey$|no title$"
+    r"|(?:(?:new |neues )?document|(?:power ?point )?presentation) ?\d*$|(?:book|slide|layout|sheet) ?\d+$"
+    r"|[<\[(]?(?:(?:project|document|page|proposal|your|insert|the) )*title(?: here)?[>\])]?$"
+    r"|.*\.(?:docx?|xlsx?|pptx?|tex|dvi|indd|qxd|ps|pdf|fm|odt|html?)$)"
+)
 _LETTERS = re.compile(r"(?<![^\W_])[^\W\d_]{3,}(?![^\W_])")
 _JOINTS = re.compile(r"[\W_]+")
 _NO_NAMES = frozenset("app appendix book chap chapter doc index node page part preface readme sec sect section".split())
@@ -70,6 +77,11 @@ def is_name(text: str) -> bool:
 def is_generic(text: str) -> bool:
     """Whether a heading names a part that every document may have, such as an introduction."""
     return clean_heading(text).casefold().strip(" .:") in _GENERIC
+
+
+def is_placeholder(title: str) -> bool:
+    """Whether a title says nothing: it has no letters, or is what a program or template puts in its place."""
+    return _PLACEHOLDER.match(title.casefold()) is not None or not any(map(str.isalpha, title))
 
 
 def names_page(name: str) -> bool:

@@ -347,7 +347,7 @@ class Page(BlockBuilder):
         caption = node.css_first("caption")
         if caption is not None:
             self._caption(caption.text(), figure=False)
-        self.mark = None
+        self.mark, self.row_name = None, ""
         names: list[str] = []
         if self.term:
             self._lead_in()

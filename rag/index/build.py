@@ -212,6 +212,8 @@ def _fill(corpus: Corpus, work: Path, progress: Progress | None) -> tuple[list[F
                 bad=report.bad - before,
                 twin=report.duplicates.get(file.name, ""),
                 sketch=report.sketches.get(file.name, ""),
+                loss=report.losses.get(file.name, ""),
+                repeats=tuple(sorted(report.repeats.get(file.name, ()))),
             )
             records.append(record)
         if corpus.report.reasons and not writer.counts["passages"]:

@@ -80,7 +80,8 @@ class FileRecord:
 
     `number` marks its rows in the passage store, `source` is its place among the manifest's sources, `checksum` is that
     of its passages. `bad` counts what was skipped. `twin` names the file that it repeats, if it was left out for that;
-    `sketch` is what other documents are compared with (`rag.documents.duplicates`).
+    `sketch` is what other documents are compared with (`rag.documents.duplicates`), `repeats` are the keys of passages
+    that were left out as files before it hold them, too. `loss` says what may be missed of it.
     """
 
     number: int
@@ -93,6 +94,8 @@ class FileRecord:
     bad: int = 0
     twin: str = ""
     sketch: str = ""
+    repeats: tuple[str, ...] = ()
+    loss: str = ""
 
 
 def write_files(build: Path, records: Iterable[FileRecord]) -> None:
@@ -118,7 +121,9 @@ def _record(row: dict[str, Any], location: str) -> FileRecord:
         raise FormatError(f"{location}: field 'within' is not a path: {texts['within'][:100]!r}")
     mtime = None if stamp.get("mtime") is None else field(stamp, "mtime", int, location)
     stamp_of_file = Stamp(field(stamp, "sha256", str, location), field(stamp, "size", int, location), mtime)
-    return FileRecord(stamp=stamp_of_file, **numbers, **texts)  # type: ignore[arg-type]
+    repeats = strings(row, "repeats", location) if "repeats" in row else ()  # an index of before has none
+    loss = field(row, "loss", str, location) if "loss" in row else ""
+    return FileRecord(stamp=stamp_of_file, **numbers, **texts, repeats=repeats, loss=loss)  # type: ignore[arg-type]
 
 
 def combine_checksums(records: Iterable[FileRecord]) -> str:

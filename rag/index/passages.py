@@ -117,7 +117,7 @@ class PassageStore:
             rows_found = self._connection.execute(
                 f"SELECT row, {self._columns} FROM passage WHERE row IN ({marks(len(rows))})", rows
             )
-            passages = {row: _passage(values) for row, *values in rows_found}
+            passages = {row: passage_of(values) for row, *values in rows_found}
         missing = next((row for row in rows if row not in passages), None)
         if missing is not None:
             raise IndexingError(f"the passage store {_DAMAGE}: row {missing} is missing")
@@ -128,7 +128,7 @@ class PassageStore:
         sql = f"SELECT {self._columns} FROM passage WHERE id = ?"
         with faults(_DAMAGE):
             values = self._connection.execute(sql, (identifier,)).fetchone()
-        return _passage(values) if values else None
+        return passage_of(values) if values else None
 
     def of_file(self, number: int) -> Iterator[Passage]:
         """Stream the passages of a file of the index."""
@@ -136,7 +136,7 @@ class PassageStore:
         sql = f"SELECT {self._columns} FROM passage WHERE file = ? ORDER BY length(id), id"
         with faults(_DAMAGE):
             for values in self._connection.execute(sql, (number,)):
-                yield _passage(values)
+                yield passage_of(values)
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
         """Stream the passages, from a row on."""
@@ -145,7 +145,7 @@ class PassageStore:
     def scan_files(self, first: int = 0) -> Iterator[tuple[int, Passage]]:
         """Stream (number of the file, passage), from a row on."""
         sql = f"SELECT file, {self._columns} FROM passage WHERE row >= ? ORDER BY row"
-        return ((file, _passage(values)) for file, *values in self._stream(sql, first))
+        return ((file, passage_of(values)) for file, *values in self._stream(sql, first))
 
     def ids(self) -> Iterator[str]:
         """Stream the ids, sorted."""
@@ -160,7 +160,7 @@ class PassageStore:
             yield from connection.execute(sql, parameters)
 
 
-def _passage(values: Sequence[Any]) -> Passage:
+def passage_of(values: Sequence[Any]) -> Passage:
     """The passage of a row; raises `IndexingError` for values of other types, which SQLite accepts."""
     *texts, headings, page = values
     fits = all(type(text) is str for text in texts)

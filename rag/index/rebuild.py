@@ -2,16 +2,17 @@
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from autoais.base.progress import Progress
-from rag.base.errors import IndexingError
+from rag.base.errors import FormatError, IndexingError
 from rag.base.types import DOCUMENTS, Passage
 from rag.documents.corpus import Corpus
+from rag.documents.duplicates import find_repeats, passage_key
 from rag.documents.sources import SourceFile, place
 from rag.index.analysis import ANALYSIS
 from rag.index.build import duplicate, encodable, manifest_of, new_build, write_manifest
@@ -127,9 +128,11 @@ def _copy_passages(old: Index, build: Path) -> RowEditor:
 
 
 def _changes(work: Work, records: Sequence[FileRecord], reasons: Sequence[str], lost_parts: Sequence[str]) -> Changes:
-    """What was done; a file that became or ceased to be a repeat of another one has changed too."""
-    originals = {record.number: record.twin for record in work.records}
-    flipped_names = {r.name for r in records if r.number in originals and bool(originals[r.number]) != bool(r.twin)}
+    """What was done; a file that became or ceased to be a repeat of another one, or a part of it, has changed too."""
+    originals = {record.number: (bool(record.twin), record.repeats) for record in work.records}
+    flipped_names = {
+        r.name for r in records if r.number in originals and originals[r.number] != (bool(r.twin), r.repeats)
+    }
     return Changes(
         changed=tuple(sorted({*work.changed.values(), *flipped_names})),
         new=tuple(sorted(work.new.values())),
@@ -190,6 +193,7 @@ class _Reader:
             checksum=digest.hexdigest(),
             bad=corpus.report.bad - before,
             sketch=corpus.report.sketches.get(file.name, ""),
+            loss=corpus.report.losses.get(file.name, ""),
         )
 
     def compares(self, source: int) -> bool:
@@ -215,14 +219,69 @@ class _Reader:
             for record in own_records:
                 original = duplicates.get(record.name, "")
                 if original:
-                    current[record.number] = replace(record, twin=original, passages=0, checksum=_EMPTY_CHECKSUM)
+                    current[record.number] = replace(
+                        record, twin=original, passages=0, checksum=_EMPTY_CHECKSUM, repeats=()
+                    )
                 elif record.twin:
                     current[record.number] = self._again(record)
+            self._settle_passages([record.number for record in own_records], current)
         return [current[record.number] for record in sorted_records]
+
+    def _settle_passages(self, numbers: Sequence[int], current: dict[int, FileRecord]) -> None:
+        """Leave out the passages that a fresh build would, of files of a source, by their numbers in order.
+
+        A file with a passage that no file before it holds any more is read again.
+        """
+        keys = self._keys(numbers)
+        repeats = self._find_repeats(numbers, current, keys)
+        incomplete = [n for n in numbers if not repeats.get(current[n].name, set()).issuperset(current[n].repeats)]
+        if incomplete:
+            self.editor.drop(set(incomplete))
+            for number in incomplete:
+                current[number] = self._again(current[number])
+            keys = self._keys(numbers)
+            repeats = self._find_repeats(numbers, current, keys)
+        changed: dict[int, list[Passage]] = {}
+        for number in numbers:
+            left_out = repeats.get(current[number].name, set())
+            if ids := [identifier for key, identifier in keys[number].items() if key in left_out]:
+                self.editor.drop_passages(ids)
+                changed[number] = []
+                current[number] = replace(current[number], repeats=tuple(sorted(left_out)))
+        for number, passage in self.editor.scan() if changed else ():
+            if number in changed:
+                changed[number].append(passage)
+        for number, passages in changed.items():
+            digest = hashlib.sha256()
+            for _, _, encoded in encodable([("", passage) for passage in sorted(passages, key=_place)], _refuse):
+                digest.update(encoded)
+            current[number] = replace(current[number], passages=len(passages), checksum=digest.hexdigest())
+
+    def _keys(self, numbers: Sequence[int]) -> dict[int, dict[str, str]]:
+        """The keys of the passages of some files, with their ids."""
+        keys: dict[int, dict[str, str]] = {number: {} for number in numbers}
+        for number, passage in self.editor.scan():
+            if number in keys:
+                keys[number][passage_key(passage)] = passage.id
+        return keys
+
+    def _find_repeats(
+        self, numbers: Sequence[int], current: Mapping[int, FileRecord], keys: Mapping[int, Mapping[str, str]]
+    ) -> dict[str, set[str]]:
+        return find_repeats((current[n].name, [*keys[n], *current[n].repeats]) for n in numbers)
 
     def _again(self, record: FileRecord) -> FileRecord:
         source = self._roots[record.source].source
         return self.read(record.number, record.source, source.file(source.path / record.within))
+
+
+def _place(passage: Passage) -> int:
+    """Where a passage stands in its file."""
+    return int(passage.id.rpartition("#")[2])
+
+
+def _refuse(error: FormatError) -> None:
+    raise error  # what is in a store was encoded before
 
 
 _EMPTY_CHECKSUM = hashlib.sha256().hexdigest()

@@ -1,13 +1,13 @@
 """Changes the rows of a copy of a passage store, so that they stay 0 to n - 1 without gaps and few of them move."""
 
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 from autoais.base.io.jsonl import sync
 from rag.base.types import Passage
-from rag.index.passages import COLUMNS, faults, marks, values_of
+from rag.index.passages import COLUMNS, faults, marks, passage_of, values_of
 
 _AT_ONCE = 500  # SQLite limits the number of parameters
 
@@ -67,6 +67,25 @@ class RowEditor:
             return
         with faults("cannot be written"):
             rows = [row for row, file in self._connection.execute("SELECT row, file FROM passage") if file in files]
+            self._remove(rows)
+        self._free = sorted({*self._free, *rows}, reverse=True)
+        self.written.difference_update(rows)
+        self._waiting.difference_update(rows)
+
+    def scan(self) -> Iterator[tuple[int, Passage]]:
+        """The passages that stay, each with the number of its file, in the order of rows."""
+        with faults("cannot be read"):
+            for row, file, *values in self._connection.execute(
+                f"SELECT row, file, {COLUMNS} FROM passage ORDER BY row"
+            ):
+                if row not in self._waiting:
+                    yield file, passage_of(values)
+
+    def drop_passages(self, ids: Iterable[str]) -> None:
+        """Remove single passages, by id."""
+        with faults("cannot be written"):
+            sql = "SELECT row FROM passage WHERE id = ?"
+            rows = [row for item in ids for row in self._connection.execute(sql, (item,)).fetchone() or ()]
             self._remove(rows)
         self._free = sorted({*self._free, *rows}, reverse=True)
         self.written.difference_update(rows)

@@ -10,7 +10,7 @@ from itertools import dropwhile, islice
 from autoais.base.io.files import allow_long_cells
 from rag.documents.blocks import Block, row
 from rag.documents.normalize import squeeze
-from rag.documents.tables import check_cells
+from rag.documents.tables import check_cells, fill_groups, find_keys
 
 _SIGNS = ",;\t|"
 _SEPARATOR = re.compile(r"sep=([^\w\"\r\n ])[ \t]*\r?\n", re.IGNORECASE)  # as Excel has it
@@ -102,12 +102,14 @@ def _tables(rows: Sequence[Sequence[str]]) -> Iterator[Block]:
 
     A line with one cell is a caption.
     """
+    rows = fill_groups(rows)
     nonempty = [line for line in rows if any(line)]
     width = Counter(map(len, nonempty)).most_common(1)[0][0] if nonempty else 0
     following = iter([*nonempty[1:], []])
     names: Sequence[str] = ()
+    keys: Sequence[int] = ()
     begins, text, gap = True, 0, False  # rows since the names
-    for cells in rows:
+    for number, cells in enumerate(rows):
         if not any(cells):
             gap = True
             continue
@@ -124,10 +126,10 @@ def _tables(rows: Sequence[Sequence[str]]) -> Iterator[Block]:
         )
         is_sparse = 2 * sum(map(bool, cells)) <= width  # as a line above the table has
         if is_repeat or (not is_sparse and (begins or new) and _are_names(cells, after)):
-            names, text = cells, 0
+            names, text, keys = cells, 0, find_keys(cells, rows[number + 1 :])
         else:
             text += 1
-            yield from filter(None, [row(cells, names)])
+            yield from filter(None, [row(cells, names, keys=keys)])
         begins = begins and is_sparse
         gap = False
 

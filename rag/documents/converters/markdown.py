@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag.documents.blocks import Block
 from rag.documents.converters.grid_tables import read_grid_tables
+from rag.documents.converters.liquid import read_liquid
 from rag.documents.converters.markdown_tags import keep_placeholders
 from rag.documents.converters.mdx import read_mdx
 from rag.documents.converters.mkdocs import read_mkdocs
@@ -30,6 +31,9 @@ _TOML = re.compile(
     r"\A\+\+\+[ \t]*\n(?=\s*[\w\"'\[-][^\n]*[=\]])(?:[^\n]*\n)*?\+\+\+[ \t]*(?:\n|\Z)"
 )  # the same, between plus signs
 _TITLE = re.compile(r"^title(?::| *=)(.*)$", re.MULTILINE)
+_ADMONISH = re.compile(
+    r"""^([ \t>]*(?:`{3,}|~{3,}))[ \t]*admonish[ \t]+([a-z]+)(?:[ \t]+(?:title=)?"([^"\n]+)")?[^\n`]*$""", re.MULTILINE
+)  # a box of mdBook
 _GITHUB_CALLOUT = re.compile(r"^(>\s*)\[!(\w+)\][ \t]*$", re.MULTILINE)
 
 _BOLD_LABEL = re.compile(r"(\*\*|__)(?=\w)[^*_\n:]{1,40}(?::\1|\1 ?:)\s*\S")
@@ -62,7 +66,8 @@ def render_html(text: str, omissions: Counter[str], *, mdx: bool = False) -> str
     """Markdown, or MDX, as HTML."""
     from markdown_it import MarkdownIt
 
-    text = _GITHUB_CALLOUT.sub(lambda mark: f"{mark[1]}{mark[2].title()}\n{mark[1]}", text)
+    text = _GITHUB_CALLOUT.sub(lambda mark: f"{mark[1]}{mark[2].title()}\n{mark[1]}", read_liquid(text))
+    text = _ADMONISH.sub(lambda mark: f"{mark[1]}{{admonition}} {mark[3] or mark[2].title()}", text)
     reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     keep_placeholders(reader, text)
     read_myst(reader, text)

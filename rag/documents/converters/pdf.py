@@ -9,7 +9,7 @@ from rag.documents import navigation as nav
 from rag.documents.blocks import Block, Kind, code, entry, heading, item, keep_bare_headings, row
 from rag.documents.converters.pdf_columns import in_columns
 from rag.documents.converters.pdf_formulas import is_numerator, with_piece
-from rag.documents.converters.pdf_headings import Mark, by_bookmarks, by_size, file_title
+from rag.documents.converters.pdf_headings import Mark, by_bookmarks, by_size, file_title, without_page_names
 from rag.documents.converters.pdf_margins import without_edges, without_lists
 from rag.documents.converters.pdf_pages import Line, Pages, read_pages
 from rag.documents.converters.pdf_tables import Table, with_tables
@@ -18,7 +18,9 @@ from rag.documents.normalize import squeeze
 from rag.documents.raw_file import RawFile
 from rag.documents.titles import clean_heading
 
-_ITEM = re.compile(r"([•◦▪●–∗‣·*-]|\(?\d{1,2}[.)]|\([a-z]\))\s+(?=\S)")
+_ITEM = re.compile(r"([•◦▪●○■□►➢➤–∗‣·*-]|\(?\d{1,2}[.)]|\([a-z]\))\s+(?=\S)")
+_BULLET = re.compile(r"[•◦▪●○■□►➢➤]\s")  # no formula begins so
+_INNER = ("○", "◦")  # signs of items in items
 _RULED = re.compile(r"(?:[•*-] )?={4,} (?P<words>\w.{0,80}\w) ={4,}")  # a heading in a text of notes
 _DOTS = re.compile(r"(?<=[^\s.:])\s*(?:\. ?){5,}\s*(?=[^\s.])")  # "Tea ........ 2.60"
 _ENDS = ".:!?"
@@ -37,6 +39,7 @@ def read_pdf(file: RawFile) -> tuple[str, list[Block]]:
 def pdf_blocks(pages: Pages, omissions: Counter[str]) -> tuple[str, list[Block]]:
     """The title ("" if there is none) and the blocks of a PDF."""
     omissions[_UNMAPPED] += pages.unmapped
+    pages = pages._replace(outline=without_page_names(pages.outline))
     level = [[line for line in lines if not line.is_slanted] for lines in pages.lines]
     omissions[nav.SIGNS] += sum(map(len, pages.lines)) - sum(map(len, level))
     result = without_lists(without_edges(level, omissions, Style.of(level).size), omissions)
@@ -127,7 +130,7 @@ class _Builder:
         """Add a line to the block of the lines before it, or begin another one."""
         if self.lines:
             last_line = self.lines[-1]
-            if line.y - last_line.y > -self.style.leading:
+            if line.y - last_line.y > -self.style.leading and not _BULLET.match(line.text):
                 is_inside = len(self.lines) > 1
                 result = with_piece(last_line, self.piece or last_line, line, self.style.leading, is_inside=is_inside)
                 if result is not None:
@@ -300,7 +303,8 @@ class _Builder:
             return
         if (mark := _ITEM.match(text)) is not None:
             sign = mark[1].strip("().")
-            self.blocks.append(item(text[mark.end() :], 0, f"{sign}." if sign.isdigit() else "-", self.number))
+            depth = int(sign in _INNER and bool(self.blocks) and self.blocks[-1].kind is Kind.ITEM)
+            self.blocks.append(item(text[mark.end() :], depth, f"{sign}." if sign.isdigit() else "-", self.number))
             return
         # What is short and stands left of the text after it is the term that the text explains.
         kind = Kind.LEAD if leads and text[-1] not in ".!?" else Kind.TEXT

@@ -1,6 +1,7 @@
 """The headings of a PDF: its bookmarks among the lines, or else lines in larger print."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -8,17 +9,15 @@ from typing import NamedTuple
 from rag.documents.converters.pdf_pages import Line, Pages
 from rag.documents.converters.pdf_words import Words
 from rag.documents.normalize import squeeze
-from rag.documents.titles import clean_heading
+from rag.documents.titles import clean_heading, is_placeholder
 
 _MAX_LENGTH = 16  # words of a heading
 _MAX_BOOKMARK = 40  # words; some programs put the text of a page in its bookmark
 _ITEM = re.compile(r"[•◦▪●○■–∗‣·*-]\s")
+_PAGE_NAME = re.compile(r"(\D{0,40}?)(\d{1,5})")
+_MIN_PAGE_NAMES = 3
 _NUMBER = re.compile(r"^(?:\d{1,2}|[A-Z])\s+(?=[^\W\d_])")
-_NO_TITLE = re.compile(
-    r"(?:microsoft (?:word|powerpoint|excel)|untitled|\(anonymous\)|(?:new )?document ?\d*$|slide \d|view survey$"
-    r"|print(?:ing)?$|(?:power ?point )?presentation ?\d*$|scan(?:ned)?\b|layout \d|no title$|title$|book ?\d*$"
-    r"|.*\.(?:docx?|xlsx?|pptx?|tex|dvi|indd|qxd|ps|pdf|fm|odt|html?)$)"
-)
+_OF_PROGRAM = re.compile(r"print(?:ing)?$|scan(?:ned)?\b|book$")  # titles that those of printers and scanners give
 _BEFORE = re.compile(r"(?:chapter|appendix|part|section|annex)?(?:\d*|[a-z]\d*|[ivxlc]+)")
 _SIGNS = re.compile(r"[\W_]+")
 _OTHER = "\n"  # in place of the letters of a line that is in no title
@@ -40,6 +39,21 @@ class _Waiting(NamedTuple):
     letters: str
     mark: Mark
     height: float | None
+
+
+def without_page_names(
+    outline: Sequence[tuple[int, str, int, float | None]],
+) -> list[tuple[int, str, int, float | None]]:
+    """The bookmarks without those that only count the pages, as `Slide 4` on page 4 does."""
+    names = [_PAGE_NAME.fullmatch(title.strip()) for _, title, *_ in outline]
+    counts = Counter(
+        name[1]
+        for name, (_, _, page, _) in zip(names, outline, strict=True)
+        if name is not None and int(name[2]) == page + 1
+    )
+    return [
+        mark for name, mark in zip(names, outline, strict=True) if name is None or counts[name[1]] < _MIN_PAGE_NAMES
+    ]
 
 
 def by_bookmarks(
@@ -127,7 +141,10 @@ def by_size(pages: Sequence[list[Line]], usual: int, words: Words) -> Iterator[M
         waiting: list[Line] = []
         for line in lines:
             if waiting and (line.size != waiting[-1].size or waiting[-1].y - line.y > 2.2 * line.size):
-                marks += _mark(waiting, levels, words)
+                if len(waiting) > 1 or len(waiting[0].text) > 1:
+                    marks += _mark(waiting, levels, words)
+                elif line.text[0].islower():  # the large first letter of a text
+                    line = line._replace(text=f"{waiting[0].text}{line.text}", cells=())
                 waiting = []
             if _is_large(line, usual):
                 waiting.append(line)
@@ -150,7 +167,7 @@ def _mark(lines: list[Line], levels: dict[int, int], words: Words) -> Marked:
 def file_title(pages: Pages, usual: int, words: Words) -> str:
     """The title that a file names, or the largest print on its first page; "" if there is none."""
     title_letters = squeeze(words.letters(pages.title))
-    if title_letters and not _NO_TITLE.match(title_letters.casefold()) and any(map(str.isalpha, title_letters)):
+    if not is_placeholder(title_letters) and not _OF_PROGRAM.match(title_letters.casefold()):
         return clean_heading(title_letters)
     first = next((lines for lines in pages.lines if lines), [])
     largest = max((line.size for line in first), default=0)

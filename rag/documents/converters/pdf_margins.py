@@ -14,6 +14,7 @@ from rag.documents.converters.pdf_pages import Line
 _NUMBER = re.compile(
     r"(?:^|(?<=page\s))[-–—|\s]*(\d{1,4})(?![\d.,])|(?<![\d.,])(\d{1,4})[-–—|\s]*$", re.IGNORECASE
 )  # where the number of a page stands in a header
+_LETTER = re.compile(r"[^\W\d_]{2}")
 _PAGE_NUMBER = re.compile(
     r"[-–—|\s]*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?[-–—|\s]*", re.IGNORECASE
 )
@@ -54,17 +55,22 @@ def _headers(pages: Sequence[list[Line]], edge: int, size: int, texts: Counter[s
     """The numbers of the pages whose first (0) or last (-1) line is a header or footer."""
     edges = {number: lines[edge] for number, lines in enumerate(pages) if lines}
     repeats = Counter(line.text for line in edges.values())
+    bare = Counter(_NUMBER.sub("", line.text) for line in edges.values())  # of slides, which text may fill to the edge
     offsets = {number: _offsets(line, number) for number, line in edges.items()}
     counts = Counter(offset for each in offsets.values() for offset in each)
     separate = {number: _apart(pages[number], edge) for number in edges}
     heights: Counter[int] = Counter()
     for number, line in edges.items():
         heights[line.y // 10] += separate[number]
-    enough = 0.4 * len(edges)
+    enough, often = 0.4 * len(edges), max(4, 0.1 * len(edges))
     for number, line in edges.items():
         position = line.y // 10
-        is_edge = separate[number] and line.size < 1.15 * size  # and no title
-        is_numbered = is_edge and any(counts[offset] >= max(3, 0.1 * len(edges)) for offset in offsets[number])
+        is_small = line.size < 1.15 * size  # and no title
+        is_edge = is_small and separate[number]
+        is_same = is_small and _LETTER.search(line.text) is not None and bare[_NUMBER.sub("", line.text)] >= often
+        is_numbered = (is_edge or is_same) and any(
+            counts[offset] >= max(3, 0.1 * len(edges)) for offset in offsets[number]
+        )
         fixed = (
             len(edges) > 4
             and heights[position] + heights[position - 1] + heights[position + 1] > enough
@@ -72,7 +78,7 @@ def _headers(pages: Sequence[list[Line]], edge: int, size: int, texts: Counter[s
             and texts[line.text.casefold()] > 1
         )
         number_alone = _PAGE_NUMBER.fullmatch(line.text) is not None and not _in_last_row(pages[number], edge)
-        if number_alone or is_numbered or fixed or repeats[line.text] >= max(4, 0.1 * len(edges)):
+        if number_alone or is_numbered or fixed or repeats[line.text] >= often:
             yield number
 
 

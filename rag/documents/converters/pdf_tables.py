@@ -13,6 +13,7 @@ _COLUMN = re.compile(r"""$|[#%$("'“<]?[^\W\d_]|[#%]$""")  # how the name of a 
 _LETTER, _WORD = re.compile(r"[^\W\d_]"), re.compile(r"[^\W\d_]{2}")
 _DIGITS = 40  # characters of a number
 _CELLS = 100  # of a row
+_MIN_COLUMNS = 3  # of a table that is drawn cell by cell
 _NAME = 6  # words in the name of a column
 
 
@@ -58,8 +59,52 @@ def with_tables(lines: Sequence[Line | Mark], leading: int) -> Iterator[Line | M
                 yield _table(rows, columns, line)
                 position = end
                 continue
+            cells, end = _find_cell_rows(lines, position)
+            if cells:
+                yield Table([cell.text for cell in _cells(line)], cells, line)
+                position = end
+                continue
         yield line
         position += 1
+
+
+def _find_cell_rows(lines: Sequence[Line | Mark], position: int) -> tuple[list[list[str]], int]:
+    """The rows below a bold line that names three columns or more, where all lines of a cell are drawn before the next.
+
+    And the number of the line after them; no rows if the lines are not so.
+    """
+    names = lines[position]
+    assert isinstance(names, Line)
+    columns = [cell.left for cell in _cells(names)]
+    if len(columns) < _MIN_COLUMNS or not names.look or any(len(cell.text.split()) > _NAME for cell in _cells(names)):
+        return [], position
+    rows: list[list[str]] = []
+    starts: list[int] = []
+    top = before = names.y  # of the row; of the line before
+    last = len(columns)  # the column before
+    position += 1
+    while position < len(lines):
+        line = lines[position]
+        if isinstance(line, Mark) or line.cells or line.mono or line.look or abs(line.size - names.size) > 15:
+            break
+        column = next((n for n, left in enumerate(columns) if abs(left - line.left) < 0.6 * line.size), None)
+        if column is None or (column > last and abs(line.y - top) > 1.4 * line.size):
+            break
+        if column == last and not 0 < before - line.y <= 2.5 * line.size:
+            break
+        if column < last:
+            if line.y >= top or not (rows or column == 0):
+                break
+            rows.append([""] * len(columns))
+            starts.append(position)
+            top = line.y
+        rows[-1][column] = f"{rows[-1][column]} {line.text}".strip()
+        last, before = column, line.y
+        position += 1
+    if rows and sum(map(bool, rows[-1])) < 2:  # it is something else
+        rows.pop()
+        position = starts.pop()
+    return (rows if all(sum(map(bool, row)) > 1 for row in rows) else []), position
 
 
 def _is_result(previous: Line | Mark, line: Line, leading: int) -> bool:

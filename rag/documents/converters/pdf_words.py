@@ -8,8 +8,17 @@ from rag.documents.normalize import compose_letters, is_hyphenated
 
 HYPHEN = "\ufffe"  # what the library writes where a word goes on in the next line
 _SPLIT = re.compile(f"(?<!\\w)(\\w*[^\\W\\d_]){HYPHEN}\\s*([^\\W\\d_]\\w*)")
+_DOUBLED, _PAIR = re.compile(r"(?:(\S)\1|\s)+"), re.compile(r"(\S)\1")
+_MIN_DOUBLED = 4  # letters
 _TENS = frozenset(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"))
 _OPTION = re.compile(f"(?<![\\w-])(-*){HYPHEN}\\s+(?=\\w)")  # `--track`, with the dashes at the end of a line
+
+
+def once(text: str) -> str:
+    """A text whose letters are all there twice, as those of a heading that is printed twice to look bold, with one."""
+    if text[:1] != text[1:2] or not _DOUBLED.fullmatch(text) or len({*filter(str.isalpha, text)}) < _MIN_DOUBLED:
+        return text
+    return _PAIR.sub(r"\1", text)
 
 
 class Words:
@@ -22,14 +31,14 @@ class Words:
     def join(self, text: str) -> str:
         """Running text without the marks of words that went on in the next line."""
         if text.isascii():
-            return text
+            return once(text)
         if HYPHEN in text:
             text = _SPLIT.sub(self._join, _OPTION.sub(r"\1-", text)).replace(f"{HYPHEN} ", "-")
         return self.letters(text)
 
     def letters(self, text: str) -> str:
         """Text with letters for ligatures and for accents that stand before their letters."""
-        return compose_letters(text).replace(HYPHEN, "-")
+        return once(compose_letters(text).replace(HYPHEN, "-"))
 
     def _join(self, match: re.Match[str]) -> str:
         first, second = match[1], match[2]

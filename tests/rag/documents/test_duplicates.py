@@ -1,13 +1,16 @@
 import gzip
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from rag.base.types import Passage
 from rag.documents import Document
+from rag.documents import navigation as nav
 from rag.documents.converters.programs import find_program
 from rag.documents.corpus import Corpus
 from rag.documents.duplicates import likeness, pack_sketch, sketch_of, unpack_sketch
+from rag.documents.report import describe_left_out, describe_loss, describe_losses
 
 WORDS = [f"word{n}" for n in range(400)]
 TEXT = " ".join(WORDS)
@@ -116,3 +119,57 @@ def test_the_bytes_of_left_out_sources_are_counted(tmp_path: Path) -> None:
     found = corpus(tmp_path, a_DOT_html=html(TEXT), _sources__a_DOT_rst_DOT_txt=TEXT)
     assert read(found) == ["a.html"]
     assert found.report.bytes_read == found.bytes_total
+
+
+NOTICE = f"## Notice\n\n{' '.join(WORDS[:60])}.\n"
+
+
+def minutes(title: str, *names: str) -> str:
+    return f"# {title}\n\n## Present\n\n{''.join(f'- {name} of the mill{chr(10)}' for name in names)}\n{NOTICE}"
+
+
+def ids(found: Corpus) -> list[str]:
+    return [passage.id for _, passage in found.read()]
+
+
+def test_a_passage_that_stands_in_several_files_is_read_once_and_counted(tmp_path: Path) -> None:
+    people = [f"Person {n} who owns the wheel number {n}" for n in range(8)]
+    files = {f"{year}_DOT_md": minutes(f"Meeting of {year}", *people) for year in (2021, 2022, 2023)}
+    found = corpus(tmp_path, **files, other_DOT_md=minutes("Wells", *people))
+    assert ids(found) == ["2021.md#1", "2021.md#2", "2022.md#1", "2023.md#1", "other.md#1", "other.md#2"]
+    assert [*describe_left_out(found.report)] == [
+        "left out 2 passages that other files hold: each is indexed once, such as 2022.md#2 (2021.md)"
+    ]
+
+
+def test_a_short_passage_is_the_same_only_under_the_same_title(tmp_path: Path) -> None:
+    found = corpus(
+        tmp_path,
+        a_DOT_md="# Mill 1\n\n## Fee\n\nIt is 3.\n\n## More\n\n" + TEXT,
+        b_DOT_md="# Mill 2\n\n## Fee\n\nIt is 3.\n",
+        c_DOT_md="# Mill 2\n\n## Fee\n\nIt is 3.\n",
+    )
+    assert {name.partition("#")[0] for name in ids(found)} == {"a.md", "b.md"}
+
+
+def test_a_table_that_was_saved_in_two_formats_is_read_once(tmp_path: Path) -> None:
+    from openpyxl import Workbook
+
+    book = Workbook()
+    rows = [["Mill", "Town", "Stones"], *([f"Mill {WORDS[n]}", f"Town {WORDS[n + 50]}", n] for n in range(40))]
+    for line in rows:
+        book.active.append(line)
+    book.save(tmp_path / "mills.xlsx")
+    found = corpus(tmp_path, mills_DOT_csv="\n".join(",".join(map(str, line)) for line in rows))
+    assert read(found) == ["mills.xlsx"]
+
+
+def test_files_of_which_parts_are_missing_are_listed_with_what_is_missing() -> None:
+    losses = {f"{n}.pdf": describe_loss(Counter({"sheet that is hidden": n, nav.MARGIN: 9}), n % 2) for n in range(24)}
+    assert losses["3.pdf"] == "3 sheets that are hidden"
+    assert describe_loss(Counter({nav.MARGIN: 9}), 1) == ""
+    lines = [*describe_losses(losses, "rag index show i")]
+    assert lines[0] == "parts of 24 files are missing:"
+    assert lines[3] == "  2.pdf   no text, 2 sheets that are hidden"
+    assert lines[-1] == "  and 4 more: rag index show i"
+    assert len(lines) == 22

@@ -1328,3 +1328,159 @@ def test_a_page_with_a_generic_title_is_called_as_its_file(tmp_path: Path, name:
     path.write_text(f"# {heading}\n\nIt costs 3.\n")
     (passage,) = read_document(path, name)
     assert (passage.title, passage.section) == (title, heading if title != heading else "")
+
+
+LIQUID = """See the [list of tools]({% page "/tools/#list" %}) and [the rules][rules], or [ask]({{ site.url }}/ask).
+
+{% comment %}
+TODO: say more
+{% endcomment %}
+Write to {% channel "help-desk" %}{% comment %}or not{% endcomment %}. The {{ site.team_name }} answers.
+{{Front}} stays.
+
+{% image "_img/mill.png" "a mill" %}
+
+- {% if page.old %}Old{% endif %} `{% raw %}{% page "/x" %}{% endraw %}` makes a link.
+
+{% for mill in site.mills %}
+{{ mill["name"] }} turns.
+{% endfor %}
+
+{% highlight sh %}
+mill --start
+{% endhighlight %}
+
+[rules]: {% link process/rules.md %}
+"""
+
+
+def test_tags_of_liquid_in_markdown_leave_what_they_say(tmp_path: Path) -> None:
+    text = LIQUID
+    assert blocks(tmp_path, "a.md", text) == [
+        "See the list of tools and the rules, or ask.",
+        "Write to help-desk. The [team name] answers. {{Front}} stays.",
+        '- Old {% page "/x" %} makes a link.',
+        "    mill --start",
+    ]
+
+
+def test_what_kramdown_fills_in_is_left_out_and_markdown_in_elements_is_read(tmp_path: Path) -> None:
+    element = '<div class="centre" markdown="1">\n## Grain\nA **mill** grinds.\n</div>'
+    text = f"# Mills\n\n- TOC\n{{:toc}}\n\n{element}\n\nEnd of it.\n"
+    assert blocks(tmp_path, "a.md", text) == ["A mill grinds.", "End of it."]
+
+
+def test_boxes_of_mdbook_are_text(tmp_path: Path) -> None:
+    text = '```admonish info\nA `mill` stops.\n```\n\n```admonish warning "Hot"\nDo not touch.\n```\n'
+    assert blocks(tmp_path, "a.md", text) == ["Info: A mill stops.", "Hot: Do not touch."]
+
+
+def test_endless_tags_of_liquid_are_read_at_once(tmp_path: Path) -> None:
+    text = "{% comment %}" * 2_000 + "{% raw %}" * 2_000 + "{% x '" * 2_000 + "text"
+    assert "text" in blocks(tmp_path, "a.md", text)[-1]
+
+
+QUESTIONS = [
+    "Code",
+    "Name of the mill",
+    "1.1: Is the mill driven by the water of a river or of a lake, or by the wind, or by steam?",
+    "1.2: Has the mill been repaired by its owners or by the town at any time in the last ten years?",
+    "Sum",
+    "Sum of all",
+    "Rank",
+]
+
+
+def test_questions_above_short_answers_name_columns_and_rows_say_their_beginnings() -> None:
+    rows = [QUESTIONS, *([f"M{n:03}", f"Mill number {n}", "Yes", "No", "4", "5", str(n)] for n in range(10, 18))]
+    result = [block.text for block in grid_rows(rows)]
+    assert result[0] == f"Columns | {' | '.join(QUESTIONS)}"
+    assert result[1] == (
+        "Code: M010 | Name of the mill: Mill number 10 | 1.1: Is the mill driven by the…: Yes | "
+        "1.2: Has the mill been repaired…: No | Sum: 4 | Sum of all: 5 | Rank: 10"
+    )
+
+
+def test_each_part_of_a_long_row_begins_with_what_it_is_about(tmp_path: Path) -> None:
+    story = " ".join(f"In year {n} the wheel turned and the miller was glad." for n in range(30))
+    rows = "".join(f"{5 - n % 3},M{n},Mill {n},{story},{story} {n}\n" for n in range(4))
+    text = f"Stars,Code,Name,Story,Other story\n{rows}"
+    for passage in read(tmp_path, "mills.csv", text):
+        parts = passage.text.split("\n\n")
+        assert all(part.startswith(("Stars: ", "Code: M")) and "Name: Mill" in part for part in parts)
+
+
+def test_the_first_cells_of_a_group_stand_in_each_of_its_rows(tmp_path: Path) -> None:
+    rows = "Open,Lion,Ann,High St\n,,Ben,\n,,Cid,\n,Lamb,Dan,Low St\n,,Eve,\nShut,Lynx,Fay,Oak St\n,,Gil,\n"
+    text = f"State,Shop,Who,Address\n{rows}"
+    assert blocks(tmp_path, "shops.csv", text) == [
+        "State: Open | Shop: Lion | Who: Ann | Address: High St",
+        "State: Open | Shop: Lion | Who: Ben",
+        "State: Open | Shop: Lion | Who: Cid",
+        "State: Open | Shop: Lamb | Who: Dan | Address: Low St",
+        "State: Open | Shop: Lamb | Who: Eve",
+        "State: Shut | Shop: Lynx | Who: Fay | Address: Oak St",
+        "State: Shut | Shop: Lynx | Who: Gil",
+    ]
+
+
+def test_an_empty_cell_that_says_that_there_is_nothing_stays_empty(tmp_path: Path) -> None:
+    rows = "Lee,Leonard,Bath\n,Ben,York\n,Cid,Hull\nDanny,Daniel,Bath\n,Eve,York\nFay,Fayette,Ely\n,Gil,York\n"
+    text = f"Called,Name,Town\n{rows}"
+    assert blocks(tmp_path, "names.csv", text)[1] == "Name: Ben | Town: York"
+
+
+@pytest.mark.parametrize("title", ["Title", "Untitled", "[Project Title]", "Document1", "Microsoft Word - mill.doc"])
+def test_a_title_that_says_nothing_gives_way_to_the_name_of_the_file(tmp_path: Path, title: str) -> None:
+    (passage,) = read(tmp_path, "old mill.md", f"# {title}\n\nIt turns.\n")
+    assert passage.title == "old mill"
+    (passage,) = read(tmp_path, "old mill.html", f"<title>{title}</title><p>It turns.</p>")
+    assert passage.title == "old mill"
+
+
+def test_a_list_of_headings_below_a_text_has_no_title(tmp_path: Path) -> None:
+    text = (
+        f"News of May\n\nIn this letter:\n## Mills\n## Wells\n\n## Mills\n\n{LONG}\n\n## Wells\n\n{LONG} All of it.\n"
+    )
+    assert {passage.title for passage in read(tmp_path, "letter.md", text)} == {"letter"}
+
+
+def test_a_label_at_the_end_of_a_line_and_its_text_are_a_definition(tmp_path: Path) -> None:
+    text = dedent(r"""
+        **Falling order**\
+        Show the mill that has the largest stone first. (It is the old order.)
+
+        - **Plain**\
+          Shows all of the mills in the order of their names.
+
+        Ann Miller\
+        12 High Street
+
+        Home: https://mill.example <br>
+        Code: https://code.example <br>
+        Skills: C++
+
+        **Q.** How many stones are there?
+
+        **A.** There are two.
+        """)
+    assert blocks(tmp_path, "mills.md", text) == [
+        "Falling order: Show the mill that has the largest stone first. (It is the old order.)",
+        "- Plain: Shows all of the mills in the order of their names.",
+        "Ann Miller 12 High Street",
+        "Home: https://mill.example",
+        "Code: https://code.example",
+        "Skills: C++",
+        "Q. How many stones are there?",
+        "A. There are two.",
+    ]
+
+
+def test_a_row_without_a_name_goes_on_with_that_of_the_row_above(tmp_path: Path) -> None:
+    rows = "| Wheel | turns | of oak |\n| | | of iron |\n| Stone | grinds | of lava |\n"
+    text = f"| Part | Use | Example |\n|---|---|---|\n{rows}"
+    assert blocks(tmp_path, "mill.md", text) == [
+        "Part: Wheel | Use: turns | Example: of oak",
+        "Part: Wheel | Example: of iron",
+        "Part: Stone | Use: grinds | Example: of lava",
+    ]

@@ -1,5 +1,6 @@
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -11,8 +12,9 @@ from rag.base.types import Passage
 from rag.documents import Document, load_document
 from rag.documents import navigation as nav
 from rag.documents.converters import pdf_pages
-from rag.documents.converters.pdf_pages import read_pages
-from rag.documents.converters.pdf_words import Words
+from rag.documents.converters.pdf import pdf_blocks
+from rag.documents.converters.pdf_pages import Line, Pages, read_pages
+from rag.documents.converters.pdf_words import Words, once
 from tests.rag.documents.pdfs import Print, make_file, make_pdf, paragraph
 
 TEXT = "The Vistula is the longest river of Poland."
@@ -498,3 +500,76 @@ def test_a_title_that_programs_write_is_none(tmp_path: Path, title: str) -> None
 def test_a_bookmark_that_holds_a_text_is_no_heading(tmp_path: Path) -> None:
     marks = [(LONG[:400], 0), ("Rivers", 0)]
     assert {passage.section for passage in read(tmp_path, [paragraph(LONG, 700)], marks)} == {"Rivers"}
+
+
+def test_a_footer_with_its_number_is_dropped_also_where_the_text_of_a_slide_ends_beside_it(tmp_path: Path) -> None:
+    slides = [
+        [
+            Print(f"Plan {number}", 700, size=24),
+            *paragraph(f"The wheel number {number} turns. It has to be oiled in each month of the year.", 60 + number),
+            Print(f"{number} (c) 2024 Mill Makers", 40),
+        ]
+        for number in range(1, 8)
+    ]
+    result = "\n\n".join(passage.text for passage in read(tmp_path, slides))
+    assert "Mill Makers" not in result
+    assert "The wheel number 5 turns." in result
+
+
+def test_items_in_items_have_a_sign_of_their_own() -> None:
+    texts = ["Mills:", "• Water", "○ River", "○ Lake", "• Wind"]
+    lines = [Line(text, 500, 900, 7000 - 120 * number, 100, 0) for number, text in enumerate(texts)]
+    _, blocks = pdf_blocks(Pages("", [], [lines]), Counter())
+    assert [block.text for block in blocks] == ["Mills:", "- Water", "  - River", "  - Lake", "- Wind"]
+
+
+def test_an_item_below_a_short_line_is_no_part_of_a_fraction() -> None:
+    prose = [Line(TEXT * 2, 445, 4120, 9000 - 504 * number, 280, 0) for number in range(9)]
+    texts = [("Art: https://mill.example/art", 8650), ("Mailing lists:", 5908), ("● mill@town.example", 7215)]
+    short = [Line(text, 4821, right, 3100 - 315 * number, 175, 0) for number, (text, right) in enumerate(texts)]
+    _, blocks = pdf_blocks(Pages("", [], [[*prose, *short]]), Counter())
+    assert blocks[-1].text == "- mill@town.example"
+
+
+def test_letters_that_are_printed_twice_are_read_once(tmp_path: Path) -> None:
+    lines = [*paragraph("The mill turns. " * 20, 600), Print("HHeeaaddiinngg ooff aallll", 500)]
+    (passage,) = read(tmp_path, [lines])
+    assert passage.text.endswith("Heading of all")
+    assert once("aa bb cc") == "aa bb cc"
+    assert once("Aaron keeps all") == "Aaron keeps all"
+
+
+def test_a_large_first_letter_belongs_to_its_word_and_one_alone_is_no_heading(tmp_path: Path) -> None:
+    lines = [Print("T", 700, size=30), *paragraph("he mill turns all day. " * 12, 690, 75), Print("B", 400, size=30)]
+    (passage,) = read(tmp_path, [[*lines, Print("Bread is made of flour.", 380)]])
+    result = passage.text
+    assert result.startswith("The mill turns")
+    assert result.endswith("Bread is made of flour.")
+
+
+def test_bookmarks_that_count_the_pages_are_no_headings(tmp_path: Path) -> None:
+    pages = [[Print(f"Mill {number}", 700, size=20), *paragraph(LONG, 650)] for number in range(1, 5)]
+    result = read(tmp_path, pages, [(f"Slide number {number}", number - 1) for number in range(1, 5)])
+    assert {passage.section for passage in result} >= {"Mill 2", "Mill 3", "Mill 4"}
+    chapters = read(tmp_path, pages, [("Chapter 1", 0), ("Chapter 2", 2), ("Chapter 3", 3)])
+    assert {passage.section for passage in chapters} >= {"Chapter 2", "Chapter 3"}
+
+
+def test_a_table_that_is_drawn_cell_by_cell_has_rows(tmp_path: Path) -> None:
+    names = [
+        Print("Name", 700, 50, font="F3"),
+        Print("Definition", 700, 200, font="F3"),
+        Print("Use", 700, 400, font="F3"),
+    ]
+    cells = {
+        50: [(680, "Mill"), (668, "stone")],
+        200: [(680, "A round stone that"), (668, "grinds the grain.")],
+        400: [(680, "Bread is made"), (668, "of what it"), (656, "grinds.")],
+    }
+    lines = [Print(text, y, x) for x, texts in cells.items() for y, text in texts]
+    lines += [Print(line.text.replace("stone", "wheel"), line.y - 60, line.x) for line in lines]
+    (passage,) = read(tmp_path, [[*paragraph("The mill has parts.", 740), *names, *lines]])
+    assert passage.text.split("\n\n")[1:] == [
+        "Name: Mill stone | Definition: A round stone that grinds the grain. | Use: Bread is made of what it grinds.",
+        "Name: Mill wheel | Definition: A round wheel that grinds the grain. | Use: Bread is made of what it grinds.",
+    ]

@@ -90,7 +90,7 @@ def same_index(updated: Path, fresh: Path, *, scores: bool = True) -> None:
         assert one.manifest[name] == other.manifest[name], name
     ours, theirs = (
         [
-            (r.source, r.name, r.within, r.passages, r.checksum, r.stamp.sha256, r.twin)
+            (r.source, r.name, r.within, r.passages, r.checksum, r.stamp.sha256, r.twin, r.repeats)
             for r in read_files(build_of(folder))
         ]
         for folder in (updated, fresh)
@@ -410,7 +410,9 @@ def test_ids_may_move_between_files_that_change_together(tmp_path: Path) -> None
 
 # --- the same as built anew ------------------------------------------------------------------------------------
 
-NAMES = st.sampled_from(["x/a.md", "x/b.md", "x/sub/c.md", "x/sub.md", "y/a.md", "y/d.md", "y/e.txt"])
+NAMES = st.sampled_from(
+    ["x/a.md", "x/a 2.md", "x/b.md", "x/sub/a 1.md", "x/sub/c.md", "x/sub.md", "y/a.md", "y/d.md", "y/e.txt"]
+)  # of titles with other numbers, a passage that repeats is left out
 TEXTS = st.lists(
     st.sampled_from(["river north", "lamp", "kettle kettle", "tower of the town", "north lamp"]), max_size=4
 )
@@ -744,6 +746,21 @@ def test_a_file_that_repeats_another_one_comes_and_goes_with_it(docs: Path, home
     assert update(home) == Changes(changed=("z.md",), deleted=("b.md",), unchanged=3)
     assert remove(home, ["z.md"]).deleted == ("z.md",)
     build(Corpus([docs], exclude=["z.md"]), docs.parent / "fresh.index", replace=True)
+    same_index(home, docs.parent / "fresh.index")
+
+
+def test_a_passage_that_other_files_hold_comes_and_goes_with_them(docs: Path, home: Path, rag: Command) -> None:
+    for number in (1, 2, 3):
+        write(docs, f"day {number}.md", f"The tower of day {number}.", "The kettle is for all.")
+    assert rag("index", "update", home).stderr == "3 new, 4 unchanged\n"
+    assert ids(home, "kettle") == ["day 1.md#2"]
+    assert "day 2.md: 1 passage, 1 more in other files" in rag("index", "show", home).stdout
+    write(docs, "day 1.md", "The tower of day 1.")
+    assert update(home) == Changes(changed=("day 1.md", "day 2.md"), unchanged=5)
+    assert ids(home, "kettle") == ["day 2.md#2"]
+    write(docs, "day 0.md", "The kettle.", "The kettle is for all.")
+    assert update(home) == Changes(changed=("day 2.md",), new=("day 0.md",), unchanged=6)
+    build(Corpus([docs]), docs.parent / "fresh.index")
     same_index(home, docs.parent / "fresh.index")
 
 
