@@ -13,7 +13,8 @@ from autoais.judges.templates import template as hypothesis_template
 class LexicalJudge(Judge):
     """Attributable if the IDF-weighted share of the claim's content words found in the evidence reaches `threshold`.
 
-    The default has the highest macro-F1 on AttributionBench dev, as that of the judge `minilm` has. A word counts if it occurs anywhere in the evidence. `Judgement.evidence` holds the sentences with most of the words
+    The default has the highest macro-F1 on AttributionBench dev, as that of the judge `minilm` has. A word counts if it
+    occurs anywhere in the evidence. `Judgement.evidence` holds the sentences with most of the words
     (`text.excerpt.excerpt`). With `partial_from`, a claim below the threshold is partially attributable from that share
     on. `template` builds the hypothesis (`judges.templates`). The judge misses a single changed number, name or
     negation; reports must call it by its name, never just "AutoAIS".
