@@ -156,11 +156,11 @@ def test_a_table_that_was_saved_in_two_formats_is_read_once(tmp_path: Path) -> N
     from openpyxl import Workbook
 
     book = Workbook()
-    rows = [["Mill", "Town", "Stones"], *([f"Mill {WORDS[n]}", f"Town {WORDS[n + 50]}", n] for n in range(40))]
+    rows = [["Mill", "Town", "Stones"], *([f"Mill {WORDS[n]}", f"Town {WORDS[n + 50]}", str(n)] for n in range(40))]
     for line in rows:
         book.active.append(line)
     book.save(tmp_path / "mills.xlsx")
-    found = corpus(tmp_path, mills_DOT_csv="\n".join(",".join(map(str, line)) for line in rows))
+    found = corpus(tmp_path, mills_DOT_csv="\n".join(map(",".join, rows)))
     assert read(found) == ["mills.xlsx"]
 
 
