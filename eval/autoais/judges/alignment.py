@@ -1,8 +1,10 @@
 """Word alignment of a claim with the evidence: shared word order, and differing numbers, names and negations."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from functools import cached_property
 from itertools import zip_longest
 
 from autoais.base.text.excerpt import split_sentences
@@ -20,6 +22,7 @@ _NEGATIONS = frozenset(
     couldn't won't wouldn't
     """.split()
 )  # fmt: skip
+_REST = re.compile(r"\S*(?:\s(?:%|[ap]\.?m\b))?")  # of a quantity whose first characters are a word: 8:30 pm
 _CLOSEST = 3  # sentences to align: those that share most words with the claim
 # Words of the claim and of the evidence. A longer stretch without a common word is different content, not a clash.
 _MAX_CLAIM_GAP, _MAX_EVIDENCE_GAP = 4, 6
@@ -51,6 +54,38 @@ class _Word:
     value: float | None = None  # of a number, including its scale
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Words of a claim, and those that the closest sentence has in their place."""
+
+    words: Sequence[_Word]
+    other_words: Sequence[_Word]
+    claim: str
+    sentence: str
+
+    @cached_property
+    def _missing_numbers(self) -> list[tuple[int, int]]:
+        if not self.other_words:
+            return [(0, len(self.claim))]
+        start = self.sentence.rfind(" ", 0, self.other_words[0].start) + 1  # with "$"
+        rest = _REST.match(self.sentence, self.other_words[-1].end)
+        text = self.sentence[start : rest.end() if rest else None]
+        return Numbers([text]).find_missing(self.claim, exact=True)
+
+    def lacks(self, word: _Word) -> bool:
+        """Whether a number of the claim is another one there."""
+        return any(word.start < end and start < word.end for start, end in self._missing_numbers)
+
+    def weigh_equal_numbers(self) -> float:
+        """The weight of numbers, with their units, that stand there in other words: "60 seconds" for "a minute"."""
+        weight = 0.0
+        for word, following in zip_longest(self.words, self.words[1:]):
+            if word.kind == "number" and not self.lacks(word):
+                is_measured = following is not None and is_unit(self.claim[following.start : following.end])
+                weight += word.weight + (following.weight if is_measured else 0.0)
+        return weight
+
+
 def align(claim: str, evidence: Iterable[str]) -> Alignment:
     """The best word alignment of the claim with one sentence of the evidence.
 
@@ -71,10 +106,13 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
     for index in sorted(range(len(sentences)), key=lambda i: (-overlaps[i], i))[:_CLOSEST]:
         changes = SequenceMatcher(None, keys, [w.key for w in sentences[index]], autojunk=False).get_opcodes()
         same_weight = sum(word.weight for kind, i, j, _, _ in changes if kind == "equal" for word in claim_words[i:j])
-        parts = [(claim_words[i:j], sentences[index][m:n]) for kind, i, j, m, n in changes if kind != "equal"]
-        missing_numbers = Numbers([texts[index]]).find_missing(claim, words=True)
-        alignment = _clashing(same_weight / total, parts, missing_numbers)
-        equal_weight = sum(_weigh_equal_numbers(claim, claim_part, missing_numbers) for claim_part, _ in parts)
+        parts = [
+            _Part(claim_words[i:j], sentences[index][m:n], claim, texts[index])
+            for kind, i, j, m, n in changes
+            if kind != "equal"
+        ]
+        alignment = _clashing(same_weight / total, parts)
+        equal_weight = sum(part.weigh_equal_numbers() for part in parts)
         alignment = replace(alignment, share=alignment.share + equal_weight / total)
         if (alignment.share, -alignment.clash) > (best.share, -best.clash):
             best = alignment
@@ -96,36 +134,15 @@ def _weight(text: str) -> float:
     return sum(idf(key) for key in content_stems(text))
 
 
-def _weigh_equal_numbers(claim: str, words: Sequence[_Word], missing_numbers: Sequence[tuple[int, int]]) -> float:
-    """The weight of numbers, with their units, that the sentence has in other words: "60 seconds" for "a minute"."""
-    weight = 0.0
-    for word, following in zip_longest(words, words[1:]):
-        if word.kind == "number" and not _is_within(word, missing_numbers):
-            weight += word.weight + (
-                following.weight if following and is_unit(claim[following.start : following.end]) else 0.0
-            )
-    return weight
-
-
-def _is_within(word: _Word, spans: Iterable[tuple[int, int]]) -> bool:
-    return any(word.start < end and start < word.end for start, end in spans)
-
-
-def _clashing(
-    share: float,
-    parts: Iterable[tuple[Sequence[_Word], Sequence[_Word]]],
-    missing_numbers: Sequence[tuple[int, int]],
-) -> Alignment:
+def _clashing(share: float, parts: Iterable[_Part]) -> Alignment:
     clash, clashes = 0.0, []
-    for claim_part, evidence_part in parts:
-        if len(claim_part) > _MAX_CLAIM_GAP or len(evidence_part) > _MAX_EVIDENCE_GAP:
+    for part in parts:
+        if len(part.words) > _MAX_CLAIM_GAP or len(part.other_words) > _MAX_EVIDENCE_GAP:
             continue
         for kind, confidence in (("number", 1.0), ("name", share**3), ("negation", share**3)):
-            own_words, other = ([w for w in side if w.kind == kind] for side in (claim_part, evidence_part))
+            own_words, other = ([w for w in side if w.kind == kind] for side in (part.words, part.other_words))
             if kind == "number":
-                own_words = [
-                    w for w in own_words if any(w.start < end and start < w.end for start, end in missing_numbers)
-                ]
+                own_words = [word for word in own_words if part.lacks(word)]
             differ = (
                 bool(own_words) != bool(other)
                 if kind == "negation"

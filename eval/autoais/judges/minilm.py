@@ -33,7 +33,7 @@ MODEL_FOLDER = Path(__file__).parents[1] / "data" / "minilm"
 TEMPLATE = "auto.v1"
 # Revision of the rules here and in `text.excerpt`, `text.language`, `text.quotes`, `text.words`, `models.pairs` and
 # `judges.alignment`, `judges.numbers`.
-RULES = 7
+RULES = 8
 # The probability of a sentence that its evidence has word for word: people call nearly all of them attributable
 # (`eval/results/minilm/rules.json`).
 QUOTE_PROBABILITY = 0.99

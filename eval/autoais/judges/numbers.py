@@ -70,8 +70,10 @@ _UNITS = {
 _FOLLOWING = re.compile(r"[ \u00a0\u202f-]?(%|€|per cent\b|[ap]\.m\.|[^\W\d_]+)", re.IGNORECASE)
 _COUNTS = frozenset([*UNDER_TWENTY, *TENS])  # "second" and "once" may be no number
 _APPROXIMATORS = frozenset("about around approximately roughly nearly almost some circa ca".split())
-_LOWER_BOUND_WORDS = frozenset("more over above least exceed exceeds exceeding exceeded after since past".split())
-_UPPER_BOUND_WORDS = frozenset("less under below fewer most before until by prior up within".split())
+_MORE = frozenset("more over above least exceed exceeds exceeding exceeded".split())
+_LESS = frozenset("less under below fewer most".split())
+_LOWER_BOUND_WORDS = _MORE | frozenset("after since past".split())
+_UPPER_BOUND_WORDS = _LESS | frozenset("before until by prior up within".split())
 _NOT = frozenset(["no", "not"])
 _ARTICLES = frozenset(["a", "an"])
 _CENTURY = re.compile(r"(?:st|nd|rd|th)?[ -]centur", re.IGNORECASE)
@@ -109,10 +111,10 @@ class Numbers:
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = tuple(texts)
 
-    def find_missing(self, claim: str, *, words: bool = False) -> list[tuple[int, int]]:
+    def find_missing(self, claim: str, *, exact: bool = False) -> list[tuple[int, int]]:
         """The digits and months of a claim that are in no text: (start, end) in characters of the claim, end exclusive.
 
-        With `words`, numbers in words ("two") and 1 are looked for too.
+        With `exact`, numbers in words ("two") and 1 are looked for too, and "until 1975" is another time than 1970.
 
         A number is in a text if the text has it in digits or words, or a longer number that rounds to it. "About 20"
         matches numbers within a tenth, "more than 20" larger ones. A number with a unit must have that unit in the
@@ -125,27 +127,28 @@ class Numbers:
         for number in _numbers(claim):
             is_label = any(start <= number.start < end for start, end in labels)
             span = number.start, number.end
-            needs_support = words or (number.digits and number.value != 1)
+            needs_support = exact or (number.digits and number.value != 1)
             if needs_support and _is_count(number, claim) and not is_label and not _in_name(claim, number.start):
-                presence[span] = presence.get(span, False) or self._have(number, claim)
+                presence[span] = presence.get(span, False) or self._have(number, claim, exact=exact)
         missing = [missing_span for missing_span, is_present in presence.items() if not is_present]
         return sorted(
-            missing + [month.span() for month in _MONTH.finditer(claim) if not self._have_month(month, claim)]
+            missing
+            + [month.span() for month in _MONTH.finditer(claim) if not self._have_month(month, claim, exact=exact)]
         )
 
-    def _have(self, number: _Number, claim: str) -> bool:
+    def _have(self, number: _Number, claim: str, *, exact: bool = False) -> bool:
         if math.isnan(number.value):
             return any(claim[number.start : number.end] in text for text in self._texts)
         values, by_measure = self._values
         same_measure = [(by_measure.get(number.measure, []), number.size), (by_measure.get("", []), 1.0)]
         candidates = same_measure if number.measure else [(values, 1.0)]
-        ranges = list(_ranges(number, claim))
+        ranges = list(_ranges(number, claim, exact=exact))
         return any(_between(sizes, low * size, high * size) for low, high in ranges for sizes, size in candidates)
 
-    def _have_month(self, month: re.Match[str], claim: str) -> bool:
-        return month[0][:3].casefold() in self._months or bool(
-            _before(claim, month.start()) & (_LOWER_BOUND_WORDS | _UPPER_BOUND_WORDS)
-        )
+    def _have_month(self, month: re.Match[str], claim: str, *, exact: bool) -> bool:
+        if month[0][:3].casefold() in self._months:
+            return True
+        return not exact and bool(_before(claim, month.start()) & (_LOWER_BOUND_WORDS | _UPPER_BOUND_WORDS))
 
     @cached_property
     def _values(self) -> tuple[list[float], dict[str, list[float]]]:
@@ -229,8 +232,11 @@ def _before(claim: str, start: int) -> set[str]:
     return set(_WORD.findall(re.split(r"\d", claim[max(0, start - 24) : start].casefold())[-1])[-3:])
 
 
-def _ranges(number: _Number, claim: str) -> Iterator[tuple[float, float]]:
-    """What a number of the claim may stand for: the lowest and the highest value."""
+def _ranges(number: _Number, claim: str, *, exact: bool) -> Iterator[tuple[float, float]]:
+    """What a number of the claim may stand for: the lowest and the highest value.
+
+    With `exact`, a time is itself: only words such as "more than", before a number that is no year, make it a bound.
+    """
     value = number.value
     yield value, value
     if number.digits > 1 and not _is_year(number):
@@ -239,7 +245,10 @@ def _ranges(number: _Number, claim: str) -> Iterator[tuple[float, float]]:
     before, after = _before(claim, number.start), claim[number.end : number.end + 12]
     if before & _APPROXIMATORS:
         yield value * (1 - _TOLERANCE), value / (1 - _TOLERANCE)
-    is_above, is_below = bool(before & _LOWER_BOUND_WORDS) or after.startswith("+"), bool(before & _UPPER_BOUND_WORDS)
+    lower, upper = (_MORE, _LESS) if exact else (_LOWER_BOUND_WORDS, _UPPER_BOUND_WORDS)
+    if exact and (_is_year(number) or number.measure == _CLOCK):
+        lower = upper = frozenset()
+    is_above, is_below = bool(before & lower) or after.startswith("+"), bool(before & upper)
     if before & _NOT:  # no more than
         is_above, is_below = is_below, is_above
     older = "than" in before and not is_above and not is_below  # or younger, or taller

@@ -111,3 +111,20 @@ def test_a_number_of_the_question_needs_no_evidence() -> None:
         [Attribution("Grace, Willie and Chayce", evidence, "Who are the finalists of 2021?")]
     )
     assert judged.verdict is Verdict.ATTRIBUTABLE
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "found"),
+    [
+        ("It held until 2012.", "It held until 2008.", ["2012"]),
+        ("It was signed by them in September 2003.", "It was signed by them in January 2003.", ["September"]),
+        ("It has 1 spice.", "It has four spices.", ["1"]),
+        ("They increased it by 300.", "They increased it by 290.", ["300"]),
+        ("More than 20 came.", "24 came.", []),
+        ("It takes two hours.", "It takes 120 minutes.", []),
+    ],
+)
+def test_two_sentences_that_differ_in_a_time_or_count_are_compared_exactly(
+    claim: str, text: str, found: list[str]
+) -> None:
+    assert [claim[start:end] for start, end in Numbers([text]).find_missing(claim, exact=True)] == found
