@@ -89,7 +89,7 @@ class Summary:
     - `em`, `f1`: SQuAD's, on `short_answer`. `answer_recall`: a reference string occurs in the cited sentences.
     - `nugget_recall`: the share of a question's nuggets whose phrase the answer contains, mean over questions;
       `all_nuggets`: answers with all of them. With `_judged`: also nuggets that the judge finds supported. An undecided
-      nugget is left out of `nugget_recall_judged` and a no in its `floor`; without a decided one, the answer is undecided.
+      nugget is left out of `nugget_recall_judged` and a no in its `floor`; an answer without decided ones is undecided.
     - `Success@k`, `R@k` (ir_measures): gold passages in the first k; `answer_hit@k`: a reference in the first k texts.
 
     Citation metrics leave out answers without citations of their own, which are judged against all their contexts
