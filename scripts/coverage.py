@@ -29,8 +29,7 @@ from autoais.meta import evaluate
 from autoais.metrics import intervals
 from autoais.metrics.comparison import compare
 from autoais.metrics.intervals import Interval, clopper_pearson
-from autoais.metrics.paired import Pairs, p_values, ratio_of_sums
-from autoais.metrics.ppi import Stratum, correct_rate, correct_strata
+from autoais.metrics.ppi import correct_rate
 from autoais.metrics.rates import Mean
 
 Floats = NDArray[np.float64]
@@ -201,43 +200,6 @@ def by_labels(rng: np.random.Generator, n: int, *, p: float, passes: float, reje
     return p, (low, high)
 
 
-def draw_labels(
-    rng: np.random.Generator, n: int, k: int, *, p: float, right: float
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_], list[int]]:
-    """The truth of k items of each of n questions, a judge's verdicts, and the questions; questions differ in both."""
-
-    def items(rate: float) -> NDArray[np.bool_]:
-        return rng.random(n * k) < np.repeat(rng.beta(3 * rate, 3 * (1 - rate), n), k)
-
-    truth = items(p)
-    return truth, truth == items(right), np.repeat(np.arange(n), k).tolist()
-
-
-def labelled_items(rng: np.random.Generator, n: int, *, k: int, p: float, right: float, clustered: bool) -> Draw:
-    """A rate over k items of each question, corrected by labels of 30 % of the items, two at least."""
-    truth, verdicts, questions = draw_labels(rng, n, k, p=p, right=right)
-    chosen = rng.permutation(n * k)[: max(2, round(0.3 * n * k))]
-    human = {int(index): bool(truth[index]) for index in chosen}
-    record = correct_rate(verdicts.tolist(), human, questions=questions if clustered else None)
-    return p, (record["interval95"][0], record["interval95"][1])
-
-
-def triaged_items(rng: np.random.Generator, n: int, *, k: int, p: float, right: float) -> Draw:
-    """The same as a study with triage: a judge is unsure of 30 % of the items, which people label; 20 % of the others.
-
-    Of both two at least. The judge guesses where it is unsure.
-    """
-    truth, verdicts, questions = draw_labels(rng, n, k, p=p, right=right)
-    order = rng.permutation(n * k)
-    n_unsure = max(2, round(0.3 * n * k))
-    verdicts[order[:n_unsure]] = rng.random(n_unsure) < 0.5
-    strata = []
-    for items, n_labelled in ((order[:n_unsure], n_unsure), (order[n_unsure:], max(2, round(0.14 * n * k)))):
-        human = dict(enumerate(truth[items[:n_labelled]].tolist()))
-        strata.append(Stratum(verdicts[items].tolist(), human, [questions[item] for item in items]))
-    return p, correct_strata(strata)[1]
-
-
 def cases() -> Iterator[tuple[str, str, Callable[[np.random.Generator, int], Draw]]]:
     """Yield group, name and sampler of every case."""
     for p in (0.02, 0.1, 0.5, 0.9, 0.98):
@@ -263,12 +225,6 @@ def cases() -> Iterator[tuple[str, str, Callable[[np.random.Generator, int], Dra
     for p, passes, rejects in ((0.5, 0.3, 0.2), (0.5, 0.05, 0.05), (0.9, 0.3, 0.2), (0.9, 0.05, 0.02)):
         sampler = partial(by_labels, p=p, passes=passes, rejects=rejects)
         yield "AutoAIS corrected by so many labels", f"{p} right, passes {passes}, rejects {rejects}", sampler
-    for k, p, right in ((6, 0.7, 0.8), (10, 0.7, 0.95), (10, 0.9, 0.9)):
-        name = f"{k} items a question, {p} right, judge right on {right}"
-        corrected = partial(labelled_items, k=k, p=p, right=right)
-        yield "items corrected by labels of 30 %", name, partial(corrected, clustered=True)
-        yield "items corrected by labels of 30 %, questions ignored (before)", name, partial(corrected, clustered=False)
-        yield "items of a study with triage", name, partial(triaged_items, k=k, p=p, right=right)
     for correlation in (0.0, 0.5):
         population = draw_judgements(generator(f"population {correlation}"), 200_000, correlation=correlation)
         for figure, estimate in JUDGE.items():
@@ -347,29 +303,6 @@ def false_positives_of_some(
     return {name: count / samples for name, count in counts.items()}
 
 
-def false_positives_of_whole_answers(n: int, samples: int, *, rate: float) -> dict[str, float]:
-    """As `false_positives`, where all sentences of an answer of A are right or none, and those of B one by one.
-
-    Answers have five sentences, and both systems the same rate. `swaps alone` is p as it was before.
-    """
-    rng = generator(f"null {n} whole answers {rate}")
-    counts: dict[str, int] = {}
-    for _ in range(samples):
-        sides = []
-        for yes in (np.where(rng.random(n) < rate, 5, 0), rng.binomial(5, rate, n)):
-            sides.append(np.stack([yes.astype(np.float64), np.full(n, 5.0)], axis=1))
-        a, b = (
-            {str(q): {"sentences": (row[0], row[1]), "recall": (row[0] / row[1], 1.0)} for q, row in enumerate(side)}
-            for side in sides
-        )
-        verdicts: dict[str, bool | None] = dict.fromkeys(map(str, range(n)), False)
-        hits = {name: metric["p"] for name, metric in compare(verdicts, verdicts, (a, b))["metrics"].items()}
-        ((hits["sentences, swaps alone (before)"], _),) = p_values([Pairs(sides[0], sides[1], ratio_of_sums)])
-        for name, p in hits.items():
-            counts[name] = counts.get(name, 0) + (p < LEVEL)
-    return {name: count / samples for name, count in counts.items()}
-
-
 @cache
 def _samplers() -> dict[tuple[str, str], Callable[[np.random.Generator, int], Draw]]:
     """The samplers of all cases, by group and name; their populations take a while to draw."""
@@ -382,10 +315,6 @@ def _case(group: str, name: str, n: int, samples: int) -> float:
     rng = generator(f"{group} {name} {n}")
     times = samples if n <= 100 else samples // 2  # large samples cost more and differ less
     return sum(covers(*sample(rng, n)) for _ in range(times)) / times
-
-
-def _null_of_whole_answers(n: int, rate: float, tests: int) -> dict[str, float]:
-    return false_positives_of_whole_answers(n, tests, rate=rate)
 
 
 def _null(n: int, correlation: float | None, lengths: str | None, tests: int) -> dict[str, float]:
@@ -402,9 +331,6 @@ def _tasks(samples: int, tests: int) -> Iterator[tuple[str, partial[Any]]]:
             yield f"{n} questions, {correlation} equally hard for both", partial(_null, n, correlation, None, tests)
         for name in LENGTHS:
             yield f"{n} questions, B answers half, {name}", partial(_null, n, None, name, tests)
-    for n, rate in ((20, 0.9), (40, 0.9), (40, 0.98), (200, 0.98)):
-        name = f"{n} questions, {rate} right, all or no sentences of an answer of A"
-        yield name, partial(_null_of_whole_answers, n, rate, math.ceil(tests / 5))
     for group, name in _samplers():
         for n in SIZES:
             yield f"{group} | {name} | {n}", partial(_case, group, name, n, samples)
@@ -447,7 +373,7 @@ def simulate(samples: int, tests: int, *, keep: Path | None = None, workers: int
             groups.setdefault(group, {})[f"p {p}"] = row
     for group, name in _samplers():
         groups.setdefault(group, {})[name] = {str(n): results[f"{group} | {name} | {n}"] for n in SIZES}
-    null = {name: results[name] for name, task in tasks.items() if task.func is not _case}
+    null = {name: results[name] for name, task in tasks.items() if task.func is _null}
     return {"samples": samples, "tests": tests, "seed": SEED, "coverage": groups, "false_positives": null}
 
 

@@ -18,7 +18,7 @@ from autoais.metrics.comparison import (
 )
 from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.mcnemar import mcnemar_corrected, mcnemar_exact
-from scripts.coverage import false_positives_of_whole_answers
+from scripts.bench.coverage_clusters import false_positives_of_whole_answers
 from tests.autoais.metrics.test_scoring import WRONG, YES, row, write
 from tests.conftest import Command, one_line_error
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autoais.metrics.ppi import Stratum, correct_rate, correct_strata
-from scripts.coverage import draw_labels
+from scripts.bench.coverage_clusters import draw_labels
 
 
 def test_with_every_label_the_people_decide() -> None:
