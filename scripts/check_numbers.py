@@ -153,12 +153,15 @@ def occurs(number: Number, values: list[float]) -> bool:
 def wrong_numbers(root: Path = ROOT) -> tuple[list[str], int]:
     """Return a line for each number that is not in its file, and how many were checked."""
     faults, checked = [], 0
+    seen: set[tuple[str, str]] = set()  # files that are missing
     for path in sorted({path for pattern in PAGES for path in root.glob(pattern)}):
         for number in numbers_of(path, root):
             checked += 1
             where, names = f"{number.page}:{number.line}", [file.relative_to(root).as_posix() for file in number.files]
             if missing := [name for name in names if not (root / name).exists()]:
-                faults.append(f"{where}: {missing[0]} is missing")
+                if (number.page, missing[0]) not in seen:  # once, not for each of its numbers
+                    seen.add((number.page, missing[0]))
+                    faults.append(f"{where}: {missing[0]} is missing")
             elif (
                 number.text != LEVEL
                 and not any(occurs(number, values_of(file)) for file in number.files)
