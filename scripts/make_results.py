@@ -301,11 +301,12 @@ def lines() -> Iterator[str]:
     yield (
         "Every system answers the same questions and is judged by the same judge. Values are per cent, with 95 % "
         "intervals in parentheses ([Statistics](handbook/reference/statistics.md)). Systems that share a letter in a "
-        "column "
-        "cannot be told apart there (5 %, Holm's correction over all pairs; undecided counts as no). No column is to "
-        "be read alone: systems that quote are attributed by construction, and exact match needs a short answer. The "
-        "judge is `minilm`, which agrees with people only roughly ([Judges](judges.md), [Limits](limits.md)). It, "
-        "or the network inside it, is a part of the systems marked *, whose figures by it are circular."
+        "column cannot be told apart there (5 %, Holm's correction over all pairs; undecided counts as no). The "
+        "correction is within a column: with eight columns, equal systems get different letters somewhere in about "
+        "three tables of ten. No column is to be read alone: systems that quote are attributed by construction, and "
+        "exact match needs a short answer. The judge is `minilm`, which agrees with people only roughly "
+        "([Judges](judges.md), [Limits](limits.md)). It, or the network inside it, is a part of the systems marked *, "
+        "whose figures by it are circular."
     )
     for part in PARTS:
         yield from _part(part)
@@ -436,7 +437,7 @@ def _cell(system: Mapping[str, Any], name: str, tests: Mapping[str, Any]) -> str
     low, high = (100 * end for end in metric["interval95"])
     letters = tests.get(name, {}).get("letters", {}).get(system["label"], "")
     superscript = f" <sup>{letters}</sup>" if letters else ""
-    return f"{100 * metric['value']:.1f} ({low:.0f} to {high:.0f}){superscript}"
+    return f"{100 * metric['value']:.1f} ({low:.1f} to {high:.1f}){superscript}"
 
 
 def _tokens(usage: Mapping[str, Any] | None) -> str:

@@ -310,7 +310,7 @@ def retrieval_table(results: Path, retrievers: Sequence[str], name: str) -> Iter
 def _percent(metric: Mapping[str, Any]) -> str:
     """A metric with its 95 % interval, in per cent."""
     low, high = metric["interval95"]
-    return f"{100 * metric['value']:.1f} ({100 * low:.0f} to {100 * high:.0f})"
+    return f"{100 * metric['value']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def _read(path: Path) -> dict[str, Any]:

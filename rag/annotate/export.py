@@ -19,6 +19,7 @@ from autoais.formats.human_ratings.consensus import apply_cut, consensus, find_f
 from autoais.formats.human_ratings.convert import convert_ratings
 from autoais.formats.human_ratings.ratings import Rating, write_ratings
 from rag.annotate.guidelines import guideline_versions, record_guidelines
+from rag.annotate.items import topic_of
 from rag.annotate.queries import UNDO, VERDICT
 from rag.annotate.ratings import current_ratings, utc
 from rag.annotate.record import StudyRecord
@@ -89,7 +90,9 @@ def _export(study: StudyRecord, folder: Path, exclude: Collection[str]) -> dict[
         _write_answers(study, connection, folder, exclude, notes)
         notes.pop("ties, without a label", None)  # counted below, with those of unfinished items
         if (study.folder / "triage.jsonl").exists():
-            triage_estimate = estimate(read_triage(study.folder / "triage.jsonl"), _labels(study, connection, exclude))
+            decisions = list(read_triage(study.folder / "triage.jsonl"))
+            topics = {row.item: topic_of(study.item(row.item)) for row in decisions}
+            triage_estimate = estimate(decisions, _labels(study, connection, exclude), topics)
             write_atomic(folder / "triage.json", [dumps(triage_estimate, indent=2)])
         manifest = _manifest(study, connection, exclude) | {
             "ratings": dict(sorted(phases.items())),

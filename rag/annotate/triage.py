@@ -13,7 +13,8 @@ from typing import Any
 from autoais.base.io.jsonl import dumps, field, read_objects
 from autoais.base.types import Attribution, Judge, Passage, Verdict
 from autoais.judges import open_judge
-from autoais.metrics.ppi import correct_rate
+from autoais.metrics.intervals import number_of
+from autoais.metrics.ppi import Stratum, correct_rate, correct_strata
 from rag.annotate.items import Item
 from rag.base.errors import UsageError
 
@@ -91,40 +92,39 @@ def read_triage(path: Path) -> Iterator[TriageDecision]:
         )
 
 
-def estimate(rows: Iterable[TriageDecision], labels: Mapping[str, bool]) -> dict[str, Any]:
+def estimate(rows: Iterable[TriageDecision], labels: Mapping[str, bool], topics: Mapping[str, str]) -> dict[str, Any]:
     """Return the share of attributable items among all, with a 95 % interval: the judge's, corrected by the labels.
 
-    `labels` holds the people's consensus by item. The items that the judge is sure of and the others are corrected each
-    by itself, as they were sampled each by itself, and averaged by their numbers; the interval adds the squares of the
-    distances to the limits of both (Zou and Donner 2008). JSON: value, interval95, n, labelled, judge (the name and its
+    `labels` holds the people's consensus by item, `topics` the question that each item belongs to (`items.topic_of`).
+    The items that the judge is sure of and the others are corrected each by itself, as they were sampled each by
+    itself; the interval is over questions. JSON: value, interval95, n, questions, labelled, judge (the name and its
     uncorrected share), and `strata` with the records of `autoais.metrics.ppi.correct_rate`. `value` is None, with a
     reason, while a stratum has fewer than two labels.
     """
     rows = list(rows)
+    if not rows:
+        return {"value": None, "reason": "the judge judged no item", "n": 0, "labelled": len(labels)}
     parts: dict[str, list[TriageDecision]] = {"unsure": [], "confident": []}
     for row in rows:
         parts["confident" if row.confident else "unsure"].append(row)
-    strata: dict[str, Any] = {}
+    strata, records = [], {}
     for name, part in parts.items():
         human = {index: labels[row.item] for index, row in enumerate(part) if row.chosen and row.item in labels}
         if part and len(human) < 2:
             reason = f"{len(human)} labels of the {len(part)} {name} items: at least 2 are needed"
             return {"value": None, "reason": reason, "n": len(rows), "labelled": len(labels)}
         if part:
-            strata[name] = correct_rate([row.attributable for row in part], human) | {"sampling": part[0].sampling}
-    shares = {name: stratum["n"] / len(rows) for name, stratum in strata.items()}
-    value = sum(shares[name] * stratum["value"] for name, stratum in strata.items())
-    lower_error, upper_error = (
-        sum((shares[name] * (stratum["interval95"][end] - stratum["value"])) ** 2 for name, stratum in strata.items())
-        ** 0.5
-        for end in (0, 1)
-    )
-    judge_share = sum(row.attributable for row in rows) / len(rows)
+            verdicts = [row.attributable for row in part]
+            questions = [number_of(topics[row.item]) for row in part]
+            strata.append(Stratum(verdicts, human, questions))
+            records[name] = correct_rate(verdicts, human, questions=questions) | {"sampling": part[0].sampling}
+    value, interval = correct_strata(strata)
     return {
         "value": value,
-        "interval95": [max(0.0, value - lower_error), min(1.0, value + upper_error)],
+        "interval95": list(interval),
         "n": len(rows),
-        "labelled": sum(stratum["labelled"] for stratum in strata.values()),
-        "judge": {"name": rows[0].judge, "share": judge_share},
-        "strata": strata,
+        "questions": len({number for stratum in strata for number in stratum.questions}),
+        "labelled": sum(len(stratum.human) for stratum in strata),
+        "judge": {"name": rows[0].judge, "share": sum(row.attributable for row in rows) / len(rows)},
+        "strata": records,
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from autoais import formats
 from autoais.base.answers import CitedAnswer
-from autoais.base.labels import answer_attributable
+from autoais.base.labels import sentences_attributable
 from rag.base.errors import RagError
 from rag.bench.items import Item
 
@@ -25,14 +25,16 @@ class HumanLabels:
         self.labels = 0
         for answer in formats.read(path):
             labels = [sentence.attributable for sentence in answer.sentences]
-            label = answer_attributable(labels) if answer.attributable is None else answer.attributable
+            label = sentences_attributable(answer.sentences) if answer.attributable is None else answer.attributable
             if label is not None:
                 self.labels += 1
                 self._labels.setdefault(_key_of(answer), []).append(label)
             for sentence, sentence_label in zip(answer.sentences, labels, strict=True):
+                key = (_key_of(answer), *_key(sentence.cites, sentence.text))
                 if sentence_label is not None:
-                    key = (_key_of(answer), *_key(sentence.cites, sentence.text))
                     self._sentences.setdefault(key, []).append(sentence_label)
+                elif sentence.worthy is False:
+                    self._sentences.setdefault(key, [])
         if not self.labels:
             raise RagError(f"{path}: no answer in it has a label (`attributable`)")
 
@@ -40,7 +42,7 @@ class HumanLabels:
         """Return the items with the labels of their sentences in `human`.
 
         A sentence is a labelled one if its text and cited passages are the same. A label of the whole answer is that
-        of its only sentence, and of every sentence if it is a yes.
+        of its only sentence, and of every sentence if it is a yes, but of those that are not worth verifying.
         """
         return [self._add_labels(item) for item in items]
 

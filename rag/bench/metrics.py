@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from autoais.metrics.intervals import number_of
 from autoais.metrics.ppi import correct_rate
 from autoais.metrics.rates import Rate
 from rag.answer.llms import Price, cost
@@ -81,7 +82,9 @@ def correct_autoais(items: Sequence[Item], human: HumanLabels) -> tuple[dict[str
     labels = {index: label for index, label in labels.items() if items[index].sentences}
     if len(labels) < 2:
         return {"value": None, "reason": f"{len(labels)} of the answers have human labels; 2 are needed"}, record
-    return correct_rate(verdicts, labels, sum(not item.sentences for item in items)), record
+    questions = [number_of(item.question) for item in items]
+    settled = [index for index, item in enumerate(items) if not item.sentences]
+    return correct_rate(verdicts, labels, questions=questions, settled=settled), record
 
 
 def latency(items: Sequence[Item]) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autoais.base.types import Attribution, Support, Verdict
+from autoais.base.types import Attribution, CitedSentence, Support, Verdict
 
 _NUMBER_BEFORE = re.compile(r"^\[\d+\]\s*")
 _MARKERS_AT_END = re.compile(r"(?:\s*\[\d+(?:\s*[,;]\s*\d+)*\])+(?=[\s.!?,;:\"'”’)]*$)")
@@ -44,6 +44,14 @@ def answer_attributable(labels: Iterable[bool | None]) -> bool | None:
     """Aggregate human labels of sentences: all must be attributable; None if a label is missing or there are none."""
     label_list = list(labels)
     return None if not label_list or None in label_list else all(label_list)
+
+
+def sentences_attributable(sentences: Iterable[CitedSentence]) -> bool | None:
+    """Aggregate as `answer_attributable`, over the sentences that people find worth verifying (Liu et al. 2023).
+
+    The support of the others is not asked, so that they have no label. None if there are no sentences but these.
+    """
+    return answer_attributable(sentence.attributable for sentence in sentences if sentence.worthy is not False)
 
 
 def answer_informative(labels: Iterable[bool | None]) -> bool | None:

@@ -113,6 +113,7 @@ ALCE = Format(
     by_place=lambda row: "sample_id" not in row,
     supports=frozenset(
         {"ids", "sentences", "citations beyond the first", "texts of passages", "titles of passages",
-         "scores of passages", "passages not cited", "reference answers", "markers as written"}
+         "scores of passages", "passages not cited", "reference answers", "markers as written",
+         "unresolved markers in the text"}
     ),
 )  # fmt: skip

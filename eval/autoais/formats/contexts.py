@@ -6,7 +6,9 @@ has a marker (`[1]` is the first context), every answer cites what its own marke
 """
 
 import ast
+import io
 import json
+import tokenize
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +26,7 @@ NONE_CITED = "without_markers", "answers without markers in a file with markers,
 _UNCITED = "answers without citations; judged against all their contexts if no answer of the file has markers"
 CONTEXT_FEATURES = frozenset(
     {"sentences", "citations beyond the first", "texts of passages", "passages not cited", "markers as written"}
-) | {"no citations of its own"}
+) | {"no citations of its own", "unresolved markers in the text"}
 _MAX_LIST, _MAX_PYTHON_LIST = 1 << 24, 1 << 20  # characters of a list in a CSV cell; Python's parser takes far more
 
 
@@ -141,11 +143,29 @@ def _parse_list(cell: str) -> object:
     """Return the list of a CSV cell; None if it is no list."""
     if len(cell) > _MAX_LIST or not cell.lstrip().startswith("["):
         return None
-    for parse in (json.loads, ast.literal_eval)[: 1 if len(cell) > _MAX_PYTHON_LIST else 2]:
+    for parse in (_parse_json, _parse_python)[: 1 if len(cell) > _MAX_PYTHON_LIST else 2]:
         try:
             with warnings.catch_warnings(action="ignore"):  # Python warns of `\d`
                 value: object = parse(cell)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+        except (ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
             continue
         return value
     return None
+
+
+def _parse_json(cell: str) -> object:
+    """The value of JSON; a string may have line breaks, as a spreadsheet shows them."""
+    return json.loads(cell, strict=False)
+
+
+def _parse_python(cell: str) -> object:
+    """The value that Python writes; the items of a list of strings may stand without commas, as numpy writes them.
+
+    Python would join these.
+    """
+    value = ast.literal_eval(cell.strip())
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        tokens = tokenize.generate_tokens(io.StringIO(cell.strip()).readline)
+        strings: list[object] = [ast.literal_eval(token.string) for token in tokens if token.type == tokenize.STRING]
+        return strings
+    return value

@@ -36,7 +36,8 @@ FEATURES: dict[str, Callable[[CitedAnswer], bool]] = {
     "quotes": lambda a: any(c.quote for s in a.sentences for c in s.citations),
     "markers as written": lambda a: a.output is not None and a.output != a.plain,
     "no citations of its own": lambda a: a.whole_context,  # its contexts would become citations
-    "unresolved markers": lambda a: bool(a.unresolved_markers),
+    "unresolved markers in the text": lambda a: bool(a.unresolved_markers) and a.output is not None,
+    "unresolved markers": lambda a: bool(a.unresolved_markers) and a.output is None,
     "abstention": lambda a: a.abstained,
     "ties of annotators": lambda a: bool(a.extra.get(TIES)),
 }

@@ -43,9 +43,13 @@ class NuggetBank:
 
     @property
     def question(self) -> Question:
-        """The topic as a question with its vital nuggets, for nugget recall."""
+        """The topic as a question with its vital nuggets, for nugget recall.
+
+        Where it has nuggets and none is vital, its recall is 0 for every answer, as nuggetizer scores it: its one
+        nugget has no phrase.
+        """
         vital = tuple((nugget.text,) for nugget in self.nuggets if nugget.importance == "vital")
-        return Question(self.topic, self.query, nuggets=vital)
+        return Question(self.topic, self.query, nuggets=vital or ((),) * bool(self.nuggets))
 
 
 def bank_of(row: Mapping[str, Any], location: str) -> NuggetBank:

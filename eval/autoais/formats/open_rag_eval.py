@@ -141,6 +141,7 @@ OPEN_RAG_EVAL = Format(
             "texts of passages",
             "passages not cited",
             "markers as written",
+            "unresolved markers in the text",
         }
     ),
     csv=True,

@@ -104,9 +104,7 @@ def _of_row(row: Mapping[str, Any], location: str, number: int) -> Question:
     answers = next(filter(None, candidates), ())
     key = identifier(row, name, location) if name else str(number)
     nuggets = field(row, "nuggets", list, location) if "nuggets" in row else []
-    if not all(
-        isinstance(nugget, list) and nugget and all(isinstance(phrase, str) for phrase in nugget) for nugget in nuggets
-    ):
+    if not all(isinstance(nugget, list) and all(isinstance(phrase, str) for phrase in nugget) for nugget in nuggets):
         raise FormatError(f"{location}: field 'nuggets' should be a list of lists of phrases")
     answerable = field(row, "answerable", bool, location) if "answerable" in row else True
     question_field = "user_input" if "user_input" in row and "question" not in row else "question"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from autoais.base.answers import CitedAnswer
-from autoais.base.labels import answer_attributable, answer_informative
+from autoais.base.labels import answer_informative, sentences_attributable
 from autoais.base.types import CitedSentence, Support
 from autoais.metrics import attrscore, liu
 from autoais.metrics.claims import JudgedClaim
@@ -55,8 +55,7 @@ class HumanSummary:
         attributable = [sentence.attributable for sentence in answer.sentences]
         self._label("informative_sentences", informative, question)
         self._label("attributable_sentences", attributable, question)
-        worthy_labels = (sentence.attributable for sentence in answer.sentences if sentence.worthy is not False)
-        rolled_up = (answer_informative(informative), answer_attributable(worthy_labels))
+        rolled_up = (answer_informative(informative), sentences_attributable(answer.sentences))
         for name, label, rolled_label in zip(
             ("informative", "attributable"), (answer.informative, answer.attributable), rolled_up, strict=True
         ):

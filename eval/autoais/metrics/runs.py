@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import pairwise
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,14 @@ Qrels = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The rankings of a system: topic -> passage ids, best first, without duplicates."""
+    """The rankings of a system: topic -> passage ids, best first, without duplicates.
+
+    `ties` counts the topics in which passages have the same score, and trec_eval would order them otherwise.
+    """
 
     tag: str
     rankings: Mapping[str, Sequence[str]]
+    ties: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +81,9 @@ def read_run(path: Path) -> Run:
         topic_scores[identifier] = (-_score(score, location), _whole(rank, "rank", location))
     if not scores:
         raise UserError(f"{path}: holds no results; write a run with: rag search --questions FILE --run {path}")
-    return Run(
-        tag,
-        {
-            topic: sorted(topic_scores, key=lambda passage: (*topic_scores[passage], passage))
-            for topic, topic_scores in scores.items()
-        },
-    )
+    rankings = {t: sorted(of, key=lambda passage: (*of[passage], passage)) for t, of in scores.items()}
+    by_score = {topic: {passage: -score for passage, (score, _) in of.items()} for topic, of in scores.items()}
+    return Run(tag, rankings, _count_ties(rankings, by_score))
 
 
 def as_run(run: object) -> Run:
@@ -96,7 +97,18 @@ def as_run(run: object) -> Run:
         return read_run(Path(run))
     scores = _by_topic(run, "run", "score")
     rankings = {t: sorted(topic_scores, key=lambda i: (-topic_scores[i], i)) for t, topic_scores in scores.items()}
-    return Run("run", rankings)
+    return Run("run", rankings, _count_ties(rankings, scores))
+
+
+def _count_ties(rankings: Mapping[str, Sequence[str]], scores: Mapping[str, Mapping[str, float]]) -> int:
+    """The topics that trec_eval orders otherwise: of passages with the same score, it puts the higher id first."""
+    return sum(
+        any(
+            topic_scores[first] == topic_scores[second] and first < second
+            for first, second in pairwise(rankings[topic])
+        )
+        for topic, topic_scores in scores.items()
+    )
 
 
 def as_qrels(qrels: object) -> Qrels:
@@ -277,7 +289,8 @@ def page(identifier: str) -> str:
 
 def run_of_pages(run: Run) -> Run:
     """Return a run of pages; each page has the rank of its best passage."""
-    return Run(run.tag, {topic: list(dict.fromkeys(map(page, ranking))) for topic, ranking in run.rankings.items()})
+    rankings = {topic: list(dict.fromkeys(map(page, ranking))) for topic, ranking in run.rankings.items()}
+    return Run(run.tag, rankings, run.ties)
 
 
 def qrels_of_pages(qrels: Qrels) -> Qrels:
@@ -493,6 +506,11 @@ def _notes(
     if other_topics:
         examples = ", ".join(map(repr, other_topics[:3])) + (", ..." if len(other_topics) > 3 else "")
         yield f"{name}: {len(other_topics):,} topics are not in the judgements and are left out: {examples}"
+    if run.ties:
+        yield (
+            f"{name}: in {run.ties:,} of {len(run.rankings):,} topics, passages with the same score stay in the order "
+            "of the run; trec_eval puts the higher id first, so that its figures may differ"
+        )
     longest = max(map(len, run.rankings.values()))
     if deeper := [measure.name for measure in measures if (measure.cutoff or 0) > longest]:
         names = ", ".join(deeper)

@@ -88,7 +88,8 @@ class Summary:
       unless told to.
     - `em`, `f1`: SQuAD's, on `short_answer`. `answer_recall`: a reference string occurs in the cited sentences.
     - `nugget_recall`: the share of a question's nuggets whose phrase the answer contains, mean over questions;
-      `all_nuggets`: answers with all of them. With `_judged`: also nuggets that the judge finds supported.
+      `all_nuggets`: answers with all of them. With `_judged`: also nuggets that the judge finds supported. An undecided
+      nugget is left out of `nugget_recall_judged` and a no in its `floor`; an answer without decided ones is undecided.
     - `Success@k`, `R@k` (ir_measures): gold passages in the first k; `answer_hit@k`: a reference in the first k texts.
 
     Citation metrics leave out answers without citations of their own, which are judged against all their contexts
@@ -179,7 +180,7 @@ class Summary:
         if question.nuggets:
             occurrences = find_nuggets(answer.plain if answer else "", question.nuggets)
             for suffix, outcomes in (("", occurrences), ("_judged", item.nuggets)):
-                self._tally(f"nugget_recall{suffix}", [sum(outcome is True for outcome in outcomes) / len(outcomes)])
+                self._tally(f"nugget_recall{suffix}", outcomes, macro=True)
                 self._tally(f"all_nuggets{suffix}", [all_yes(outcomes)])
         if question.gold:
             for k in DEPTHS:
@@ -194,10 +195,10 @@ class Summary:
         }
         return metadata | {name: list(scores) for name, scores in self._scores.items()}
 
-    def _tally(self, name: str, values: list[float | None]) -> None:
+    def _tally(self, name: str, values: Iterable[float | None], *, macro: bool = False) -> None:
         tally = self.tallies.setdefault(name, Tally("items"))
         tally.add(values, self._asked)
-        self._scores[name] = tally.last()
+        self._scores[name] = tally.last(macro=macro)
 
     def _count_refusal(self, answer: CitedAnswer, question: Question) -> None:
         if answer.abstained and answer.extra.get("failed") is not True:
@@ -316,7 +317,7 @@ class Summary:
                 metrics |= {name: _absent("the system gives no short answers") for name in ("em", "f1")}
         for suffix in ("", "_judged"):
             if "nugget_recall" in self.tallies:
-                metrics[f"nugget_recall{suffix}"] = self._mean(f"nugget_recall{suffix}")
+                metrics[f"nugget_recall{suffix}"] = self.tallies[f"nugget_recall{suffix}"].macro_average().record()
                 metrics[f"all_nuggets{suffix}"] = self._rate(f"all_nuggets{suffix}")
         if self.quotations:
             metrics["verbatim_quotes"] = self.verbatim_quotes.rate().record()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from autoais.base.answers import CitedAnswer
-from autoais.base.labels import answer_attributable, answer_informative
+from autoais.base.labels import answer_informative, sentences_attributable
 from autoais.base.text.folding import questions_key
 from autoais.base.types import Support
 from autoais.formats.human_ratings.ratings import SIMULATED_LABELS
@@ -44,12 +44,15 @@ def question_key(answer: CitedAnswer) -> str:
 
 
 def whole_labels(answer: CitedAnswer) -> dict[str, bool | None]:
-    """Return people's labels of an answer; where it has none, they follow from its sentences (HAGRID's rules)."""
+    """Return people's labels of an answer; where it has none, they follow from its sentences.
+
+    The rules are HAGRID's, over the sentences that are worth verifying (Liu et al. 2023).
+    """
     informative, attributable = answer.informative, answer.attributable
     if informative is None:
         informative = answer_informative(sentence.informative for sentence in answer.sentences)
     if attributable is None:
-        attributable = answer_attributable(sentence.attributable for sentence in answer.sentences)
+        attributable = sentences_attributable(answer.sentences)
     return {"informative": informative, "attributable": attributable}
 
 
@@ -58,7 +61,7 @@ class Statistics:
 
     def __init__(self) -> None:
         self._questions: dict[str, int] = {}
-        self._quotes: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._quotes: dict[str, int] = {}  # by question: the most that an answer was given, as in `autoais score`
         self._answers = self._citations = self._sentences = self._uncited = 0
         self._labels: dict[str, list[tuple[bool, int]]] = {}
         self._support: Counter[Support] = Counter()
@@ -70,7 +73,7 @@ class Statistics:
         """Count one answer."""
         key = str(answer.extra.get("query_id", question_key(answer)))
         question = self._questions.setdefault(key, len(self._questions))
-        self._quotes.setdefault((key, tuple(answer.passages)), len(answer.passages))
+        self._quotes[key] = max(self._quotes.get(key, 0), len(answer.passages))
         self._answers += 1
         self.systems[str(answer.extra.get("system") or "unknown")] += 1
         for name, label in whole_labels(answer).items():

@@ -103,7 +103,10 @@ def _superscript(letters: str, escape: Callable[[str], str]) -> str:
 
 
 def _note(group: Mapping[str, Any]) -> str:
-    letters = " Systems with a common letter cannot be told apart (5 %, Holm's correction; undecided counts as no)."
+    letters = (
+        " Systems with a common letter cannot be told apart (5 %, Holm's correction over the pairs of a column, not "
+        "over the columns; undecided counts as no)."
+    )
     return f"{visible(group['name'])}. Per cent, with 95 % intervals.{letters if len(group['systems']) > 1 else ''}"
 
 

@@ -3,6 +3,8 @@
 import gzip
 import json
 import re
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from autoais.base.errors import FormatError
 from autoais.base.io.jsonl import write_atomic
 from autoais.base.types import Citation, CitedSentence, Passage
 from autoais.formats.contexts import ALL_CITED, NONE_CITED, has_markers
+from autoais.formats.convert import count_losses
 from autoais.formats.corpora import detect_corpus, read_passages
 from autoais.formats.questions import read_questions
 from autoais.testing import check_format
@@ -147,6 +150,49 @@ def test_lists_in_a_csv_are_json_or_what_python_writes(tmp_path: Path) -> None:
         with pytest.raises(FormatError, match=r"r\.csv:2: field 'retrieved_contexts' should be a list of strings"):
             list(formats.read(path))
         assert messages(path) == [":2: field 'retrieved_contexts' should be a list of strings"]
+
+
+@pytest.mark.parametrize("cell", ["['First.' 'It\\'s\\n second.']", "['First.'\n \"It's\\n second.\"]"])
+def test_a_list_as_numpy_prints_it_keeps_its_items_apart(tmp_path: Path, cell: str) -> None:
+    path = tmp_path / "r.csv"
+    quoted = cell.replace('"', '""')
+    path.write_text(f'user_input,retrieved_contexts,response\nq?,"{quoted}",A [1]. B [2].\n', "utf-8")
+    (answer,) = formats.read(path)
+    assert [passage.text for passage in answer.passages.values()] == ["First.", "It's\n second."]
+    assert not answer.unresolved_markers
+
+
+def test_an_unresolved_marker_that_stays_in_the_text_is_no_loss(tmp_path: Path) -> None:
+    row = {"user_input": "q?", "retrieved_contexts": [POLAND], "response": "Warsaw [1]. Lyon [7]."}
+    answers = list(formats.read(lines(tmp_path / "r.jsonl", row)))
+    for target in ("ragas", "alce", "hagrid"):
+        losses: Counter[str] = Counter()
+        counted = list(count_losses(answers, formats.get_writable(target), losses))
+        write_atomic(tmp_path / "w.jsonl", formats.write(counted, target))
+        (again,) = formats.read(tmp_path / "w.jsonl", target)
+        assert bool(again.unresolved_markers) == (losses["unresolved markers in the text"] == 0), target
+    unwritten = [replace(answers[0], output=None)]
+    list(count_losses(unwritten, formats.get_writable("ragas"), losses := Counter()))
+    assert losses["unresolved markers"] == 1
+
+
+def test_answers_come_as_a_spreadsheet_saves_them(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    cells = [
+        ["user_input", '"note, by hand"', "response", "retrieved_contexts", "", ""],
+        ["q; or not?", "", '"Warsaw [1].\nLyon, too [2]."', '"[""It is\nWarsaw."", ""Lyon""]"', "", ""],
+        ["", "", "", "", "", ""],
+        ["", "", "", "", "", ""],
+    ]
+    cells[1][0] = f'"{cells[1][0]}"'
+    path.write_bytes(b"\xef\xbb\xbf" + "".join(";".join(row) + "\r\n" for row in cells).encode())
+    (answer,) = formats.read(path)
+    assert answer.question == "q; or not?"
+    assert [passage.text for passage in answer.passages.values()] == ["It is\nWarsaw.", "Lyon"]
+    assert [len(sentence.cites) for sentence in answer.sentences] == [1, 1]
+    cells[2][5] = "stray"
+    path.write_text("".join(";".join(row) + "\n" for row in cells))
+    assert messages(path)[-1] == ":5: 6 columns, but the header has 4"
 
 
 def test_a_long_list_in_a_csv_should_be_json(tmp_path: Path) -> None:

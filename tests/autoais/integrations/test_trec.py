@@ -136,6 +136,19 @@ def test_nuggets_are_read_and_the_vital_ones_are_a_questions_nuggets(tmp_path: P
     assert report.metrics["nugget_recall"].value == 0.5
 
 
+def test_a_topic_without_a_vital_nugget_scores_0_as_in_nuggetizer(tmp_path: Path) -> None:
+    okay = [{"text": "Warsaw is the capital of Poland", "importance": "okay"}]
+    banks = [BANKS[0] | {"nuggets": okay}, {"qid": "q2", "query": "river", "nuggets": []}]
+    first, second = read_nuggets(rows(tmp_path / "nuggets.jsonl", banks))
+    assert (first.question.nuggets, second.question.nuggets) == (((),), ())
+    report = autoais.score(ANSWERS[:1], questions=[first.question], judge="lexical")
+    for name in ("nugget_recall", "nugget_recall_judged", "all_nuggets", "all_nuggets_judged"):
+        assert (report.metrics[name].value, report.metrics[name].n) == (0.0, 1)
+    (line,) = assignment_lines(ANSWERS[:1], [first], LexicalJudge())
+    metrics = needed("nuggetizer.core.metrics", "nuggetizer")
+    assert metrics.calculate_nugget_scores("q1", json.loads(line)["nuggets"]).strict_vital_score == 0
+
+
 def test_assignments_are_what_nuggetizer_scores(tmp_path: Path) -> None:
     banks = list(read_nuggets(rows(tmp_path / "nuggets.jsonl", BANKS)))
     path = write(tmp_path / "assignments.jsonl", assignment_lines(ANSWERS, banks, LexicalJudge()))

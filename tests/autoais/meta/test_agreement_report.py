@@ -205,6 +205,15 @@ def test_two_scales_of_one_question_are_refused(tmp_path: Path) -> None:
         autoais.agreement(path)
 
 
+@pytest.mark.parametrize("five", ["5.0", "5,0", "5.00"])
+def test_a_whole_number_is_the_same_with_a_zero_after_the_point(tmp_path: Path, five: str) -> None:
+    ratings = [*rate("i", "attributable", f"5 {five} 4"), *rate("i", "topic", f"5 {five} {five}")]
+    questions = autoais.agreement(written(tmp_path / "r.jsonl", ratings))["questions"]
+    assert questions["topic"]["agreement"]["pairwise_agreement"]["value"] == 1.0
+    with pytest.raises(UserError, match=r"has yes, no, 1, 2, 3, 4, 5, found '4\.5'"):
+        autoais.agreement(written(tmp_path / "r.jsonl", rate("i", "attributable", "4.5 4")))
+
+
 def test_a_gold_value_that_the_question_does_not_have_is_refused(tmp_path: Path) -> None:
     ratings = rate("g", "informative", "no yes", phase="gold") + rate("i", "informative", "no yes")
     gold = tmp_path / "gold.jsonl"

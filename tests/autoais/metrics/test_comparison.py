@@ -18,6 +18,7 @@ from autoais.metrics.comparison import (
 )
 from autoais.metrics.intervals import clopper_pearson
 from autoais.metrics.mcnemar import mcnemar_corrected, mcnemar_exact
+from scripts.bench.coverage_clusters import false_positives_of_whole_answers
 from tests.autoais.metrics.test_scoring import WRONG, YES, row, write
 from tests.conftest import Command, one_line_error
 
@@ -155,12 +156,13 @@ def test_every_metric_is_compared_and_corrected() -> None:
     yes, no = (1.0, 1.0), (0.0, 1.0)
     good = {"autoais": yes, "sentences": (3.0, 3.0), "citation_recall": yes, "citation_precision": (0.5, 1.0)}
     poor = {"autoais": no, "sentences": (1.0, 2.0), "citation_recall": (0.5, 1.0), "citation_precision": (0.5, 1.0)}
-    found = both({str(i): good for i in range(8)}, {str(i): poor if i else good for i in range(8)})
+    fair = good | {"sentences": (2.0, 3.0), "citation_recall": (0.5, 1.0)}
+    found = both({str(i): good if i else fair for i in range(8)}, {str(i): poor if i else fair for i in range(8)})
     assert list(found) == ["autoais", "sentences", "citation_recall", "citation_precision", "citation_f1"]
     assert (found["autoais"]["a"], found["autoais"]["b"], found["autoais"]["n"]) == (1.0, 0.125, 8)
-    assert found["sentences"]["b"] == pytest.approx(10 / 17)
-    assert found["citation_f1"]["a"] == pytest.approx(2 / 3)
-    assert found["citation_f1"]["b"] == pytest.approx(2 * 0.5625 * 0.5 / 1.0625)
+    assert found["sentences"]["b"] == pytest.approx(9 / 17)
+    assert found["citation_f1"]["a"] == pytest.approx(2 * 0.9375 * 0.5 / 1.4375)
+    assert found["citation_f1"]["b"] == pytest.approx(0.5)
     for one in found.values():
         assert one["value"] == pytest.approx(one["a"] - one["b"])
         assert one["interval95"][0] <= one["value"] <= one["interval95"][1]
@@ -175,6 +177,27 @@ def test_every_metric_is_compared_and_corrected() -> None:
     assert both({"1": good}, {"1": poor}, metrics=["sentences"]).keys() == {"sentences"}
     with pytest.raises(UserError, match="no metric 'f1' in both; there are: autoais, sentences"):
         both({"1": good}, {"1": poor}, metrics=["f1"])
+
+
+def test_a_side_without_an_error_may_fail_on_questions_that_were_not_asked() -> None:
+    whole: Row = {"autoais": (1.0, 1.0), "sentences": (5.0, 5.0), "recall": (1.0, 1.0)}
+    slip: Row = {"autoais": (0.0, 1.0), "sentences": (4.0, 5.0), "recall": (0.8, 1.0)}
+    rows = {str(n): slip if n < 6 else whole for n in range(40)}
+    for sign, found in ((1, both(dict.fromkeys(rows, whole), rows)), (-1, both(rows, dict.fromkeys(rows, whole)))):
+        assert found["sentences"]["value"] == pytest.approx(sign * 6 / 200)
+        # All swaps of six questions: 2 / 2^6. Up to 9 % of the questions may be such that A fails as a whole.
+        assert found["sentences"]["p"] == pytest.approx(found["recall"]["p"])
+        assert 0.4 < found["sentences"]["p"] < 0.7
+        assert found["autoais"]["p"] == 2 / 2**6  # of yes and no, swaps are all there is
+    many = both(dict.fromkeys(rows, whole), dict.fromkeys(rows, slip) | {"39": whole})
+    assert many["sentences"]["p"] < 1e-3
+
+
+def test_equal_systems_differ_no_more_often_than_said_where_one_fails_as_a_whole() -> None:
+    rates = false_positives_of_whole_answers(40, 200, rate=0.98)
+    assert rates["sentences"] <= 0.05
+    assert rates["recall"] <= 0.05
+    assert rates["sentences, swaps alone (before)"] > 0.05
 
 
 def test_a_missing_question_counts_where_a_mean_is_over_questions() -> None:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from autoais.metrics.ppi import correct_rate
+from autoais.metrics.ppi import Stratum, correct_rate, correct_strata
+from scripts.bench.coverage_clusters import draw_labels
 
 
 def test_with_every_label_the_people_decide() -> None:
@@ -26,30 +27,49 @@ def test_a_judge_that_people_agree_with_is_left_as_it_is() -> None:
 
 def test_refusals_need_no_label() -> None:
     judged = [True] * 50 + [False] * 50  # the last 50 refused
-    found = correct_rate(judged, {place: place % 2 == 0 for place in range(20)}, n_settled=50)
+    found = correct_rate(judged, {place: place % 2 == 0 for place in range(20)}, settled=range(50, 100))
     assert found["value"] == pytest.approx(0.25)  # half of the answered half
+    assert (found["n"], found["labelled"], found["error"]) == (100, 20, -0.5)
 
 
-def test_the_variance_is_that_of_the_verdicts_and_of_the_differences_with_their_covariance() -> None:
-    judged = [True, True, False, True, False, True, True, False, False, False]  # the last two refused
-    human = {0: True, 1: False, 2: False, 3: True, 5: False}
-    said, differences = np.array([1, 1, 0, 1, 1.0]), np.array([0, -1, 0, 0, -1.0])
-    wrong = (((differences - differences.mean()) ** 2).sum() + 1) / 6
-    covariance = np.cov(said, differences)[0, 1]
-    variance = np.var(judged, ddof=1) / 10 + 0.8**2 * (wrong / 5 + 2 * covariance / 8)
-    found = correct_rate(judged, human, n_settled=2)
-    assert found["value"] == pytest.approx(0.5 - 0.8 * 0.4)
-    assert found["interval95"] == [0.0, pytest.approx(found["value"] + 1.959964 * variance**0.5)]
+def test_a_question_adds_its_verdicts_and_its_differences_together() -> None:
+    judged = [True, True, False, True, False, True]
+    human = {0: True, 1: False, 3: True, 4: True}  # differences 0, -1, 0, 1
+    rate = 4 / 6
+    own = [(verdict - rate) / 6 for verdict in judged]
+    own[1] -= 1 / 4
+    own[4] += 1 / 4
+    unseen = (1 - 4 / 6) / 4 / 5  # one unit
+    by_item = sum(part**2 for part in own) * 6 / 5 + unseen
+    sums = [own[0] + own[1], own[2] + own[3], own[4] + own[5]]
+    by_question = sum(part**2 for part in sums) * 3 / 2 + unseen
+    for variance, questions in ((by_item, None), (by_question, [7, 7, 8, 8, 9, 9])):
+        found = correct_rate(judged, human, questions=questions)
+        margin = 1.959964 * variance**0.5
+        ends = [max(0.0, rate - margin), min(1.0, rate + margin)]
+        assert found["interval95"] == [pytest.approx(end) for end in ends]
 
 
-def test_two_labels_of_two_items_do_and_rates_stay_between_0_and_1() -> None:
-    found = correct_rate([True, True], {0: True, 1: True})
-    assert (found["value"], found["interval95"][1]) == (1.0, 1.0)
-    # The verdicts do not vary; the unit that is added is a variance of 1/3 in two labels.
-    assert found["interval95"][0] == pytest.approx(1 - 1.959964 * (1 / 6) ** 0.5)
-    assert correct_rate([False, False], {0: False, 1: False})["interval95"][0] == 0.0
-    wide = correct_rate([True, False], {0: True, 1: False})
-    assert wide["interval95"] == [0.0, 1.0]
+def test_where_all_items_are_labelled_the_judge_does_not_count() -> None:
+    human = dict(enumerate([True, False, True, True]))
+    for judged in ([True] * 4, [False] * 4, [False, True, True, False]):
+        found = correct_rate(judged, human)
+        assert found["value"] == 0.75
+        assert found["interval95"] == [pytest.approx(0.75 - 1.959964 * (0.75 * 0.25 / 3) ** 0.5), 1.0]
+
+
+def test_strata_weigh_as_many_as_they_hold() -> None:
+    sure = Stratum([True] * 8, {0: True, 1: False}, list(range(8)))  # half of them are wrong
+    unsure = Stratum([False] * 2, {0: True, 1: True}, [0, 1])
+    value, (low, high) = correct_strata([sure, unsure])
+    assert value == pytest.approx((4 + 2) / 10)
+    assert 0 <= low < value < high <= 1
+
+
+def test_rates_stay_between_0_and_1() -> None:
+    assert correct_rate([False, False, True], {0: False, 1: False})["interval95"][0] == 0.0
+    wide = correct_rate([True, False, True], {0: True, 1: False})
+    assert wide["interval95"][1] == 1.0
 
 
 def test_one_label_is_too_few() -> None:
@@ -73,3 +93,18 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(
         low, high = correct_rate(list(map(bool, said)), {int(one): bool(truth[one]) for one in chosen})["interval95"]
         held += low <= share <= high
     assert 0.93 <= held / runs <= 0.995
+
+
+@pytest.mark.parametrize("items", [6, 10])
+def test_the_interval_holds_the_truth_where_items_of_a_question_are_alike(items: int) -> None:
+    rng = np.random.default_rng(0)
+    runs, held, ignoring = 400, 0, 0
+    for _ in range(runs):
+        truth, judged, questions = draw_labels(rng, 50, items, p=0.7, right=0.8)
+        human = {int(index): bool(truth[index]) for index in rng.permutation(50 * items)[: 15 * items]}
+        low, high = correct_rate(judged.tolist(), human, questions=questions)["interval95"]
+        held += low <= 0.7 <= high
+        low, high = correct_rate(judged.tolist(), human)["interval95"]
+        ignoring += low <= 0.7 <= high
+    assert 0.92 <= held / runs <= 0.98
+    assert ignoring / runs < 0.9

@@ -144,7 +144,7 @@ def test_the_order_of_the_lines_changes_nothing(
     run = [f"{topic} Q0 {i} 1 {score} t" for topic, of in lists.items() for i, score in of.items()]
     qrels = [f"{topic}\t0\t{i}\t{relevance}" for topic, of in judged.items() for i, relevance in of.items()]
     first = read_run(write(tmp_path / "r", "\n".join(run))), read_qrels(write(tmp_path / "q", "\n".join(qrels)))
-    assert first[0] == sorted_run(lists)
+    assert first[0].rankings == sorted_run(lists).rankings
     rng.shuffle(run)
     rng.shuffle(qrels)
     assert (read_run(tmp_path / "r"), read_qrels(tmp_path / "q")) == first
@@ -189,7 +189,21 @@ def test_a_difference_has_a_p_and_knows_no_order(pairs: list[tuple[float, float]
 
 def test_ties_go_by_the_rank_of_the_file_then_by_id(tmp_path: Path) -> None:
     rows = "q Q0 b 7 1.0 t\nq Q0 z 2 1.0 t\nq Q0 a 7 1 t\nq Q0 top 99 2 t\n"
-    assert read_run(write(tmp_path / "r", rows)).rankings == {"q": ["top", "z", "a", "b"]}
+    run = read_run(write(tmp_path / "r", rows))
+    assert run.rankings == {"q": ["top", "z", "a", "b"]}
+    assert run.ties == 1  # trec_eval has z before b before a
+
+
+def test_ties_that_trec_eval_orders_otherwise_are_told(tmp_path: Path) -> None:
+    pytest.importorskip("ir_measures", reason=NEEDS)
+    ties, none = "1 Q0 a 1 1.0 t\n1 Q0 b 2 1.0 t\n3 Q0 a 1 2 t\n", "1 Q0 b 1 1.0 t\n1 Q0 a 2 1.0 t\n"
+    qrels = read_qrels(write(tmp_path / "q", QRELS))
+    for rows, told in ((ties, 1), (none, 0)):
+        run = read_run(write(tmp_path / "r", rows))
+        notes = evaluate({"r": run}, qrels, open_measures(["RR"]))["notes"]
+        assert sum("passages with the same score stay in the order of the run" in note for note in notes) == told
+    assert as_run({"1": {"a": 1.0, "b": 1.0}}).ties == 1
+    assert as_run({"1": {"a": 1.0, "b": 0.5}, "2": {}}).ties == 0
 
 
 def test_judgements_in_every_format(tmp_path: Path) -> None:

@@ -474,6 +474,18 @@ def test_nuggets_count_by_their_phrases_and_by_the_judge(tmp_path: Path) -> None
     assert report(alone, asked)["metrics"]["nugget_recall"]["value"] == 0.5  # no answer to "9"
 
 
+def test_a_nugget_that_the_judge_leaves_undecided_is_no_miss(tmp_path: Path) -> None:
+    # Of "it is so" the judge has nothing to count.
+    some, none = [["Warsaw"], ["it is so"], ["Vistula"]], [["it is so"]]
+    path = write(tmp_path / "a.jsonl", row("1", YES, nuggets=some), row("2", YES, nuggets=none))
+    result = report(path)["metrics"]["nugget_recall_judged"] | {"interval95": None}
+    assert result == {
+        "value": 0.5, "floor": pytest.approx(1 / 6), "n": 1, "total": 2, "undecided": 1, "interval95": None,
+    }  # fmt: skip
+    undecided = report(write(tmp_path / "b.jsonl", row("2", YES, nuggets=none)))["metrics"]["nugget_recall_judged"]
+    assert (undecided["value"], undecided["reason"]) == (None, "nothing was decided")
+
+
 def test_without_nuggets_there_is_no_nugget_recall(tmp_path: Path) -> None:
     assert not [name for name in report(write(tmp_path / "a.jsonl", row("1", YES)))["metrics"] if "nugget" in name]
 

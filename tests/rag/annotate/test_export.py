@@ -256,17 +256,24 @@ def test_the_estimate_corrects_a_judge_that_is_wrong() -> None:
     items = make_items(400)
     rows = triage(items, blind, sample_share=0.5)
     truth = {item.id: number % 4 != 0 for number, item in enumerate(items)}
-    found = estimate(rows, {row.item: truth[row.item] for row in rows if row.chosen})
+    labels = {row.item: truth[row.item] for row in rows if row.chosen}
+    found = estimate(rows, labels, {item.id: item.id for item in items})
     low, high = found["interval95"]
     assert found["judge"]["share"] == 1.0
     assert low < 0.75 < high < 0.9
     assert found["strata"]["confident"]["sampling"] == 0.5
+    by_tens = estimate(rows, labels, {item.id: str(number % 40) for number, item in enumerate(items)})
+    assert (found["questions"], by_tens["questions"]) == (400, 40)
+    assert by_tens["value"] == found["value"]
+    assert by_tens["interval95"][0] < low  # every fourth item is wrong, and these are of the same ten questions
 
 
 def test_too_few_labels_give_no_estimate() -> None:
     rows = triage(make_items(10), Sure())
-    assert estimate(rows, {})["value"] is None
-    assert "at least 2 are needed" in estimate(rows, {})["reason"]
+    topics = {row.item: row.item for row in rows}
+    assert estimate(rows, {}, topics)["value"] is None
+    assert "at least 2 are needed" in estimate(rows, {}, topics)["reason"]
+    assert estimate([], {}, {}) == {"value": None, "reason": "the judge judged no item", "n": 0, "labelled": 0}
 
 
 @pytest.mark.parametrize("numbers", [{"confident": 0.5}, {"confident": 1.1}, {"sample_share": 0.0}])

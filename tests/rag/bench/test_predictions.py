@@ -290,6 +290,7 @@ def test_human_labels_reach_the_sentences_and_the_report(towns: Towns, tmp_path:
         {"id": "2", "question": CURIE, "sentences": both, **passages},
         {"id": "3", "question": VISTULA, "sentences": both, **passages},
         {"id": "4", "question": QUESTIONS[3]["question"], "sentences": both, **passages},
+        {"id": "5", "question": QUESTIONS[4]["question"], "sentences": both, **passages},
     ]
     theirs = rows_of(tmp_path / "theirs.jsonl", rows)
     told = [
@@ -299,16 +300,18 @@ def test_human_labels_reach_the_sentences_and_the_report(towns: Towns, tmp_path:
         rows[3] | {"attributable": False},  # one of them is not, but which?
         cited(QUESTIONS[4]["question"], "Never given.", "b#1", attributable=True),
     ]
+    # What is not worth verifying has no label, and the answer's follows from the others.
+    told.append(rows[4] | {"sentences": [both[0] | {"attributable": True}, both[1] | {"worthy": False}]})
     told += [told[0] | {"id": "again"}, told[2] | {"id": "no", "attributable": True}]
     run = towns(predictions=[theirs], human=rows_of(tmp_path / "human.jsonl", told))
     labels = [[sentence.human for sentence in item.sentences] for item in run.items("theirs")]
-    assert labels[:4] == [[True, False], [True, True], [None, None], [None, None]]
+    assert labels == [[True, False], [True, True], [None, None], [None, None], [True, None]]
     assert run.metrics("theirs")["human"]["tied"] == 1
-    assert run.metrics("theirs")["human"]["answers"] == 3
+    assert run.metrics("theirs")["human"]["answers"] == 4
     (system,) = read_run(tmp_path / "RUN").systems
-    assert human_share(system) == pytest.approx(1 / 3)  # of the three answers without a tie
+    assert human_share(system) == 0.5  # of the four answers without a tie
     written = write_report(tmp_path / "RUN", passages=False)
-    assert "4 sentences with human labels" in written.page.read_text("utf-8")
+    assert "5 sentences with human labels" in written.page.read_text("utf-8")
 
 
 def test_a_judge_that_is_part_of_the_system_is_said(tmp_path: Path, rag: Command) -> None:

@@ -199,9 +199,7 @@ def _table(path: Path, columns: Sequence[str]) -> Iterator[Record]:
     # Bytes that are not UTF-8 become lone surrogates, so that the error can name their row.
     text = (line.decode("utf-8", "surrogateescape") for line in _strip_bom(lines(path)))
     _, opening = _read_first_line(path)
-    # Spreadsheets write semicolons where numbers have a decimal comma.
-    delimiter = next((character for character in (",", "\t", ";") if character.encode() in opening), ",")
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    reader = csv.reader(text, delimiter=_delimiter(opening, columns), strict=True)
     header: list[str] | None = None
     while True:
         location = f"{path}:{reader.line_num + 1}"
@@ -212,22 +210,38 @@ def _table(path: Path, columns: Sequence[str]) -> Iterator[Record]:
         except csv.Error as error:
             yield location, FormatError(f"{location}: not CSV: {error}")
             continue
-        if len(row) <= 1 and not "".join(row).strip():
+        if not "".join(row).strip():
             continue
         if header is None:
             header = [name.strip() for name in row]
+            while not header[-1]:  # a spreadsheet writes each column in which a cell was ever filled
+                header.pop()
             if not all(map(_is_text, header)):
                 yield location, FormatError(f"{location}: {_NOT_TEXT}")
                 return
             if fault := _header_fault(header, columns):
                 yield location, FormatError(f"{location}: {fault}")
                 return
-        elif len(row) != len(header):
+        elif len(row) < len(header) or any(cell.strip() for cell in row[len(header) :]):
             yield location, FormatError(f"{location}: {len(row)} columns, but the header has {len(header)}")
-        elif bad_columns := [name for name, cell in zip(header, row, strict=True) if not _is_text(cell)]:
+        elif bad_columns := [name for name, cell in zip(header, row, strict=False) if not _is_text(cell)]:
             yield location, FormatError(f"{location}: field {bad_columns[0]!r} is not UTF-8")
         else:
-            yield location, dict(zip(header, row, strict=True))
+            yield location, dict(zip(header, row, strict=False))
+
+
+def _delimiter(opening: bytes, columns: Sequence[str]) -> str:
+    """The delimiter by which the first line has most of the columns, then most cells: a comma, a tab or a semicolon.
+
+    Spreadsheets write semicolons where numbers have a decimal comma.
+    """
+    line = opening.decode("utf-8", "surrogateescape").strip("\r\n")
+
+    def fit(delimiter: str) -> tuple[int, int]:
+        cells = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])]
+        return sum(name in cells for name in columns), len(cells)
+
+    return max((",", "\t", ";"), key=fit)
 
 
 def _header_fault(header: Sequence[str], columns: Sequence[str]) -> str | None:

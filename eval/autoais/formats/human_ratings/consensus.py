@@ -8,7 +8,7 @@ from typing import Any
 from autoais.base.answers import CitedAnswer
 from autoais.base.errors import UserError
 from autoais.base.io.notes import Notes
-from autoais.base.labels import answer_attributable, answer_informative
+from autoais.base.labels import answer_informative, sentences_attributable
 from autoais.base.types import CitedSentence, Support
 from autoais.formats.human_ratings.ratings import (
     FLAG,
@@ -224,9 +224,7 @@ def _label_answer(answer: CitedAnswer, labels: _Labels) -> CitedAnswer:
     if "informative" not in answer_labels:
         informative = answer_informative(sentence.informative for sentence in sentences)
     if attributable is None and not answer_labels.keys() & {"interpretable", "attributable", "supported"}:
-        attributable = answer_attributable(
-            sentence.attributable for sentence in sentences if sentence.worthy is not False
-        )
+        attributable = sentences_attributable(sentences)
     return replace(answer, sentences=sentences, informative=informative, attributable=attributable)
 
 

@@ -1,5 +1,6 @@
 """A rating of a person, and its row in `ratings.jsonl`."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -117,11 +118,17 @@ SCHEMA = record(
 )
 
 
+_WHOLE = re.compile(r"(-?[0-9]+)[.,]0+")
+"""A whole number as pandas and spreadsheets write it where a cell of its column is empty."""
+
+
 def from_row(row: Mapping[str, Any], location: str) -> Rating:
     """Return the rating of a row; raises `FormatError` for one that does not fit, and an impossible value or span."""
     for fault in faults(row, SCHEMA):
         raise FormatError(f"{location}: {fault}")
     value = str(row["value"])
+    if number := _WHOLE.fullmatch(value):
+        value = number[1]
     check_value(location, "value", row["question"], value)
     if row.get("citation") is not None and row.get("sentence") is None:
         raise FormatError(f"{location}: field 'citation' is given without field 'sentence'")

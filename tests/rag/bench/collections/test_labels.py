@@ -441,6 +441,20 @@ def test_support_and_part_labels_are_counted() -> None:
     assert Statistics().table3() == {}
 
 
+def test_a_sentence_that_is_not_worth_verifying_needs_no_label() -> None:
+    quotes = {name: Passage(name, text="A.") for name in "pq"}
+    claim = CitedSentence("A.", (Citation("p"),), attributable=True, worthy=True)
+    phrase = CitedSentence("I hope this helps.", worthy=False)
+    statistics = Statistics()
+    statistics.add(CitedAnswer("a", "Q?", (claim, phrase), quotes))
+    statistics.add(CitedAnswer("b", "Q?", (replace(claim, attributable=False), phrase), {"p": quotes["p"]}))
+    statistics.add(CitedAnswer("c", "R?", (phrase,), {}))  # nothing to verify: no label
+    statistics.add(CitedAnswer("d", "S?", (claim, replace(claim, attributable=None)), quotes))  # a label is missing
+    attributable = statistics.table3()["attributable"]
+    assert (attributable["total"], attributable["yes"]) == (2, 1)
+    assert statistics.table2()["quotes_per_question"] == pytest.approx(4 / 3)  # two, none and two
+
+
 PACKED = """
 import hashlib, os, shutil, signal, sys
 from pathlib import Path
