@@ -127,8 +127,8 @@ def from_row(row: Mapping[str, Any], location: str) -> Rating:
     for fault in faults(row, SCHEMA):
         raise FormatError(f"{location}: {fault}")
     value = str(row["value"])
-    if number := _WHOLE.fullmatch(value):
-        value = number[1]
+    if whole := _WHOLE.fullmatch(value):
+        value = whole[1]
     check_value(location, "value", row["question"], value)
     if row.get("citation") is not None and row.get("sentence") is None:
         raise FormatError(f"{location}: field 'citation' is given without field 'sentence'")
