@@ -106,7 +106,7 @@ def _stretch(passage: ReadHit, best: int, words: int, min_keep: float) -> Sequen
             and _belongs(passage, best, position, min_keep)
         ]
         if not neighbours:
-            return _trim(passage.units, first, best, last)
+            return _trim(passage, first, best, last)
         *_, neighbour = max(neighbours)
         first, last, length = min(first, neighbour), max(last, neighbour), length + passage.units[neighbour].words
 
@@ -115,6 +115,8 @@ def _belongs(passage: ReadHit, best: int, position: int, min_keep: float) -> boo
     """Whether an answer around the best unit goes on over another one."""
     unit, entry = passage.units[position], entry_start(passage.units, best)
     if entry is not None and entry_start(passage.units, position) == entry:
+        return True
+    if position > best and _follows_question(passage, position):
         return True
     is_listed = passage.units[best].kind == unit.kind != SENTENCE
     return passage.reading.kept(unit.start, unit.end) >= (min(min_keep, _MIN_KEEP_LISTED) if is_listed else min_keep)
@@ -143,10 +145,21 @@ def _add_lead_in(passage: ReadHit, stretch: Sequence[Unit], best: int, words: in
     return [passage.units[lead], *stretch[:last]]
 
 
-def _trim(pieces: Sequence[Unit], first: int, best: int, last: int) -> Sequence[Unit]:
+def _follows_question(passage: ReadHit, position: int) -> bool:
+    """Whether the unit before ends in a question, which this one answers ("What if it rings? Call Ann.")."""
+    return position > 0 and quote((passage, passage.units[position - 1])).endswith("?")
+
+
+def _trim(passage: ReadHit, first: int, best: int, last: int) -> Sequence[Unit]:
     """The units from `first` to `last` without those at the ends that say nothing by themselves; one stays."""
-    # What the last unit announces did not fit; a number such as "3.2." belongs to what follows.
-    while last > first and (pieces[last].leads or (_is_tiny(pieces[last]) and not _ends_list(pieces, last))):
+    pieces = passage.units
+
+    def says_nothing(position: int) -> bool:
+        """What it announces did not fit, or it is a number such as "3.2.", which belongs to what follows."""
+        is_tail = _ends_list(pieces, position) or _follows_question(passage, position)
+        return bool(pieces[position].leads) or (_is_tiny(pieces[position]) and not is_tail)
+
+    while last > first and says_nothing(last):
         last -= 1
     while first < min(best, last) and _is_tiny(pieces[first]) and not pieces[first].leads:
         first += 1

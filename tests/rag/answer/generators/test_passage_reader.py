@@ -468,3 +468,9 @@ class Mixing(Scripted):
 def test_the_short_answer_stands_in_the_row_that_has_the_words_of_the_question(rows: list[str], short: str) -> None:
     answer = answered(Mixing([]), "\n\n".join(rows), question="Who is the head of support?")
     assert answer.short_answer == short
+
+
+def test_an_answer_that_ends_in_a_question_goes_on_with_what_answers_it() -> None:
+    text = "Ponies live on the moor. What should you do if you meet one? Call Ann! The moor is wide and cold in May."
+    answer = answered(Scripted(["What should"], rest=0.0), text, question="what do i do if i meet a pony")
+    assert answer.text == "What should you do if you meet one? Call Ann!"
