@@ -56,8 +56,9 @@ class GoldSpans:
             return None
         texts: dict[str, str] = {}
         spans: dict[str, list[tuple[int, int]]] = {}
+        passages = self._passages(question) if question.evidence else []
         for text in question.evidence:
-            for passage in self._passages(question):
+            for passage in passages:
                 if (span := locate(passage.text, text)) is not None:
                     texts[passage.id] = passage.text
                     spans.setdefault(passage.id, []).append(span)

@@ -295,6 +295,8 @@ def cut_around(text: str, span: tuple[int, int], length: int) -> tuple[int, int]
     if last < len(text) and not (text[last - 1].isspace() or text[last].isspace()):
         spaces = list(re.finditer(r"\s", text[end:last]))
         last = end + spaces[-1].start() if spaces else end
+    if first == last:  # all is one word, as in Chinese, of which a part is better than nothing
+        last = min(len(text), first + length)
     before, after = text[first:start], text[end:last]
     return start - len(before.lstrip()), end + len(after.rstrip())
 

@@ -221,7 +221,9 @@ def _check_quotes(call: typer.Context, command: str) -> None:
         return
     words = [call.params.get("question") or call.params.get("query") or "", *call.args]
     place = _existing_path(words[-1])
-    if place is None:
+    # "what is docs", in a folder that has docs.
+    is_word = len(words) > 2 and "/" not in words[-1] and not any(map(str.isspace, words[0]))
+    if place is None or (is_word and not is_index(place)):
         raise UserError(f"found {len(words)} words without quotes; write rag {command} {shlex.quote(' '.join(words))}")
     command_line = f"rag {command} {shlex.quote(' '.join(words[:-1]))} --index"
     path, kind = shlex.quote(words[-1]), "a folder" if place.is_dir() else "a file"

@@ -6,7 +6,7 @@ Tables of HTML say more, `html_tables`; those of PDFs are found by where their c
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from rag.base.errors import FormatError
 from rag.documents.blocks import Block, row
@@ -65,7 +65,7 @@ def grid_rows(rows: Rows, page: int | None = None, bold: Sequence[bool] = ()) ->
                 position += 1
             elif are_names(cells, rows_below, bold=is_marked, first_table=not _same_places(before, cells)):
                 before = cells
-                names, keys = _short_names(cells), find_keys(cells, rows[position + 1 :])
+                names, keys = _short_names(cells), find_keys(rows, position)
                 if [*names] != [*cells] and (block := row(["Columns", *cells], page=page)) is not None:
                     yield block
             elif (block := row(cells, page=page)) is not None:
@@ -188,10 +188,13 @@ def _short_names(names: Sequence[str]) -> Sequence[str]:
     return [text if counts[text] == 1 else name for text, name in zip(short, names, strict=True)]
 
 
-def find_keys(names: Sequence[str], rows_below: Rows) -> list[int]:
-    """The columns that say what a row is about, as their cells are all different: a name, or a code and the name."""
-    lines = rows_below[: next((n for n, line in enumerate(rows_below) if not any(line)), len(rows_below))][:_KEY_ROWS]
-    for position in range(len(names)):
+def find_keys(rows: Rows, header: int) -> list[int]:
+    """The columns that say what a row is about, as their cells are all different: a name, or a code and the name.
+
+    `header` is the place of the row that names the columns; the table ends before an empty row.
+    """
+    lines = [*takewhile(any, rows[header + 1 : header + 1 + _KEY_ROWS])]
+    for position in range(len(rows[header])):
         cells = _column(lines, position)
         if not _tell_apart(cells, len(lines)):
             continue

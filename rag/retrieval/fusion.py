@@ -174,7 +174,7 @@ def _give_places(ranking: Sequence[Hit], ids: Collection[str], among: int) -> li
     lowered = others[len(others) - len(raised) :]
     lowered_ids = {hit.passage.id for hit in lowered}
     stay = [hit for hit in inside if hit.passage.id not in lowered_ids]
-    lowest = stay[-1].score
+    lowest = (stay or lowered)[-1].score  # all may be lowered
     below = math.nextafter(lowest, -math.inf)
     rest = [*lowered, *(hit for hit in outside if hit.passage.id not in ids)]
     return [

@@ -204,7 +204,7 @@ def _answer_of(text: str) -> str:
     body = _SOURCES.sub("", text)
     first, _, rest = body.partition("\n\n")
     short = first.removeprefix("**").removesuffix("**")
-    is_short_answer = "\n" not in short and _MARKERS.search(short) is None and short in one_line(rest)
+    is_short_answer = short and "\n" not in short and _MARKERS.search(short) is None and short in one_line(rest)
     return short if is_short_answer else _MARKERS.sub("", body)
 
 

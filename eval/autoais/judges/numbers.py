@@ -90,6 +90,7 @@ _MONTH_BEGIN = re.compile(rf"\b(?:{'|'.join(_MONTHS)})", re.IGNORECASE)
 _DATE = re.compile(r"\b\d{4}-(\d\d)\b|\b(\d{1,2})[/.](\d{1,2})\b|\b(\d{1,2})[/.]\d{4}\b")
 _MONTH_OF_DATE = re.compile(r"\b(?:\d{1,2}[/.])?(0?[1-9]|1[0-2])[/.](?:19|20)\d\d\b|\b(?:19|20)\d\d-(0[1-9]|1[0-2])\b")
 _YEAR_BEFORE = re.compile(r"(?<!\d)(1\d|20)\d\d[-–/]\Z")
+_YEAR_LENGTH = 5  # characters of the year and what stands behind it
 _MAX_VALUE = 1e18  # larger numbers are compared as they are written
 _TOLERANCE = 0.1  # how far from a number "about" reaches, as a share of it
 _MAX_FACTOR = 5.0  # "more than 100" is not said of 1,000: a bound and its number differ at most by this factor
@@ -290,9 +291,10 @@ def _numbers(text: str) -> Iterator[_Number]:
             yield from _clock(number.start, end, value, text)
             continue
         yield replace(number, measure=measure, size=size)
-        year = _YEAR_BEFORE.search(text, 0, match.start()) if digit_text and len(digit_text) == 2 else None
-        if year:  # 1998-99
-            yield replace(number, value=float(year[1]) * 100 + value)
+        if digit_text and len(digit_text) == 2:
+            place = match.start()
+            if year := _YEAR_BEFORE.search(text, max(0, place - _YEAR_LENGTH), place):  # 1998-99
+                yield replace(number, value=float(year[1]) * 100 + value)
         letter = _FOLLOWING.match(text, end) if digit_text else None
         if letter and (scale := _AMBIGUOUS_SCALES.get(letter[1].casefold())):
             yield replace(number, value=value * scale, measure=measure, size=size)

@@ -3,6 +3,7 @@
 The rules are few and general; each looks only at the question, the short answer and its passage.
 """
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -156,7 +157,8 @@ def _is_of_other_clause(question: str, short: ReadHit, sentence: str, start: int
 
 
 def _weight(clause_words: Iterable[str]) -> float:
-    return sum(_CONDITION_WEIGHT if _CONDITION.fullmatch(word) else idf(word) for word in clause_words)
+    # Exact, as words come in any order and a rounding error would decide between equal weights.
+    return math.fsum(_CONDITION_WEIGHT if _CONDITION.fullmatch(word) else idf(word) for word in clause_words)
 
 
 def _clauses(sentence: str) -> Iterator[tuple[int, int]]:

@@ -126,7 +126,7 @@ def _tables(rows: Sequence[Sequence[str]]) -> Iterator[Block]:
         )
         is_sparse = 2 * sum(map(bool, cells)) <= width  # as a line above the table has
         if is_repeat or (not is_sparse and (begins or new) and _are_names(cells, after)):
-            names, text, keys = cells, 0, find_keys(cells, rows[number + 1 :])
+            names, text, keys = cells, 0, find_keys(rows, number)
         else:
             text += 1
             yield from filter(None, [row(cells, names, keys=keys)])

@@ -84,6 +84,16 @@ def test_a_path_behind_the_question_is_told_the_way_to_ask_it(
         one_line_error(rag(command, "Borg?", word), "found 2 words without quotes")
 
 
+def test_the_last_word_of_a_question_may_name_a_folder(
+    rag: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "docs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    one_line_error(rag("ask", "What", "are", "docs"), "write rag ask 'What are docs'")
+    one_line_error(rag("ask", "What is it?", "docs"), "found docs after the question, a folder that is no index")
+    one_line_error(rag("ask", "What", "is", "it?", "./docs"), "found ./docs after the question")
+
+
 def test_help_says_which_commands_print_json_lines(rag: Command) -> None:
     for command in (("search",), ("index", "show")):
         assert "Print JSON lines" in rag(*command, "--help").stdout
@@ -225,6 +235,10 @@ def test_a_part_of_a_passage_has_the_quote_and_whole_words(text: str, start: int
     assert last >= min(span[1], start + width // 2)
     for place in {first, last} - {*span, 0, len(text), start + width}:
         assert text[place - 1].isspace() or text[place].isspace()
+
+
+def test_a_part_of_a_passage_without_blanks_is_not_empty() -> None:
+    assert cut_around("塔于一九三一年建成" * 20, (0, 0), 40) == (0, 40)
 
 
 def test_a_short_answer_that_is_all_the_text_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -200,6 +200,16 @@ def test_the_first_hits_of_each_retriever_are_among_the_first() -> None:
         Fusion([words, vectors], places=4, among=6)
 
 
+def test_the_first_hits_may_be_those_places_alone() -> None:
+    # What both find comes first by rank, and has to make way.
+    (hits,) = Fusion([Listed("a", *_ranked("xcd")), Listed("b", *_ranked("ycd"))], places=1, among=2).search(["q"], 9)
+    assert "".join(hit.passage.id for hit in hits) == "xycd"
+
+
+def _ranked(keys: str) -> list[tuple[str, float]]:
+    return [(key, -float(rank)) for rank, key in enumerate(keys)]
+
+
 @given(
     st.lists(st.lists(st.sampled_from("abcdefghijklmnop"), unique=True, min_size=1), min_size=2, max_size=3),
     st.integers(0, 3),

@@ -614,6 +614,7 @@ def test_a_short_answer_comes_first_unless_the_text_has_begun(
         ("The bridge opened [1].\n\nThe bridge is red [2].", "The bridge opened.\n\nThe bridge is red."),
         ("The bridge\n\nIt opened in 1931 [1].", "The bridge\n\nIt opened in 1931."),
         ("The bridge opened in 1931 [1].", "The bridge opened in 1931."),
+        ("\n\nThe bridge opened in 1931 [1].", "\n\nThe bridge opened in 1931."),
     ],
 )
 def test_of_an_earlier_answer_the_short_one_is_remembered(scripted: Scripted, text: str, answer: str) -> None:
