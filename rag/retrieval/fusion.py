@@ -174,13 +174,12 @@ def _give_places(ranking: Sequence[Hit], ids: Collection[str], among: int) -> li
     lowered = others[len(others) - len(raised) :]
     lowered_ids = {hit.passage.id for hit in lowered}
     stay = [hit for hit in inside if hit.passage.id not in lowered_ids]
-    lowest = (stay or lowered)[-1].score  # all may be lowered
-    below = math.nextafter(lowest, -math.inf)
-    rest = [*lowered, *(hit for hit in outside if hit.passage.id not in ids)]
-    return [
-        *best_first([*stay, *(Hit(hit.passage, lowest) for hit in raised)]),
-        *best_first(Hit(hit.passage, min(hit.score, below)) for hit in rest),
-    ]
+    score = (stay or lowered)[-1].score  # all may be lowered
+    hits = best_first([*stay, *(Hit(hit.passage, score) for hit in raised)])
+    for hit in (*lowered, *(hit for hit in outside if hit.passage.id not in ids)):
+        score = min(hit.score, math.nextafter(score, -math.inf))
+        hits.append(Hit(hit.passage, score))
+    return hits
 
 
 def reciprocal_ranks(n: int, k: int = 60) -> list[float]:

@@ -16,12 +16,20 @@ _PRESENT = re.compile(
     re.IGNORECASE,
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH_NAMES = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
+)
 _YEAR = r"(?P<{}>(?:19|20)\d\d)"
-_MONTH_NAME = r"(?P<{}>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _DATE = re.compile(
     rf"(?<!\d){_YEAR.format('y1')}(?:[-_./]?(?P<m1>0[1-9]|1[0-2])(?:[-_./]?(?P<d1>0[1-9]|[12]\d|3[01]))?)?(?!\d)"
-    rf"|(?:(?<!\d)(?P<d2>\d\d?)(?:st|nd|rd|th)?[-_., ]+)?(?<![a-z]){_MONTH_NAME.format('n2')}[-_., ]+"
+    rf"|(?:(?<!\d)(?P<d2>\d\d?)(?:st|nd|rd|th)?[-_., ]+)?(?<![a-z])(?P<n2>{_MONTH_NAMES})[-_., ]+"
     rf"(?:(?P<d3>\d\d?)(?:st|nd|rd|th)?[-_., ]+)?{_YEAR.format('y2')}(?!\d)",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(r"\s+[a-z]+s\b")  # "1920 pixels"
+_OF_YEAR = re.compile(
+    r"(?:\b(?:in|of|for|since|from|until|till|by|during|before|after|and|or|the|year|season|edition)|[-/(])\s*\Z",
     re.IGNORECASE,
 )
 
@@ -31,14 +39,22 @@ def find_date(text: str) -> Date | None:
     return max((_date(match) for match in _DATE.finditer(text)), default=None)
 
 
+def _names_year(question: str) -> bool:
+    """Whether a question names a year: "in 1920", "minutes of March 2024"; "1920 pixels" are none."""
+    return any(
+        _OF_YEAR.search(question[: match.start()]) or not _COUNTED.match(question, match.end())
+        for match in _DATE.finditer(question)
+    )
+
+
 def _date(match: re.Match[str]) -> Date:
     if match["y1"]:
         return int(match["y1"]), int(match["m1"] or 0), int(match["d1"] or 0)
-    return int(match["y2"]), _MONTHS.index(match["n2"].lower()) + 1, int(match["d2"] or match["d3"] or 0)
+    return int(match["y2"]), _MONTHS.index(match["n2"][:3].lower()) + 1, int(match["d2"] or match["d3"] or 0)
 
 
 def date_of(passage: Passage) -> Date | None:
-    """The date of a passage's document: the latest one in its file name, else in its headings."""
+    """The date of a passage's document: the latest one in its path, else in its headings."""
     name, _, _ = passage.id.rpartition("#")
     return find_date(name) or find_date(passage.headings)
 
@@ -50,7 +66,7 @@ def lower_older(question: str, hits: Sequence[Hit], by: float) -> list[Hit]:
     compared with those that say nearly the same under the same names without dates, such as the price lists of two
     years. The newest loses nothing, and neither does a document without a date, which is taken to be up to date.
     """
-    if find_date(question) is not None:
+    if _names_year(question):
         return list(hits)
     dates = [date_of(hit.passage) for hit in hits]
     groups = [tuple(range(len(hits)))] if _PRESENT.search(question) else _group_editions(hits, dates)

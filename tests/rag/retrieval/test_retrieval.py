@@ -235,6 +235,7 @@ def test_places_lose_no_hit_and_keep_the_order_of_scores(lists: list[list[str]],
         ("Prices 2023 and 2024", (2024, 0, 0)),
         ("Part 120255 of rule 1850", None),
         ("mayor 12", None),
+        ("market-2024.md", (2024, 0, 0)),
     ],
 )
 def test_dates_in_names(text: str, date: tuple[int, int, int] | None) -> None:
@@ -250,6 +251,8 @@ def test_dates_in_names(text: str, date: tuple[int, int, int] | None) -> None:
         ("Who is the chair of 2019?", "minutes-2019-05-02.md#1"),
         ("How long is the notice?", "rules-2025.md#1"),  # a new edition, whatever the question
         ("How long was the notice in 2021?", "rules-2021.md#1"),
+        ("How long is the notice at 2048 bytes?", "rules-2025.md#1"),
+        ("notice 2021", "rules-2021.md#1"),
         ("Who is the chair now, says the page without a date?", "contacts.md#1"),
     ],
 )
