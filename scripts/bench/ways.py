@@ -48,6 +48,7 @@ def measure(folder: Path) -> Row:
     metrics = parse_object((folder / "metrics.json").read_bytes(), str(folder))
     rows = [row for _, row in read_objects(folder / "answers.jsonl")]
     answered = [row for row in rows if row["sentences"]]
+    seconds = [row["seconds"] for row in rows if row.get("seconds") is not None]
     tokens = [row["trace"]["tokens"] for row in rows if row.get("trace", {}).get("tokens")]
     return {
         **{name: metrics[name] for name in ("benchmark", "label", "system", "judge", "n", "right", "ways")},
@@ -57,6 +58,7 @@ def measure(folder: Path) -> Row:
         "words": median(len(row["answer"].split()) for row in answered) if answered else None,
         "short_answers": sum(bool(row.get("short_answer")) for row in answered),
         "tokens_read": median(count["read"] for count in tokens) if tokens else None,
+        "seconds": round(median(seconds), 1) if seconds else None,
         "tokens_written": median(count["written"] for count in tokens) if tokens else None,
     }
 
