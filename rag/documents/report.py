@@ -59,7 +59,7 @@ def describe_losses(losses: Mapping[str, str], more: str) -> Iterator[str]:
     """The files of which parts are missing, as a table of up to 20 lines; `more` names where the others are listed."""
     if losses:
         width = min(max(map(len, [*losses][:MAX_FILES])), _NAME_WIDTH)
-        yield f"parts of {pluralize(len(losses), 'file')} are missing:"
+        yield f"not read whole: {pluralize(len(losses), 'file')}"
         yield from (f"  {name:{width}}  {loss}" for name, loss in [*losses.items()][:MAX_FILES])
         if len(losses) > MAX_FILES:
             yield f"  and {len(losses) - MAX_FILES:,} more: {more}"

@@ -41,6 +41,8 @@ _CONTAINERS = frozenset(["list", "table", "dl"])
 _MAX_DEPTH = 20  # lists and tables in one another; deeper ones are not looked at as a whole, which takes time
 _PROSE = 80  # words in paragraphs, without links, of what is no navigation
 _BOLD_WORDS = 10  # of a paragraph that is a heading
+_SITE = re.compile(r"https?://([^/?#\s]+)", re.IGNORECASE)
+_MAX_LINKS_ELSEWHERE = 5  # to one other site, of a list that is no menu
 _MAX_ROW_LENGTH = 300  # characters of a row of links without signs between them
 _LINKS_ONLY, _FEW_LINKS = 0.8, 0.2  # of the characters of a list or table
 _LEAD_WORDS = 12  # of a line that announces a list
@@ -240,6 +242,8 @@ class Page(BlockBuilder):
         if is_list and not certain:
             if not is_inside and nav.are_facts([link.text() for link in links]):
                 return False
+            if _lead_elsewhere(links):
+                return False
             if lead is not None and not is_inside and len(links) <= 15:
                 return False
             below_text = bool(self.blocks) and self.blocks[-1].kind is not Kind.HEADING
@@ -370,6 +374,13 @@ def _leads(link: "LexborNode") -> bool:
     """Whether a link leads to a page; an address for mail or a number to call is what the page says."""
     address = (link.attributes.get("href") or "").strip()
     return bool(address) and not address.lower().startswith(("mailto:", "tel:"))
+
+
+def _lead_elsewhere(links: list["LexborNode"]) -> bool:
+    """Whether links lead to other sites, as a reading list does; many to the same one may be the menu of a site."""
+    matches = [_SITE.match((link.attributes.get("href") or "").strip()) for link in links]
+    sites = {match[1].lower() if match else None for match in matches}
+    return None not in sites and (len(sites) > 1 or len(links) <= _MAX_LINKS_ELSEWHERE)
 
 
 def _children(node: "LexborNode") -> "list[LexborNode]":

@@ -169,7 +169,7 @@ def test_files_of_which_parts_are_missing_are_listed_with_what_is_missing() -> N
     assert losses["3.pdf"] == "3 sheets that are hidden"
     assert describe_loss(Counter({nav.MARGIN: 9}), 1) == ""
     lines = [*describe_losses(losses, "rag index show i")]
-    assert lines[0] == "parts of 24 files are missing:"
+    assert lines[0] == "not read whole: 24 files"
     assert lines[3] == "  2.pdf   no text, 2 sheets that are hidden"
     assert lines[-1] == "  and 4 more: rag index show i"
     assert len(lines) == 22

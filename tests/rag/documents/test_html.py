@@ -153,6 +153,19 @@ def test_links_that_a_sentence_announces_stay() -> None:
     assert texts(page) == ["Two backends are there:", "- Postfix", "- Exim"]
 
 
+def test_a_list_of_links_to_other_sites_is_text() -> None:
+    def page(*addresses: str) -> str:
+        items = "".join(f'<li><a href="{address}">Plan {n} of the insurer</a>' for n, address in enumerate(addresses))
+        return f"<h1>Benefits</h1><h2>Health</h2><ul>{items}</ul><h2>Rest</h2><p>{LONG}</p>"
+
+    plans = ["- Plan 0 of the insurer", "- Plan 1 of the insurer"]
+    assert texts(page("https://a.example/1", "https://a.example/2")) == [*plans, LONG]
+    assert texts(page("plan-1.html", "plan-2.html")) == [LONG]
+    assert texts(page("https://a.example/1", "//[b")) == [LONG]
+    assert len(texts(page(*(f"https://a.example/{n}" for n in range(6))))) == 1
+    assert len(texts(page(*(f"https://{n}.example/" for n in range(6))))) == 7
+
+
 def test_what_announces_contents_goes_with_them_unless_it_says_more() -> None:
     contents = '<div class="toctree-wrapper"><ul><li><a href="a.html">Bus</a><li><a href="b.html">Tram</a></ul></div>'
     assert texts(f"<p>{LONG}</p><p>These chapters follow:</p>{contents}") == [LONG]

@@ -238,7 +238,10 @@ def _delimiter(opening: bytes, columns: Sequence[str]) -> str:
     line = opening.decode("utf-8", "surrogateescape").strip("\r\n")
 
     def fit(delimiter: str) -> tuple[int, int]:
-        cells = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])]
+        try:
+            cells = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])]
+        except csv.Error:  # told when the table is read
+            return 0, 0
         return sum(name in cells for name in columns), len(cells)
 
     return max((",", "\t", ";"), key=fit)
