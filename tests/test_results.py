@@ -106,7 +106,7 @@ def test_further_metrics_have_a_row_for_each_system() -> None:
     metrics["liu_recall"] = {"value": None, "interval95": None}
     system = {"label": "reader", "same_judge": True, "ways": {}, "metrics": metrics}
     *_, row = further_table({"second_judge": "lexical", "systems": [system]})
-    half = "50.0 (25 to 75)"
+    half = "50.0 (25.0 to 75.0)"
     assert row == f"| `reader`\\* | {half} | {half} |  | {half} | {half} | {half} |"
 
 

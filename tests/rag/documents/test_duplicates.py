@@ -153,9 +153,7 @@ def test_a_short_passage_is_the_same_only_under_the_same_title(tmp_path: Path) -
 
 
 def test_a_table_that_was_saved_in_two_formats_is_read_once(tmp_path: Path) -> None:
-    from openpyxl import Workbook
-
-    book = Workbook()
+    book = pytest.importorskip("openpyxl").Workbook()
     rows = [["Mill", "Town", "Stones"], *([f"Mill {WORDS[n]}", f"Town {WORDS[n + 50]}", str(n)] for n in range(40))]
     for line in rows:
         book.active.append(line)
