@@ -312,7 +312,8 @@ def _row_pieces(block: Block) -> Iterator[str]:
 
 def _with_label(cells: Sequence[str], label: str) -> str:
     text = CELL_SEPARATOR.join(cells)
-    return text if not label or label in text else f"{label}{CELL_SEPARATOR}{text}"
+    is_there = label in cells or text.startswith(label)
+    return text if not label or is_there else f"{label}{CELL_SEPARATOR}{text}"
 
 
 def _cell_pieces(text: str) -> Iterator[str]:

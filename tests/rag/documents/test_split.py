@@ -217,3 +217,11 @@ def test_text_without_blanks_is_cut_at_its_sentence_ends() -> None:
 def test_sections_without_blanks_are_not_taken_for_a_few_words() -> None:
     blocks = [b for n in range(3) for b in (heading(f"第{n}章", 2), Block(f"第{n}个图书馆每天早上九点开门。" * 8))]
     assert [section for section, _ in cut(*blocks)] == ["第0章", "第1章", "第2章"]
+
+
+def test_each_part_of_a_long_row_says_what_the_row_is_about_though_other_cells_have_its_letters() -> None:
+    cells = ["B2", *(f"Note B2{n}: {sentences(20, f'w{n}')}" for n in range(10, 22))]
+    texts = [text for _, text in cut(Block(" | ".join(cells), Kind.ROW))]
+    assert len(texts) > 1
+    assert all(text.startswith("B2 | ") for text in texts)
+    assert "B2 | B2" not in " ".join(texts)
