@@ -47,7 +47,7 @@ EXCEPTIONS: dict[tuple[str, str], dict[str, str]] = {
     ("docs/limits.md", "eval/results/systems/open-nq-pool.json"): {"66.8": "in the file as of revision a9c2ffc"},
     ("docs/handbook/reference/benchmarks.md", "eval/results/judges-outside.json"): {"1,686": "the sum of three sets"},
     ("eval/autoais/data/minilm/CARD.md", "eval/results/judges-outside.json"): {"1,686": "the sum of three sets"},
-    ("docs/handbook/reference/statistics.md", "eval/results/coverage-clusters.json"): {"0.05": "the level of the tests"},
+    ("docs/handbook/reference/statistics.md", "eval/results/coverage-clusters.json"): {"0.05": "the level of tests"},
     ("docs/limits.md", "eval/results/mutation.json"): {"89": "per cent: 6,632 of 7,453"},
 }
 """By page and result file: numbers that are not in the file, and why."""
