@@ -124,22 +124,22 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
 @cache
 def values_of(path: Path) -> list[float]:
     """Return the absolute numbers of a JSON file, sorted: values, those in keys, and lengths of lists and objects."""
-    found: set[float] = set()
+    values: set[float] = set()
 
     def collect(value: object) -> None:
         if isinstance(value, dict):
             for name in value:
-                found.update(map(float, re.findall(r"\d+(?:\.\d+)?", name)))
+                values.update(map(float, re.findall(r"\d+(?:\.\d+)?", name)))
             value = list(value.values())
         if isinstance(value, list):
-            found.add(float(len(value)))
+            values.add(float(len(value)))
             for item in value:
                 collect(item)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.add(abs(float(value)))
+            values.add(abs(float(value)))
 
     collect(json.loads(path.read_text("utf-8")))
-    return sorted(found)
+    return sorted(values)
 
 
 def occurs(number: Number, values: list[float]) -> bool:
@@ -155,29 +155,29 @@ def occurs(number: Number, values: list[float]) -> bool:
 
 def wrong_numbers(root: Path = ROOT) -> tuple[list[str], int]:
     """Return a line for each number that is not in its file, and how many were checked."""
-    faults, checked = [], 0
-    seen: set[tuple[str, str]] = set()  # files that are missing
+    faults, count = [], 0
+    missing_files: set[tuple[str, str]] = set()  # with the page that names them
     for path in sorted({path for pattern in PAGES for path in root.glob(pattern)}):
         for number in numbers_of(path, root):
-            checked += 1
-            where, names = f"{number.page}:{number.line}", [file.relative_to(root).as_posix() for file in number.files]
-            if missing := [name for name in names if not (root / name).exists()]:
-                if (number.page, missing[0]) not in seen:  # once, not for each of its numbers
-                    seen.add((number.page, missing[0]))
-                    faults.append(f"{where}: {missing[0]} is missing")
+            count += 1
+            place, names = f"{number.page}:{number.line}", [file.relative_to(root).as_posix() for file in number.files]
+            if missing_names := [name for name in names if not (root / name).exists()]:
+                if (number.page, missing_names[0]) not in missing_files:  # once, not for each of its numbers
+                    missing_files.add((number.page, missing_names[0]))
+                    faults.append(f"{place}: {missing_names[0]} is missing")
             elif (
                 number.text != LEVEL
                 and not any(occurs(number, values_of(file)) for file in number.files)
                 and not any(number.text in EXCEPTIONS.get((number.page, name), {}) for name in names)
             ):
-                faults.append(f"{where}: {number.text} is not in {' or '.join(names)}")
-    return faults, checked
+                faults.append(f"{place}: {number.text} is not in {' or '.join(names)}")
+    return faults, count
 
 
 def main() -> None:
     """Print the numbers that are wrong; the exit status is 1 if there are any."""
-    faults, checked = wrong_numbers()
-    print(*faults, f"{checked:,} numbers checked, {len(faults):,} faults", sep="\n")
+    faults, count = wrong_numbers()
+    print(*faults, f"{count:,} numbers checked, {len(faults):,} faults", sep="\n")
     sys.exit(bool(faults))
 
 

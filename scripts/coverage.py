@@ -11,7 +11,7 @@ case depends on the seed and its name only.
 import argparse
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import cache, partial
@@ -377,11 +377,14 @@ def simulate(samples: int, tests: int, *, keep: Path | None = None, workers: int
     return {"samples": samples, "tests": tests, "seed": SEED, "coverage": groups, "false_positives": null}
 
 
-def table(report: Mapping[str, Any]) -> str:
-    """Return the range of the cases of each group as Markdown, in percent: the table of the page Limits."""
-    lines = [f"| Interval | {' | '.join(map(str, SIZES))} |", "|---" * (len(SIZES) + 1) + "|"]
+def table(report: Mapping[str, Any], sizes: Sequence[int] = SIZES) -> str:
+    """Return the range of the cases of each group as Markdown, in percent: the table of the page Limits.
+
+    A column for each number of questions.
+    """
+    lines = [f"| Interval | {' | '.join(map(str, sizes))} |", "|---" * (len(sizes) + 1) + "|"]
     for group, rows in report["coverage"].items():
-        ranges = [[100 * row[str(n)] for row in rows.values()] for n in SIZES]
+        ranges = [[100 * row[str(n)] for row in rows.values()] for n in sizes]
         cells = [f"{min(values):.1f} to {max(values):.1f}" for values in ranges]
         lines.append(f"| {group[0].upper()}{group[1:]} | {' | '.join(cells)} |")
     return "\n".join(lines)

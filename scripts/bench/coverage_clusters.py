@@ -20,7 +20,7 @@ from autoais.base.io.provenance import provenance
 from autoais.metrics.comparison import compare
 from autoais.metrics.paired import Pairs, p_values, ratio_of_sums
 from autoais.metrics.ppi import Stratum, correct_rate, correct_strata
-from scripts.coverage import LEVEL, SEED, Draw, covers, generator
+from scripts.coverage import LEVEL, SEED, Draw, covers, generator, table
 
 SIZES = (20, 50, 100, 200)  # questions
 
@@ -112,16 +112,6 @@ def simulate(samples: int, tests: int) -> dict[str, Any]:
     return {"samples": samples, "tests": tests, "seed": SEED, "coverage": groups, "false_positives": null}
 
 
-def table(report: dict[str, Any]) -> str:
-    """Return the range of the cases of each group as Markdown, in percent: the table of the page Limits."""
-    lines = [f"| Interval | {' | '.join(map(str, SIZES))} |", "|---" * (len(SIZES) + 1) + "|"]
-    for group, rows in report["coverage"].items():
-        ranges = [[100 * row[str(n)] for row in rows.values()] for n in SIZES]
-        cells = [f"{min(values):.1f} to {max(values):.1f}" for values in ranges]
-        lines.append(f"| {group[0].upper()}{group[1:]} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def main() -> None:
     """Parse, simulate, write."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
@@ -132,7 +122,7 @@ def main() -> None:
     report = round_floats({**simulate(options.samples, options.tests), "provenance": provenance({})}, 4)
     if options.out is not None:
         write_atomic(options.out, [dumps(report, indent=2)])
-    print(table(report))
+    print(table(report, SIZES))
 
 
 if __name__ == "__main__":

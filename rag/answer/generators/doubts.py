@@ -105,13 +105,16 @@ def _is_of_other_condition(question: str, short: ReadHit) -> bool:
         return False
     sentence = short.text[unit.start : unit.end]
     if any(
-        _says(question, asked) and not _says(question, other) and _says(sentence, other) and not _says(sentence, asked)
-        for asked, other in _LIMITS.items()
+        _says(question, limit)
+        and not _says(question, opposite)
+        and _says(sentence, opposite)
+        and not _says(sentence, limit)
+        for limit, opposite in _LIMITS.items()
     ):
         return True
     if any(
-        _says(question, asked) and not _says(sentence, asked) and _names_condition(sentence, other, question)
-        for asked, other in _TIMES.items()
+        _says(question, time) and not _says(sentence, time) and _names_condition(sentence, other_times, question)
+        for time, other_times in _TIMES.items()
     ):
         return True
     if unit.kind == ROW:
@@ -142,17 +145,17 @@ def _is_of_other_clause(question: str, short: ReadHit, sentence: str, start: int
     if not re.search(r"\d", sentence[start:end]):
         return False
     measure = _measures(sentence[max(start - 1, 0) :])[0]
-    asked = _clause_words(question) - _clause_words(short.hit.passage.headings)
-    own, others = set[str](), []
+    question_words = _clause_words(question) - _clause_words(short.hit.passage.headings)
+    own_words, other_clauses = set[str](), []
     for begin, stop in _clauses(sentence):
         clause = sentence[begin:stop]
         if begin < end and start < stop:
-            own |= asked & _clause_words(clause)
+            own_words |= question_words & _clause_words(clause)
         elif measure in _measures(clause):
-            others.append(_UP_TO_NUMBER.sub("", clause) if stop <= start else clause)
+            other_clauses.append(_UP_TO_NUMBER.sub("", clause) if stop <= start else clause)
     return any(
-        _weight(asked & words_of_other - own) > _weight(own - words_of_other)
-        for words_of_other in map(_clause_words, others)
+        _weight(question_words & clause_words - own_words) > _weight(own_words - clause_words)
+        for clause_words in map(_clause_words, other_clauses)
     )
 
 
