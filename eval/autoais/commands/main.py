@@ -122,6 +122,9 @@ def score(
     mauve: Annotated[
         Path | None, typer.Option(help="Folder with GPT-2 large (named gpt2...); computes ALCE's MAUVE.")
     ] = None,
+    alce_cot: Annotated[
+        bool, typer.Option("--alce-cot", help="Score lists (QAMPARI) from the first colon on, as ALCE's --cot.")
+    ] = False,
     trec_all: Annotated[
         bool, typer.Option("--trec-all", help="Count all citations of a sentence in trec_*, not only the first.")
     ] = False,
@@ -150,7 +153,9 @@ def score(
 
     corpora = corpus or []
     check_outputs([file, questions, calibration, *corpora], [output, report, scores, ais_csv], [cache])
-    measures = Measures(choose_metrics(metrics), splitter=alce_splitter, mauve=mauve, trec_all=trec_all)
+    measures = Measures(
+        choose_metrics(metrics), splitter=alce_splitter, mauve=mauve, alce_cot=alce_cot, trec_all=trec_all
+    )
     options = parse_options(judge_option or ())
     name = name or detect(file)
     check_mode(compat, name)  # before a judge is loaded
@@ -191,7 +196,7 @@ def score(
         else:
             # What is asked for by name is printed without --all.
             families = set() if metrics == _DEFAULT_METRICS else set(measures.metrics)
-            families |= {"alce"} if alce_splitter or mauve else set()
+            families |= {"alce"} if alce_splitter or mauve or alce_cot else set()
             record = result.record if is_model else {**result.record, "quoted": {"rejected": 0}}
             show_report(record, families, is_complete=all_metrics)
 
