@@ -115,7 +115,10 @@ def _of_file(path: Path, questions: Sequence[Question] | None, corpus: Sequence[
 
 def _of_run(path: Path, questions: Sequence[Question] | None, corpus: Sequence[Path]) -> Iterator[Candidates]:
     if questions is None or not corpus:
-        raise UserError(f"{path}: a run names topics and passages by id; give their texts: --questions and --corpus")
+        raise UserError(
+            f"{path}: a run names topics and passages by id; give their texts: questions and a corpus (--questions, "
+            "--corpus)"
+        )
     rankings = read_run(path).rankings
     queries = {question.id: question.text for question in questions}
     if unknown := sorted(rankings.keys() - queries.keys()):

@@ -257,9 +257,9 @@ def test_wrong_answers_and_nuggets_are_refused(server: ChatServer, tmp_path: Pat
     model = assessor(server.script(labels("support")))
     with pytest.raises(UserError, match=r"^2 answers of system 'ours' to topic 'q1'"):
         autoais.assign_nuggets([ANSWER, ANSWER], [BANK], model)
-    with pytest.raises(UserError, match="^none of the 1 answers is to a topic with nuggets"):
+    with pytest.raises(UserError, match=r"^none of the 1 answers is to a topic with nuggets"):
         autoais.assign_nuggets([ANSWER], [BANK | {"qid": "q2"}], model)
-    with pytest.raises(autoais.UsageError, match="^model should be the name of a chat model, or an Assessor"):
+    with pytest.raises(autoais.UsageError, match=r"^model should be the name of a chat model, or an Assessor"):
         autoais.assign_nuggets([ANSWER], [BANK], 3)  # type: ignore[arg-type]
     assigned = BANK["nuggets"][0] | {"assignment": "support"}  # type: ignore[operator]
     row = BANK | {"answer_text": "x", "run_id": "r", "nuggets": [assigned]}

@@ -92,7 +92,9 @@ class ReplyCache:
         with os.fdopen(os.dup(self._descriptor), "rb") as file:
             first = file.readline()
             if first != _HEADER and not (_HEADER.startswith(first) and len(first) < len(_HEADER)):
-                raise UserError(f"{self.path} is not a cache of replies; name a new file, or one written as --cache")
+                raise UserError(
+                    f"{self.path} is not a cache of replies; name a new file, or one written as a cache (--cache)"
+                )
             end = len(first) if first == _HEADER else 0  # killed while writing the first line
             for line in file:
                 if not line.endswith(b"\n"):
