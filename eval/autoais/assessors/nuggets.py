@@ -118,6 +118,8 @@ def _read_nuggets(reply: str, n_before: int, max_nuggets: int) -> list[str]:
             raise ReplyError(f"a nugget has {len(text):,} characters; a nugget is a single short fact")
         if not text.isprintable():
             raise ReplyError("a nugget has characters that are not text")
+        if text and not any(map(str.isalnum, text)):  # such as the "..." of the prompt's example
+            raise ReplyError(f"{text[:40]!r} is no nugget")
         if text:
             texts.setdefault(text.casefold(), text)
     if n_before and not texts:

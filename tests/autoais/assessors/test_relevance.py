@@ -67,7 +67,9 @@ def test_every_passage_is_graded_and_the_qrels_hold_the_grades(server: ChatServe
     assert again.qrels == result.qrels
 
 
-@pytest.mark.parametrize("reply", ["4", "-1", "2.5", "2 or 3", '{"grade": "2"}', '{"grade": 7}', '{"grade": true}', ""])
+@pytest.mark.parametrize(
+    "reply", ["4", "-1", '{"grade": ...}', "2.5", "2 or 3", '{"grade": "2"}', '{"grade": 7}', '{"grade": true}', ""]
+)
 def test_a_grade_that_cannot_be_read_is_in_no_qrels(server: ChatServer, reply: str, tmp_path: Path) -> None:
     url = server.script({"say_if": [["Bears", reply], ["cannot be used", reply]], "say": "2"})
     result = autoais.label_relevance([WARSAW], assessor(url))

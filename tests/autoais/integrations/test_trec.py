@@ -15,6 +15,7 @@ from autoais.base.io.jsonl import write_atomic
 from autoais.base.types import Attribution, Judgement, Support, Verdict
 from autoais.formats.nuggetizer import Nugget, NuggetBank, assignment_lines, read_nuggets
 from autoais.judges.lexical import LexicalJudge
+from autoais.metrics.nuggets import NUGGET_SCORES, score_assignments
 from autoais.metrics.runs import Run, qrels_lines, read_qrels, read_run, run_lines, run_of_answers
 from tests.autoais.integrations.test_scorers import ROOT, Undecided, needed
 from tests.chat_server import ChatServer
@@ -161,6 +162,17 @@ def test_assignments_are_what_nuggetizer_scores(tmp_path: Path) -> None:
     assert (found.strict_vital_score, found.strict_all_score) == (0.5, pytest.approx(2 / 3))
     by_ours = autoais.score(ANSWERS[:1], questions=[banks[0].question], judge="lexical")
     assert by_ours.metrics["nugget_recall_judged"].value == found.strict_vital_score
+
+
+def test_our_scores_of_assignments_are_nuggetizers() -> None:
+    metrics = needed("nuggetizer.core.metrics", "nuggetizer")
+    kinds = [
+        (i, a) for i in ("vital", "okay", "failed") for a in ("support", "partial_support", "not_support", "failed")
+    ]
+    for seed in range(50):
+        listed = random.Random(seed).choices(kinds, k=seed % 12)
+        theirs = metrics.calculate_nugget_scores("q", [{"importance": i, "assignment": a} for i, a in listed])
+        assert score_assignments(listed) == pytest.approx({name: getattr(theirs, name) for name in NUGGET_SCORES})
 
 
 def test_partial_support_is_assigned_by_judges_that_know_it() -> None:
