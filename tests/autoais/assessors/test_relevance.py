@@ -1,6 +1,7 @@
 """Grades of relevance by a model on a server, and the files with questions and passages that assessors read."""
 
 import json
+import resource
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,24 @@ def test_a_cache_skips_damaged_lines_and_is_locked(tmp_path: Path) -> None:
     with ReplyCache(path) as cache:
         assert len(cache) == 0
     assert json.loads(path.read_text()) == {"autoais_replies": 1}
+
+
+def test_a_full_disk_is_one_line_and_the_replies_stay_readable(server: ChatServer, tmp_path: Path) -> None:
+    path, model = tmp_path / "replies", assessor(server.script({"say": "2"}))
+    many = [Candidates("q1", QUERY, tuple(Passage(f"p{n}", "", f"Passage {n}.") for n in range(20)))]
+    autoais.label_relevance(many, model, depth=2, cache=path)
+    size = path.stat().st_size
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, limits[1]))
+    try:
+        with pytest.raises(UserError, match="replies: cannot be written: "):
+            autoais.label_relevance(many, model, cache=path)
+        assert path.stat().st_size == size
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert len(autoais.label_relevance(many, model, cache=path).qrels["q1"]) == 20
+    with ReplyCache(path) as cache:
+        assert (len(cache), cache.damaged) == (20, 0)
 
 
 def test_a_reply_that_was_changed_by_hand_is_asked_for_again(server: ChatServer, tmp_path: Path) -> None:
