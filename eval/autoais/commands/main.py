@@ -40,9 +40,6 @@ app = typer.Typer(
     no_args_is_help=True, context_settings=HELP, help="Score cited answers.", pretty_exceptions_enable=False
 )
 
-app.add_typer(nuggets_app, name="nuggets")
-app.command()(relevance)
-
 JudgeOption = Annotated[
     str,
     typer.Option(
@@ -625,6 +622,10 @@ def validate(
         for message in [*fixes, f"{format_count(len(rows), 'rows')} in {target}"]:
             print_line(message)
     raise SystemExit(1 if faults else 0)
+
+
+app.add_typer(nuggets_app, name="nuggets")
+app.command()(relevance)
 
 
 def _print_notes(notes: "Mapping[str, int]") -> None:
