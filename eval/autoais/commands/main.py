@@ -15,6 +15,7 @@ from autoais.base.terminal import (
     format_count,
     new_console,
     note,
+    print_json,
     print_line,
     show_ais,
     show_comparison,
@@ -23,6 +24,7 @@ from autoais.base.terminal import (
     show_report,
     show_spans,
 )
+from autoais.commands.assess import nuggets_app, relevance
 from autoais.judges import DEFAULT
 
 if TYPE_CHECKING:
@@ -627,16 +629,13 @@ def validate(
     raise SystemExit(1 if faults else 0)
 
 
+app.add_typer(nuggets_app, name="nuggets")
+app.command()(relevance)
+
+
 def _print_notes(notes: "Mapping[str, int]") -> None:
     for text, count in notes.items():
         note(format_count(count, text))
-
-
-def print_json(value: object) -> None:
-    """Print a value as indented JSON."""
-    from autoais.base.io.jsonl import dumps
-
-    typer.echo(dumps(value, indent=2))
 
 
 # click's UsageError, by its subclass: it is in the package click, or inside typer, by the version of typer.
