@@ -51,7 +51,7 @@ def safe_url(url: str | None) -> str | None:
 
 # --- plain text that programs may show as Markdown -----------------------------------------------------------------
 
-_ADDRESSES = r"(?<=//)(?=[^\s/])|(?<=www\.)(?=\S)"
+_ADDRESSES = r"(?<=//)(?=[^\s/])|(?<=www)(?=\.)"
 _ADDRESS = re.compile(_ADDRESSES, re.IGNORECASE)
 _MARKDOWN = re.compile(rf"{_ADDRESSES}|(?<=!)(?=\[)|(?<=\])(?=[(:])|(?<=<)(?=[a-z/!?])", re.IGNORECASE)
 

@@ -259,7 +259,7 @@ def test_without_addresses_and_in_footnotes_the_answer_is_shown_too(answer: Answ
 
 # --- text of documents loads and links nothing -----------------------------------------------------------------
 
-_ADDRESS = re.compile(r"//\w|www\.\w", re.IGNORECASE)
+_ADDRESS = re.compile(r"//\w|www\.", re.IGNORECASE)
 _PIECES = (
     "! [ ] ( ) : < > / a img src= http:// https:// HTTPS:// ftp:// // www. WWW. evil.example [x] [^1]: [1]: \\ ` "
     "&lt; [1] ![x](http://evil.example/?q=1) <img/src=//evil.example> <http://evil.example> <!-- -->"
