@@ -80,7 +80,7 @@ def test_footnotes_have_places_and_what_each_sentence_cites() -> None:
 def test_a_file_begins_with_the_question(question: str) -> None:
     answer = replace(BRIDGE, question=Question("q1", question))
     for style in ("footnotes", "links"):
-        page = shown(to_markdown(answer, link, style))  # type: ignore[arg-type]
+        page = shown(to_markdown(answer, link, style))
         heading = "".join(node.text() for node in page.css("h1"))
         assert joined(heading) == joined(one_line(question))
         assert len(page.css("h1")) == bool(one_line(question))
