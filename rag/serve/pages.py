@@ -23,6 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from autoais.base.answers import to_row
 from autoais.base.io.jsonl import dumps
 from rag.answer.attribution.check import SentenceCheck, check_answer
 from rag.answer.llms import Price, cost
@@ -30,11 +31,10 @@ from rag.base.errors import NotFoundError, QuestionError, UsageError, UserError
 from rag.base.terminal import pluralize
 from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
-from rag.serve.api import answer_row
 from rag.serve.checking import check_text, read_sources
 from rag.serve.examples import example_questions
 from rag.serve.http import EventStream, base_of, error_parts, event, last_item, retry_header
-from rag.serve.links import links_to, passage_url, read_marks
+from rag.serve.links import answer_urls, links_to, passage_url, read_marks
 from rag.serve.service import Reply, Service
 from rag.serve.site import Site
 from rag.serve.uploads import MAX_BYTES, UploadPages
@@ -387,7 +387,8 @@ def _permalink(reply: Reply) -> str:
 def _render_export(reply: Reply, name: str, base: str) -> tuple[str, str, str]:
     """Return the text of an export, its media type and the suffix of its file."""
     if name == "json":
-        row = answer_row(reply.answer, reply.index, reply.seconds, base)
+        row = to_row(reply.answer.to_cited(reply.index, reply.seconds))
+        row["urls"] = answer_urls(base, reply.index, reply.answer)
         return dumps(row, indent=2) + "\n", "application/json", ".json"
     from rag.answer.export import FORMATS, export_answer
 

@@ -342,7 +342,6 @@ def test_two_systems_stand_side_by_side_with_what_they_took(client: TestClient) 
         ("markdown", f"# {QUESTION}\n\n**1931**\n\nThe Aller bridge opened in 1931[^1]."),
         ("html", f'<h1 dir="auto">{QUESTION}</h1>\n<p dir="auto"><strong class="short">1931</strong>'),
         ("html", "<mark>"),
-        ("json", '"start_utf16"'),
         ("json", '"urls"'),
         ("bibtex", "@misc{"),
         ("csl", '"title"'),
