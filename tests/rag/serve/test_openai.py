@@ -814,8 +814,10 @@ def test_no_chat_program_loads_what_a_document_names(scripted: Scripted, path: s
         reply = browser(scripted).post(f"/v1/{path}", json=body).text
         assert "rings" in reply
         has_annotations = is_answered and not (cite == "open-webui" and path == "chat/completions")
-        assert (text in reply) == has_annotations  # verbatim there
-        assert not re.search(r"!\[b|(?<!\\)\]\(http://a|(?<!\\)<img|//a\.example", reply.replace(text, ""))
+        verbatim = f'"quotes": [{json.dumps(text)}]'
+        assert (verbatim in reply) == has_annotations
+        shown = reply.replace(verbatim, "")
+        assert not re.search(r"!\[b|(?<!\\)\]\(http://a|(?<!\\)<img|//a\.example", shown)
 
 
 @pytest.mark.parametrize("path", ["chat/completions", "responses"])
