@@ -169,7 +169,7 @@ def _cors(origins: Sequence[str]) -> list[Middleware]:
         allow_origins=list(origins),
         allow_methods=["GET", "POST"],
         allow_headers=["Authorization", "Content-Type"],
-        expose_headers=["Retry-After"],
+        expose_headers=["Retry-After", "X-Ignored-Parameters"],
     )
     return [cors] if origins else []
 

@@ -326,6 +326,7 @@ def test_questions_and_keys_are_not_logged(folder: Path, tmp_path: Path) -> None
         (["--base-url", "http://["], ["base URL 'http://['"]),
         (["--key-file", "nowhere"], ["nowhere", "cannot be read"]),
         (["--cors", "x"], ["origin 'x'"]),
+        (["--cite", "x"], ["--cite should be one of markers, links, footnotes, open-webui, found 'x'"]),
         (["--allow-uploads", "other"], ["other"]),
         (
             ["--host", "256.1.1.1", "--base-url", "http://x", "--allow-anonymous"],
