@@ -70,7 +70,7 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
     base_url, cors = options.get("base_url"), options.get("cors", ())
     metrics, sign_in = Metrics(service), SignIn(options.get("keys") or Keys(), base_url)
     host_names = (*list_hosts(base_url), *options.get("hosts", ()))
-    headers, host_check, body_limit = middleware(host_names, _on_other_host, max_body=MAX_BODY)
+    *checks, body_limit = middleware(host_names, _on_other_host, max_body=MAX_BODY)
     mcp_routes, mcp_running = mcp.http_routes(service, base_url=base_url, hosts=host_names, max_body=MAX_BODY)
     origins = [*cors, *([base_url.rstrip("/")] if base_url else [])]
     gate = Middleware(Gate, sign_in=sign_in, rate=options.get("rate"), origins=origins, max_body=MAX_BODY)
@@ -95,7 +95,7 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
         docs_url=None,  # both load scripts from other hosts
         redoc_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},  # nothing is sent
-        middleware=[headers, host_check, measure, *_cors(cors), gate, body_limit],
+        middleware=[*checks, measure, *_cors(cors), gate, body_limit],
         exception_handlers={
             UserError: _on_user_error,
             RequestValidationError: _on_invalid,
