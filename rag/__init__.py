@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "rag.api": "SystemOptions add_retriever add_to_index ask attribute build_index build_shards import_index "
-    "list_documents merge_indexes open_index open_retriever open_system plan_index remove_from_index search update_index "
-    "verify_index verify_quotes",
+    "list_documents merge_indexes open_index open_retriever open_system plan_index remove_from_index search "
+    "update_index verify_index verify_quotes",
     "rag.answer.conversation": "Conversation",
     "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError NotFoundError "
     "QuestionError RagError TimeLimitError UsageError UserError",
