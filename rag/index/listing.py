@@ -100,13 +100,15 @@ def passages_of(index: Path, name: str) -> Iterator[Passage]:
 class IndexedDocument:
     """A file of an index.
 
-    `name` is what the ids of its passages begin with, `path` where it lies, `url` the address of a web page. `size` is
-    in bytes and `sha256` the checksum when it was read (empty if that proves nothing); `modified` is None if the file
-    is gone. `passages` is their number, and `left_out` says what is missing of it and why, empty if nothing is.
+    `name` is what the ids of its passages begin with, `path` where it lies, `source` the folder or file that the index
+    was given, `url` the address of a web page. `size` is in bytes and `sha256` the checksum when it was read (empty if
+    that proves nothing); `modified` is None if the file is gone. `passages` is their number, and `left_out` says what
+    is missing of it and why, empty if nothing is.
     """
 
     name: str
     path: Path
+    source: Path
     url: str
     size: int
     modified: datetime | None
@@ -129,6 +131,7 @@ def list_documents(index: Index) -> list[IndexedDocument]:
             IndexedDocument(
                 record.name,
                 path,
+                source.path,
                 urls[record.source].get(record.within, ""),
                 record.stamp.size,
                 _time_of(record, path),
