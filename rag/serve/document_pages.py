@@ -90,7 +90,7 @@ class DocumentPages:
         index = self._site.service.indexes[name]
         library = self._libraries.open(name, index)
         query, order, show = (parameters.get(key, "") for key in ("q", "order", "show"))
-        entries = library.find(query, order or "name", show or "all")  # type: ignore[arg-type]  (it checks them)
+        entries = library.find(query, order or "name", show or "all")
         page_count = max(1, -(-len(entries) // _PAGE_SIZE))
         text = parameters.get("page", "1")
         number = min(max(int(text) if re.fullmatch("[0-9]{1,9}", text) else 1, 1), page_count)

@@ -41,7 +41,7 @@ class Library:
             label = document.path.name if uploaded else document.name
             place = "" if uploaded else document.url or document.source.name
             entries.append(Entry(document, label, place, label if uploaded else ""))
-        self._ordered: dict[Order, list[Entry]] = {
+        self._ordered: dict[str, list[Entry]] = {
             "name": sorted(entries, key=lambda entry: (entry.label.casefold(), entry.document.name)),
             "newest": sorted(entries, key=_time_of, reverse=True),
             "largest": sorted(entries, key=lambda entry: entry.document.size, reverse=True),
@@ -52,8 +52,11 @@ class Library:
     def __len__(self) -> int:
         return len(self._text)
 
-    def find(self, query: str = "", order: Order = "name", show: Filter = "all") -> list[Entry]:
-        """Return the documents whose name or place has all words of a query; raises `UsageError` for another order."""
+    def find(self, query: str = "", order: str = "name", show: str = "all") -> list[Entry]:
+        """Return the documents whose name or place has all words of a query, in an `Order`, chosen by a `Filter`.
+
+        Raises `UsageError` for other values.
+        """
         for name, value, choices in (("order", order, get_args(Order)), ("show", show, get_args(Filter))):
             if value not in choices:
                 raise UsageError(f"{name} should be one of {', '.join(choices)}, found {value[:100]!r}")
