@@ -86,7 +86,7 @@ class Change:
     finished: "Future[State]" = field(default_factory=Future)
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         """What is done, as a participle."""
         return "deleted" if self.path is None else "replaced" if self.replaces else "added"
 
@@ -234,11 +234,11 @@ class Documents:
             self._put_back(batch)
             return
         finally:
-            self._settle()
+            documents = self._settle()
         if any(change.state is State.RUNNING for change in accepted):
             self.step = "opening the index"
             self._service.replace(self.name, open_index(self.folder))
-            self._report(accepted)
+            self._report(accepted, documents)
 
     def _check(
         self, change: Change, uploads: Mapping[str, IndexedDocument], checksums: dict[str, str], taken: Set[str]
@@ -288,18 +288,15 @@ class Documents:
         else:  # an update would take an empty folder for a disk that is not mounted
             remove_from_index(self.folder, [self.uploads], progress=report)
 
-    def _report(self, accepted: Sequence[Change]) -> None:
-        documents = {
-            document.path.name: document
-            for document in list_documents(self._service.indexes[self.name])
-            if self.is_upload(document)
-        }
+    def _report(self, accepted: Sequence[Change], documents: Sequence[IndexedDocument]) -> None:
+        """End changes that were made, with what the new index has of their documents."""
+        uploads = {document.path.name: document for document in documents if self.is_upload(document)}
         for change in accepted:
-            document = documents.get(change.target)
+            document = uploads.get(change.target)
             if change.path is None:
                 change.end(State.DONE)
-            elif document is None:  # another process has removed it since
-                change.end(State.FAILED, "not there any more")
+            elif document is None:  # rag index remove has named it
+                change.end(State.FAILED, "the index leaves out files of this name: send it under another one")
             else:
                 parts = [pluralize(document.passages, "passage"), document.left_out]
                 change.end(State.DONE, "; ".join(filter(None, parts)))
@@ -322,11 +319,16 @@ class Documents:
             if change.state is State.RUNNING:
                 change.end(State.FAILED, message)
 
-    def _settle(self) -> None:
-        """Undo what a change put into the folder or took from it, unless the index has it."""
-        if not self._store.is_settled:
-            documents = list_documents(open_index(self.folder))
-            self._store.settle({item.path.name: item.sha256 for item in documents if self.is_upload(item)})
+    def _settle(self) -> list[IndexedDocument]:
+        """Undo what a change put into the folder or took from it, unless the index has it.
+
+        Returns the documents of the index, none if no change has begun.
+        """
+        if self._store.is_settled:
+            return []
+        documents = list_documents(open_index(self.folder))
+        self._store.settle({item.path.name: item.sha256 for item in documents if self.is_upload(item)})
+        return documents
 
 
 class _Store:

@@ -34,11 +34,11 @@ let isFollowing = false;
 /** Show the changes, tell which have ended, and bring the list up to date. */
 async function show(progress) {
   const before = all("li[data-state]", changes).filter((row) => ended(row)).length;
-  const focused = changes.contains(document.activeElement);
+  const focus = changes.contains(document.activeElement) ? document.activeElement.id : null;
   changes.replaceChildren(...parse(progress.html).body.childNodes);
   const rows = all("li[data-state]", changes).filter((row) => ended(row));
   if (rows.length > before) say(rows.slice(0, rows.length - before).map((row) => row.textContent.replace(/\s+/g, " ").trim()).join(". "));
-  if (focused) find("#library-title").focus({ preventScroll: true });
+  if (focus !== null) (document.getElementById(focus) || find("#library-title")).focus({ preventScroll: true });
   if (progress.checksum !== find("#library").dataset.checksum) await renew();
 }
 
