@@ -173,8 +173,11 @@ class Documents:
         """Cancel all changes, and wait some seconds for the one that is being made."""
         for change in self.changes:
             self.cancel(change.id)
-        if (worker := self._worker) is not None:
+        worker = self._worker
+        if worker is not None:
             worker.join(_PATIENCE)
+        if worker is None or not worker.is_alive():
+            self._store.close()
 
     def _forget(self) -> None:
         """Forget changes that ended long ago, and the oldest of too many."""
@@ -342,8 +345,9 @@ class _Store:
                 if is_free:
                     shutil.rmtree(path, ignore_errors=True)
         self._incoming = Path(tempfile.mkdtemp(prefix=_INCOMING, dir=folder))
-        weakref.finalize(self, shutil.rmtree, self._incoming, ignore_errors=True)
+        self.close = weakref.finalize(self, shutil.rmtree, self._incoming, ignore_errors=True)
         keep_folder(self, self._incoming)
+        (folder / _LOCK).touch(0o600)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
