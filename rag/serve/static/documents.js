@@ -44,7 +44,7 @@ async function show(progress) {
 
 const ended = (row) => !["waiting", "running"].includes(row.dataset.state);
 
-/** Ask for the progress until nothing waits; more and more seldom, as some servers limit requests. */
+/** Ask for the progress until nothing waits and the list is that of now; more and more seldom, as servers limit requests. */
 async function follow() {
   if (isFollowing) return;
   isFollowing = true;
@@ -54,15 +54,15 @@ async function follow() {
     if (!reply?.ok) continue;
     const progress = await reply.json();
     await show(progress);
-    if (!progress.running) break;
+    if (!progress.running && progress.checksum === find("#library").dataset.checksum) break; // a server may refuse the list
   }
   isFollowing = false;
 }
 
 /** Load the list again; what is open stays open, and the focus stays. */
 async function renew() {
-  const reply = await fetch(location.href);
-  if (!reply.ok) return;
+  const reply = await fetch(location.href).catch(() => null);
+  if (!reply?.ok) return;
   const library = find("#library");
   const focus = library.contains(document.activeElement) ? document.activeElement.id : null;
   const open = all("details[open] > summary", library).map((summary) => summary.id);
@@ -78,6 +78,7 @@ async function renew() {
 
 const queue = [];
 let isSending = false;
+let pause = 0; // seconds until a server that limits requests takes the next file
 
 /** Queue files; a `target` is the document that a file replaces. */
 function add(files, target = "") {
@@ -117,7 +118,11 @@ function end(item, problem) {
 async function pump() {
   if (isSending) return;
   isSending = true;
-  while (queue.length) await send(queue.shift());
+  while (queue.length) {
+    await send(queue.shift());
+    if (pause) await new Promise((resolve) => setTimeout(resolve, 1000 * pause));
+    pause = 0;
+  }
   isSending = false;
 }
 
@@ -130,6 +135,12 @@ function send(item) {
     request.addEventListener("abort", () => end(item, "cancelled"));
     request.addEventListener("error", () => end(item, "the connection was lost"));
     request.addEventListener("load", async () => {
+      if (request.status === 429) {
+        pause = Number(request.getResponseHeader("Retry-After")) || 5;
+        item.state.textContent = "waiting";
+        item.bar.value = 0;
+        return void queue.unshift(item);
+      }
       if (request.status !== 200) return end(item, problemOf(request.responseText, "the server did not take it; try again"));
       const focused = item.row.contains(document.activeElement);
       item.row.remove();
