@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         build_index,
         build_shards,
         import_index,
+        list_documents,
         merge_indexes,
         open_index,
         open_retriever,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     )
     from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Turn, Unresolved
     from rag.index.index import Index
+    from rag.index.listing import IndexedDocument
     from rag.index.rebuild import Changes
     from rag.retrieval import Retriever, RetrieverKind
     from rag.retrieval.planning import Plan
@@ -61,12 +63,13 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "rag.api": "SystemOptions add_retriever add_to_index ask attribute build_index build_shards import_index "
-    "merge_indexes open_index open_retriever open_system plan_index remove_from_index search update_index verify_index "
-    "verify_quotes",
+    "list_documents merge_indexes open_index open_retriever open_system plan_index remove_from_index search "
+    "update_index verify_index verify_quotes",
     "rag.answer.conversation": "Conversation",
     "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError NotFoundError "
     "QuestionError RagError TimeLimitError UsageError UserError",
     "rag.index.index": "Index",
+    "rag.index.listing": "IndexedDocument",
     "rag.index.rebuild": "Changes",
     "rag.answer.from_markers": "parse_answer",
     "rag.retrieval.planning": "Plan",
@@ -88,6 +91,7 @@ __all__ = [
     "FormatError",
     "Hit",
     "Index",
+    "IndexedDocument",
     "IndexingError",
     "NotFoundError",
     "Passage",
@@ -113,6 +117,7 @@ __all__ = [
     "build_index",
     "build_shards",
     "import_index",
+    "list_documents",
     "merge_indexes",
     "open_index",
     "open_retriever",

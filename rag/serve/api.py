@@ -44,7 +44,7 @@ from rag.serve.service import Reply, Service
 
 Result = TypeVar("Result")
 
-_ERRORS: dict[int | str, dict[str, Any]] = {
+ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorResponse, "description": "Something in the request cannot be used."},
     401: {"model": ErrorResponse, "description": "The key is missing or wrong."},
     404: {"model": ErrorResponse, "description": "There is no such index or system."},
@@ -89,7 +89,7 @@ class Api:
                 endpoint,
                 methods=["POST"],
                 response_model=model,
-                responses={**_ERRORS, **extra_responses},
+                responses={**ERRORS, **extra_responses},
             )
         router.add_api_route("/indexes", self.indexes, response_model=IndexesResponse)
         return router

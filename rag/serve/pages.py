@@ -17,8 +17,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup
-from starlette.middleware import Middleware
-from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -32,12 +30,14 @@ from rag.base.terminal import pluralize
 from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
 from rag.serve.checking import check_text, read_sources
+from rag.serve.document_pages import DocumentPages, has_documents
 from rag.serve.examples import example_questions
 from rag.serve.http import EventStream, base_of, error_parts, event, last_item, retry_header
+from rag.serve.library import Libraries
 from rag.serve.links import answer_urls, links_to, passage_url, read_marks
 from rag.serve.service import Reply, Service
 from rag.serve.site import Site
-from rag.serve.uploads import MAX_BYTES, UploadPages
+from rag.serve.uploads import Documents
 from rag.serve.views import AnswerView, split_at_marks, view_answer
 from rag.web.pages import sentence
 
@@ -49,15 +49,20 @@ _SOON = 0.5  # seconds that the first page waits for example questions
 
 
 def routes(
-    service: Service, *, uploads: Sequence[str] = (), price: Price | None = None, base_url: str | None = None
+    service: Service,
+    documents: Mapping[str, Documents],
+    libraries: Libraries,
+    *,
+    price: Price | None = None,
+    base_url: str | None = None,
 ) -> list[Route]:
     """Return the routes of the pages, with those of their static files.
 
-    Documents may be added to the indexes named in `uploads`. With a `price`, answers of language models say their cost.
-    Links in exported files begin with `base_url`, by default the address of the request.
-    Raises `UsageError` for an index that documents cannot be added to.
+    `documents` are those that people may change, by the name of the index. With a `price`, answers of language models
+    say their cost. Links in exported files begin with `base_url`, by default the address of the request.
     """
-    site = Site(service, uploads=bool(uploads))
+    lists_documents = any(map(has_documents, service.indexes.values()))
+    site = Site(service, documents=lists_documents)
     ask, other = AskPages(site, price, base_url), OtherPages(site)
     page_routes = [
         Route("/", site.with_error_pages(ask.page)),
@@ -68,14 +73,8 @@ def routes(
         Route("/p/{index}/{passage:path}", site.with_error_pages(other.passage)),
         Route("/static/{name:path}", site.pages.static),
     ]
-    if uploads:
-        pages = UploadPages(site, uploads)
-        larger = Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BYTES + (1 << 20))
-        page_routes += [
-            Route("/documents", site.with_error_pages(pages.page)),
-            Route("/documents/{index}", site.with_error_pages(pages.upload), methods=["POST"], middleware=[larger]),
-            Route("/documents/{index}/progress", site.with_error_pages(pages.progress)),
-        ]
+    if lists_documents:
+        page_routes += DocumentPages(site, documents, libraries).routes()
     return page_routes
 
 
