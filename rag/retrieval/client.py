@@ -88,8 +88,11 @@ _STATISTICS_REPLY = record(
         )
     }
 )
+_SPANS = list_of({"type": "array", "items": _OFFSET})
+_PLACE = record({"passage": STRING, "quote": STRING}, {"differences": _SPANS})
 _CHECK = record(
-    {"verdict": STRING}, {"contradiction": record({"passage": STRING, "quote": STRING}), "numbers": list_of(STRING)}
+    {"verdict": STRING},
+    {"unsupported": _SPANS, "nearest": _PLACE, "contradiction": _PLACE, "numbers": list_of(STRING)},
 )
 _TRACE = record(
     {},

@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -40,6 +40,9 @@ from rag.serve.schemas import (
     StatisticsResponse,
 )
 from rag.serve.service import Reply, Service
+
+if TYPE_CHECKING:
+    from rag.answer.attribution.check import SentenceCheck
 
 Result = TypeVar("Result")
 
@@ -219,12 +222,8 @@ class Api:
         if verdicts:
             from rag.answer.attribution.check import check_answer
 
-            checks = check_answer(reply.answer, self._service.judge_model)
-            names = ("verdict", "probability", "reason", "unsupported")
-            row["verdicts"] = [
-                {name: getattr(check, name) for name in names} | {"quotes": [quote.record() for quote in check.quotes]}
-                for check in checks
-            ]
+            checks = check_answer(reply.answer, self._service.judge_model, nearest=True)
+            row["verdicts"] = [_check_row(check) for check in checks]
         return row
 
     def _judge(self, body: JudgeRequest) -> bytes:
@@ -245,6 +244,12 @@ def answer_row(answer: Answer, index: str, seconds: float, base: str) -> dict[st
         if pages[passage["id"]] is not None:
             passage["page"] = pages[passage["id"]]
     return {**row, "urls": answer_urls(base, index, answer)}
+
+
+def _check_row(check: "SentenceCheck") -> dict[str, Any]:
+    """Return a check with its quotations; fields that say nothing are there too, but for spans of passages."""
+    always = {"probability": None, "reason": None, "unsupported": []}
+    return always | check.record() | {"quotes": [quote.record() for quote in check.quotes]}
 
 
 def _hit_row(rank: int, hit: Hit, index: str, base: str) -> dict[str, Any]:
