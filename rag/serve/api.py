@@ -53,6 +53,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     413: {"description": "The request is too large."},
     422: {"model": ErrorResponse, "description": "The request has another form."},
     429: {"model": ErrorResponse, "description": "Too many requests; `Retry-After` says when to try again."},
+    502: {"model": ErrorResponse, "description": "The language model did not answer."},
     503: {
         "model": ErrorResponse,
         "description": "The server, or one that it asks, is too busy; `Retry-After` says when to try again.",
