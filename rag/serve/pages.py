@@ -294,7 +294,7 @@ class AskPages:
         return self._site.part("failure.html.j2", message=sentence(error), retry=retry)
 
     def _checks(self, answer: Answer) -> list[SentenceCheck] | None:
-        return None if answer.abstained else check_answer(answer, self._service.judge_model)
+        return None if answer.abstained else check_answer(answer, self._service.judge_model, nearest=True)
 
     def _view(self, reply: Reply, id_prefix: str, checks: Sequence[SentenceCheck] | None = None) -> AnswerView:
         return view_answer(

@@ -243,6 +243,15 @@ def describe_clash(numbers: Sequence[str]) -> str:
     return f"the source says {source}, not {claim}"
 
 
+def describe_rejection(verdict: str, *, cites: bool, numbers: Sequence[str] | None = None) -> str:
+    """Say in a phrase why a sentence is rejected: what its sources say otherwise, or that they do not say it."""
+    if numbers is not None and len(numbers) == 2:
+        return describe_clash(numbers)
+    if verdict == SentenceVerdict.CONTRADICTED:
+        return "what is cited says something else" if cites else "the nearest passage says something else"
+    return "what is cited does not say all of it" if cites else "nothing is cited"
+
+
 def _missing(sentence: str, evidence: Sequence[str], clashes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The words that occur nowhere in the evidence, and those that clash; none if there is no evidence at all."""
     if not any(text.strip() for text in evidence):
