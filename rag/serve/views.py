@@ -93,8 +93,9 @@ class QuoteView:
 class VerdictView:
     """The verdict of a sentence in words.
 
-    `is_quoted` is whether it stands in what it cites, word for word. `nearest` is a passage that it does not cite, with
-    what that says of it. `contradiction` is what `source` says instead; marked are the words that differ.
+    `is_quoted` is whether a system that quotes took it from what it cites, word for word. `nearest` is a passage that
+    it does not cite, with what that says of it. `contradiction` is what `source` says instead; marked are the words
+    that differ.
     """
 
     name: str
@@ -190,7 +191,7 @@ class AnswerView:
 
     @property
     def quoted_count(self) -> int:
-        """The number of sentences that stand in what they cite, word for word."""
+        """The number of sentences that were taken from what they cite, word for word."""
         return sum(sentence.verdict is not None and sentence.verdict.is_quoted for sentence in self.sentences)
 
     @property
@@ -347,7 +348,7 @@ def _sentences(answer: Answer, checks: Sequence[SentenceCheck] | None, cite: _Ma
             is_aside=main not in (None, n) and _is_copy(sentence),
             pieces=split_at_spans(sentence.text, unsupported),
             cites=tuple(cite(passage, spans_of(sentence, passage)) for passage in sentence.cites),
-            verdict=None if check is None else _verdict(check, cite, bool(sentence.citations)),
+            verdict=None if check is None else _verdict(check, cite, sentence),
         )
 
 
@@ -362,7 +363,8 @@ def _is_copy(sentence: CitedSentence) -> bool:
     return bool(sentence.citations) and all(citation.origin == "copied" for citation in sentence.citations)
 
 
-def _verdict(check: SentenceCheck, cite: _MakeCite, cites: bool) -> VerdictView:
+def _verdict(check: SentenceCheck, cite: _MakeCite, sentence: CitedSentence) -> VerdictView:
+    cites = bool(sentence.citations)
     sign, label = SIGNS[check.verdict]
     notes = {
         SentenceVerdict.SUPPORTED: (
@@ -387,7 +389,7 @@ def _verdict(check: SentenceCheck, cite: _MakeCite, cites: bool) -> VerdictView:
         sign=sign,
         label=label,
         note=note[:1].upper() + note[1:],
-        is_quoted=check.reason == QUOTED_REASON,
+        is_quoted=check.reason == QUOTED_REASON and _is_copy(sentence),
         nearest=None if nearest is None else cite(nearest.passage, [nearest.span]),
         nearest_quote="" if nearest is None else _shorten(nearest.quote or ""),
         nearest_supports=check.nearest_supports,

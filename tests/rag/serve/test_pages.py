@@ -313,7 +313,7 @@ def test_what_a_model_contradicts_is_shown_beside_what_it_cites(tmp_path: Path) 
     service.close()
     answer, verdicts = HTMLParser(found[-2][1]["html"]), HTMLParser(found[-1][1]["html"])
     assert texts(answer, ".sentence a.cite") == ["1", "1"]  # the citation stays
-    assert texts(verdicts, "[data-part=verdict]") == ["", "✗ contradicted", "○ not enough"]
+    assert texts(verdicts, "[data-part=verdict]") == ["✓ supported", "✗ contradicted", "○ not enough"]
     assert texts(verdicts, "[data-part=words] u") == ["two", "famous"]
     note = texts(verdicts, "[data-part=note]")[1]
     assert note.startswith("The source says three, not two: “It has three arches of red brick.”")
