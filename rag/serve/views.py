@@ -15,6 +15,7 @@ from rag.base.types import Answer, CitedSentence, Passage
 from rag.serve.passages import PassageContext
 
 _MAX_EXCERPT_LENGTH = 160  # characters of a passage that are quoted in a line
+_MAX_SENTENCE_LENGTH = 400  # characters of a sentence that contradicts
 _NEAREST = 3  # passages shown if there is no answer
 
 SIGNS = {
@@ -370,7 +371,7 @@ def _verdict(check: SentenceCheck, cite: _MakeCite, sentence: CitedSentence) -> 
         SentenceVerdict.SUPPORTED: (
             "Quoted word for word" if check.reason == QUOTED_REASON else "The judge finds it in what is cited"
         ),
-        SentenceVerdict.UNDECIDED: f"The judge cannot tell: {check.reason or 'no reason given'}",
+        SentenceVerdict.UNDECIDED: "The judge cannot tell",
         SentenceVerdict.NO_CLAIM: "A question or an instruction, which needs no source",
     }
     note = notes.get(check.verdict) or describe_rejection(check.verdict, cites=cites, numbers=check.numbers)
@@ -393,10 +394,20 @@ def _verdict(check: SentenceCheck, cite: _MakeCite, sentence: CitedSentence) -> 
         nearest=None if nearest is None else cite(nearest.passage, [nearest.span]),
         nearest_quote="" if nearest is None else _shorten(nearest.quote or ""),
         nearest_supports=check.nearest_supports,
-        contradiction=None if contradiction is None else Piece(contradiction.quote or "", "", check.differences),
+        contradiction=None if contradiction is None else _excerpt(contradiction.quote or "", check.differences),
         source=None if contradiction is None else cite(contradiction.passage, [contradiction.span]),
         quotes=quotes,
     )
+
+
+def _excerpt(text: str, differences: Sequence[tuple[int, int]]) -> Piece:
+    """A text of at most 400 characters, around the first of the words that differ."""
+    first = max(0, min((start for start, _ in differences), default=0) - _MAX_SENTENCE_LENGTH // 2)
+    if len(text) <= _MAX_SENTENCE_LENGTH:
+        return Piece(text, "", tuple(differences))
+    part = f"{'…' * (first > 0)}{text[first : first + _MAX_SENTENCE_LENGTH]}…"
+    shift = first - (first > 0)
+    return Piece(part, "", tuple((start - shift, end - shift) for start, end in differences))
 
 
 def _shorten(text: str) -> str:

@@ -200,10 +200,10 @@ def _compare(claim: str, source: str) -> tuple[_Spans, _Spans, tuple[str, str] |
     if clash is not None:
         own_spans.add(clash[0])
         source_spans.add(clash[1])
-    elif len(own_spans) == len(source_spans) == 1:  # of the numbers of the source, the one in the claim's place
-        clash = (*own_spans, *source_spans)
-        if find_clash(claim[slice(*clash[0])], source[slice(*clash[1])]) is None:  # names
-            clash = None
+    elif len(own_spans) == len(source_spans) == 1:  # of several numbers of the source, the one in the claim's place
+        ((own_span,), (source_span,)) = own_spans, source_spans
+        if find_clash(claim[slice(*own_span)], source[slice(*source_span)]) is not None:  # not two names
+            clash = own_span, source_span
     numbers = None if clash is None else (source[slice(*clash[1])], claim[slice(*clash[0])])
     return own_spans, source_spans, numbers
 
