@@ -182,6 +182,7 @@ def test_a_model_that_failed_is_asked_again_and_contradicted(browse: Open, tmp_p
     says = "The Aller bridge opened in 1931 [1]. The Aller bridge has two arches of red brick [1]."
     model_system(ScriptedModel(ModelError("http://10.0.0.7: out of memory"), says))
     service = Service({"town": make_index(tmp_path)}, ["model"])
+    service.judge_model.support("It is.", ["It is."])  # loads it
     with serving(create_app(service)) as url:
         page = browse(url=url)
         page.locator("#q").fill("How many arches has the Aller bridge?")
@@ -190,7 +191,7 @@ def test_a_model_that_failed_is_asked_again_and_contradicted(browse: Open, tmp_p
         expect(page.locator("#q")).to_have_value("How many arches has the Aller bridge?")
         page.get_by_role("button", name="Retry").click()
         judged = page.locator(".turn .sentence .judged")
-        expect(judged).to_have_text(["✓ supported", "✗ contradicted"])
+        expect(judged).to_have_text(["✓ supported", "✗ contradicted"], timeout=20_000)
         expect(page.locator(".turn")).to_have_count(1)
         expect(page.locator("#q")).to_have_value("")
         expect(page.locator(".note").first).to_contain_text("The source says three, not two: “It has three arches")
