@@ -249,7 +249,7 @@ def answer_row(answer: Answer, index: str, seconds: float, base: str) -> dict[st
 
 def _check_row(check: "SentenceCheck") -> dict[str, Any]:
     """Return a check with its quotations; fields that say nothing are there too, but for spans of passages."""
-    always = {"probability": None, "reason": None, "unsupported": []}
+    always: dict[str, Any] = {"probability": None, "reason": None, "unsupported": []}
     return always | check.record() | {"quotes": [quote.record() for quote in check.quotes]}
 
 

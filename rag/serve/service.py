@@ -628,8 +628,7 @@ class Service:
 def _hide_words_of_model(answer: Answer) -> Answer:
     """The answer without what a model that failed said while it searched; the log has it."""
     searches = answer.trace.get("searches")
-    stopped = str(searches.get("stopped")) if isinstance(searches, Mapping) else ""
-    if not stopped.startswith(MODEL_FAILED):
+    if not isinstance(searches, Mapping) or not (stopped := str(searches.get("stopped"))).startswith(MODEL_FAILED):
         return answer
     _log.warning("system %s: further searches ended: %s", answer.system, stopped)
     return replace(answer, trace={**answer.trace, "searches": {**searches, "stopped": MODEL_FAILED}})

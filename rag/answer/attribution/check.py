@@ -303,7 +303,7 @@ def check_uncited(claim: str, candidates: Sequence[tuple[Passage, Judgement]], a
     if (contradiction := next(filter(None, contradictions), None)) is not None:
         return contradiction
     if not candidates:
-        return SentenceCheck(SentenceVerdict.NOT_ENOUGH, None, "no citations")
+        return SentenceCheck(SentenceVerdict.NOT_ENOUGH, None, "nothing was cited")
     passage, judgement = candidates[0]
     check = replace(_check_sentence(claim, (passage.evidence,), judgement), verdict=SentenceVerdict.NOT_ENOUGH)
     return replace(check, nearest=attributor.find_span(claim, passage, judgement).citation("nearest"))

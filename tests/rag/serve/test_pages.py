@@ -17,6 +17,7 @@ from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from starlette.testclient import TestClient
 
 import rag
+from rag.answer.llms import ModelError
 from rag.serve.app import create_app
 from rag.serve.examples import example_questions
 from rag.serve.service import Limits, Service
@@ -331,6 +332,22 @@ def test_what_a_model_contradicts_is_shown_beside_what_it_cites(tmp_path: Path) 
     tree = HTMLParser(exports["html"])
     assert texts(tree, ".check mark") == ["two", "three", "famous"]
     assert "The source says three, not two" in texts(tree, ".check")[0]
+
+
+def test_a_model_that_does_not_answer_leaves_the_question_and_a_way_to_ask_again(tmp_path: Path) -> None:
+    model_system(ScriptedModel(ModelError("http://10.0.0.7: no key sk-secret")))
+    service = Service({"town": make_index(tmp_path)}, ["model", "reader"])
+    with TestClient(create_app(service), base_url="http://localhost") as client:
+        tree = page(client, "/", 502, q=QUESTION, system="model", whole="1")
+        assert texts(tree, "[role=alert]") == ["The language model did not answer. Retry"]
+        assert "whole=1" in str(present(tree.css_first("[role=alert] a")).attributes["href"])
+        assert present(tree.css_first("#q")).attributes["value"] == QUESTION
+        assert tree.css(".none") == []
+        sides = page(client, "/compare", q=QUESTION, a="model@town", b="reader@town", whole="1")
+        assert texts(sides, ".sides [role=alert]") == ["The language model did not answer. Retry"]
+        assert texts(sides, ".sides .short") == ["1931"]
+        assert client.get("/export/markdown", params={"q": QUESTION, "system": "model"}).status_code == 502
+    service.close()
 
 
 def test_the_page_has_no_numbers_of_models(client: TestClient) -> None:
