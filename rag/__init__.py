@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         CitationError,
         FormatError,
         IndexingError,
+        ModelFailureError,
         NotFoundError,
         QuestionError,
         RagError,
@@ -66,8 +67,8 @@ _WHERE = {
     "list_documents merge_indexes open_index open_retriever open_system plan_index remove_from_index search "
     "update_index verify_index verify_quotes",
     "rag.answer.conversation": "Conversation",
-    "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError NotFoundError "
-    "QuestionError RagError TimeLimitError UsageError UserError",
+    "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError ModelFailureError "
+    "NotFoundError QuestionError RagError TimeLimitError UsageError UserError",
     "rag.index.index": "Index",
     "rag.index.listing": "IndexedDocument",
     "rag.index.rebuild": "Changes",
@@ -93,6 +94,7 @@ __all__ = [
     "Index",
     "IndexedDocument",
     "IndexingError",
+    "ModelFailureError",
     "NotFoundError",
     "Passage",
     "Plan",

@@ -37,6 +37,7 @@ from autoais.base.urls import is_loopback, normalize_url
 from rag.base.errors import (
     AuthenticationError,
     BusyError,
+    ModelFailureError,
     NotFoundError,
     QuestionError,
     RagError,
@@ -88,8 +89,11 @@ _STATISTICS_REPLY = record(
         )
     }
 )
+_SPANS = list_of({"type": "array", "items": _OFFSET})
+_PLACE = record({"passage": STRING, "quote": STRING}, {"differences": _SPANS})
 _CHECK = record(
-    {"verdict": STRING}, {"contradiction": record({"passage": STRING, "quote": STRING}), "numbers": list_of(STRING)}
+    {"verdict": STRING},
+    {"unsupported": _SPANS, "nearest": _PLACE, "contradiction": _PLACE, "numbers": list_of(STRING)},
 )
 _TRACE = record(
     {},
@@ -127,7 +131,7 @@ _JUDGEMENT = record(
     },
 )
 _ERROR = record({"error": record({"message": STRING}, {"type": STRING})})
-_KINDS = {error.__name__: error for error in (NotFoundError, TimeLimitError)}
+_KINDS = {error.__name__: error for error in (ModelFailureError, NotFoundError, TimeLimitError)}
 _UNREACHABLE_STATUSES = (
     HTTPStatus.BAD_GATEWAY,
     HTTPStatus.SERVICE_UNAVAILABLE,
@@ -169,8 +173,9 @@ class Client:
     most seconds that a request may take, from the first byte to the last. Threads may share a client.
 
     Whatever goes wrong is a `RagError` of one line, which names the server and never holds the key: `NotFoundError` for
-    an index or system that is not served, `BusyError`, `UnreachableError`, `TimeLimitError`, or `QuestionError` for a
-    question that cannot be searched, in the server's words.
+    an index or system that is not served, `BusyError`, `UnreachableError`, `TimeLimitError`, `ModelFailureError` for a
+    language model that did not answer, or `QuestionError` for a question that cannot be searched, in the server's
+    words.
     """
 
     def __init__(self, url: str, key: str | None = None, *, timeout: float = _SECONDS) -> None:

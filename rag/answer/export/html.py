@@ -4,6 +4,7 @@ import base64
 import hashlib
 from collections.abc import Iterator
 
+from rag.answer.export.checks import Pieces, list_rejections
 from rag.answer.export.escaping import html_text, one_line
 from rag.answer.export.rendering import short_answer_line
 from rag.answer.export.sources import Link, Source, abstention_notice, list_sources
@@ -25,7 +26,11 @@ _POLICY = (
 
 
 def to_html(answer: Answer, link: Link | None = None) -> str:
-    """Return a page with the question, the answer, and the passages that it cites with the cited spans marked."""
+    """Return a page with the question, the answer, and the passages that it cites with the cited spans marked.
+
+    Sentences that a judge rejected (`trace["checked"]`) are listed with what the source says instead; words that differ
+    are marked.
+    """
     question = html_text(one_line(answer.question.text))
     sources = list_sources(answer, link)
     return "".join(
@@ -37,6 +42,7 @@ def to_html(answer: Answer, link: Link | None = None) -> str:
             f"<title>{question}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n",
             f'<h1 dir="auto">{question}</h1>\n',
             *_answer(answer),
+            *_checks(answer),
             *(["<h2>Sources</h2>\n<ol>\n", *map(_source, sources), "</ol>\n"] if sources else []),
             f"</main>\n<footer>Answered by {html_text(one_line(answer.system))}</footer>\n</body>\n</html>\n",
         ]
@@ -55,6 +61,30 @@ def _answer(answer: Answer) -> Iterator[str]:
         links = "".join(f'<a href="#source-{number}">[{number}]</a>' for number in numbers)
         yield f"<sup>{links}</sup>" if links else ""
     yield "</div>\n"
+
+
+def _checks(answer: Answer) -> Iterator[str]:
+    """The sentences that a judge rejected."""
+    rejections = list(list_rejections(answer))
+    if not rejections:
+        return
+    yield "<h2>Checked against the sources</h2>\n<ul>\n"
+    for rejection in rejections:
+        explanation = html_text(rejection.explanation)
+        yield f'<li class="check"><strong>{rejection.label.capitalize()}:</strong> '
+        yield f"“<bdi>{_marked(rejection.claim)}</bdi>” "
+        if rejection.source is None:
+            yield f"{explanation}.</li>\n"
+            continue
+        title = html_text(one_line(rejection.source.headings) or one_line(rejection.source.id))
+        number = rejection.number
+        place = f" ({title})" if number is None else f' <a href="#source-{number}">[{number}]</a>'
+        yield f"{explanation}: “<bdi>{_marked(rejection.quote)}</bdi>”{place}</li>\n"
+    yield "</ul>\n"
+
+
+def _marked(pieces: Pieces) -> str:
+    return "".join(f"<mark>{html_text(text)}</mark>" if differs else html_text(text) for text, differs in pieces)
 
 
 def _source(source: Source) -> str:

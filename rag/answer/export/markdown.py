@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
+from rag.answer.export.checks import Pieces, Rejection, list_rejections
 from rag.answer.export.escaping import markdown_line, markdown_url, one_line, visible
 from rag.answer.export.rendering import Rendered, Writer, sentence_url, short_answer_line
 from rag.answer.export.sources import Link, Source, abstention_notice, list_sources
@@ -20,10 +21,16 @@ _LINE_END = re.compile(r"([^\S\n]*\n(?:[^\S\n]*\n)*)")
 def to_markdown(answer: Answer, link: Link | None = None, style: Style = "footnotes") -> str:
     """Return the question as a heading, and the answer as Markdown; a short answer stands first, in bold.
 
-    The styles are those of `with_footnotes` and `with_links`.
+    Style `footnotes` is that of `with_footnotes`. Before the notes it lists the sentences that a judge rejected
+    (`trace["checked"]`), with what the source says instead; words that differ are bold. Style `links` is that of
+    `with_links`.
     """
-    rendered = with_links(answer, link) if style == "links" else with_footnotes(answer, link)
-    return f"{_heading(answer.question.text)}{rendered.text}\n"
+    heading = _heading(answer.question.text)
+    if style == "links":
+        return f"{heading}{with_links(answer, link).text}\n"
+    rejections = "\n".join(map(_rejection, list_rejections(answer)))
+    checks = f"\n\nChecked against the sources:\n\n{rejections}" if rejections else ""
+    return f"{heading}{with_footnotes(answer, link, sources=False).text}{checks}{_notes(list_sources(answer, link))}\n"
 
 
 def with_footnotes(answer: Answer, link: Link | None = None, *, sources: bool = True) -> Rendered:
@@ -34,8 +41,7 @@ def with_footnotes(answer: Answer, link: Link | None = None, *, sources: bool = 
     listed = list_sources(answer, link)
     writer = Writer()
     _write(writer, answer, listed, lambda source, _: f"[^{source.number}]", link)
-    for source in listed if sources else ():
-        writer.write(f"\n\n[^{source.number}]: {_title(source)}{_quotes(source)}")
+    writer.write(_notes(listed) if sources else "")
     return writer.finish()
 
 
@@ -109,11 +115,32 @@ def _lines(text: str, *, after_citation: bool) -> str:
     return output
 
 
+def _notes(sources: Sequence[Source]) -> str:
+    """A footnote for each source."""
+    return "".join(f"\n\n[^{source.number}]: {_title(source)}{_quotes(source)}" for source in sources)
+
+
 def _heading(text: str) -> str:
     """A heading of one line, and a blank line; nothing for a text without words."""
     line = one_line(text)
     escaped = re.sub(r"(#+)$", r"\\\1", markdown_line(line, line_start=False))  # `#` at the end would not be shown
     return f"# {escaped}\n\n" if line else ""
+
+
+def _rejection(rejection: Rejection) -> str:
+    """A list item of a sentence that is rejected."""
+    explanation = markdown_line(rejection.explanation, line_start=False)
+    item = f"- {rejection.label.capitalize()}: “{_bold(rejection.claim)}” {explanation}"
+    if rejection.source is None:
+        return f"{item}."
+    title = one_line(rejection.source.headings) or one_line(rejection.source.id)
+    place = f" ({markdown_line(title, line_start=False)})" if rejection.number is None else f"[^{rejection.number}]"
+    return f"{item}: “{_bold(rejection.quote)}”{place}"
+
+
+def _bold(pieces: Pieces) -> str:
+    lines = ((markdown_line(text, line_start=False), differs) for text, differs in pieces)
+    return "".join(f"**{line}**" if differs else line for line, differs in lines)
 
 
 def _title(source: Source) -> str:

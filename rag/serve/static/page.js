@@ -85,7 +85,7 @@ function goBack() {
 /** Show the passage of the first citation, unless one is shown. */
 function showFirst(answer) {
   if (find("[aria-current]", answer)) return;
-  const first = find(LINKS, answer);
+  const first = find(".sentence:not(.aside) a.cite", answer) || find(LINKS, answer);
   if (first) show(first);
 }
 
@@ -161,8 +161,8 @@ async function* events(question, signal) {
   }
 }
 
-/** Write an answer into a turn as it comes; returns the data of the answer, or null. */
-async function write(turn, question) {
+/** Write an answer into a turn as it comes; returns the data of the answer, or null. `retry` asks again. */
+async function write(turn, question, retry) {
   const stop = new AbortController();
   const button = element("button", { type: "button", textContent: "Stop" });
   button.addEventListener("click", () => stop.abort());
@@ -183,6 +183,11 @@ async function write(turn, question) {
         settle();
         turn.append(element("p", { className: "warning", textContent: data.message }));
         turn.lastChild.setAttribute("role", "alert");
+        if (data.retry) {
+          const button = element("button", { type: "button", className: "retry", textContent: "Retry" });
+          button.addEventListener("click", retry);
+          turn.lastChild.append(" ", button);
+        }
         if (answer) showUnchecked(turn);
         return null;
       }
@@ -234,11 +239,14 @@ function showVerdicts(turn, html) {
   for (const update of nodes(html)) {
     if (!(update instanceof HTMLElement)) continue;
     if (update.dataset.part === "summary") find("[data-part=summary]", answer).replaceChildren(...update.childNodes);
+    else if (update.dataset.panel) find(`#${CSS.escape(update.dataset.panel)} .here`, answer)?.replaceWith(...update.children);
     else {
       const sentence = find(`.sentence[data-sentence="${update.dataset.sentence}"]`, answer);
       for (const part of [...update.children]) find(`[data-part=${part.dataset.part}]`, sentence).replaceChildren(...part.childNodes);
     }
   }
+  const current = find("[aria-current]", answer);
+  if (current) pickMarks(current, panelOf(current));
 }
 
 function showUnchecked(turn) {
@@ -275,10 +283,18 @@ async function ask(question, { push = true } = {}) {
   turn.scrollIntoView({ block: number > 1 ? "start" : "nearest" });
   announce("Answering", true);
   const { index, system } = askForm.elements;
-  const answer = await write(turn, { question, index: index.value, system: system.value, history: turns, place: `t${number}` });
+  const retry = () => {
+    if (isAsking) return;
+    turn.remove();
+    ask(question, { push });
+  };
+  const answer = await write(turn, { question, index: index.value, system: system.value, history: turns, place: `t${number}` }, retry);
   turn.removeAttribute("aria-busy");
   isAsking = false;
-  if (!answer) return;
+  if (!answer) {
+    box.value ||= question;
+    return;
+  }
   if (answer.turn) turns = [...turns, answer.turn].slice(-MAX_TURNS);
   const { sentences, citations } = answer;
   announce(answer.answered ? `Answer: ${sentences} ${sentences === 1 ? "sentence" : "sentences"}, ${citations} ${citations === 1 ? "citation" : "citations"}.` : "Not answered by these sources.", true);
@@ -323,7 +339,7 @@ async function compare(question) {
     const separator = choice.lastIndexOf("@");
     const turn = element("article", { className: "turn" }, element("h2", { className: "question", textContent: choice }));
     sides.append(turn);
-    return write(turn, { question, system: choice.slice(0, separator), index: choice.slice(separator + 1), place });
+    return write(turn, { question, system: choice.slice(0, separator), index: choice.slice(separator + 1), place }, () => compare(question));
   }));
   announce("Both have answered.", true);
 }
