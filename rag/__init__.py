@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         build_index,
         build_shards,
         import_index,
+        locate,
         merge_indexes,
         open_index,
         open_retriever,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     )
     from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Turn, Unresolved
     from rag.index.index import Index
+    from rag.index.originals import Original, OriginalPage
     from rag.index.rebuild import Changes
     from rag.retrieval import Retriever, RetrieverKind
     from rag.retrieval.planning import Plan
@@ -60,13 +62,14 @@ if TYPE_CHECKING:
     __version__: str
 
 _WHERE = {
-    "rag.api": "SystemOptions add_retriever add_to_index ask attribute build_index build_shards import_index "
+    "rag.api": "SystemOptions add_retriever add_to_index ask attribute build_index build_shards import_index locate "
     "merge_indexes open_index open_retriever open_system plan_index remove_from_index search update_index verify_index "
     "verify_quotes",
     "rag.answer.conversation": "Conversation",
     "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError NotFoundError "
     "QuestionError RagError TimeLimitError UsageError UserError",
     "rag.index.index": "Index",
+    "rag.index.originals": "Original OriginalPage",
     "rag.index.rebuild": "Changes",
     "rag.answer.from_markers": "parse_answer",
     "rag.retrieval.planning": "Plan",
@@ -90,6 +93,8 @@ __all__ = [
     "Index",
     "IndexingError",
     "NotFoundError",
+    "Original",
+    "OriginalPage",
     "Passage",
     "Plan",
     "Question",
@@ -113,6 +118,7 @@ __all__ = [
     "build_index",
     "build_shards",
     "import_index",
+    "locate",
     "merge_indexes",
     "open_index",
     "open_retriever",

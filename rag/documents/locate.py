@@ -35,7 +35,7 @@ _MAX_PAGE_WORDS = 60_000
 _MAX_REPEATS = 300  # of a word on the pages, above which it only counts beside other words
 _GAP, _STEP = 0.9, 0.004  # what a gap between two words costs, and each word in it
 _MAX_PARTS = 12  # words of a page that are one in the passage, or the other way round
-_WIDE, _PAD = 2.5, 0.15  # letters: a gap that parts a box in two, and the room around the letters in it
+_WIDE, _PAD = 5.0, 0.15  # letters: a gap that parts a box in two, and the room around the letters in it
 _LIGHT = 0.05  # weight of a word that repeats the name of a column
 
 

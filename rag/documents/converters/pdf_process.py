@@ -7,11 +7,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from rag.base.errors import FormatError
+from rag.base.errors import BusyError, FormatError
 
 _WORKER = Path(__file__).with_name("pdf_worker.py")
 
@@ -31,13 +31,19 @@ class PdfProcess:
         atexit.register(self._stop)
 
     def rows(
-        self, data: bytes, location: str, seconds: float, request: Mapping[str, object] | None = None
+        self,
+        data: bytes,
+        location: str,
+        seconds: float,
+        request: Mapping[str, object] | None = None,
+        patience: float = -1,
     ) -> Iterator[Any]:
         """Yield what the worker writes about a file; `request` says what it should do other than read all lines.
 
-        Raises `FormatError`, which begins with `location`, if the file cannot be read within `seconds`.
+        Raises `FormatError`, which begins with `location`, if the file cannot be read within `seconds`, and `BusyError`
+        if other files take longer than `patience` seconds (-1: no limit).
         """
-        with self._lock:
+        with self._turn(patience):
             running = self._start()
             late = threading.Event()
 
@@ -69,6 +75,15 @@ class PdfProcess:
         if late.is_set():
             raise FormatError(f"{location}: the PDF takes longer than {seconds:g} seconds to read")
         raise FormatError(f"{location}: the PDF cannot be read: the reader crashed on it or ran out of memory")
+
+    @contextmanager
+    def _turn(self, patience: float) -> Iterator[None]:
+        if not self._lock.acquire(timeout=patience):
+            raise BusyError("too many PDFs are being read; try again later")
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _start(self) -> _Running:
         if self._running is None or self._running.process.poll() is not None:
