@@ -23,7 +23,7 @@ MIN_SHARE = 0.5
 """The least share of the letters of a text that has to be on the page; with less, it counts as not there."""
 _WHOLE = 0.95  # share of the letters from where on a text is there as a whole
 
-_INSIDE = frozenset("-‐‑\ufffe\u00ad\u200b\u2060\ufeff'’´¨ˆ˜ˇ˚`^~")  # signs within words, which do not count
+_INSIDE = frozenset("-‐‑\ufffe\u00ad\u200b\u2060\ufeff'’´¨ˆ˜ˇ˚`^~")
 _ACCENT = re.compile("([´¨ˆ˜ˇ˚]) (?=[^\\W\\d_])")  # TeX's, with the space that the library finds between
 _ALONE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff]")
 _NAME = re.compile(rf"(?:^|{re.escape(CELL_SEPARATOR)})([^|:]{{1,80}}): ", re.MULTILINE)  # of a column, in a row
@@ -111,7 +111,7 @@ def words_of(text: str) -> list[Word]:
     skip = {match.end(1) for match in _ACCENT.finditer(text)}
     for position, character in enumerate(text):
         plain = _plain(character)
-        if letters and (_ALONE.match(character) or not (plain or character in _INSIDE or position in skip)):
+        if letters and (_ALONE.match(character) or not (plain or _is_inside(character) or position in skip)):
             words.append(Word(letters, start, end))
             letters = ""
         if plain:
@@ -123,6 +123,11 @@ def words_of(text: str) -> list[Word]:
     if letters:
         words.append(Word(letters, start, end))
     return words
+
+
+def _is_inside(character: str) -> bool:
+    """Whether a sign stands within words and does not count, as hyphens and accents."""
+    return character in _INSIDE or (not character.isascii() and unicodedata.category(character).startswith("M"))
 
 
 def _plain(character: str) -> str:

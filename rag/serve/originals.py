@@ -118,7 +118,7 @@ class ServedOriginals:
         if not self.is_allowed:
             raise NotFoundError(_REFUSED)
         passages = self._service.passages(index)  # once: the index may be replaced meanwhile
-        context = passages.find(identifier)
+        context = passages.find(identifier.encode("utf-8", "replace").decode())
         if context is None:
             raise NotFoundError(f"index {index!r} has no passage {identifier[:100]!r}")
         return passages.originals, context.passage, passages.originals.file_of(context.passage.id)

@@ -460,7 +460,6 @@ class OtherPages:
             fields=fields,
             result=result,
             problem=problem,
-            source_url=context.url_at(marks),
             indexes=indexes,
             limit=limits.text,
             sources_limit=4 * limits.text,

@@ -43,7 +43,7 @@ class PdfProcess:
         Raises `FormatError`, which begins with `location`, if the file cannot be read within `seconds`, and `BusyError`
         if other files take longer than `patience` seconds (-1: no limit).
         """
-        with self._turn(patience):
+        with self.turn(patience):
             running = self._start()
             late = threading.Event()
 
@@ -77,7 +77,8 @@ class PdfProcess:
         raise FormatError(f"{location}: the PDF cannot be read: the reader crashed on it or ran out of memory")
 
     @contextmanager
-    def _turn(self, patience: float) -> Iterator[None]:
+    def turn(self, patience: float = -1) -> Iterator[None]:
+        """Hold the worker; raises `BusyError` if others hold it longer than `patience` seconds (-1: no limit)."""
         if not self._lock.acquire(timeout=patience):
             raise BusyError("too many PDFs are being read; try again later")
         try:

@@ -9,7 +9,7 @@ from rag.documents.converters.pdf_pages import Line
 from rag.documents.converters.pdf_process import PdfProcess
 
 SECONDS = 10.0  # for one page
-_PATIENCE = 20.0  # seconds to wait for other pages
+PATIENCE = 20.0  # seconds to wait for other pages
 PARTS = 1_000_000
 """Boxes are in parts of a million of the width and the height of a page."""
 
@@ -38,13 +38,13 @@ class PageView(NamedTuple):
 
 def view_page(data: bytes, number: int, location: str) -> PageView:
     """The text of a page with its places; raises `FormatError` if it cannot be read, or there is no such page."""
-    size, rows = process.rows(data, location, SECONDS, {"page": number}, _PATIENCE)
+    size, rows = process.rows(data, location, SECONDS, {"page": number}, PATIENCE)
     return PageView(number, size["pages"], size["width"], size["height"], _in_order(rows))
 
 
 def draw_page(data: bytes, number: int, width: int, location: str) -> bytes:
     """A page as a PNG of `width` pixels, or smaller if it is very tall; raises `FormatError` if it cannot be drawn."""
-    _, picture = process.rows(data, location, SECONDS, {"page": number, "width": width}, _PATIENCE)
+    _, picture = process.rows(data, location, SECONDS, {"page": number, "width": width}, PATIENCE)
     return b64decode(picture)
 
 
