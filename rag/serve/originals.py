@@ -19,6 +19,7 @@ from starlette.responses import Response
 from rag.base.errors import FormatError, NotFoundError, UsageError
 from rag.base.types import Passage
 from rag.index.originals import Original, OriginalFile, Originals, Span
+from rag.serve.links import read_marks
 from rag.serve.service import Service
 
 WIDTH = 1_400
@@ -100,15 +101,27 @@ class ServedOriginals:
 
     def draw(self, index: str, passage: str, number: int) -> tuple[bytes, str]:
         """Draw a page of a passage's PDF as a PNG; return it with the version of the file."""
-        from rag.documents.converters.pdf_view import draw_page
-
         _, _, file = self._open(index, passage)
+        return self._draw(file, number), file.checksum[:_VERSION]
+
+    def draw_marked(self, index: str, passage: str, spans: Sequence[Span] | None) -> bytes:
+        """Draw the first page with a passage, or spans of its text, as a PNG in which the words are marked."""
+        pages = self.locate(index, passage, spans).original.pages
+        file = self.file(index, passage)
+        return self._draw(file, pages[0].number if pages else 1, pages[0].boxes if pages else ())
+
+    def _draw(self, file: OriginalFile, number: int, boxes: Sequence[tuple[float, ...]] = ()) -> bytes:
+        from rag.documents.converters.pdf_view import PARTS, draw_page
+
         if not file.is_pdf:
             raise NotFoundError(f"{file.name} is no PDF: it has no pages to show")
+        parts = [
+            (round(left * PARTS), round(top * PARTS), round(right * PARTS), round(bottom * PARTS))
+            for left, top, right, bottom in boxes
+        ]
+        key = (file.checksum, number, tuple(parts))
         with _not_found():
-            key = (file.checksum, number)
-            picture = self._pictures.get(key, lambda: draw_page(file.pdf, number, WIDTH, file.name))
-        return picture, file.checksum[:_VERSION]
+            return self._pictures.get(key, lambda: draw_page(file.pdf, number, WIDTH, file.name, parts))
 
     def file(self, index: str, passage: str) -> OriginalFile:
         """Return the file of a passage."""
@@ -140,14 +153,18 @@ class OriginalPages:
         self._service, self._originals = service, originals
 
     async def picture(self, request: Request) -> Response:
-        """Return a page of a PDF as a PNG, without boxes."""
+        """Return a page of a PDF as a PNG: that of a number without marks, or the one with the words of `mark`."""
         index, passage = request.path_params["index"], request.path_params["passage"]
-        page = request.query_params.get("page", "")
-        if not _NUMBER.fullmatch(page):
-            raise UsageError("the number of the page is missing, such as ?page=1")
-        picture, version = await self._service.run(self._originals.draw, index, passage, int(page))
+        page, version = request.query_params.get("page"), ""
+        if page is None:
+            spans = read_marks(request.query_params.get("mark", "")) or None
+            picture = await self._service.run(self._originals.draw_marked, index, passage, spans)
+        elif _NUMBER.fullmatch(page):
+            picture, version = await self._service.run(self._originals.draw, index, passage, int(page))
+        else:
+            raise UsageError("page should be the number of a page, such as ?page=1")
         # Pages are not kept in caches; a picture whose address has the version of the file never changes.
-        is_fixed = request.query_params.get("v") == version
+        is_fixed = bool(version) and request.query_params.get("v") == version
         headers = {"Cache-Control": f"private, max-age={_DAY}, immutable"} if is_fixed else {}
         return Response(picture, media_type="image/png", headers=headers)
 

@@ -64,8 +64,8 @@ def routes(
     shown.
     Raises `UsageError` for an index that documents cannot be added to.
     """
-    site = Site(service, uploads=bool(uploads))
     originals = originals or ServedOriginals(service, is_allowed=False)
+    site = Site(service, uploads=bool(uploads), originals=originals.is_allowed)
     ask, other, files = AskPages(site, price, base_url), OtherPages(site, originals), OriginalPages(service, originals)
     page_routes = [
         Route("/", site.with_error_pages(ask.page)),
@@ -422,7 +422,7 @@ class OtherPages:
         try:
             original = await self._service.run(self._originals.find, index, passage.id, marks or None)
         except (NotFoundError, BusyError) as error:
-            problem = sentence(error)
+            problem = str(error)
         return self._site.page(
             request,
             "passage.html.j2",

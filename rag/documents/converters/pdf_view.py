@@ -1,7 +1,7 @@
 """A page of a PDF as it is seen: the places of its characters, and its picture."""
 
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from rag.documents.converters.pdf_columns import in_columns, split_at_gap
@@ -42,9 +42,13 @@ def view_page(data: bytes, number: int, location: str) -> PageView:
     return PageView(number, size["pages"], size["width"], size["height"], _in_order(rows))
 
 
-def draw_page(data: bytes, number: int, width: int, location: str) -> bytes:
-    """A page as a PNG of `width` pixels, or smaller if it is very tall; raises `FormatError` if it cannot be drawn."""
-    _, picture = process.rows(data, location, SECONDS, {"page": number, "width": width}, PATIENCE)
+def draw_page(data: bytes, number: int, width: int, location: str, boxes: Sequence[Box] = ()) -> bytes:
+    """A page as a PNG of `width` pixels, or smaller if it is very tall; `boxes` are marked in it.
+
+    Raises `FormatError` if it cannot be drawn.
+    """
+    request = {"page": number, "width": width, "boxes": boxes}
+    _, picture = process.rows(data, location, SECONDS, request, PATIENCE)
     return b64decode(picture)
 
 

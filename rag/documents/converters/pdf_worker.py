@@ -8,8 +8,9 @@ and its right.
 
 A request with a `page` (from 1) is for that page alone. It gets the number of pages and the size of the page in points,
 then its lines and the boxes of their characters (left, top, right, bottom, as parts of a million of the page as it is
-seen, from its upper left corner); with a `width` in pixels, a PNG in base64 instead. This file imports nothing of
-`rag`, so it starts fast.
+seen, from its upper left corner); with a `width` in pixels, a PNG in base64 instead, in which `boxes` are marked.
+
+This file imports nothing of `rag`, so it starts fast.
 """
 
 # ruff: noqa: ANN401  (the library has no types)
@@ -77,6 +78,7 @@ _FIELDS = 5000  # of a form, on a page
 _encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 _PARTS = 1_000_000
 _MAX_PIXELS, _MAX_SIDE = 4_000_000, 8_000  # of a picture
+_TINTS = [bytes(value * tint // 255 for value in range(256)) for tint in (255, 241, 140)]  # yellow
 _Box = tuple[int, int, int, int]
 Row = tuple[str, int, int, int, int, int] | tuple[str, int, int, int, int, int, list[int]]
 
@@ -143,7 +145,7 @@ def main() -> None:
         data = sys.stdin.buffer.read(request["bytes"])
         try:
             if "page" in request:
-                _show(data, request["page"], request.get("width"))
+                _show(data, request["page"], request.get("width"), request.get("boxes", []))
             else:
                 _read(data)
         except Exception as error:  # noqa: BLE001  (whatever it is, the file cannot be read)
@@ -190,7 +192,7 @@ def _read(data: bytes) -> None:
         document.close()
 
 
-def _show(data: bytes, number: int, width: int | None) -> None:
+def _show(data: bytes, number: int, width: int | None, boxes: list[_Box]) -> None:
     """Write the size of a page, then its lines with the boxes of their characters or, with a width, its picture."""
     import pypdfium2
     import pypdfium2.raw as raw
@@ -207,7 +209,7 @@ def _show(data: bytes, number: int, width: int | None) -> None:
         if width is None:
             _write(_boxed_lines(raw, page))
         else:
-            _write(base64.b64encode(_picture(page, width)).decode())
+            _write(base64.b64encode(_picture(page, width, boxes)).decode())
         _write(None)
     finally:
         document.close()
@@ -261,15 +263,22 @@ def _seen(raw: Any, page: Any, left: float, bottom: float, right: float, top: fl
     return min(first_x, last_x), min(first_y, last_y), max(first_x, last_x), max(first_y, last_y)
 
 
-def _picture(page: Any, width: int) -> bytes:
-    """A page as a PNG of this width, or smaller if it would have too many pixels."""
+def _picture(page: Any, width: int, boxes: list[_Box]) -> bytes:
+    """A page as a PNG of this width, or smaller if it would have too many pixels; what is white in a box is yellow."""
     points, height = page.get_size()
     scale = min(width / points, math.sqrt(_MAX_PIXELS / points / height), _MAX_SIDE / max(points, height))
     bitmap = page.render(scale=scale, rev_byteorder=True)
-    pixels, length = bytes(bitmap.buffer), bitmap.width * bitmap.n_channels
+    pixels, channels = bytearray(bitmap.buffer), bitmap.n_channels
+    for left, top, right, bottom in boxes:
+        for row in range(top * bitmap.height // _PARTS, bottom * bitmap.height // _PARTS):
+            first, last = (row * bitmap.stride + place * bitmap.width // _PARTS * channels for place in (left, right))
+            for channel, tint in enumerate(_TINTS if channels > 1 else ()):
+                part = slice(first + channel, last, channels)
+                pixels[part] = pixels[part].translate(tint)
     # Each row of a PNG begins with the number of its filter.
+    length = bitmap.width * channels
     rows = b"".join(b"\0" + pixels[start : start + length] for start in range(0, len(pixels), bitmap.stride))
-    header = struct.pack(">2I5B", bitmap.width, bitmap.height, 8, {1: 0, 3: 2, 4: 6}[bitmap.n_channels], 0, 0, 0)
+    header = struct.pack(">2I5B", bitmap.width, bitmap.height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in chunks)
 

@@ -288,3 +288,17 @@ def test_who_waits_too_long_for_other_pages_is_told_so(monkeypatch: pytest.Monke
     monkeypatch.setattr(pdf_view, "PATIENCE", 0.05)
     with pdf_view.process.turn(), ThreadPoolExecutor(1) as pool, pytest.raises(BusyError, match="too many PDFs"):
         pool.submit(view_page, make_pdf([printed(LINES)]), 1, "one.pdf").result()
+
+
+def test_boxes_are_marked_in_a_picture_and_nothing_else_changes() -> None:
+    data, box = make_pdf([printed(LINES)]), (100_000, 60_000, 400_000, 80_000)
+    plain, marked = (
+        np.frombuffer(zlib.decompress(picture[picture.index(b"IDAT") + 4 : -16]), np.uint8).reshape(800, 1801)[:, 1:]
+        for picture in (draw_page(data, 1, 600, "one.pdf"), draw_page(data, 1, 600, "one.pdf", [box]))
+    )
+    before, after = plain.reshape(800, 600, 3), marked.reshape(800, 600, 3)
+    is_other = np.ones((800, 600), bool)
+    is_other[48:64, 60:240] = False
+    assert (before[is_other] == after[is_other]).all()
+    assert (after[48:64, 60:240].reshape(-1, 3).max(axis=0) == (255, 241, 140)).all()
+    assert (after[48:64, 60:240] <= before[48:64, 60:240]).all()
