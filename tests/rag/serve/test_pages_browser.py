@@ -300,7 +300,7 @@ def test_a_citation_opens_the_page_of_the_pdf_with_its_words_in_a_box(browse: Op
         page = browse("/?q=When did the bridge of Harnholm open?", url=url)
         page.locator(".sentence a.cite").first.click()
         panel = page.locator(".passage.shown")
-        panel.get_by_text("Page 2 of the PDF").click()
+        panel.get_by_text("Show in the PDF").click()
         expect(panel.locator(".pdf img")).to_have_js_property("naturalWidth", 1400)
         panel.get_by_role("link", name="Open as a page").click()
         expect(page.locator(".original figcaption")).to_have_text("Page 2 of 2")
