@@ -77,6 +77,7 @@ _EXPONENT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺�
 _FIELDS = 5000  # of a form, on a page
 _encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 _PARTS = 1_000_000
+_MAX_BOXES = 100_000  # characters of a page
 _MAX_PIXELS, _MAX_SIDE = 4_000_000, 8_000  # of a picture
 _TINTS = [bytes(value * tint // 255 for value in range(256)) for tint in (255, 241, 140)]  # yellow
 _Box = tuple[int, int, int, int]
@@ -222,17 +223,17 @@ def _boxed_lines(raw: Any, page: Any) -> list[tuple[Row, list[_Box]]]:
         raise ValueError("its text cannot be loaded")
     try:
         lines, glyphs, spans, text = _measure_lines(raw, text_page)
-        rows = [
-            (
-                line,
-                [_box(raw, page, glyphs, place) for place in range(span.first, span.last + 1) if _stays(text[place])],
-            )
-            for line, span in zip(lines, spans, strict=True)
-        ]
+        rows: list[tuple[Row, list[_Box]]] = []
+        count = 0
+        for line, span in zip(lines, spans, strict=True):
+            places = [place for place in range(span.first, span.last + 1) if _stays(text[place])]
+            rows.append((line, [_box(raw, page, glyphs, place) for place in places]))
+            count += len(places)
+            if count > _MAX_BOXES:
+                break
         form = page.formenv
-        for text, corners in _fields(raw, page, form) if form is not None else ():
-            row: Row = (text, 0, 0, 0, 100, 0)
-            rows.append((row, [_seen(raw, page, *corners)] * len(text)))
+        for value, corners in _fields(raw, page, form) if form is not None else ():
+            rows.append(((value, 0, 0, 0, 100, 0), [_seen(raw, page, *corners)] * len(value)))
         return rows
     except _UnmappedError:
         return []
