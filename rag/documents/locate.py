@@ -61,7 +61,7 @@ class _PageWord:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class Location:
     """The boxes of a text, by the position of the page in the list that was searched.
 
     `share` is the share of its letters that are there; below `MIN_SHARE` there are no boxes.
@@ -76,7 +76,7 @@ class Located:
         return self.share >= _WHOLE
 
 
-def locate(text: str, spans: Sequence[Span], pages: Sequence[PageView]) -> Located:
+def locate(text: str, spans: Sequence[Span], pages: Sequence[PageView]) -> Location:
     """Find spans of a passage's text (characters, end exclusive) on the pages where the passage may stand.
 
     The whole passage is looked for, so that of two equal sentences the right one is found.
@@ -85,18 +85,18 @@ def locate(text: str, spans: Sequence[Span], pages: Sequence[PageView]) -> Locat
     page_words = list(_page_words(pages))[:_MAX_PAGE_WORDS]
     weights = _weights(text, words)
     matches = _match(text, words, weights, page_words)
-    chosen = [n for n, word in enumerate(words) if any(word.start < end and start < word.end for start, end in spans)]
-    total = sum(len(words[n].letters) for n in chosen if weights[n] > _LIGHT)
-    share = sum(len(words[n].letters) for n in chosen if weights[n] > _LIGHT and n in matches) / (total or 1)
+    targets = [n for n, word in enumerate(words) if any(word.start < end and start < word.end for start, end in spans)]
+    total = sum(len(words[n].letters) for n in targets if weights[n] > _LIGHT)
+    share = sum(len(words[n].letters) for n in targets if weights[n] > _LIGHT and n in matches) / (total or 1)
     if share < MIN_SHARE:
-        return Located({}, share)
+        return Location({}, share)
     # The name of a column only where the cell stands beside it, as in a form.
-    shown = [n for n in chosen if n in matches and (weights[n] > _LIGHT or _goes_on(matches, n))]
-    numbers = {number for n in shown for number in matches[n]}
+    visible = [n for n in targets if n in matches and (weights[n] > _LIGHT or _goes_on(matches, n))]
+    numbers = {number for n in visible for number in matches[n]}
     boxes: dict[int, list[Box]] = {}
     for page, box in _boxes(sorted(numbers), page_words, pages):
         boxes.setdefault(page, []).append(box)
-    return Located(boxes, share)
+    return Location(boxes, share)
 
 
 def _goes_on(matches: Mapping[int, Sequence[int]], n: int) -> bool:
@@ -140,18 +140,18 @@ def _plain(character: str) -> str:
 
 def _page_words(pages: Sequence[PageView]) -> Iterator[_PageWord]:
     """The words of pages in the order of reading."""
-    parted: _PageWord | None = None
+    head: _PageWord | None = None
     for page, view in enumerate(pages):
         for number, line in enumerate(view.lines):
             words = [
                 _PageWord(word.letters, [_Place(page, number, word.start, word.end)]) for word in words_of(line.text)
             ]
-            if parted is not None and words:
-                words[0] = _PageWord(parted.letters + words[0].letters, [*parted.places, *words[0].places])
-            parted = words.pop() if words and line.text.endswith(_HYPHEN) else None
+            if head is not None and words:
+                words[0] = _PageWord(head.letters + words[0].letters, [*head.places, *words[0].places])
+            head = words.pop() if words and line.text.endswith(_HYPHEN) else None
             yield from words
-    if parted is not None:
-        yield parted
+    if head is not None:
+        yield head
 
 
 def _weights(text: str, words: Sequence[Word]) -> list[float]:
@@ -287,21 +287,21 @@ def _boxes(
 
 def _join(boxes: Sequence[Box], view: PageView) -> Iterator[Box]:
     """One box around those of the characters of a line, or several where wide gaps part them."""
-    printed = [box for box in boxes if box[0] < box[2] or box[1] < box[3]]  # not the spaces
-    if not printed:
+    letters = [box for box in boxes if box[0] < box[2] or box[1] < box[3]]  # not the spaces
+    if not letters:
         return
     x_points, y_points = view.width / PARTS, view.height / PARTS
-    size = median(max((right - left) * x_points, (bottom - top) * y_points) for left, top, right, bottom in printed)
-    joined = printed[0]
-    for box in printed[1:]:
-        x_gap = max(box[0] - joined[2], joined[0] - box[2]) * x_points
-        y_gap = max(box[1] - joined[3], joined[1] - box[3]) * y_points
+    size = median(max((right - left) * x_points, (bottom - top) * y_points) for left, top, right, bottom in letters)
+    hull = letters[0]
+    for box in letters[1:]:
+        x_gap = max(box[0] - hull[2], hull[0] - box[2]) * x_points
+        y_gap = max(box[1] - hull[3], hull[1] - box[3]) * y_points
         if max(x_gap, y_gap) > _WIDE * size:
-            yield _padded(joined, size / x_points, size / y_points)
-            joined = box
+            yield _padded(hull, size / x_points, size / y_points)
+            hull = box
         else:
-            joined = (min(joined[0], box[0]), min(joined[1], box[1]), max(joined[2], box[2]), max(joined[3], box[3]))
-    yield _padded(joined, size / x_points, size / y_points)
+            hull = (min(hull[0], box[0]), min(hull[1], box[1]), max(hull[2], box[2]), max(hull[3], box[3]))
+    yield _padded(hull, size / x_points, size / y_points)
 
 
 def _padded(box: Box, width: float, height: float) -> Box:

@@ -195,15 +195,15 @@ def _locate_in_pdf(
     data = file.pdf
     number = passage.page or _guess_page(data, file.name, passage.text)
     views = [view_page(data, number, file.name)]
-    located = locate(passage.text, spans, views)
+    location = locate(passage.text, spans, views)
     while (
-        not located.is_whole
+        not location.is_whole
         and number + len(views) <= views[0].page_count
         and len(views) < _PAGES + _BLANK
         and sum(bool(view.lines) for view in views) < _PAGES
     ):
         views.append(view_page(data, number + len(views), file.name))
-        located = locate(passage.text, spans, views)
+        location = locate(passage.text, spans, views)
     pages = tuple(
         OriginalPage(
             views[place].number,
@@ -211,10 +211,10 @@ def _locate_in_pdf(
             views[place].height,
             tuple((left / PARTS, top / PARTS, right / PARTS, bottom / PARTS) for left, top, right, bottom in boxes),
         )
-        for place, boxes in sorted(located.boxes.items())
+        for place, boxes in sorted(location.boxes.items())
     )
     first = OriginalPage(number, views[0].width, views[0].height)
-    note = "" if located.is_whole else _PARTLY if pages else _NOT_HERE
+    note = "" if location.is_whole else _PARTLY if pages else _NOT_HERE
     return pages or (first,), views[0].page_count, note
 
 
@@ -227,9 +227,9 @@ def _guess_page(data: bytes, name: str, text: str) -> int:
     def pairs(text: str) -> set[tuple[str, str]]:
         return {*pairwise(["", *(word.letters for word in words_of(text))])}
 
-    wanted = pairs(text)
+    target = pairs(text)
     pages = [" ".join(line.text for line in lines) for lines in read_pages(data, name, SECONDS).lines]
-    counts = [len(wanted & pairs(page)) for page in pages]
+    counts = [len(target & pairs(page)) for page in pages]
     return counts.index(max(counts)) + 1
 
 

@@ -62,7 +62,7 @@ class _Cache(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class ServedOriginal:
+class OriginalLinks:
     """Where a passage stands in its original, the addresses of the pictures of its pages, and that of the file."""
 
     original: Original
@@ -83,17 +83,17 @@ class ServedOriginals:
         self._pictures = _Cache[bytes](_MAX_CACHED_BYTES, len)
         self._places = _Cache[Original](_MAX_CACHED_PLACES, lambda _: 1)
 
-    def locate(self, index: str, passage: str, spans: Sequence[Span] | None) -> ServedOriginal:
+    def locate(self, index: str, passage: str, spans: Sequence[Span] | None) -> OriginalLinks:
         """Find a passage, or spans of its text, in its original."""
-        originals, found, file = self._open(index, passage)
-        key = (file.checksum, found, None if spans is None else tuple(spans))
+        originals, indexed, file = self._open(index, passage)
+        key = (file.checksum, indexed, None if spans is None else tuple(spans))
         with _not_found():
-            original = self._places.get(key, lambda: originals.locate_in(file, found, spans))
+            original = self._places.get(key, lambda: originals.locate_in(file, indexed, spans))
         address = f"{quote(index, safe='')}/{quote(passage, safe='')}"
         pictures = (f"/original/{address}?page={page.number}&v={file.checksum[:_VERSION]}" for page in original.pages)
-        return ServedOriginal(original, tuple(pictures), f"/download/{address}")
+        return OriginalLinks(original, tuple(pictures), f"/download/{address}")
 
-    def find(self, index: str, passage: str, spans: Sequence[Span] | None) -> ServedOriginal | None:
+    def find(self, index: str, passage: str, spans: Sequence[Span] | None) -> OriginalLinks | None:
         """Find a passage as `locate`; None if the index was not built from files, or originals are not shown."""
         if self.is_allowed and self._service.passages(index).originals.knows(passage):
             return self.locate(index, passage, spans)

@@ -157,13 +157,13 @@ def spans_boxed_right(passages: list[Passage], data: bytes) -> list[bool]:
         assert passage.page is not None
         for start, end in cited(passage):
             pages = views[passage.page - 1 : passage.page + 1]
-            located = locate(passage.text, [(start, end)], pages)
-            found = Counter[str]()
-            for page, boxes in located.boxes.items():
+            location = locate(passage.text, [(start, end)], pages)
+            letters_inside = Counter[str]()
+            for page, boxes in location.boxes.items():
                 for box in boxes:
-                    found += letters(text_in(texts[pages[page].number - 1], box))
+                    letters_inside += letters(text_in(texts[pages[page].number - 1], box))
             text = passage.text[start:end]
-            results.append(found == letters(re.sub(r"[^|:]+: ", "", text) if " | " in text else text))
+            results.append(letters_inside == letters(re.sub(r"[^|:]+: ", "", text) if " | " in text else text))
     return results
 
 
@@ -209,12 +209,12 @@ def test_boxes_are_where_the_page_shows_the_words(entries: str) -> None:
 
     text, line = " ".join(LINES), LINES[1]
     start = text.index(line)
-    located = locate(text, [(start, start + len(line))], [view_page(pdf(LINES), 1, "one.pdf")])
-    assert located.is_whole
+    location = locate(text, [(start, start + len(line))], [view_page(pdf(LINES), 1, "one.pdf")])
+    assert location.is_whole
     is_ink, is_other = pixels([line]), pixels([LINES[0], LINES[2]])
     height, width = is_ink.shape
     is_inside = np.zeros_like(is_ink)
-    for left, top, right, bottom in located.boxes[0]:
+    for left, top, right, bottom in location.boxes[0]:
         is_inside[
             top * height // PARTS : bottom * height // PARTS + 1, left * width // PARTS : right * width // PARTS + 1
         ] = True
@@ -228,12 +228,12 @@ def test_words_that_are_not_on_the_page_have_no_boxes() -> None:
     page = view_page(make_pdf([printed(LINES)]), 1, "one.pdf")
     missing = "Nobody knows what became of an engineer called Brandt."
     text = f"{LINES[0]} {missing}"
-    located = locate(text, [(len(LINES[0]) + 1, len(text))], [page])
-    assert located.boxes == {}
-    assert not located.is_whole
-    partly = locate(text, [(0, len(LINES[0]) + 14)], [page])
-    assert len(partly.boxes[0]) == 1
-    assert not partly.is_whole
+    location = locate(text, [(len(LINES[0]) + 1, len(text))], [page])
+    assert location.boxes == {}
+    assert not location.is_whole
+    part = locate(text, [(0, len(LINES[0]) + 14)], [page])
+    assert len(part.boxes[0]) == 1
+    assert not part.is_whole
     assert locate(text, [(0, 20)], [PageView(1, 1, 600, 800, [])]).boxes == {}
     assert locate("", [(0, 20)], [page]).boxes == {}
 
@@ -302,3 +302,20 @@ def test_boxes_are_marked_in_a_picture_and_nothing_else_changes() -> None:
     assert (before[is_other] == after[is_other]).all()
     assert (after[48:64, 60:240].reshape(-1, 3).max(axis=0) == (255, 241, 140)).all()
     assert (after[48:64, 60:240] <= before[48:64, 60:240]).all()
+
+
+def test_what_is_filled_in_a_form_has_the_box_of_its_field(tmp_path: Path) -> None:
+    fields = "".join(
+        f"<</Type/Annot/Subtype/Widget/FT/Tx/T(f{y})/V({value})/Rect[180 {y - 3} 280 {y + 12}]>>"
+        for value, y in (("Ann Lee", 700), ("30", 680))
+    )
+    data = make_pdf([[Print("Name", 700), Print("Fee in pounds", 680)]])
+    data = data.replace(b"/MediaBox", f"/Annots[{fields}]/MediaBox".encode(), 1)
+    data = data.replace(b"<</Type/Catalog", b"<</Type/Catalog/AcroForm<</Fields[]>>", 1)
+    (passage,) = read(tmp_path, data)
+    start = passage.text.index("Ann Lee")
+    location = locate(passage.text, [(start, start + 7)], [view_page(data, 1, "one.pdf")])
+    ((left, top, right, bottom),) = location.boxes[0]
+    assert location.is_whole
+    assert (left * 600 / PARTS, right * 600 / PARTS) == pytest.approx((180, 280), abs=20)
+    assert (top * 800 / PARTS, bottom * 800 / PARTS) == pytest.approx((800 - 712, 800 - 697), abs=20)

@@ -78,8 +78,8 @@ def test_words_that_are_not_found_show_the_page_and_say_so(index: Index) -> None
     original = Originals(index).locate(lost)
     assert [(page.number, page.boxes) for page in original.pages] == [(2, ())]
     assert original.note == "the words were not found on the page, which shows where the passage begins"
-    partly = rag.Passage(passage.id, "", f"{FIRST} Nobody has heard.", page=2)
-    assert Originals(index).locate(partly).note == "some of the words were not found on the page"
+    part = rag.Passage(passage.id, "", f"{FIRST} Nobody has heard.", page=2)
+    assert Originals(index).locate(part).note == "some of the words were not found on the page"
 
 
 def test_a_packed_pdf_is_located_too(tmp_path: Path) -> None:
@@ -204,9 +204,9 @@ def test_the_address_of_a_web_page_leads_to_the_words(tmp_path: Path) -> None:
     with LocalServer(Site) as server:
         addresses = [f"{server.url}/notes", f"{server.url}/ferry.pdf"]
         index = rag.build_index(addresses, tmp_path / "web.index", allow_network=True)
-    located = {passage.title: rag.locate(passage, index) for passage in index.store.scan()}
-    assert located["Notes"].url == f"{addresses[0]}#:~:text=The%20mayor%20wept%2C%20as%20well%2Dknown%2C%20in%201931."
-    pdf = next(original for title, original in located.items() if title != "Notes")
+    location = {passage.title: rag.locate(passage, index) for passage in index.store.scan()}
+    assert location["Notes"].url == f"{addresses[0]}#:~:text=The%20mayor%20wept%2C%20as%20well%2Dknown%2C%20in%201931."
+    pdf = next(original for title, original in location.items() if title != "Notes")
     assert (pdf.url, [page.number for page in pdf.pages]) == (f"{addresses[1]}#page=1", [1, 2])
 
 

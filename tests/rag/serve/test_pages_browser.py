@@ -302,6 +302,7 @@ def test_a_citation_opens_the_page_of_the_pdf_with_its_words_in_a_box(browse: Op
         panel = page.locator(".passage.shown")
         panel.get_by_text("Show in the PDF").click()
         expect(panel.locator(".pdf img")).to_have_js_property("naturalWidth", 1400)
+        check(page)
         panel.get_by_role("link", name="Open as a page").click()
         expect(page.locator(".original figcaption")).to_have_text("Page 2 of 2")
         expect(page.locator(".original rect")).to_be_in_viewport()
