@@ -25,7 +25,7 @@ from autoais.base.answers import to_row
 from autoais.base.io.jsonl import dumps
 from rag.answer.attribution.check import SentenceCheck, check_answer
 from rag.answer.llms import Price, cost
-from rag.base.errors import ModelFailureError, NotFoundError, QuestionError, UsageError, UserError
+from rag.base.errors import BusyError, ModelFailureError, NotFoundError, QuestionError, UsageError, UserError
 from rag.base.terminal import pluralize
 from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
@@ -35,6 +35,7 @@ from rag.serve.examples import example_questions
 from rag.serve.http import EventStream, base_of, error_parts, event, last_item, retry_header
 from rag.serve.library import Libraries
 from rag.serve.links import answer_urls, links_to, passage_url, read_marks
+from rag.serve.originals import OriginalPages, ServedOriginals
 from rag.serve.service import Reply, Service
 from rag.serve.site import Site
 from rag.serve.uploads import Documents
@@ -55,15 +56,19 @@ def routes(
     *,
     price: Price | None = None,
     base_url: str | None = None,
+    originals: ServedOriginals | None = None,
 ) -> list[Route]:
     """Return the routes of the pages, with those of their static files.
 
     `documents` are those that people may change, by the name of the index. With a `price`, answers of language models
-    say their cost. Links in exported files begin with `base_url`, by default the address of the request.
+    say their cost. Links in exported files begin with `base_url`, by default the address of the request. Without
+    `originals`, none are shown.
     """
     lists_documents = any(map(has_documents, service.indexes.values()))
-    site = Site(service, documents=lists_documents)
-    ask, other = AskPages(site, price, base_url), OtherPages(site)
+    originals = originals or ServedOriginals(service, is_allowed=False)
+    site = Site(service, documents=lists_documents, originals=originals.is_allowed)
+    ask, other = AskPages(site, price, base_url), OtherPages(site, originals)
+    files = OriginalPages(service, originals)
     page_routes = [
         Route("/", site.with_error_pages(ask.page)),
         Route("/ask", ask.events, methods=["POST"]),
@@ -71,6 +76,8 @@ def routes(
         Route("/export/{format}", site.with_error_pages(ask.export)),
         Route("/check", site.with_error_pages(other.check), methods=["GET", "POST"]),
         Route("/p/{index}/{passage:path}", site.with_error_pages(other.passage)),
+        Route("/original/{index}/{passage:path}", site.with_error_pages(files.picture)),
+        Route("/download/{index}/{passage:path}", site.with_error_pages(files.download)),
         Route("/static/{name:path}", site.pages.static),
     ]
     if lists_documents:
@@ -414,14 +421,19 @@ def _render_export(reply: Reply, name: str, base: str) -> tuple[str, str, str]:
 class OtherPages:
     """The pages of a passage and of a pasted text."""
 
-    def __init__(self, site: Site) -> None:
-        self._site, self._service = site, site.service
+    def __init__(self, site: Site, originals: ServedOriginals) -> None:
+        self._site, self._service, self._originals = site, site.service, originals
 
     async def passage(self, request: Request) -> Response:
-        """Show a passage with the marks of the link, and its neighbours."""
+        """Show a passage with the marks of the link, its neighbours, and its pages if it is of a PDF."""
         index, identifier = request.path_params["index"], request.path_params["passage"]
         context = await self._service.run(self._service.passage, index, identifier)
-        passage = context.passage
+        passage, marks = context.passage, read_marks(request.query_params.get("mark", ""))
+        original, problem = None, ""
+        try:
+            original = await self._service.run(self._originals.find, index, passage.id, marks or None)
+        except (NotFoundError, BusyError) as error:
+            problem = str(error)
         return self._site.page(
             request,
             "passage.html.j2",
@@ -429,7 +441,10 @@ class OtherPages:
             index=index,
             shown=context,
             title=passage.title or passage.section or passage.id,
-            pieces=split_at_marks(passage.text, read_marks(request.query_params.get("mark", ""))),
+            pieces=split_at_marks(passage.text, marks),
+            original=original,
+            problem=problem,
+            source_url=context.url_at(marks),
             before=context.before and passage_url("", index, context.before.id),
             after=context.after and passage_url("", index, context.after.id),
         )
