@@ -80,6 +80,7 @@ class AdminPages:
         if not audits:
             return self._site.page(request, "nothing.html.j2", title="Audit", text="There is no rating left to audit.")
         (audit,) = audits
+        press = secrets.token_urlsafe(16)
         return self._site.page(
             request,
             "judge.html.j2",
@@ -88,7 +89,8 @@ class AdminPages:
             lead="Answer the question yourself. The annotator's verdict is hidden.",
             action="/admin/audit",
             hidden={"item": audit.item.id, "question": audit.question.name},
-            press=secrets.token_urlsafe(16),
+            press=press,
+            shown=self._study.shown.make(person.id, audit.item.id, audit.question.name, press),
             votes=(),
             **item_view(self._study, redact(audit.item, audit.item.id, audit.question), audit.question),
         )
@@ -103,7 +105,7 @@ class AdminPages:
         ties = await run_in_threadpool(self._study.ties)
         if not ties:
             return self._site.page(request, "nothing.html.j2", title="Ties", text="There is no tie to decide.")
-        tie = ties[0]
+        tie, press = ties[0], secrets.token_urlsafe(16)
         labels = {option.value: option.label_for(tie.item.kind) for option in tie.question.options}
         return self._site.page(
             request,
@@ -113,7 +115,8 @@ class AdminPages:
             lead="People disagree about this item. Your verdict decides.",
             action="/admin/ties",
             hidden={"item": tie.item.id, "question": tie.question.name},
-            press=secrets.token_urlsafe(16),
+            press=press,
+            shown=self._study.shown.make(person.id, tie.item.id, tie.question.name, press),
             votes=[(labels.get(value, value), count, tie.reasons.get(value, ())) for value, count in tie.votes.items()],
             **item_view(self._study, redact(tie.item, tie.item.id, tie.question), tie.question),
         )
@@ -133,6 +136,7 @@ class AdminPages:
             field(form, "value"),
             press=field(form, "press"),
             reason=reason_of(form),
+            shown=field(form, "shown"),
         )
         return RedirectResponse(page, 303)
 
@@ -151,4 +155,5 @@ class AdminPages:
 
     def _archive(self, folder: Path) -> str:
         self._study.export(folder / "export")
+        # The folder of `mkdtemp` is for its owner only, and so are the files of an export.
         return shutil.make_archive(str(folder / "export"), "zip", folder, "export")

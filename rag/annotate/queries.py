@@ -16,13 +16,14 @@ _count = sa.func.count
 _person: sa.BindParameter[str] = bindparam("person")
 _item: sa.BindParameter[str] = bindparam("item")
 _of_person = assignments.c.annotator == _person
+_has_ended = assignments.c.state.in_(("done", "flagged"))
 _is_live = (assignments.c.state == "leased") & assignments.c.leased.between(bindparam("low"), bindparam("high"))
 
 
 def _count_others(item: "sa.ColumnElement[Any]") -> "sa.ScalarSelect[int]":
-    """The number of other people who finished an item, or hold it now."""
+    """The number of other people who finished or flagged an item, or hold it now."""
     other_assignments = (assignments.c.item == item) & (assignments.c.annotator != _person)
-    return sa.select(_count()).where(other_assignments & ((assignments.c.state == "done") | _is_live)).scalar_subquery()
+    return sa.select(_count()).where(other_assignments & (_has_ended | _is_live)).scalar_subquery()
 
 
 PERSON = sa.select(people).where(people.c.id == _person)
@@ -93,14 +94,13 @@ REOPEN = RENEW.values(state="leased")
 RELEASE = sa.update(assignments).where(_of_person & (assignments.c.state == "leased")).values(leased=0.0)
 
 
-def _states(state: str) -> "sa.ScalarSelect[int]":
-    in_state = (assignments.c.item == items.c.id) & (assignments.c.state == state)
-    return sa.select(_count()).where(in_state).scalar_subquery()
-
-
-_needs_more = (_states("done") < bindparam("wanted")) & (_states("flagged") < bindparam("wanted"))
+_ended_count = sa.select(_count()).where((assignments.c.item == items.c.id) & _has_ended).scalar_subquery()
+_needs_more = _ended_count < bindparam("wanted")
 RECONSIDER_ALL = sa.update(items).where(items.c.pool == "study").values(open=_needs_more)
-"""An item needs more people until the wanted number has finished it, or has flagged it."""
+"""An item needs more people until the wanted number has finished or flagged it.
+
+A flag counts: else an item that one of just enough people flags would stay open, with nobody left to judge it.
+"""
 STALE_ITEM = sa.select(items.c.id).where((items.c.pool == "study") & (items.c.open != _needs_more)).limit(1)
 """An item whose column `open` is wrong."""
 RECONSIDER = RECONSIDER_ALL.where(items.c.id == _item)

@@ -22,6 +22,7 @@ from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
 from rag.annotate.queue import Queue
 from rag.annotate.schemes import Question, flags_for, scheme_of
 from rag.annotate.settings import Settings
+from rag.annotate.shown import ShownTokens, limit_seconds
 from rag.annotate.store import Database, pairs, people, presses, study_facts
 from rag.annotate.types import (
     MAX_EVIDENCE,
@@ -55,7 +56,8 @@ class Study:
     ) -> None:
         self.folder, self.settings, self.scheme = folder, settings, scheme_of(settings.scheme)
         self.database = database
-        self._links, self._clock = links, clock
+        self._links, self.clock = links, clock
+        self.shown = ShownTokens(links, clock)
         self.item = lru_cache(_CACHED_ITEMS)(self._read_item)
         with database.read() as connection:
             self.pools: dict[str, int] = pairs(connection, queries.POOLS)
@@ -98,7 +100,7 @@ class Study:
         token = self._links.make(id)
         link: dict[str, object] = {
             "token_hash": self._links.hash(token),
-            "expires": None if days is None else self._clock() + days * 24 * 3600,
+            "expires": None if days is None else self.clock() + days * 24 * 3600,
         }
         if role is not None:
             link["role"] = role
@@ -143,7 +145,7 @@ class Study:
 
     def _person(self, connection: Connection, person: str) -> Row:
         row = _find_person(connection, person)
-        if row is None or row.token_hash is None or (row.expires is not None and row.expires <= self._clock()):
+        if row is None or row.token_hash is None or (row.expires is not None and row.expires <= self.clock()):
             raise LinkError
         return row
 
@@ -183,6 +185,7 @@ class Study:
         if question is None:
             return None
         done_count, left_count = self._queue.counts(connection, person)
+        press = uuid.uuid4().hex
         return Work(
             item=redact(item, assignment.handle, question),
             question=question,
@@ -190,9 +193,10 @@ class Study:
             phase="training" if assignment.phase == "training" else "study",
             done_count=done_count,
             left_count=left_count,
-            press=uuid.uuid4().hex,
+            press=press,
             can_undo=_last_press(connection, person.id) is not None,
             attempt=assignment.attempt,
+            shown=self.shown.make(person.id, assignment.handle, question.name, press),
         )
 
     def _question(self, item: Item, verdicts: Mapping[str, str], phase: str) -> Question | None:
@@ -222,13 +226,15 @@ class Study:
         evidence: Sequence[Evidence] = (),
         reason: str = "",
         seconds: float | None = None,
+        shown: str | None = None,
     ) -> Feedback | None:
         """Record a verdict on `Work.item.id`; returns after the commit, in training with feedback.
 
         Raises `PressError` if the person is blocked or never held the item, the question is not the one asked now (as
-        in a second tab), the value is not among the options, or evidence or a reason is required and missing. A verdict
-        after the lease has expired is recorded. `seconds` is the time for this question; without it, the time since the
-        person's last press.
+        in a second tab), the value is not among the options, or evidence or a reason is required and missing. With
+        `shown`, which is `Work.shown`, also if another question was shown, or this one for less than `MIN_SHOWN`. A
+        verdict after the lease has expired is recorded. `seconds` is the time for this question, at most that since it
+        was `shown`; without it, the time since then, or since the person's last press.
         """
         reason = _storable("reason", reason, PressError)
         with self.database.write() as connection:
@@ -247,6 +253,7 @@ class Study:
             _check_access(person)
             verdicts = _verdicts(connection, assignment)
             scheme_question = self._check_question(assignment, full_item, verdicts, question)
+            seconds = self._check_shown(shown, person.id, item, press, question, seconds)
             if value not in scheme_question.values:
                 values = ", ".join(scheme_question.values)
                 raise PressError(f"the answers to {question!r} are {values}, found {value!r:.60}")
@@ -260,10 +267,10 @@ class Study:
                 self._queue.renew(connection, person, assignment)
             return self._feedback(full_item, assignment, question, value)
 
-    def flag(self, annotator: str, item: str, reason: str, *, press: str) -> None:
+    def flag(self, annotator: str, item: str, reason: str, *, press: str, shown: str | None = None) -> None:
         """Take an item out of this person's queue, with a reason of `flags_for(item.kind)`; others still rate it.
 
-        Raises `PressError`, as for `verdict`.
+        The item has had this person: nobody else gets it for them. Raises `PressError`, as for `verdict`.
         """
         with self.database.write() as connection:
             person = self._person(connection, annotator)
@@ -283,6 +290,8 @@ class Study:
                 raise PressError(f"the reasons for a flag are {', '.join(reasons)}, found {reason!r:.60}")
             if assignment.state != "leased":
                 raise PressError("this item is finished already, perhaps in another tab")
+            if shown is not None:
+                self.shown.check(shown, person.id, item, press)
             self._record(connection, assignment, press, content)
             self._finish(connection, person, assignment, "flagged")
 
@@ -307,7 +316,7 @@ class Study:
             if assignment.state == "leased":
                 self._queue.renew(connection, person, assignment)
             else:
-                connection.execute(queries.REOPEN, {"key": assignment.handle, "now": self._clock()})
+                connection.execute(queries.REOPEN, {"key": assignment.handle, "now": self.clock()})
                 self._reconsider(connection, assignment.item)
 
     def can_undo(self, annotator: str) -> bool:
@@ -341,6 +350,17 @@ class Study:
             raise PressError(f"question {question!r:.60} is not the one asked now, perhaps because of another tab")
         return current
 
+    def _check_shown(
+        self, token: str | None, person: str, item: str, press: str, question: str, seconds: float | None
+    ) -> float | None:
+        """Return the seconds that count for an answer to what was shown. Raises `PressError`, as `verdict` says."""
+        if token is None:
+            return seconds
+        shown = self.shown.check(token, person, item, press)
+        if shown.question != question:
+            raise PressError("the answer does not belong to the question that was shown; answer again")
+        return limit_seconds(seconds, shown.seconds)
+
     def _spans(self, item: Item, question: Question, value: str, evidence: Sequence[Evidence]) -> str:
         """Return the evidence as JSON; raises `PressError` for what is not in the sources, or is missing."""
         lengths = {source.id: len(source.text) for source in item.sources}
@@ -368,7 +388,7 @@ class Study:
         seconds: float | None = None,
         undoes: int | None = None,
     ) -> None:
-        now = self._clock()
+        now = self.clock()
         if seconds is None and content["kind"] != UNDO:
             last = connection.execute(queries.LAST_TIME, {"person": assignment.annotator}).scalar()
             seconds = now - max(assignment.opened, 0.0 if last is None else last)
@@ -474,21 +494,40 @@ class Study:
         """Return the ties of finished items that nobody has adjudicated."""
         return review.ties(self)
 
-    def record_audit(self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "") -> None:
+    def record_audit(
+        self,
+        admin: str,
+        item: str,
+        question: str,
+        value: str,
+        *,
+        press: str,
+        reason: str = "",
+        shown: str | None = None,
+    ) -> None:
         """Record what an admin answers about an item (by its own id), to check all who answered the question.
 
-        Raises `PressError`.
+        Raises `PressError`; `shown` is as for `verdict`, made by `Study.shown.make`.
         """
-        self._review(AUDIT, admin, item, question, value, press, reason)
+        self._review(AUDIT, admin, item, question, value, press, reason, shown=shown)
 
     def adjudicate(
-        self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "", overwrite: bool = False
+        self,
+        admin: str,
+        item: str,
+        question: str,
+        value: str,
+        *,
+        press: str,
+        reason: str = "",
+        overwrite: bool = False,
+        shown: str | None = None,
     ) -> None:
         """Decide a question about an item (by its own id) in the place of the consensus.
 
         `overwrite` replaces an earlier decision; without it, a question that is decided raises `PressError`.
         """
-        self._review(ADJUDICATION, admin, item, question, value, press, reason, overwrite=overwrite)
+        self._review(ADJUDICATION, admin, item, question, value, press, reason, overwrite=overwrite, shown=shown)
 
     def _review(
         self,
@@ -501,6 +540,7 @@ class Study:
         reason: str,
         *,
         overwrite: bool = True,
+        shown: str | None = None,
     ) -> None:
         reason = _storable("reason", reason, PressError)
         content = {"kind": kind, "annotator": admin, "item": item, "question": question, "value": value}
@@ -518,6 +558,7 @@ class Study:
                 raise PressError("only an admin can do this")
             if self._is_repeated(connection, press, content):
                 return
+            self._check_shown(shown, admin, item, press, question, None)
             if not overwrite:
                 decisions = sa.select(presses.c.annotator, presses.c.value).where(
                     presses.c.kind == kind, presses.c.item == item, presses.c.question == question
@@ -531,7 +572,7 @@ class Study:
                 "phase": kind,
                 "evidence": "[]",
                 "reason": reason,
-                "at": self._clock(),
+                "at": self.clock(),
             }
             connection.execute(queries.ADD_PRESS, content | values)
 

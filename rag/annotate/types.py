@@ -44,7 +44,8 @@ class Work:
     empty while the question hides them; the expected verdicts, the explanation, the system and the id of the answer
     always are. `phase` is `training` or `study`; gold items say `study`. `verdicts` are this person's earlier verdicts
     on the item. `done_count` and `left_count` count this person's items (in training, of this attempt). `press` is a
-    fresh id, which the form sends back: the same press twice is recorded once.
+    fresh id, which the form sends back: the same press twice is recorded once. `shown` says which question this is,
+    for which press, and since when, signed: an answer with it is refused for another question, or sent too soon.
     """
 
     item: Item
@@ -56,6 +57,7 @@ class Work:
     press: str
     can_undo: bool
     attempt: int = 0
+    shown: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@
 const PENDING = "annotate: pending press";
 const TIMEOUT = 15_000; // milliseconds
 const MAX_WAIT = 15; // seconds between two tries
-const MIN_SHOWN = 300; // milliseconds in which a new question takes no key: a double tap must not answer it unread
+const MIN_SHOWN = 500; // milliseconds that a question is shown before it takes an answer, by pointer, key or form
 
 const view = document.getElementById("view");
 const status = document.getElementById("status");
 const guide = document.getElementById("guide");
 let sending = false;
-let shownAt = -Infinity; // when the question was put on the page
+let ready = false; // the question was shown for long enough: the second click of a double click must not answer it
+let readyTimer = 0;
 let spans = []; // parts of the source that were chosen by selecting text: { range, input }
 
 // --- time: seconds that the question was on screen ---
@@ -101,6 +102,10 @@ async function send(pending) {
 
 function press(form, button) {
   if (sending || button.disabled) return;
+  if (!ready) {
+    if (!readyTimer) say("Look at the source first: scroll to it. Then answer.", true);
+    return;
+  }
   if (form.id === "press") {
     const reason = form.elements.reason;
     if (form.dataset.reason === "required" && !reason.value.trim()) {
@@ -135,6 +140,28 @@ function sendStored() {
   send({ ...stored, body: body.toString(), again: true });
 }
 
+/** The buttons take no answer until the source, or else what is judged, was in view for `MIN_SHOWN`. */
+function awaitReading() {
+  const shown = view.querySelector(".sources") || view.querySelector(".context") || document.getElementById("question");
+  clearTimeout(readyTimer);
+  readyTimer = 0;
+  inView.disconnect();
+  setReady(!shown);
+  if (shown) inView.observe(shown);
+}
+
+const inView = new IntersectionObserver((entries) => {
+  if (!entries.some((entry) => entry.isIntersecting)) return;
+  inView.disconnect();
+  readyTimer = setTimeout(setReady, MIN_SHOWN, true);
+});
+
+function setReady(on) {
+  ready = on;
+  view.dataset.ready = on ? "yes" : "no";
+  if (!sending) lock(!on);
+}
+
 async function open(address) {
   say("");
   const reply = await ask(address);
@@ -149,7 +176,6 @@ function show(page) {
   else view.replaceChildren(...page.querySelectorAll("main"));
   document.body.className = page.body.className;
   document.title = page.title;
-  shownAt = performance.now();
   start();
   const question = document.getElementById("question");
   if (question) question.focus({ preventScroll: true });
@@ -166,6 +192,7 @@ view.addEventListener("click", (event) => {
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   if (link.id === "guidelines" || link.id === "next") {
     event.preventDefault();
+    if (link.id === "next" && !ready) return;
     if (link.id === "next") open(link.href);
     else openGuide(link.href);
   }
@@ -354,7 +381,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   if (control.matches("summary")) toggleDetails(control.parentElement, !control.parentElement.open);
   else if (control.matches("textarea")) control.focus();
-  else if (performance.now() - shownAt >= MIN_SHOWN) control.click();
+  else control.click();
 });
 
 // --- start ---
@@ -366,6 +393,7 @@ function start() {
   paint();
   sentences().forEach((box, index) => { box.tabIndex = index ? -1 : 0; });
   startTime();
+  awaitReading();
   const copy = document.getElementById("copy");
   if (copy) copy.hidden = false;
 }
