@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from rag.annotate.site import Site, field, reason_of
-from rag.annotate.study import redact
+from rag.annotate.past import redact
 from rag.annotate.types import Role
 from rag.annotate.work import item_view
 from rag.base.errors import UsageError
