@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlencode
 
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
@@ -12,12 +13,16 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
-from rag.annotate.site import Site, field, reason_of
+from rag.annotate.items import unstorable
 from rag.annotate.past import redact
+from rag.annotate.past_pages import minute, page_number
+from rag.annotate.site import Site, field, reason_of
 from rag.annotate.types import Role
 from rag.annotate.work import item_view
 from rag.base.errors import UsageError
 
+_PER_PAGE = 100
+_FILTERS = ("annotator", "question", "value", "item")
 _ROLES: dict[str, Role] = {"annotator": "annotator", "admin": "admin"}
 
 
@@ -72,6 +77,49 @@ class AdminPages:
         except UsageError as error:
             raise HTTPException(400, str(error)) from error
         return RedirectResponse("/admin", 303)
+
+    async def verdicts(self, request: Request) -> Response:
+        """List single verdicts, the last one first; the query of the address filters them."""
+        await self._site.admin(request)
+        filters = {name: request.query_params.get(name, "")[:1000] for name in _FILTERS}
+        fast, number = request.query_params.get("fast") == "yes", page_number(request)
+        if any(map(unstorable, filters.values())):
+            raise HTTPException(400, "A filter holds what no verdict has.")
+        records = await run_in_threadpool(
+            lambda: self._study.verdicts(**filters, fast=fast, start=number * _PER_PAGE, limit=_PER_PAGE + 1)
+        )
+        address = urlencode({name: text for name, text in filters.items() if text} | ({"fast": "yes"} if fast else {}))
+        return self._site.page(
+            request,
+            "verdicts.html.j2",
+            records=records[:_PER_PAGE],
+            more=len(records) > _PER_PAGE,
+            number=number,
+            filters=filters,
+            fast=fast,
+            address=address,
+            questions=[*dict.fromkeys(question.name for question in self._study.scheme.questions), "flag"],
+            minute=minute,
+        )
+
+    async def item(self, request: Request) -> Response:
+        """Show an item with all that people said about it, and what the judge says once they have finished it."""
+        await self._site.admin(request)
+        id = request.query_params.get("id", "")  # noqa: A001
+        if unstorable(id):
+            raise HTTPException(404, "There is no such item.")
+        try:
+            inspection = await run_in_threadpool(self._study.inspect, id)
+        except UsageError as error:
+            raise HTTPException(404, str(error)) from error
+        question = self._study.scheme.questions_of(inspection.item.unit)[-1]
+        return self._site.page(
+            request,
+            "inspect.html.j2",
+            inspection=inspection,
+            minute=minute,
+            **item_view(self._study, inspection.item, question),
+        )
 
     async def audit(self, request: Request) -> Response:
         """Show an item to audit. The annotator's verdict is hidden, so that the admin answers independently."""

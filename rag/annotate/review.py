@@ -164,7 +164,7 @@ class _Tally:
             self._others[key][rating.value] -= 1
 
     def warnings(self, name: str) -> Iterator[WorkWarning]:
-        """Yield why an admin should look at a person's verdicts: too fast, or all alike where those of others differ."""
+        """Yield why an admin should look at a person: too fast, or the same answer where others differ."""
         times = self._times.get(name, [])
         if len(times) >= _MIN_FOR_MEDIAN and median(times) < self._fast_seconds:
             text = (
@@ -306,7 +306,7 @@ def verdicts(
     with study.database.read() as connection:
         query = _verdict_query(filters)
         if fast:
-            query = query.where(presses.c.seconds < study.settings.fast_seconds)
+            query = query.where((presses.c.kind == queries.VERDICT) & (presses.c.seconds < study.settings.fast_seconds))
         rows = connection.execute(query.order_by(presses.c.id.desc()).offset(start).limit(limit)).all()
     return [_record_of(row, study.settings.fast_seconds) for row in rows]
 
@@ -332,7 +332,7 @@ def _record_of(row: "sa.Row[Any]", fast_seconds: float) -> VerdictRecord:
         value=row.value,
         phase=row.phase,
         seconds=row.seconds,
-        is_fast=row.seconds is not None and row.seconds < fast_seconds,
+        is_fast=row.kind == queries.VERDICT and row.seconds is not None and row.seconds < fast_seconds,
         at=row.at,
         reason=row.reason,
         taken_back=row.taken_back,

@@ -165,4 +165,13 @@ def field(form: FormData, name: str) -> str:
 
 def reason_of(form: FormData) -> str:
     """Return the written reason of a form."""
-    return visible(field(form, "reason").replace("\r\n", "\n")).strip()[:_MAX_REASON]
+    return _written(form, "reason")
+
+
+def comment_of(form: FormData) -> str:
+    """Return the comment of a form on its item."""
+    return _written(form, "comment")
+
+
+def _written(form: FormData, name: str) -> str:
+    return visible(field(form, name).replace("\r\n", "\n")).strip()[:_MAX_REASON]

@@ -362,7 +362,7 @@ class Study:
             return past_items(self, connection, person.id, connection.execute(query, {"person": person.id}).all())
 
     def past_item(self, annotator: str, item: str) -> PastItem:
-        """Return what a person said about an item (`Work.item.id`); raises `PressError` if they have not finished it."""
+        """Return what a person said about a finished item (`Work.item.id`); raises `PressError` if it is none."""
         with self.database.read(snapshot=True) as connection:
             person = self._person(connection, annotator)
             assignment = self._assignment(connection, person, item)

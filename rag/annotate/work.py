@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from rag.annotate.highlight import content_words, pieces, segments
 from rag.annotate.items import Item
 from rag.annotate.schemes import Question, flags_for
-from rag.annotate.site import Site, field, reason_of
+from rag.annotate.site import Site, comment_of, field, reason_of
 from rag.annotate.study import Study
 from rag.annotate.types import Annotator, Evidence, Feedback, Work
 from rag.base.errors import PressError
@@ -69,6 +69,7 @@ class WorkPages:
             press=field(form, "press"),
             evidence=evidence_of(form),
             reason=reason_of(form),
+            comment=comment_of(form),
             seconds=seconds_of(form),
             shown=field(form, "shown"),
         )
@@ -104,6 +105,7 @@ class WorkPages:
             field(form, "item"),
             field(form, "value"),
             press=field(form, "press"),
+            comment=comment_of(form),
             shown=field(form, "shown"),
         )
         return await self._after(request, person)

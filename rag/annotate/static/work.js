@@ -9,6 +9,7 @@ const MIN_SHOWN = 500; // milliseconds that a question is shown before it takes 
 const view = document.getElementById("view");
 const status = document.getElementById("status");
 const guide = document.getElementById("guide");
+const paused = document.getElementById("paused");
 let sending = false;
 let ready = false; // the question was shown for long enough: the second click of a double click must not answer it
 let readyTimer = 0;
@@ -28,12 +29,21 @@ function visibleSeconds() {
   return (visibleTime + (visibleSince === null ? 0 : performance.now() - visibleSince)) / 1000;
 }
 
-document.addEventListener("visibilitychange", () => {
-  if (document.hidden) {
+/** Time counts while the page can be seen and no break is taken. */
+function updateTime() {
+  if (document.hidden || paused.open) {
     if (visibleSince !== null) visibleTime += performance.now() - visibleSince;
     visibleSince = null;
   } else if (visibleSince === null) visibleSince = performance.now();
-});
+}
+
+document.addEventListener("visibilitychange", updateTime);
+
+function takeBreak() {
+  if (sending || paused.open) return;
+  paused.showModal();
+  updateTime();
+}
 
 // --- presses ---
 
@@ -120,6 +130,8 @@ function press(form, button) {
     form.elements.seconds.value = visibleSeconds().toFixed(2);
   }
   const fields = new FormData(form);
+  const comment = document.getElementById("comment");
+  if (comment && form.id !== "undo") fields.set("comment", comment.value);
   if (button.name) fields.append(button.name, button.value);
   button.setAttribute("aria-busy", "true");
   send({
@@ -196,6 +208,15 @@ view.addEventListener("click", (event) => {
     if (link.id === "next") open(link.href);
     else openGuide(link.href);
   }
+});
+
+view.addEventListener("click", (event) => {
+  if (event.target.closest(".pause")) takeBreak();
+});
+
+paused.addEventListener("close", () => {
+  updateTime();
+  awaitReading(); // the key that ends the break must not answer the question
 });
 
 window.addEventListener("beforeunload", (event) => {
@@ -350,6 +371,10 @@ document.addEventListener("keydown", (event) => {
     if (key === "g") guide.close();
     return;
   }
+  if (paused.open) {
+    if (key === "z") paused.close();
+    return;
+  }
   const menu = view.querySelector("details[open]");
   if (key === "Escape") {
     if (menu) {
@@ -380,7 +405,11 @@ document.addEventListener("keydown", (event) => {
   if (!control) return;
   event.preventDefault();
   if (control.matches("summary")) toggleDetails(control.parentElement, !control.parentElement.open);
-  else if (control.matches("textarea")) control.focus();
+  else if (control.matches("textarea")) {
+    const details = control.closest("details");
+    if (details) details.open = true;
+    control.focus();
+  }
   else control.click();
 });
 
@@ -394,6 +423,7 @@ function start() {
   sentences().forEach((box, index) => { box.tabIndex = index ? -1 : 0; });
   startTime();
   awaitReading();
+  for (const button of view.querySelectorAll(".pause")) button.hidden = false;
   const copy = document.getElementById("copy");
   if (copy) copy.hidden = false;
 }

@@ -423,7 +423,7 @@ def test_evidence_and_reasons_can_be_off(tmp_path: Path) -> None:
     ada = Person(make_study(tmp_path, evidence="off", reasons="off"))
     ada.press("yes")
     page = ada.page()
-    assert not page.css("input[name=evidence], textarea")
+    assert not page.css("input[name=evidence], #reason")
     assert text_of(page, ".passage") == BRIDGE
 
 
