@@ -86,6 +86,8 @@ def create_study(
         decisions = _triage_items(building, pools["study"], judge, confident, sample_share, settings.seed)
         _write_files(building, settings, pools)
         _fill_database(building, settings, pools, decisions)
+        for path in building.iterdir():
+            path.chmod(0o600)
         if folder.exists():
             folder.rmdir()
         building.rename(folder)

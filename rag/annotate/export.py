@@ -50,8 +50,11 @@ def export(study: StudyRecord, folder: Path, *, exclude: Collection[str] = ()) -
             if not free:
                 raise UserError(f"{folder}: another process is writing it; wait for it, or name another folder")
             _check_folder(folder)
-            folder.chmod(0o700)  # the names of people, and what they said
-            return _export(study, folder, exclude)
+            folder.chmod(0o700)  # names and verdicts: for the owner only, before and after they are written
+            manifest = _export(study, folder, exclude)
+            for name in (MANIFEST, *manifest["files"]):
+                (folder / name).chmod(0o600)
+            return manifest
     except OSError as error:
         raise UserError(f"{folder}: cannot be written: {error.strerror or error}") from error
 
@@ -109,15 +112,12 @@ def _export(study: StudyRecord, folder: Path, exclude: Collection[str]) -> dict[
         if len(manifest["guidelines"]) > 1:
             parts = " and ".join(str(entry["presses"]) for entry in manifest["guidelines"])
             manifest["notes"].append(f"the guidelines changed during the study; presses under each version: {parts}")
-    for path in folder.iterdir():
-        path.chmod(0o600)
     manifest["files"] = {
         name: {"sha256": sha256_file(folder / name), "bytes": (folder / name).stat().st_size}
         for name in _FILES
         if (folder / name).exists()
     }
     write_atomic(folder / MANIFEST, [dumps(manifest, indent=2)])
-    (folder / MANIFEST).chmod(0o600)
     return manifest
 
 

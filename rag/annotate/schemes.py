@@ -11,7 +11,16 @@ Unit = Literal["answer", "sentence", "citation"]
 
 KINDS: tuple[Kind, ...] = ("qa", "summarization", "table")
 
-COMMAND_KEYS = {"u": "undo", "g": "guidelines", "x": "flag", "r": "reason", "?": "keys"}
+COMMAND_KEYS = {
+    "u": "undo",
+    "g": "guidelines",
+    "x": "flag",
+    "r": "reason",
+    "w": "comment",
+    "h": "earlier items",
+    "z": "pause",
+    "?": "keys",
+}
 """Keys that every page has; no option of a question and no reason for a flag uses them."""
 
 _WORDS = {

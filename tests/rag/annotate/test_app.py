@@ -21,9 +21,9 @@ from starlette.types import Message, Receive, Scope, Send
 from rag.annotate.app import create_app
 from rag.annotate.items import Cell, Item, Source, Table, Turn
 from rag.annotate.schemes import COMMAND_KEYS, KINDS, SCHEMES, Kind, Scheme, flags_for
+from rag.annotate.shown import limit_seconds
 from rag.annotate.study import Study
 from rag.annotate.types import MAX_EVIDENCE
-from rag.annotate.work import limit_seconds, sign_serving_time
 from rag.base.errors import LinkError, StudyError, UserError
 from rag.web.pages import sentence
 from tests.conftest import present
@@ -113,6 +113,9 @@ def test_guessing_is_slowed_down_and_stops_nobody_else(study: Study) -> None:
     assert found.status_code == 429
     assert 0 < int(found.headers["Retry-After"]) <= 61
     assert ada.client.get("/").status_code == 200
+    assert ada.client.get(f"/in/{ada.token}").status_code == 200  # a right link of the same address
+    assert ada.client.get(f"/in/{study.invite('bob')}").status_code == 200
+    assert ada.client.get("/in/guess").status_code == 429
 
 
 def test_the_token_is_not_in_what_a_server_would_log(study: Study) -> None:
@@ -177,7 +180,7 @@ def test_the_source_is_not_sent_before_the_first_verdict(tmp_path: Path, item: I
 def test_no_ends_the_item_and_the_source_never_comes(study: Study) -> None:
     ada = Person(study)
     item = ada.fields()["item"]
-    found = ada.send("/press", ada.fields() | {"value": "no"}, **{"X-Requested-With": "fetch"})
+    found = ada.send("/press", ada.fields() | {"value": "no"}, headers={"X-Requested-With": "fetch"})
     assert found.status_code == 200
     assert fields(HTMLParser(found.text))["item"] != item
     assert BRIDGE[:20] not in found.text
@@ -268,7 +271,7 @@ def test_what_is_expected_and_which_system_wrote_is_never_sent(tmp_path: Path) -
 
 def test_labels_of_others_are_in_no_page(study: Study, tmp_path: Path) -> None:
     def clean(person: Person) -> str:
-        return re.sub(r'(name="(?:csrf|press|served|item)" value=)"[^"]*"', r"\1", person.client.get("/").text)
+        return re.sub(r'(name="(?:csrf|press|shown|item)" value=)"[^"]*"', r"\1", person.client.get("/").text)
 
     ada, bob = Person(study), Person(study, "bob")
     before = clean(bob)
@@ -283,7 +286,7 @@ def test_a_press_that_comes_twice_is_recorded_once(study: Study, tmp_path: Path)
     ada = Person(study)
     values = ada.fields() | {"value": "yes"}
     assert ada.send("/press", values).status_code == 303
-    found = ada.send("/press", values, **{"X-Requested-With": "fetch"})
+    found = ada.send("/press", values, headers={"X-Requested-With": "fetch"})
     assert found.status_code == 200
     assert fields(HTMLParser(found.text))["question"] == "attributable"
     assert len(ratings(study, tmp_path)) == 1
@@ -293,7 +296,7 @@ def test_the_older_of_two_tabs_is_told_and_gets_what_is_asked_now(study: Study, 
     ada = Person(study)
     older = ada.fields()
     ada.press("yes")
-    found = ada.send("/press", older | {"value": "no", "press": "another"})
+    found = ada.send("/press", older | {"value": "no"})
     assert found.status_code == 409
     page = HTMLParser(found.text)
     assert "not the one asked now" in text_of(page, "[role=alert]")
@@ -420,7 +423,7 @@ def test_evidence_and_reasons_can_be_off(tmp_path: Path) -> None:
     ada = Person(make_study(tmp_path, evidence="off", reasons="off"))
     ada.press("yes")
     page = ada.page()
-    assert not page.css("input[name=evidence], textarea")
+    assert not page.css("input[name=evidence], #reason")
     assert text_of(page, ".passage") == BRIDGE
 
 
@@ -446,29 +449,71 @@ def test_a_page_of_no_javascript_has_all_that_is_needed(study: Study) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "after", "expected"),
+    ("seconds", "age", "expected"),
     [
-        ("3.5", 10, 3.5),
-        ("99", 10, 10),
-        ("", 10, 10),
-        ("-1", 10, None),
-        ("nan", 10, None),
-        ("inf", 10, 10),
-        ("x", 10, None),
-        ("3", -5, None),
+        (3.5, 10, 3.5),
+        (99, 10, 10),
+        (None, 10, 10),
+        (-1, 10, None),
+        (float("nan"), 10, None),
+        (float("inf"), 10, 10),
+        (3, None, None),
     ],
 )
-def test_seconds_of_a_browser_are_bounded_by_the_servers(seconds: str, after: float, expected: float | None) -> None:
-    served = sign_serving_time("session", "item", "question", now=1000)
-    assert limit_seconds(seconds, served, "session", "item", "question", now=1000 + after) == expected
+def test_seconds_of_a_browser_are_bounded_by_the_servers(
+    seconds: float | None, age: float | None, expected: float | None
+) -> None:
+    assert limit_seconds(seconds, age) == expected
 
 
-def test_seconds_need_a_time_that_the_server_signed() -> None:
-    served = sign_serving_time("session", "item", "question", now=1000)
-    for given in ("", "1", "1.x", "x.y", served.replace("1", "2", 1), "\ud800.x"):
-        assert limit_seconds("3", given, "session", "item", "question", now=1010) is None
-    assert limit_seconds("3", served, "other", "item", "question", now=1010) is None
-    assert limit_seconds("3", served, "session", "item 2", "question", now=1010) is None
+def test_the_time_of_a_verdict_is_at_most_that_since_the_page_was_served(study: Study, tmp_path: Path) -> None:
+    ada = Person(study)
+    for seconds in ("2.5", "999", "x"):
+        ada.send("/press", ada.fields() | {"value": "yes", "seconds": seconds}, after=7)
+    assert [round(row["seconds"], 1) for row in sorted(ratings(study, tmp_path), key=lambda row: row["at"])][:2] == [
+        2.5,
+        7.0,
+    ]
+
+
+@pytest.mark.parametrize("after", [0.0, 0.04, 0.25, 0.45])
+def test_the_second_click_of_a_double_click_is_no_verdict_on_the_next_question(
+    study: Study, tmp_path: Path, after: float
+) -> None:
+    ada = Person(study)
+    ada.press("yes")
+    values = ada.fields() | {"value": "yes"}  # the next question, as served
+    found = ada.send("/press", values, after=after)
+    assert found.status_code == 409
+    page = HTMLParser(found.text)
+    assert "less than half a second" in text_of(page, "[role=alert]")
+    assert fields(page)["question"] == "attributable"
+    flagged = ada.send("/flag", ada.fields("#flags") | {"value": "malformed"}, after=after)
+    assert flagged.status_code == 409
+    assert [row["question"] for row in ratings(study, tmp_path)] == ["interpretable"]
+    assert ada.press("yes").status_code == 303  # the page that came with the refusal can be answered
+
+
+@pytest.mark.parametrize("name", ["shown", "press", "question", "item"])
+def test_an_answer_counts_for_the_question_that_was_shown_only(study: Study, tmp_path: Path, name: str) -> None:
+    ada, bob = Person(study), Person(study, "bob")
+    ada.press("yes")
+    first, other = ada.fields(), bob.fields()
+    for value in (other[name], "", "1.x", "\ud800.x.y", "x"):
+        sent = first | {"value": "yes", name: value.encode("utf-8", "replace").decode()}
+        assert ada.send("/press", sent).status_code == 409
+    assert [row["question"] for row in ratings(study, tmp_path)] == ["interpretable"]
+
+
+def test_an_admin_answers_no_tie_by_a_double_click(tmp_path: Path) -> None:
+    study = make_study(tmp_path, CITATION, scheme="trec", annotators=2)
+    boss = Person(study, "boss", role="admin")
+    for name, value in {"ada": "full", "bob": "none"}.items():
+        Person(study, name).press(value)
+    form = boss.fields("#press", "/admin/ties") | {"value": "full"}
+    assert boss.send("/admin/ties", form, after=0.2).status_code == 409
+    assert len(study.ties()) == 1
+    assert boss.send("/admin/ties", form).status_code == 303
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -545,6 +590,55 @@ def test_guidelines_of_the_study_replace_ours_and_are_escaped(tmp_path: Path) ->
     assert Person(study, "bob").client.get("/guidelines").status_code == 503
 
 
+# --- past items -------------------------------------------------------------------------------------------------------
+
+
+def test_a_past_verdict_is_revised_without_javascript(study: Study, tmp_path: Path) -> None:
+    ada, bob = Person(study), Person(study, "bob")
+    assert "no item yet" in ada.client.get("/past").text
+    ada.press("yes")
+    ada.press("no", comment="Which <b>bridge</b>?")
+    bob.press("no")
+    page = ada.page("/past")
+    assert len(page.css("article")) == 1
+    assert "Which <b>bridge</b>?" in text_of(page, "textarea")
+    links = [str(one.attributes["href"]) for one in page.css("article a")]
+    assert [link.partition("question=")[2] for link in links] == ["interpretable", "attributable"]
+    assert BRIDGE[:20] not in ada.client.get(links[0]).text
+    page = ada.page(links[1])
+    assert "You said: No, not fully attributable." in text_of(page, ".dock")
+    assert BRIDGE[:20] in text_of(page, ".sources")
+    assert page.css_first("#undo, #flags") is None
+    assert ada.send("/revise", fields(page) | {"value": "yes"}, after=0.2).status_code == 409
+    found = ada.send("/revise", fields(page) | {"value": "yes", "evidence": "0:5:p1"})
+    assert (found.status_code, found.headers["Location"]) == (303, "/past")
+    assert "before: No, not fully attributable." in text_of(ada.page("/past"), "article")
+    assert [row["value"] for row in ratings(study, tmp_path) if row["question"] == "attributable"] == ["yes"]
+    found = ada.send("/revise", ada.fields("#press", links[0]) | {"value": "no"})
+    assert [row["value"] for row in ratings(study, tmp_path) if row["annotator"] == "ada"] == ["no"]
+    again = ada.fields("#press", links[0]) | {"value": "yes"}
+    assert ada.send("/revise", again).headers["Location"] == "/"  # the next question is asked
+    assert ada.fields()["question"] == "attributable"
+    assert ada.client.get(links[0]).status_code == 404
+    for other in ("/past/x?question=interpretable", links[0].replace("interpretable", "x"), links[0].split("?")[0]):
+        assert bob.client.get(other).status_code == 404
+
+
+def test_a_flag_is_taken_back_and_a_comment_changed_among_past_items(study: Study) -> None:
+    ada = Person(study)
+    page = ada.page()
+    ada.send("/flag", fields(page, "#flags") | {"value": "malformed"})
+    past = ada.page("/past")
+    assert "Something" not in text_of(past, "article")
+    assert "The text is malformed" in text_of(past, "article")
+    comment = fields(past, "details form") | {"comment": "Half of it."}
+    assert ada.send("/comment", comment).status_code == 303
+    assert text_of(ada.page("/past"), "textarea") == "Half of it."
+    form = fields(ada.page("/past"), "article > form")
+    assert ada.send("/unflag", form).headers["Location"] == "/"
+    assert ada.fields()["item"] == fields(page)["item"]
+
+
 # --- security ---------------------------------------------------------------------------------------------------------
 
 EVIL = "</p></label><script>window.broken=1</script><img src=x onerror=window.broken=1>\"'&\u202e\x1b[2J{{7*7}}"
@@ -584,13 +678,15 @@ def test_hostile_texts_are_shown_as_text(tmp_path: Path, kind: str, highlight: b
             assert "<script>window.broken=1</script>" in text_of(page, ".answer")
             ada.press(verdict, reason=EVIL)
     boss = Person(study, "boss", role="admin")
-    for path in ("/admin", "/admin/audit", "/admin/ties"):
+    past = ada.page("/past")
+    assert not past.css("img")
+    for path in ("/admin", "/admin/verdicts", "/admin/item?id=evil", "/admin/audit", "/admin/ties"):
         page = boss.page(path)
         assert len(page.css("script")) == 1
         assert not page.css("img")
 
 
-POSTS = ["/press", "/flag", "/undo", "/out"]
+POSTS = ["/press", "/flag", "/undo", "/revise", "/unflag", "/comment", "/out"]
 ADMIN_POSTS = [f"/admin/{name}" for name in ("invite", "revoke", "block", "unblock", "audit", "ties", "export")]
 
 
@@ -606,7 +702,7 @@ def test_a_form_of_another_site_is_refused(study: Study, tmp_path: Path, action:
     assert bob.client.get("/").status_code == 200
 
 
-@pytest.mark.parametrize("action", ["/admin", "/admin/audit", "/admin/ties"])
+@pytest.mark.parametrize("action", ["/admin", "/admin/verdicts", "/admin/item?id=q1", "/admin/audit", "/admin/ties"])
 def test_admin_pages_are_for_admins(study: Study, action: str) -> None:
     assert Person(study).client.get(action).status_code == 403
     assert Person(study, "boss", role="admin").client.get(action).status_code == 200
@@ -803,6 +899,40 @@ def test_an_admin_decides_ties_with_the_reasons_of_both_sides(tmp_path: Path) ->
     assert not any(name in text_of(page, ".dock") for name in given)
     assert boss.send("/admin/ties", fields(page) | {"value": "partial"}).status_code == 303
     assert "no tie" in boss.client.get("/admin/ties").text
+
+
+def test_an_admin_filters_verdicts_and_inspects_an_item(study: Study, boss: Person) -> None:
+    ada = Person(study)
+    ada.send("/press", ada.fields() | {"value": "yes", "seconds": "0.7"}, after=2)
+    ada.press("no", reason="Nothing <b> about arches.", comment="Which bridge?")
+    page = boss.page("/admin/verdicts")
+    assert len(page.css("tbody tr")) == 2
+    fast = boss.page("/admin/verdicts?annotator=ada&fast=yes")
+    (row,) = fast.css("tbody tr")
+    assert "too fast" in row.text()
+    assert "checked" in present(fast.css_first("[name=fast]")).attributes
+    assert "no such verdict" in text_of(boss.page("/admin/verdicts?annotator=bob"), "main")
+    assert "no such verdict" in text_of(boss.page("/admin/verdicts?page=9"), "main")
+    link = str(present(page.css_first("tbody a")).attributes["href"])
+    inspected = boss.page(link)
+    assert "Nothing <b> about arches." in text_of(inspected, "main")
+    assert "Which bridge?" in text_of(inspected, "main")
+    assert BRIDGE[:20] in text_of(inspected, "main")
+    assert boss.client.get("/admin/item?id=q9").status_code == 404
+    assert boss.client.get("/admin/item?id=%00").status_code == 404
+    assert boss.client.get("/admin/verdicts?value=%00").status_code == 400
+    assert "too-fast" not in boss.client.get("/admin").text
+
+
+def test_an_admin_sees_batches_and_warnings(tmp_path: Path) -> None:
+    study = make_study(tmp_path, *several(CITATION, 10), scheme="trec")
+    boss, ada = Person(study, "boss", role="admin"), Person(study)
+    study.assign("first <b>", items=["q1#1@p1"], people=["ada"])
+    for _ in range(10):
+        ada.send("/press", ada.fields() | {"value": "full", "seconds": "0.9"})
+    page = boss.page("/admin")
+    assert "first <b>" in page.text()
+    assert "Half of 10 verdicts took less than 0.9 seconds each; fast_seconds is 1.5." in text_of(page, "main li")
 
 
 def test_an_admin_downloads_the_export(study: Study, boss: Person) -> None:

@@ -19,7 +19,7 @@ pytest.importorskip("sqlalchemy")
 import uvicorn
 
 from rag.annotate.app import create_app
-from rag.annotate.items import Item, Source
+from rag.annotate.items import Item, Source, Turn
 from rag.annotate.schemes import SCHEMES
 from rag.annotate.study import Study
 from tests.rag.annotate.test_app import EVIL, TRAINING, evil_item
@@ -38,7 +38,8 @@ from tests.rag.browser import NEEDS_CHROMIUM, PHONE, Page, check, expect
 
 pytestmark = NEEDS_CHROMIUM
 
-SETTLING = 350  # milliseconds; a new question takes no key before
+
+SHOWN = 600  # milliseconds; the server takes no answer that comes sooner than half a second
 
 
 class Server:
@@ -81,6 +82,8 @@ class Browser:
         page.on("pageerror", lambda error: self.said.append(str(error)))
         page.goto(link)
         page.wait_for_url(re.compile(r"/(admin)?$"))
+        if options.get("java_script_enabled", True):
+            wait(page)
         return page
 
 
@@ -109,19 +112,25 @@ def serve() -> Iterator[Serve]:
         one.stop()
 
 
+def wait(page: Page) -> None:
+    """Wait until the page takes an answer: its question was shown for half a second."""
+    expect(page.locator("#view")).to_have_attribute("data-ready", "yes")
+
+
 def press(page: Page, key: str) -> None:
-    """Press a key, and wait until the server has it."""
+    """Press a key, and wait until the server has it and the next question takes an answer."""
     item = page.locator("#press input[name=press]").get_attribute("value")
     page.keyboard.press(key)
     expect(page.locator(f"#press input[value='{item}']")).to_have_count(0)
     expect(page.locator("#status")).to_contain_text("Saved")
-    page.wait_for_timeout(SETTLING)
+    wait(page)
 
 
 def intercept_presses(page: Page, handler: Callable[[Any], None]) -> None:
     """Let ``handler`` decide what becomes of each press; Chromium is sure of it only in a page loaded afterwards."""
     page.route("**/press", handler)
     page.reload()
+    wait(page)
 
 
 # --- by keyboard ------------------------------------------------------------------------------------------------------
@@ -161,18 +170,59 @@ def test_a_study_by_keyboard_with_at_most_two_presses_an_item(
     assert all(0 < row["seconds"] < 60 for row in rows)
 
 
-def test_a_double_tap_does_not_answer_the_next_question(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+# What comes so many milliseconds after the next question: the second click or key of a double one, or a form sent.
+SECOND = {
+    "key": """() => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "y", bubbles: true }))""",
+    "pointer": """() => document.querySelector(".verdicts button").click()""",
+    "form": """() => document.getElementById("press").requestSubmit(document.querySelector(".verdicts button"))""",
+    "flag": """() => document.querySelector("#flags form button").click()""",
+    "undo": """() => document.querySelector("#undo button").click()""",
+}
+
+
+@pytest.mark.parametrize("second", SECOND)
+def test_a_double_click_does_not_answer_the_next_question(
+    browser: Browser, serve: Serve, tmp_path: Path, second: str
+) -> None:
     study = make_study(tmp_path)
     page = browser.open(serve(study).link("ada"))
-    # The second key as soon as the next question is there, as by a double tap on a fast connection.
-    page.evaluate("""() => new MutationObserver((_, watching) => {
+    page.evaluate(f"""() => new MutationObserver((_, watching) => {{
         watching.disconnect();
-        setTimeout(() => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "y", bubbles: true })), 50);
-    }).observe(document.getElementById("view"), { childList: true })""")
+        for (const wait of [0, 40, 120, 250, 400]) setTimeout({SECOND[second]}, wait);
+    }}).observe(document.getElementById("view"), {{ childList: true }})""")
     page.keyboard.press("y")
     expect(page.locator("#question")).to_contain_text("fully supported")
-    page.wait_for_timeout(SETTLING)
-    assert len(ratings(study, tmp_path)) == 1
+    wait(page)
+    assert [row["question"] for row in ratings(study, tmp_path)] == ["interpretable"]
+    expect(page.locator("#question")).to_contain_text("fully supported")
+    press(page, "y")
+    assert [row["question"] for row in ratings(study, tmp_path)] == ["attributable", "interpretable"]
+
+
+def test_a_double_click_of_the_mouse_answers_once(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    page = browser.open(serve(study).link("ada"))
+    for _ in range(3):
+        page.locator(".verdicts button").first.dblclick(delay=20)
+        expect(page.locator("#status")).to_contain_text("Saved")
+        wait(page)
+    assert len(ratings(study, tmp_path)) == 3
+
+
+def test_a_question_takes_no_answer_before_its_source_was_in_view(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    item = replace(ANSWER, turns=tuple(Turn("user", f"What about bridge {n}?") for n in range(40)))
+    study = make_study(tmp_path, item)
+    page = browser.open(serve(study).link("ada"), viewport={"width": 390, "height": 380})  # too low for a dock
+    page.keyboard.press("y")
+    expect(page.locator("#question")).to_contain_text("fully supported")
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_timeout(800)
+    page.keyboard.press("y")
+    expect(page.locator("#status")).to_contain_text("Look at the source first")
+    page.locator(".sources").scroll_into_view_if_needed()
+    wait(page)
     press(page, "y")
     assert len(ratings(study, tmp_path)) == 2
 
@@ -217,10 +267,64 @@ def test_training_by_keyboard(browser: Browser, serve: Serve, tmp_path: Path) ->
         press_of = page.locator("#press input[name=press]").get_attribute("value")
         page.keyboard.press(key)
         expect(page.locator("#question")).to_contain_text("Right.")
+        wait(page)
         page.keyboard.press("Enter")
         expect(page.locator("#press input[name=press]")).not_to_have_attribute("value", press_of or "")
-        page.wait_for_timeout(SETTLING)
+        wait(page)
     expect(page.locator(".where")).to_have_text("0 done, 3 left")
+
+
+def test_a_break_does_not_count_and_the_key_that_ends_it_answers_nothing(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    page = browser.open(serve(study).link("ada"))
+    page.keyboard.press("z")
+    expect(page.locator("#paused")).to_be_visible()
+    page.keyboard.press("y")  # nothing is answered in a break
+    page.wait_for_timeout(3000)
+    page.keyboard.press("z")
+    expect(page.locator("#paused")).not_to_be_visible()
+    page.keyboard.press("y")
+    wait(page)
+    assert ratings(study, tmp_path) == []
+    press(page, "n")
+    (row,) = ratings(study, tmp_path)
+    assert 0.5 <= row["seconds"] < 3
+    page.locator("button.pause").first.click()
+    page.keyboard.press("Escape")
+    expect(page.locator("#paused")).not_to_be_visible()
+
+
+def test_a_past_item_is_revised_by_keyboard_and_axe_finds_nothing(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    page = browser.open(serve(study).link("ada"), bypass_csp=True)
+    page.keyboard.press("w")
+    page.keyboard.type("Which bridge? yes, no")
+    page.keyboard.press("Escape")
+    press(page, "n")
+    page.keyboard.press("h")
+    page.wait_for_url(re.compile("/past$"))
+    check(page)
+    page.locator("article a").click()
+    wait(page)
+    check(page)
+    page.keyboard.press("y")
+    expect(page.locator("#question")).to_contain_text("fully supported")
+    wait(page)
+    press(page, "y")
+    assert {(row["question"], row["value"]) for row in ratings(study, tmp_path)} == {
+        ("interpretable", "yes"),
+        ("attributable", "yes"),
+    }
+    assert study.past("ada")[0].comment == "Which bridge? yes, no"
+    server = serve(study)
+    boss = browser.open(server.link("boss", "admin"), bypass_csp=True)
+    for path in ("/admin/verdicts", "/admin/item?id=q1", "/admin/item?id=q1-1"):
+        boss.goto(f"http://127.0.0.1:{server.port}{path}")
+        check(boss)
 
 
 # --- evidence ---------------------------------------------------------------------------------------------------------
@@ -406,7 +510,7 @@ def test_a_press_after_a_revoked_link_is_sent_after_the_new_one(browser: Browser
     expect(page.locator("main")).to_contain_text("link is not valid")
     page.goto(server.link("bob"))
     expect(page.locator("#question")).to_contain_text("interpretable")
-    page.wait_for_timeout(SETTLING)
+    wait(page)
     assert ratings(study, tmp_path) == []  # it is ada's press, not bob's
     page.goto(server.link("ada"))
     expect(page.locator("#status")).to_contain_text("Saved: Yes")
@@ -438,6 +542,7 @@ def test_the_older_tab_is_told_and_shows_what_is_asked_now(browser: Browser, ser
     older = browser.open(serve(study).link("ada"))
     newer = older.context.new_page()
     newer.goto(older.url)
+    wait(newer)
     press(newer, "y")
     older.keyboard.press("n")
     expect(older.locator("[role=alert]")).to_contain_text("not the one asked now")
@@ -468,13 +573,16 @@ def test_hostile_texts_do_nothing(browser: Browser, serve: Serve, tmp_path: Path
 def test_everything_works_without_javascript(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path, evidence="required")
     page = browser.open(serve(study).link("ada"), java_script_enabled=False)
+    page.wait_for_timeout(SHOWN)
     page.locator("button[value=yes]").click()
     page.locator("label.sentence", has_text="three arches").click()
     page.locator("#reasons summary").click()
     page.locator("#reason").fill("Counted.")
     page.locator("#reasons summary").click()
+    page.wait_for_timeout(SHOWN)
     page.locator("button[value=yes]").click()
     page.locator("#flags summary").click()
+    page.wait_for_timeout(SHOWN)
     page.locator("#flags button[value=malformed]").click()
     page.locator("#undo button").click()
     page.locator("#guidelines").click()
@@ -500,7 +608,9 @@ def test_a_whole_item_is_on_the_screen_of_a_phone(browser: Browser, serve: Serve
     while page.locator("#press").count():
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
-        for one in page.locator(".dock button:visible, .dock summary:visible, #question, .answer, .top a").all():
+        for one in page.locator(
+            ".dock button:visible, .dock summary:visible, #question, .answer, .top a:visible"
+        ).all():
             box = one.bounding_box()
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= PHONE["width"]
@@ -530,10 +640,11 @@ def test_axe_finds_nothing(
     for _ in range(2):
         page.keyboard.press("y")
         expect(page.locator("#next")).to_be_visible()
+        wait(page)
         check(page)
         page.keyboard.press("Enter")
         expect(page.locator("#press")).to_be_visible()
-        page.wait_for_timeout(SETTLING)
+        wait(page)
     while page.locator("#press").count():
         press(page, "y")
         check(page)
@@ -576,6 +687,7 @@ def test_a_tie_is_decided_by_keyboard_and_axe_finds_nothing(
     boss = browser.open(server.link("boss", "admin"), viewport=viewport, bypass_csp=True)
     boss.goto(f"http://127.0.0.1:{server.port}/admin/ties")
     expect(boss.locator(".vote")).to_have_count(3)
+    wait(boss)
     check(boss)
     for one in boss.locator(".verdicts button").all():
         assert one.bounding_box()["y"] + one.bounding_box()["height"] <= viewport["height"]
