@@ -77,7 +77,12 @@ class Site:
     def page(self, request: Request, template: str, *, status: int = 200, **values: object) -> Response:
         """Return a page; the template gets the values that all pages of the study need."""
         session = self.session(request)
-        common = {"settings": self.study.settings, "csrf": csrf_token(session) if session else "", "me": ""}
+        common = {
+            "settings": self.study.settings,
+            "asks_words": any(question.words_for for question in self.study.scheme.questions),
+            "csrf": csrf_token(session) if session else "",
+            "me": "",
+        }
         return self.pages.page(f"annotate/{template}", common | values, status=status)
 
     # --- signing in and out -----------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ from rag.annotate.items import Item, item_of, unstorable
 from rag.annotate.links import Links, check_person
 from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
 from rag.annotate.queue import Queue
-from rag.annotate.schemes import Question, flags_for, scheme_of
+from rag.annotate.scheme_file import open_scheme
+from rag.annotate.schemes import Question, flags_for
 from rag.annotate.settings import Settings
 from rag.annotate.store import Database, pairs, people, presses, study_facts
 from rag.annotate.types import (
@@ -53,7 +54,7 @@ class Study:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.folder, self.settings, self.scheme = folder, settings, scheme_of(settings.scheme)
+        self.folder, self.settings, self.scheme = folder, settings, open_scheme(settings.scheme, folder)
         self.database = database
         self._links, self._clock = links, clock
         self.item = lru_cache(_CACHED_ITEMS)(self._read_item)
@@ -344,13 +345,19 @@ class Study:
     def _spans(self, item: Item, question: Question, value: str, evidence: Sequence[Evidence]) -> str:
         """Return the evidence as JSON; raises `PressError` for what is not in the sources, or is missing."""
         lengths = {source.id: len(source.text) for source in item.sources}
-        if evidence and self.settings.evidence == "off":
+        if evidence and question.words_for and value not in question.words_for:
+            raise PressError(
+                "words are marked, but the answer is that there are none; unmark them, or answer otherwise"
+            )
+        if evidence and self.settings.evidence == "off" and not question.words_for:
             raise PressError("this study takes no evidence")
         if len(evidence) > MAX_EVIDENCE:
             raise PressError(f"there should be at most {MAX_EVIDENCE} pieces of evidence, found {len(evidence)}")
         for span in evidence:
             if span.passage not in lengths or not 0 <= span.start < span.end <= lengths[span.passage]:
                 raise PressError(f"the evidence {span.start} to {span.end} is not in the sources of the item")
+        if value in question.words_for and not evidence:
+            raise PressError("no words are marked; mark them in the passage, or answer that there are none")
         # The evidence of a table is its highlighted cells: there is no text to select.
         if self.settings.evidence == "required" and value in question.evidence_for and lengths and not evidence:
             raise PressError("the evidence is missing; select what supports the text in the source")
@@ -561,6 +568,10 @@ def redact(item: Item, handle: str, question: Question) -> Item:
         visible_item = replace(visible_item, sources=(), table=None)
         if item.kind != "qa":  # a summary or caption is judged by itself
             visible_item = replace(visible_item, query="", turns=())
+    if "question" in question.hides:
+        visible_item = replace(visible_item, query="", turns=())
+    if "claim" in question.hides:
+        visible_item = replace(visible_item, text="", before="", after="")
     return visible_item
 
 

@@ -167,7 +167,8 @@ def limit_seconds(
 
 def work_view(study: Study, work: Work) -> dict[str, Any]:
     """Return what the templates show of a person's work."""
-    choosable = bool(work.question.evidence_for and study.settings.evidence != "off" and work.item.sources)
+    is_optional = work.question.evidence_for and study.settings.evidence != "off"
+    choosable = bool((is_optional or work.question.words_for) and work.item.sources)
     return item_view(study, work.item, work.question, choosable=choosable) | {"work": work}
 
 
@@ -182,7 +183,7 @@ def item_view(study: Study, item: Item, question: Question, *, choosable: bool =
                 "key": option.key,
                 "value": option.value,
                 "label": option.label_for(item.kind),
-                "evidence": choosable and option.value in question.evidence_for,
+                "evidence": choosable and option.value in (question.words_for or question.evidence_for),
             }
             for option in question.options
         ],

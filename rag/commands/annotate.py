@@ -43,7 +43,9 @@ def init(
     items: Annotated[
         Path | None, typer.Option(help="Items to judge instead of answers (items.jsonl), such as captions of tables.")
     ] = None,
-    scheme: Annotated[str, typer.Option(help="Annotation scheme; see `rag annotate schemes`.")] = "ais",
+    scheme: Annotated[
+        str, typer.Option(help="Annotation scheme (`rag annotate schemes`), or a TOML file of your own.")
+    ] = "ais",
     annotators: Annotated[int, typer.Option(help="Number of people per item; an even number allows ties.")] = 5,
     kind: Annotated[str, typer.Option(help="Kind of the answers: qa or summarization.")] = "qa",
     training: Annotated[
