@@ -84,7 +84,7 @@ def _export(study: StudyRecord, folder: Path, exclude: Collection[str]) -> dict[
     phases: Counter[str] = Counter()
     record_guidelines(study)
     with study.database.read(snapshot=True) as connection:
-        _check_people(connection, exclude)
+        check_people(connection, exclude)
         if fact(connection, SOURCE_FILE) == _ANSWERS and not (study.folder / _ANSWERS).exists():
             raise UserError(f"{study.folder / _ANSWERS} is missing, the answers of the study; restore it from a backup")
         for name in (MANIFEST, *reversed(_FILES)):
@@ -151,7 +151,8 @@ def _count_phases(verdicts: Iterator[Rating], phases: "Counter[str]") -> Iterato
         yield verdict
 
 
-def _check_people(connection: "sa.Connection", names: Collection[str]) -> None:
+def check_people(connection: "sa.Connection", names: Collection[str]) -> None:
+    """Raise `UserError` for a name that is none of the study's people."""
     person_ids = {str(person_id) for person_id in connection.execute(sa.select(people.c.id)).scalars()}
     if unknown := sorted(set(names) - person_ids):
         raise UserError(f"no person called {unknown[0]!r:.60}; there are: {', '.join(sorted(person_ids))[:200]}")

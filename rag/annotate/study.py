@@ -18,6 +18,7 @@ from rag.annotate.expected import is_right, item_is_right
 from rag.annotate.export import export as export_study
 from rag.annotate.items import Item, item_of, unstorable
 from rag.annotate.links import Links, check_person
+from rag.annotate.other_tools import export_to
 from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
 from rag.annotate.queue import Queue
 from rag.annotate.scheme_file import open_scheme
@@ -542,13 +543,16 @@ class Study:
             }
             connection.execute(queries.ADD_PRESS, content | values)
 
-    def export(self, folder: str | Path, *, exclude: Collection[str] = ()) -> Mapping[str, Any]:
+    def export(self, folder: str | Path, *, exclude: Collection[str] = (), to: str | None = None) -> Mapping[str, Any]:
         """Write ratings, answers with consensus and the manifest to a folder; return the manifest.
 
+        With `to` it writes the formats of another tool instead (`rag.annotate.other_tools.export_to`).
         What the people in `exclude` said counts for nothing. Raises `UserError` for an unknown person, and for a folder
         that cannot be written or that another process writes.
         """
         check_type("exclude", exclude, "a list of names", list, tuple, set, frozenset)
+        if to is not None:
+            return export_to(self, Path(folder), to, exclude=exclude)
         return export_study(self, Path(folder), exclude=exclude)
 
     def ready(self) -> None:

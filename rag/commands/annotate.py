@@ -235,12 +235,16 @@ def export(
         list[str] | None,
         typer.Option("--without", metavar="NAME", help="Person whose ratings are ignored; repeatable."),
     ] = None,
+    tool: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TOOL", help="Write the formats of another tool: label-studio or potato."),
+    ] = None,
 ) -> None:
     """Write the ratings, the answers with the consensus, and a manifest."""
     from rag.annotate.create import open_study
 
     with closing(open_study(study)) as annotation_study:
-        manifest = annotation_study.export(folder, exclude=exclude or ())
+        manifest = annotation_study.export(folder, exclude=exclude or (), to=tool)
     for name, file in manifest["files"].items():
         typer.echo(f"{folder / name}: {file['bytes']:,} bytes")
     for line in manifest["notes"]:
