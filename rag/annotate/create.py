@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from autoais.base.answers import CitedAnswer, read_answers, write_answers
 from autoais.base.io.jsonl import dumps, sync, write_atomic
 from autoais.base.types import Judge
+from rag.annotate.crowd_file import CROWD, read_crowd
 from rag.annotate.export import SCHEME
 from rag.annotate.items import (
     Item,
@@ -62,6 +63,7 @@ def create_study(
     judge: "str | Judge | None" = None,
     confident: float = 0.9,
     sample_share: float = 0.2,
+    crowd: str | Path | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Study:
     """Create a study in a new folder, and open it.
@@ -72,7 +74,8 @@ def create_study(
     `training` and `gold` are items with expected verdicts. `attention` is a number of attention checks: gold items with
     the source of another item. Nobody judges the items that they are made from, so that nobody sees one text with two
     sources. With a `judge`, people first get the items that it is not sure of (its probability, or one minus it, is
-    below `confident`); of the others they get a random sample of the share `sample_share`.
+    below `confident`); of the others they get a random sample of the share `sample_share`. `crowd` is a file with the
+    consent text and what crowd services need (`rag.annotate.crowd_file`), which is copied into the folder.
 
     Raises `FormatError` for an item with missing parts; with `flag_incomplete` it is stored with a flag instead, and
     nobody is asked about it. Raises `UserError` if the folder is not empty or the database holds a study.
@@ -92,6 +95,9 @@ def create_study(
         if settings.scheme.endswith(SUFFIX):
             shutil.copyfile(settings.scheme, building / SCHEME)
             settings, scheme = replace(settings, scheme=SCHEME), open_scheme(SCHEME, building)
+        if crowd is not None:
+            read_crowd(Path(crowd))
+            shutil.copyfile(crowd, building / CROWD)
         pools = _pools(
             building, scheme, items, answers, kind, training, gold, flag_incomplete, attention, settings.seed
         )

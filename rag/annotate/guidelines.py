@@ -54,7 +54,7 @@ def guidelines_html(study: StudyRecord, kinds: Sequence[Kind] = KINDS) -> Markup
     HTML in a file is shown as text, and links of other schemes than http, https and mailto are dropped. Raises
     `StudyError` if the study's file cannot be read.
     """
-    return _html(_text(study, kinds))
+    return markdown_html(_text(study, kinds))
 
 
 def _text(study: StudyRecord, kinds: Sequence[Kind]) -> str:
@@ -104,7 +104,8 @@ def _read_versions(connection: sa.Connection) -> list[dict[str, Any]]:
 
 
 @functools.lru_cache(maxsize=16)
-def _html(text: str) -> Markup:
+def markdown_html(text: str) -> Markup:
+    """Return Markdown as HTML: its own HTML is text, and it has no images."""
     reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
     return Markup(reader.render(visible(text)))
 

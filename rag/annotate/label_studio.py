@@ -42,7 +42,7 @@ def _config(export: UnitExport) -> bytes:
             part = ET.SubElement(part, "View")
         _add_question(part, export, question)
     ET.indent(view)
-    return ET.tostring(view, "utf-8") + b"\n"
+    return (ET.tostring(view, "unicode") + "\n").encode()
 
 
 def _add_question(part: ET.Element, export: UnitExport, question: Question) -> None:

@@ -80,7 +80,7 @@ def _schemes(export: UnitExport, question: Question) -> list[dict[str, Any]]:
         for option in question.options
     ]
     text = question.text_for(kind) + (f" {question.help}" if question.help else "")
-    schemes = [
+    schemes: list[dict[str, Any]] = [
         {"annotation_type": "radio", "name": question.name, "description": visible(text), "labels": labels} | logic
     ]
     if export.asks_evidence(question):

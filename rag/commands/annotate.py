@@ -71,6 +71,9 @@ def init(
     sample: Annotated[
         float, typer.Option(help="Share of the items with a confident verdict that people also judge.")
     ] = 0.2,
+    crowd: Annotated[
+        Path | None, typer.Option(help="Consent text, questions about people, and crowd service (TOML).")
+    ] = None,
 ) -> None:
     """Create a study. STUDY/study.toml has further settings."""
 
@@ -96,6 +99,7 @@ def init(
         judge=triage,
         confident=confident,
         sample_share=sample,
+        crowd=crowd,
     )
     new_study.close()
     for pool, n in sorted(new_study.pools.items()):
@@ -132,6 +136,32 @@ def invite(
         for person in people:
             token = annotation_study.invite(person, "admin" if admin else None, days=days)
             typer.echo(f"{person}\t{(base_url or f'http://127.0.0.1:{_PORT}').rstrip('/')}/in/{token}")
+
+
+@annotate_app.command("crowd-link")
+def crowd_link(study: StudyArgument, base_url: BaseOption = None) -> None:
+    """Print the link by which people of the crowd service take part."""
+    from rag.annotate.create import open_study
+    from rag.annotate.crowd import Crowd
+    from rag.web.security import list_hosts
+
+    list_hosts(base_url)
+    with closing(open_study(study)) as annotation_study:
+        typer.echo(Crowd(annotation_study).link(base_url or f"http://127.0.0.1:{_PORT}"))
+
+
+@annotate_app.command()
+def participants(
+    study: StudyArgument, file: Annotated[Path, typer.Argument(metavar="OUT.jsonl", help="File to write.")]
+) -> None:
+    """Write who took part, what they accepted, and what they said of themselves; the export has none of it."""
+    from rag.annotate.create import open_study
+    from rag.annotate.crowd import write_participants
+    from rag.base.terminal import pluralize
+
+    with closing(open_study(study)) as annotation_study:
+        n = write_participants(annotation_study, file)
+    typer.echo(f"{file}: {pluralize(n, 'participant')}")
 
 
 @annotate_app.command()

@@ -33,11 +33,11 @@ def make(folder: Path, *items: Item, **options: object) -> Study:
     return study
 
 
-def mark(study: Study, person: str, *spans: tuple[str, str]) -> None:
+def mark(study: Study, person: str, *texts: str) -> None:
     """Mark texts in the person's passage, or answer that there are none."""
     work = given(study, person)
     (source,) = work.item.sources
-    evidence = [Evidence(source.id, source.text.index(text), source.text.index(text) + len(text)) for (text,) in spans]
+    evidence = [Evidence(source.id, source.text.index(text), source.text.index(text) + len(text)) for text in texts]
     value = "words" if evidence else "none"
     study.verdict(person, work.item.id, "words", value, press=press(), evidence=evidence)
 
@@ -47,7 +47,7 @@ def test_the_words_that_most_people_marked_are_gold_spans(tmp_path: Path) -> Non
     for person, texts in (("ada", ["opened in 1931"]), ("bob", ["bridge opened in 1931."]), ("eve", ["\U0001f600 A"])):
         for _ in range(2):
             passage = given(study, person).item.passage
-            mark(study, person, *[(text,) for text in texts if passage == "p1"])
+            mark(study, person, *[text for text in texts if passage == "p1"])
     manifest = study.export(tmp_path / "out")
     study.close()
     (row,) = [json.loads(line) for line in (tmp_path / "out/spans.jsonl").read_text("utf-8").splitlines()]
@@ -68,7 +68,7 @@ def test_the_words_that_most_people_marked_are_gold_spans(tmp_path: Path) -> Non
 def test_the_export_scores_what_a_system_cites(tmp_path: Path) -> None:
     study = make(tmp_path, PASSAGE)
     for person in ("ada", "bob", "eve"):
-        mark(study, person, ("opened in 1931.",))
+        mark(study, person, "opened in 1931.")
     study.export(tmp_path / "out")
     study.close()
     start = BRIDGE.index("in 1931.")
