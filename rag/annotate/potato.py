@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from autoais.base.io.jsonl import dumps
 from autoais.formats.human_ratings.ratings import Rating
-from rag.annotate.other_tools import EVIDENCE, PASSAGE, REASON, RatedItem, UnitExport, is_flag
 from rag.annotate.schemes import Question
+from rag.annotate.unit_export import EVIDENCE, PASSAGE, REASON, RatedItem, UnitExport, is_flag
 from rag.answer.export.escaping import visible
 
 _OUTPUT = "annotation_output"

@@ -1,6 +1,7 @@
 """Schemes that people write in TOML: read strictly, shown as text, fixed once a study has begun."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ pytest.importorskip("python_multipart")
 pytest.importorskip("sqlalchemy")
 
 from rag.annotate import create_study, open_study
+from rag.annotate.crowd_file import read_crowd
 from rag.annotate.guidelines import guidelines
 from rag.annotate.scheme_file import open_scheme, read_scheme
 from rag.annotate.settings import Settings
@@ -172,3 +174,11 @@ def test_the_command_takes_a_file(rag: Command, tmp_path: Path) -> None:
     assert 'scheme = "scheme.toml"' in (tmp_path / "study/study.toml").read_text("utf-8")
     rag_checks = rag(*arguments[:2], tmp_path / "s2", *arguments[3:], write(tmp_path), "--attention-checks", "1")
     one_line_error(rag_checks, "attention checks need a last question whose first value is one of yes, full, 5, words")
+
+
+def test_the_examples_of_the_handbook_are_read(tmp_path: Path) -> None:
+    page = Path(__file__).parents[3] / "docs/handbook/reference/annotating.md"
+    scheme, crowd = re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    assert [question.name for question in read_scheme(write(tmp_path, scheme)).questions] == ["dated", "fresh"]
+    (tmp_path / "crowd.toml").write_text(crowd, "utf-8")
+    assert (read_crowd(tmp_path / "crowd.toml").items, read_crowd(tmp_path / "crowd.toml").service) == (20, "prolific")
