@@ -44,8 +44,6 @@ _MODEL = {
     "undone": _UNDO_RATE,
 }
 
-_SETTLING = 350  # milliseconds; a new question takes no key before
-
 _READ_PAGE = """() => {
   const text = (css) => [...document.querySelectorAll(css)].map((one) => one.textContent).join(" ");
   const form = document.getElementById("press");
@@ -126,7 +124,7 @@ class Annotator:
         """Judge until nothing is left."""
         await self._page.goto(link)
         await self._page.wait_for_function("location.pathname === '/'")
-        await self._page.wait_for_load_state()
+        await self._wait()
         while "press" in (form := await self._page.evaluate(_READ_PAGE)):
             await self._judge(form)
         self.log.end = " ".join(form["end"].split())
@@ -183,9 +181,14 @@ class Annotator:
         )
         self.log.milliseconds.append(1000 * (time.perf_counter() - start))
         if await self._page.locator("#next").count():  # feedback in training
+            await self._wait()
             await self._key("Enter")
             await self._page.wait_for_selector("#next", state="detached")
-        await self._page.wait_for_timeout(_SETTLING)
+        await self._wait()
+
+    async def _wait(self) -> None:
+        """Wait until the page takes an answer."""
+        await self._page.wait_for_selector("#view[data-ready=yes]")
 
 
 async def simulate(links: list[str], seed: int) -> list[Log]:

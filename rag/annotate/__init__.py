@@ -13,19 +13,21 @@ from typing import TYPE_CHECKING
 from autoais.base.exports import on_first_use
 
 if TYPE_CHECKING:
+    from rag.annotate.add import add_items
     from rag.annotate.create import create_study, open_study
     from rag.annotate.items import Item, items_of, read_items
     from rag.annotate.settings import Settings
     from rag.annotate.study import Study
 
 _EXPORTS = {
+    "rag.annotate.add": "add_items",
     "rag.annotate.create": "create_study open_study",
     "rag.annotate.items": "Item items_of read_items",
     "rag.annotate.settings": "Settings",
     "rag.annotate.study": "Study",
 }
 
-__all__ = ["Item", "Settings", "Study", "create_study", "items_of", "open_study", "read_items"]
+__all__ = ["Item", "Settings", "Study", "add_items", "create_study", "items_of", "open_study", "read_items"]
 
 if not TYPE_CHECKING:  # else type checkers would accept any name
     __getattr__ = on_first_use(__name__, _EXPORTS)

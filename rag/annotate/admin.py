@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlencode
 
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
@@ -12,12 +13,16 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
+from rag.annotate.items import unstorable
+from rag.annotate.past import redact
+from rag.annotate.past_pages import minute, page_number
 from rag.annotate.site import Site, field, reason_of
-from rag.annotate.study import redact
 from rag.annotate.types import Role
 from rag.annotate.work import item_view
 from rag.base.errors import UsageError
 
+_PER_PAGE = 100
+_FILTERS = ("annotator", "question", "value", "item")
 _ROLES: dict[str, Role] = {"annotator": "annotator", "admin": "admin"}
 
 
@@ -73,6 +78,49 @@ class AdminPages:
             raise HTTPException(400, str(error)) from error
         return RedirectResponse("/admin", 303)
 
+    async def verdicts(self, request: Request) -> Response:
+        """List single verdicts, the last one first; the query of the address filters them."""
+        await self._site.admin(request)
+        filters = {name: request.query_params.get(name, "")[:1000] for name in _FILTERS}
+        fast, number = request.query_params.get("fast") == "yes", page_number(request)
+        if any(map(unstorable, filters.values())):
+            raise HTTPException(400, "A filter holds what no verdict has.")
+        records = await run_in_threadpool(
+            lambda: self._study.verdicts(**filters, fast=fast, start=number * _PER_PAGE, limit=_PER_PAGE + 1)
+        )
+        address = urlencode({name: text for name, text in filters.items() if text} | ({"fast": "yes"} if fast else {}))
+        return self._site.page(
+            request,
+            "verdicts.html.j2",
+            records=records[:_PER_PAGE],
+            more=len(records) > _PER_PAGE,
+            number=number,
+            filters=filters,
+            fast=fast,
+            address=address,
+            questions=[*dict.fromkeys(question.name for question in self._study.scheme.questions), "flag"],
+            minute=minute,
+        )
+
+    async def item(self, request: Request) -> Response:
+        """Show an item with all that people said about it, and what the judge says once they have finished it."""
+        await self._site.admin(request)
+        id = request.query_params.get("id", "")  # noqa: A001
+        if unstorable(id):
+            raise HTTPException(404, "There is no such item.")
+        try:
+            inspection = await run_in_threadpool(self._study.inspect, id)
+        except UsageError as error:
+            raise HTTPException(404, str(error)) from error
+        question = self._study.scheme.questions_of(inspection.item.unit)[-1]
+        return self._site.page(
+            request,
+            "inspect.html.j2",
+            inspection=inspection,
+            minute=minute,
+            **item_view(self._study, inspection.item, question),
+        )
+
     async def audit(self, request: Request) -> Response:
         """Show an item to audit. The annotator's verdict is hidden, so that the admin answers independently."""
         person = await self._site.admin(request)
@@ -80,6 +128,7 @@ class AdminPages:
         if not audits:
             return self._site.page(request, "nothing.html.j2", title="Audit", text="There is no rating left to audit.")
         (audit,) = audits
+        press = secrets.token_urlsafe(16)
         return self._site.page(
             request,
             "judge.html.j2",
@@ -88,7 +137,8 @@ class AdminPages:
             lead="Answer the question yourself. The annotator's verdict is hidden.",
             action="/admin/audit",
             hidden={"item": audit.item.id, "question": audit.question.name},
-            press=secrets.token_urlsafe(16),
+            press=press,
+            shown=self._study.shown.make(person.id, audit.item.id, audit.question.name, press),
             votes=(),
             **item_view(self._study, redact(audit.item, audit.item.id, audit.question), audit.question),
         )
@@ -103,7 +153,7 @@ class AdminPages:
         ties = await run_in_threadpool(self._study.ties)
         if not ties:
             return self._site.page(request, "nothing.html.j2", title="Ties", text="There is no tie to decide.")
-        tie = ties[0]
+        tie, press = ties[0], secrets.token_urlsafe(16)
         labels = {option.value: option.label_for(tie.item.kind) for option in tie.question.options}
         return self._site.page(
             request,
@@ -113,7 +163,8 @@ class AdminPages:
             lead="People disagree about this item. Your verdict decides.",
             action="/admin/ties",
             hidden={"item": tie.item.id, "question": tie.question.name},
-            press=secrets.token_urlsafe(16),
+            press=press,
+            shown=self._study.shown.make(person.id, tie.item.id, tie.question.name, press),
             votes=[(labels.get(value, value), count, tie.reasons.get(value, ())) for value, count in tie.votes.items()],
             **item_view(self._study, redact(tie.item, tie.item.id, tie.question), tie.question),
         )
@@ -133,6 +184,7 @@ class AdminPages:
             field(form, "value"),
             press=field(form, "press"),
             reason=reason_of(form),
+            shown=field(form, "shown"),
         )
         return RedirectResponse(page, 303)
 
@@ -151,4 +203,5 @@ class AdminPages:
 
     def _archive(self, folder: Path) -> str:
         self._study.export(folder / "export")
+        # The folder of `mkdtemp` is for its owner only, and so are the files of an export.
         return shutil.make_archive(str(folder / "export"), "zip", folder, "export")

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from rag.annotate.admin import AdminPages
 from rag.annotate.crowd_pages import CrowdPages
+from rag.annotate.past_pages import PastPages
 from rag.annotate.site import Site
 from rag.annotate.study import Study
 from rag.annotate.work import WorkPages
@@ -26,7 +27,7 @@ def create_app(study: Study, base_url: str | None = None) -> Starlette:
     """
     site = Site(study, base_url)
     crowd = CrowdPages(site)
-    work, admin = WorkPages(site, crowd), AdminPages(site)
+    work, past, admin = WorkPages(site, crowd), PastPages(site), AdminPages(site)
     return Starlette(
         routes=[
             Route("/", work.work),
@@ -38,6 +39,11 @@ def create_app(study: Study, base_url: str | None = None) -> Starlette:
             Route("/press", work.press, methods=["POST"]),
             Route("/flag", work.flag, methods=["POST"]),
             Route("/undo", work.undo, methods=["POST"]),
+            Route("/past", past.items),
+            Route("/past/{item}", past.question),
+            Route("/revise", past.revise, methods=["POST"]),
+            Route("/unflag", past.unflag, methods=["POST"]),
+            Route("/comment", past.comment, methods=["POST"]),
             Route("/guidelines", site.guidelines),
             Route("/healthz", site.health),
             Route("/static/{name:path}", site.pages.static),
@@ -46,6 +52,8 @@ def create_app(study: Study, base_url: str | None = None) -> Starlette:
             Route("/admin/revoke", admin.revoke, methods=["POST"]),
             Route("/admin/block", admin.block, methods=["POST"]),
             Route("/admin/unblock", admin.unblock, methods=["POST"]),
+            Route("/admin/verdicts", admin.verdicts),
+            Route("/admin/item", admin.item),
             Route("/admin/audit", admin.audit),
             Route("/admin/audit", admin.record_audit, methods=["POST"]),
             Route("/admin/ties", admin.ties),

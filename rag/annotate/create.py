@@ -104,6 +104,8 @@ def create_study(
         decisions = _triage_items(building, pools["study"], judge, confident, sample_share, settings.seed)
         _write_files(building, settings, pools)
         _fill_database(building, settings, pools, decisions)
+        for path in building.iterdir():
+            path.chmod(0o600)
         if folder.exists():
             folder.rmdir()
         building.rename(folder)
@@ -194,7 +196,7 @@ def _triage_items(
     if judge is None:
         return {}
     if any(item.unit == "passage" for item in items):
-        raise UsageError("a judge cannot choose passages, which claim nothing; leave --triage out")
+        raise UsageError("a judge cannot choose passages, which claim nothing; give no judge")
     rows = triage(items, judge, confident=confident, sample_share=sample_share, seed=seed)
     write_atomic(building / TRIAGE, write_triage(rows))
     return {row.item: row for row in rows}

@@ -53,12 +53,16 @@ def export(study: StudyRecord, folder: Path, *, exclude: Collection[str] = ()) -
     are gone.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with lock_if_free(folder) as free:
             if not free:
                 raise UserError(f"{folder}: another process is writing it; wait for it, or name another folder")
             _check_folder(folder)
-            return _export(study, folder, exclude)
+            folder.chmod(0o700)  # names and verdicts: for the owner only, before and after they are written
+            manifest = _export(study, folder, exclude)
+            for name in (MANIFEST, *manifest["files"]):
+                (folder / name).chmod(0o600)
+            return manifest
     except OSError as error:
         raise UserError(f"{folder}: cannot be written: {error.strerror or error}") from error
 

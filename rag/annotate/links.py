@@ -71,6 +71,11 @@ class Links:
         """Return what the database stores of a token; it has 128 random bits, so that a plain hash is enough."""
         return hashlib.sha256(token.encode()).hexdigest()
 
+    def sign(self, *parts: str) -> str:
+        """Return a signature of the parts, which only this study can make."""
+        message = "\0".join(parts).encode("utf-8", "replace")
+        return hmac.new(self._key, message, hashlib.sha256).hexdigest()
+
     def handle(self, person: str, item: str, attempt: int) -> str:
         """Return the item's id for this person. It reveals neither the item nor its pool."""
         message = f"{attempt}\0{person}\0{item}".encode()

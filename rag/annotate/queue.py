@@ -48,6 +48,9 @@ class Queue:
         return {"person": person.id, "low": now - self._lease, "high": now + self._lease, "wanted": annotators}
 
     def _needs_raters(self, connection: Connection, item: str, person: Row) -> bool:
+        """Whether an item has a place for this person: a named one, or one of those that are for everybody."""
+        if names := connection.execute(queries.NAMES, {"item": item}).scalars().all():
+            return person.id in names
         rater_count = connection.execute(
             queries.OTHER_RATERS, {"item": item, **self._rater_parameters(person)}
         ).scalar_one()
@@ -106,18 +109,28 @@ class Queue:
         connection.execute(queries.ADD_ASSIGNMENT, values | state)
 
     def _next_item(self, connection: Connection, person: Row) -> tuple[str | None, bool]:
-        """Return the next item of the study, and whether it is of the answer of the person's last one."""
+        """Return the next item of the study, and whether it is of the answer of the person's last one.
+
+        Items that are for this person by name come first.
+        """
         free = self._rater_parameters(person)
         last = connection.execute(queries.LAST_ITEM, {"person": person.id}).first()
         if last is not None:
-            for query, values, same_answer in (
-                (queries.NEXT_OF_ANSWER, {"answer": last.answer}, True),
-                (queries.NEXT_OF_OTHER_TOPIC, {"topic": last.topic}, False),
-            ):
-                if (item := connection.execute(query, free | values).scalar()) is not None:
-                    return str(item), same_answer
-        item = connection.execute(queries.NEXT, free).scalar()
-        return None if item is None else str(item), False
+            item = connection.execute(queries.NEXT_OF_ANSWER, free | {"answer": last.answer}).scalar()
+            if item is not None:
+                return str(item), True
+        for of_other_topic, of_any in (
+            (queries.NAMED_OF_OTHER_TOPIC, queries.NAMED),
+            (queries.NEXT_OF_OTHER_TOPIC, queries.NEXT),
+        ):
+            item = None
+            if last is not None:
+                item = connection.execute(of_other_topic, free | {"topic": last.topic}).scalar()
+            if item is None:
+                item = connection.execute(of_any, free).scalar()
+            if item is not None:
+                return str(item), False
+        return None, False
 
     def _owes_gold(self, connection: Connection, person: str, turns: int) -> bool:
         """Whether a person has had fewer gold items than are drawn for so many turns."""
@@ -140,7 +153,7 @@ class Queue:
             open_count += n_open if phase == "study" else 0
         if not person.passed:
             return done_count, self._pools["training"] - done_count
-        study = connection.execute(queries.OPEN_ITEMS).scalar_one() - open_count
+        study = connection.execute(queries.OPEN_ITEMS, {"person": person.id}).scalar_one() - open_count
         remaining = lease_count + study
         # All gold items that will be drawn until the study ends, also those that wait for the end of an answer.
         study, owed_gold, new_gold = study + turns - gold, -gold, self._pools.get("gold", 0)

@@ -17,22 +17,24 @@ _PHASES = ("study", "gold", "training", "audit", "adjudication")
 
 
 def current_ratings(
-    connection: "sa.Connection", scheme: Scheme, exclude: Collection[str] = ()
+    connection: "sa.Connection", scheme: Scheme, exclude: Collection[str] = (), *, only: str | None = None
 ) -> Iterator[tuple[str, bool, list[Rating]]]:
     """Yield (item id, whether it needs more people, its ratings), in the order of the study.
 
     Verdicts that were undone are left out. `Rating.answer`, `sentence`, `citation` and `system` are not filled in. Of
     the training round, the last attempt counts; of audits and adjudications, the last one. Verdicts of people in
-    `exclude` are left out.
+    `exclude` are left out. With `only`, the id of an item, there are no others.
     """
     undo = presses.alias("undo")
     query = (
         sa.select(presses, undo.c.id.is_not(None).label("undone"), items.c.open)
         .join(items, items.c.id == presses.c.item)
         .outerjoin(undo, undo.c.undoes == presses.c.id)
-        .where((presses.c.kind != "undo") & presses.c.annotator.not_in(list(exclude)))
+        .where(presses.c.kind.not_in(("undo", "comment")) & presses.c.annotator.not_in(list(exclude)))
         .order_by(items.c.place, presses.c.id)
     )
+    if only is not None:
+        query = query.where(presses.c.item == only)
     revealing = scheme.revealing
     rows = connection.execution_options(yield_per=1000).execute(query)
     for item, group in groupby(rows, lambda row: str(row.item)):

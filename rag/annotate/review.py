@@ -1,7 +1,7 @@
-"""What an admin sees: progress and quality, ratings to audit, ties to decide."""
+"""What an admin sees: progress and quality, single verdicts, ratings to audit, ties to decide."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import combinations
 from statistics import median
 from typing import Any
@@ -15,8 +15,23 @@ from rag.annotate.expected import item_is_right
 from rag.annotate.ratings import current_ratings
 from rag.annotate.record import StudyRecord
 from rag.annotate.schemes import Question
-from rag.annotate.store import assignments, items, people
-from rag.annotate.types import Audit, PersonProgress, Progress, Tie
+from rag.annotate.store import assignments, batches, items, people, presses
+from rag.annotate.triage import read_triage
+from rag.annotate.types import (
+    Audit,
+    BatchProgress,
+    Inspection,
+    JudgeVerdict,
+    PersonProgress,
+    Progress,
+    Tie,
+    VerdictRecord,
+    WorkWarning,
+)
+
+_MIN_FOR_MEDIAN = 10  # verdicts, before the time that they take says something about a person
+_MIN_FOR_UNIFORM = 20  # items, before answers that are all alike say something about a person
+_UNIFORM_SHARE, _OTHERS_SHARE = 0.95, 0.9  # a person's share of the same answer, and the most that others have of it
 
 
 def progress(study: StudyRecord) -> Progress:
@@ -27,7 +42,7 @@ def progress(study: StudyRecord) -> Progress:
 
 def progress_in(study: StudyRecord, connection: "sa.Connection", exclude: Collection[str] = ()) -> Progress:
     """Return the progress of a study and its people in a transaction; people in `exclude` do not count."""
-    tally = _Tally()
+    tally = _Tally(study.settings.fast_seconds)
     rows = sorted(connection.execute(sa.select(people)).all(), key=lambda row: str(row.id))
     states = sa.select(assignments.c.annotator, assignments.c.state, sa.func.count()).where(
         assignments.c.phase != "training"
@@ -60,13 +75,28 @@ def progress_in(study: StudyRecord, connection: "sa.Connection", exclude: Collec
         people=tuple(tally.person(row) for row in rows),
         alpha={question.name: tally.alpha(question) for question in study.scheme.questions},
         ties=tally.ties,
+        batches=tuple(_batches(connection)),
+        warnings=tuple(warning for row in rows for warning in tally.warnings(str(row.id))),
+    )
+
+
+def _batches(connection: "sa.Connection") -> Iterator[BatchProgress]:
+    ended = (assignments.c.item == batches.c.item) & (assignments.c.annotator == batches.c.annotator)
+    query = (
+        sa.select(batches.c.name, batches.c.annotator, sa.func.count(assignments.c.handle), sa.func.count())
+        .outerjoin(assignments, ended & (assignments.c.state != "leased"))
+        .group_by(batches.c.name, batches.c.annotator)
+    )
+    yield from sorted(
+        (BatchProgress(*row) for row in connection.execute(query)), key=lambda batch: (batch.name, batch.annotator)
     )
 
 
 class _Tally:
     """Counts over the current verdicts."""
 
-    def __init__(self) -> None:
+    def __init__(self, fast_seconds: float) -> None:
+        self._fast_seconds = fast_seconds
         self.states: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.flags: Counter[str] = Counter()
         self.ratings = self.ties = 0
@@ -75,6 +105,9 @@ class _Tally:
         self._audits: defaultdict[str, list[bool]] = defaultdict(list)
         self._pairs: defaultdict[str, list[bool]] = defaultdict(list)
         self._counts: defaultdict[str, list[Counter[str]]] = defaultdict(list)
+        self._times: defaultdict[str, list[float]] = defaultdict(list)  # of each first verdict
+        self._own: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)  # on items that others judged too
+        self._others: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)  # of others, on these items
 
     def add(
         self, study: StudyRecord, item: str, is_open: bool, verdicts: list[Rating], gold: Set[tuple[str, str]]
@@ -100,6 +133,8 @@ class _Tally:
         for rating in verdicts:
             if rating.phase in ("study", "gold") and rating.seconds is not None:
                 seconds[rating.annotator] += rating.seconds
+                if rating.question != FLAG and not rating.revised:
+                    self._times[rating.annotator].append(rating.seconds)
             if rating.phase == "study" and rating.question == FLAG:
                 self.flags[rating.value] += 1
             elif rating.phase == "study":
@@ -113,10 +148,41 @@ class _Tally:
         for rating in _study_verdicts(verdicts):
             questions[rating.question].append(rating)
         for question, ratings in questions.items():
+            self._add_others(question, ratings)
             self._counts[question].append(Counter(rating.value for rating in ratings))
             for first, second in combinations(ratings, 2):
                 self._pairs[first.annotator].append(first.value == second.value)
                 self._pairs[second.annotator].append(first.value == second.value)
+
+    def _add_others(self, question: str, ratings: Sequence[Rating]) -> None:
+        """Count each person's answer to a question about an item, beside those of others."""
+        answers = Counter(rating.value for rating in ratings)
+        for rating in ratings if len(ratings) > 1 else ():
+            key = rating.annotator, question
+            self._own[key][rating.value] += 1
+            self._others[key].update(answers)
+            self._others[key][rating.value] -= 1
+
+    def warnings(self, name: str) -> Iterator[WorkWarning]:
+        """Yield why an admin should look at a person: too fast, or the same answer where others differ."""
+        times = self._times.get(name, [])
+        if len(times) >= _MIN_FOR_MEDIAN and median(times) < self._fast_seconds:
+            text = (
+                f"Half of {len(times)} verdicts took less than {median(times):.1f} seconds each;"
+                f" fast_seconds is {self._fast_seconds:g}."
+            )
+            yield WorkWarning(name, text)
+        for (person, question), answers in sorted(self._own.items()):
+            ((value, n),) = answers.most_common(1)
+            if person != name or answers.total() < _MIN_FOR_UNIFORM or n <= _UNIFORM_SHARE * answers.total():
+                continue
+            others = self._others[person, question]
+            if others[value] <= _OTHERS_SHARE * others.total():
+                text = (
+                    f"The answer to {question!r} was {value!r} on {n} of {answers.total()} items;"
+                    f" others say so in {others[value] / others.total():.0%} of their verdicts on these items."
+                )
+                yield WorkWarning(name, text)
 
     def _add_audits(self, verdicts: Sequence[Rating]) -> None:
         """Count each person's audited items. As in `autoais agreement`, an item is right if all its verdicts are."""
@@ -146,6 +212,7 @@ class _Tally:
             audited=len(self._audits[name]),
             audit_right=_share(self._audits[name]),
             agreement=_share(self._pairs[name]),
+            fast=sum(seconds < self._fast_seconds for seconds in self._times.get(name, ())),
         )
 
     def alpha(self, question: Question) -> float | None:
@@ -231,3 +298,78 @@ def audit_sample(study: StudyRecord, n: int) -> list[Audit]:
                 question = study.scheme.question_of(item.unit, row.question)
                 audits[key] = Audit(item, question, row.annotator, row.value, row.reason)
     return list(audits.values())
+
+
+def verdicts(
+    study: StudyRecord, filters: Mapping[str, str], *, fast: bool = False, start: int = 0, limit: int = 200
+) -> list[VerdictRecord]:
+    """Return single verdicts and flags, the last one first; `filters` by the name of a column, empty for all."""
+    with study.database.read() as connection:
+        query = _verdict_query(filters)
+        if fast:
+            query = query.where((presses.c.kind == queries.VERDICT) & (presses.c.seconds < study.settings.fast_seconds))
+        rows = connection.execute(query.order_by(presses.c.id.desc()).offset(start).limit(limit)).all()
+    return [_record_of(row, study.settings.fast_seconds) for row in rows]
+
+
+def _verdict_query(filters: Mapping[str, str]) -> "sa.Select[Any]":
+    undo = presses.alias("undo")
+    query = (
+        sa.select(presses, undo.c.id.is_not(None).label("taken_back"))
+        .outerjoin(undo, undo.c.undoes == presses.c.id)
+        .where(presses.c.kind.in_((queries.VERDICT, queries.FLAG)))
+    )
+    for name, text in filters.items():
+        if text:
+            query = query.where(presses.c[name] == text)
+    return query
+
+
+def _record_of(row: "sa.Row[Any]", fast_seconds: float) -> VerdictRecord:
+    return VerdictRecord(
+        item=row.item,
+        annotator=row.annotator,
+        question=row.question,
+        value=row.value,
+        phase=row.phase,
+        seconds=row.seconds,
+        is_fast=row.kind == queries.VERDICT and row.seconds is not None and row.seconds < fast_seconds,
+        at=row.at,
+        reason=row.reason,
+        taken_back=row.taken_back,
+    )
+
+
+def inspect(study: StudyRecord, item: str) -> Inspection:
+    """Return an item with all verdicts and comments; raises `UsageError` if there is none.
+
+    The judge's verdict comes after those of people: not while the item needs more of them, or an admin has to decide.
+    """
+    full_item = study.item(item)
+    with study.database.read(snapshot=True) as connection:
+        rows = connection.execute(_verdict_query({"item": item}).order_by(presses.c.id)).all()
+        comments = connection.execute(
+            sa.select(presses.c.annotator, presses.c.reason, presses.c.at)
+            .where((presses.c.item == item) & (presses.c.kind == queries.COMMENT))
+            .order_by(presses.c.id)
+        ).all()
+        is_open = connection.execute(sa.select(items.c.open).where(items.c.id == item)).scalar_one()
+        groups = current_ratings(connection, study.scheme, only=item)
+        ratings = [rating for _, _, group in groups for rating in group]
+    is_decided = bool(rows) and not is_open and next(_find_ties(study, item, ratings), None) is None
+    return Inspection(
+        full_item,
+        tuple(_record_of(row, study.settings.fast_seconds) for row in rows),
+        tuple((row.annotator, row.reason, row.at) for row in comments if row.reason.strip()),
+        _judge_verdict(study, item) if is_decided else None,
+    )
+
+
+def _judge_verdict(study: StudyRecord, item: str) -> JudgeVerdict | None:
+    path = study.folder / "triage.jsonl"
+    if not path.exists():
+        return None
+    for row in read_triage(path):
+        if row.item == item:
+            return JudgeVerdict(row.judge, row.attributable, row.probability)
+    return None

@@ -12,7 +12,16 @@ Part = Literal["question", "claim"]
 
 KINDS: tuple[Kind, ...] = ("qa", "summarization", "table")
 
-COMMAND_KEYS = {"u": "undo", "g": "guidelines", "x": "flag", "r": "reason", "?": "keys"}
+COMMAND_KEYS = {
+    "u": "undo",
+    "g": "guidelines",
+    "x": "flag",
+    "r": "reason",
+    "w": "comment",
+    "h": "earlier items",
+    "z": "pause",
+    "?": "keys",
+}
 """Keys that every page has; no option of a question and no reason for a flag uses them."""
 
 _WORDS = {
@@ -305,7 +314,7 @@ SCHEMES = {
                 Question(
                     "words",
                     "Which words of the passage answer the question?",
-                    (Option("w", "words", "The marked words answer it."), Option("n", "none", "No words answer it.")),
+                    (Option("y", "words", "The marked words answer it."), Option("n", "none", "No words answer it.")),
                     "passage",
                     words_for=("words",),
                     hides=("claim",),

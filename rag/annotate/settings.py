@@ -26,6 +26,7 @@ class Settings:
     reasons: Choice = "optional"
     evidence: Choice = "optional"
     highlight: bool = False
+    fast_seconds: float = 1.5
     gold_share: float = 0.1
     pass_mark: float = 0.8
     training_attempts: int = 3
@@ -47,6 +48,7 @@ _URL = "postgresql://user@host/name"
 _RANGES: dict[str, tuple[float, float]] = {
     "annotators": (1, 99),
     "lease_minutes": (0.01, 60 * 24 * 365),
+    "fast_seconds": (0, 3600),
     "gold_share": (0, 0.5),
     "pass_mark": (0, 1),
     "training_attempts": (1, 100),
@@ -64,6 +66,7 @@ _COMMENTS = {
     "reasons": "Written justifications of verdicts: off, optional or required.",
     "evidence": "Selecting the evidence for a positive verdict in the source: off, optional or required.",
     "highlight": "Highlight what is likeliest to support in the source. Leave it off for unbiased labels.",
+    "fast_seconds": "A verdict in less time is marked as too fast for the admin; 0 marks none.",
     "gold_share": "Share of gold items among the items that a person gets, while there are any.",
     "pass_mark": "Share of training items that must be right before the study begins for a person.",
     "training_attempts": "Attempts at the training round; a person who fails all of them is blocked.",

@@ -91,10 +91,15 @@ class Site:
         """Set the cookie of a personal link, and go on to the work page."""
         token = request.path_params["token"]
         request.scope["path"] = "/in/..."  # what a server's log of requests shows
-        client = client_of(request)
-        if wait := self.guesses.wait(client):
-            raise HTTPException(429, f"Too many wrong links: try again in {wait} seconds.", {"Retry-After": str(wait)})
-        await self._find_person(request, token)
+        # Only wrong links wait: many people may share an address, and each of their right links has to work.
+        wait = self.guesses.wait(client_of(request))
+        try:
+            await self._find_person(request, token)
+        except LinkError:
+            if not wait:
+                raise
+            message = f"Too many wrong links: try again in {wait} seconds."
+            raise HTTPException(429, message, {"Retry-After": str(wait)}) from None
         return self.enter(request, token)
 
     def enter(self, request: Request, token: str) -> Response:
@@ -171,4 +176,13 @@ def field(form: FormData, name: str) -> str:
 
 def reason_of(form: FormData) -> str:
     """Return the written reason of a form."""
-    return visible(field(form, "reason").replace("\r\n", "\n")).strip()[:_MAX_REASON]
+    return _written(form, "reason")
+
+
+def comment_of(form: FormData) -> str:
+    """Return the comment of a form on its item."""
+    return _written(form, "comment")
+
+
+def _written(form: FormData, name: str) -> str:
+    return visible(field(form, name).replace("\r\n", "\n")).strip()[:_MAX_REASON]

@@ -84,12 +84,20 @@ assignments = sa.Table(
     sa.Index("assignment_item", "item", "state"),
     sa.Index("assignment_person", "annotator", "state", "turn"),
 )
+batches = sa.Table(  # which items are for named people only; studies of earlier versions get it when they are opened
+    "batch",
+    metadata,
+    sa.Column("item", sa.Text, sa.ForeignKey("item.id"), primary_key=True),
+    sa.Column("annotator", sa.Text, sa.ForeignKey("person.id"), primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Index("batch_person", "annotator", "item"),
+)
 presses = sa.Table(  # append only
     "press",
     metadata,
     sa.Column("id", _COUNT, primary_key=True, autoincrement=True),
     sa.Column("press", sa.Text, unique=True, nullable=False),
-    sa.Column("kind", sa.Text, nullable=False),  # verdict, flag, undo, audit, adjudication
+    sa.Column("kind", sa.Text, nullable=False),  # verdict, flag, comment, undo, audit, adjudication
     sa.Column("annotator", sa.Text, sa.ForeignKey("person.id"), nullable=False),
     sa.Column("item", sa.Text, sa.ForeignKey("item.id"), nullable=False),
     sa.Column("attempt", _COUNT, nullable=False),
@@ -243,6 +251,14 @@ class Database:
                 for table in (study_facts, items):
                     connection.execute(sa.delete(table))
             yield connection
+
+    def upgrade(self) -> None:
+        """Add what the database of an earlier version lacks."""
+        with self.read() as connection:
+            if sa.inspect(connection).has_table(batches.name):
+                return
+        with self.write() as connection:
+            batches.create(connection, checkfirst=True)
 
     def close(self) -> None:
         """Close all connections."""

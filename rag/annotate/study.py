@@ -4,7 +4,6 @@ import hmac
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,27 +18,32 @@ from rag.annotate.export import export as export_study
 from rag.annotate.items import Item, item_of, unstorable
 from rag.annotate.links import Links, check_person
 from rag.annotate.other_tools import export_to
-from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
+from rag.annotate.past import past_items, redact
+from rag.annotate.queries import ADJUDICATION, AUDIT, COMMENT, FLAG, UNDO, VERDICT, Row
 from rag.annotate.queue import Queue
 from rag.annotate.scheme_file import open_scheme
 from rag.annotate.schemes import Question, flags_for
 from rag.annotate.settings import Settings
-from rag.annotate.store import Database, pairs, people, presses, study_facts
+from rag.annotate.shown import ShownTokens, limit_seconds
+from rag.annotate.store import Database, batches, pairs, people, presses, study_facts
 from rag.annotate.types import (
     MAX_EVIDENCE,
     Annotator,
     Audit,
     Evidence,
     Feedback,
+    Inspection,
+    PastItem,
     Phase,
     Progress,
     Role,
     Tie,
+    VerdictRecord,
     Work,
 )
 from rag.base.errors import LinkError, PressError, UsageError, check_type
 
-_MAX_REASON_LENGTH, _MAX_PRESS_LENGTH, _MAX_PAUSE_SECONDS = 10_000, 100, 24 * 3600.0
+_MAX_REASON_LENGTH, _MAX_PRESS_LENGTH, _MAX_NAME_LENGTH, _MAX_PAUSE_SECONDS = 10_000, 100, 100, 24 * 3600.0
 _CACHED_ITEMS = 2000
 
 
@@ -57,8 +61,10 @@ class Study:
     ) -> None:
         self.folder, self.settings, self.scheme = folder, settings, open_scheme(settings.scheme, folder)
         self.database = database
-        self._links, self._clock = links, clock
+        self._links, self.clock = links, clock
+        self.shown = ShownTokens(links, clock)
         self.item = lru_cache(_CACHED_ITEMS)(self._read_item)
+        database.upgrade()
         with database.read() as connection:
             self.pools: dict[str, int] = pairs(connection, queries.POOLS)
         self._queue = Queue(settings, self.pools, links, clock)
@@ -100,7 +106,7 @@ class Study:
         token = self._links.make(id)
         link: dict[str, object] = {
             "token_hash": self._links.hash(token),
-            "expires": None if days is None else self._clock() + days * 24 * 3600,
+            "expires": None if days is None else self.clock() + days * 24 * 3600,
         }
         if role is not None:
             link["role"] = role
@@ -136,6 +142,30 @@ class Study:
                 values = {"exempt": True} if row.passed else {"attempt": row.attempt + 1}
                 connection.execute(sa.update(people).where(people.c.id == id).values(values | {"blocked": None}))
 
+    def assign(self, name: str, *, items: Collection[str], people: Collection[str]) -> None:
+        """Give items, by their own ids, to named people only: a batch. It replaces an earlier batch of that name.
+
+        Such an item comes before others, and is finished when each of its people has finished or flagged it. People of
+        several batches of an item all get it. Without items or people, the batch ends, and its items are for everybody.
+        Raises `UsageError` for an unknown person, or an item that is not one of the study to judge.
+        """
+        if not name.strip() or len(name) > _MAX_NAME_LENGTH or unstorable(name):
+            raise UsageError(f"the name of a batch should be 1 to {_MAX_NAME_LENGTH} characters, found {name!r:.60}")
+        rows = [{"name": name, "item": item, "annotator": person} for item in items for person in people]
+        with self.database.write() as connection:
+            for person in people:
+                if _find_person(connection, person) is None:
+                    raise UsageError(f"no person called {person!r:.60}; invite them first")
+            known = set(connection.execute(queries.STUDY_ITEMS).scalars())
+            if unknown := [item for item in items if item not in known]:
+                raise UsageError(f"no item called {unknown[0]!r:.60} is to be judged; items.jsonl of an export has all")
+            connection.execute(sa.delete(batches).where(batches.c.name == name))
+            for row in rows:
+                pair = (batches.c.item == row["item"]) & (batches.c.annotator == row["annotator"])
+                connection.execute(sa.delete(batches).where(pair))
+                connection.execute(sa.insert(batches).values(row))
+            connection.execute(queries.RECONSIDER_ALL, {"wanted": self.settings.annotators})
+
     def _change(self, id: str, **values: object) -> None:  # noqa: A002
         with self.database.write() as connection:
             if _find_person(connection, id) is None:
@@ -145,7 +175,7 @@ class Study:
 
     def _person(self, connection: Connection, person: str) -> Row:
         row = _find_person(connection, person)
-        if row is None or row.token_hash is None or (row.expires is not None and row.expires <= self._clock()):
+        if row is None or row.token_hash is None or (row.expires is not None and row.expires <= self.clock()):
             raise LinkError
         return row
 
@@ -185,6 +215,7 @@ class Study:
         if question is None:
             return None
         done_count, left_count = self._queue.counts(connection, person)
+        press = uuid.uuid4().hex
         return Work(
             item=redact(item, assignment.handle, question),
             question=question,
@@ -192,9 +223,10 @@ class Study:
             phase="training" if assignment.phase == "training" else "study",
             done_count=done_count,
             left_count=left_count,
-            press=uuid.uuid4().hex,
+            press=press,
             can_undo=_last_press(connection, person.id) is not None,
             attempt=assignment.attempt,
+            shown=self.shown.make(person.id, assignment.handle, question.name, press),
         )
 
     def _question(self, item: Item, verdicts: Mapping[str, str], phase: str) -> Question | None:
@@ -223,16 +255,19 @@ class Study:
         press: str,
         evidence: Sequence[Evidence] = (),
         reason: str = "",
+        comment: str = "",
         seconds: float | None = None,
+        shown: str | None = None,
     ) -> Feedback | None:
         """Record a verdict on `Work.item.id`; returns after the commit, in training with feedback.
 
         Raises `PressError` if the person is blocked or never held the item, the question is not the one asked now (as
-        in a second tab), the value is not among the options, or evidence or a reason is required and missing. A verdict
-        after the lease has expired is recorded. `seconds` is the time for this question; without it, the time since the
-        person's last press.
+        in a second tab), the value is not among the options, or evidence or a reason is required and missing. With
+        `shown`, which is `Work.shown`, also if another question was shown, or this one for less than `MIN_SHOWN`. A
+        verdict after the lease has expired is recorded. `seconds` is the time for this question, at most that since it
+        was `shown`; without it, the time since then, or since the person's last press. `comment` is on the item.
         """
-        reason = _storable("reason", reason, PressError)
+        reason, comment = _storable("reason", reason, PressError), _storable("comment", comment, PressError)
         with self.database.write() as connection:
             person = self._person(connection, annotator)
             assignment = self._assignment(connection, person, item)
@@ -249,24 +284,24 @@ class Study:
             _check_access(person)
             verdicts = _verdicts(connection, assignment)
             scheme_question = self._check_question(assignment, full_item, verdicts, question)
-            if value not in scheme_question.values:
-                values = ", ".join(scheme_question.values)
-                raise PressError(f"the answers to {question!r} are {values}, found {value!r:.60}")
-            spans = self._spans(full_item, scheme_question, value, evidence)
-            if self.settings.reasons == "required" and not reason.strip():
-                raise PressError("a reason is missing; write why")
+            seconds = self._check_shown(shown, person.id, item, press, question, seconds)
+            spans = self._check_answer(full_item, scheme_question, value, evidence, reason)
             self._record(connection, assignment, press, content, spans=spans, reason=reason, seconds=seconds)
+            self._record_comment(connection, assignment, comment)
             if self._question(full_item, verdicts | {question: value}, assignment.phase) is None:
                 self._finish(connection, person, assignment, "done")
             else:
                 self._queue.renew(connection, person, assignment)
             return self._feedback(full_item, assignment, question, value)
 
-    def flag(self, annotator: str, item: str, reason: str, *, press: str) -> None:
+    def flag(
+        self, annotator: str, item: str, reason: str, *, press: str, comment: str = "", shown: str | None = None
+    ) -> None:
         """Take an item out of this person's queue, with a reason of `flags_for(item.kind)`; others still rate it.
 
-        Raises `PressError`, as for `verdict`.
+        The item has had this person: nobody else gets it for them. Raises `PressError`, as for `verdict`.
         """
+        comment = _storable("comment", comment, PressError)
         with self.database.write() as connection:
             person = self._person(connection, annotator)
             assignment = self._assignment(connection, person, item)
@@ -285,7 +320,10 @@ class Study:
                 raise PressError(f"the reasons for a flag are {', '.join(reasons)}, found {reason!r:.60}")
             if assignment.state != "leased":
                 raise PressError("this item is finished already, perhaps in another tab")
+            if shown is not None:
+                self.shown.check(shown, person.id, item, press)
             self._record(connection, assignment, press, content)
+            self._record_comment(connection, assignment, comment)
             self._finish(connection, person, assignment, "flagged")
 
     def undo(self, annotator: str, *, press: str) -> None:
@@ -309,13 +347,172 @@ class Study:
             if assignment.state == "leased":
                 self._queue.renew(connection, person, assignment)
             else:
-                connection.execute(queries.REOPEN, {"key": assignment.handle, "now": self._clock()})
-                self._reconsider(connection, assignment.item)
+                self._reopen(connection, assignment)
 
     def can_undo(self, annotator: str) -> bool:
         """Whether there is a press to take back, also when nothing is left to do."""
         with self.database.read() as connection:
             return _last_press(connection, self._person(connection, annotator).id) is not None
+
+    # --- past items ------------------------------------------------------------------------------------------------
+
+    def past(self, annotator: str, *, start: int = 0, limit: int = 50) -> list[PastItem]:
+        """Return what a person has finished or flagged, the last item first; none of the training round."""
+        with self.database.read(snapshot=True) as connection:
+            person = self._person(connection, annotator)
+            query = queries.PAST_ASSIGNMENTS.offset(start).limit(limit)
+            return past_items(self, connection, person.id, connection.execute(query, {"person": person.id}).all())
+
+    def past_item(self, annotator: str, item: str) -> PastItem:
+        """Return what a person said about a finished item (`Work.item.id`); raises `PressError` if it is none."""
+        with self.database.read(snapshot=True) as connection:
+            person = self._person(connection, annotator)
+            assignment = self._assignment(connection, person, item)
+            _check_past(assignment)
+            return past_items(self, connection, person.id, [assignment])[0]
+
+    def past_work(self, annotator: str, item: str, question: str) -> Work:
+        """Return a question that a person has answered about a finished item, to answer it again with `revise`.
+
+        Raises `PressError` if there is none.
+        """
+        with self.database.read(snapshot=True) as connection:
+            person = self._person(connection, annotator)
+            assignment = self._assignment(connection, person, item)
+            _check_past(assignment)
+            verdicts = _verdicts(connection, assignment)
+            full_item = self.item(assignment.item)
+            past_question = self._past_question(full_item, verdicts, question)
+            done_count, left_count = self._queue.counts(connection, person)
+            press = uuid.uuid4().hex
+            return Work(
+                item=redact(full_item, assignment.handle, past_question),
+                question=past_question,
+                verdicts=verdicts,
+                phase="study",
+                done_count=done_count,
+                left_count=left_count,
+                press=press,
+                can_undo=False,
+                shown=self.shown.make(person.id, assignment.handle, question, press),
+            )
+
+    def revise(
+        self,
+        annotator: str,
+        item: str,
+        question: str,
+        value: str,
+        *,
+        press: str,
+        evidence: Sequence[Evidence] = (),
+        reason: str = "",
+        comment: str = "",
+        seconds: float | None = None,
+        shown: str | None = None,
+    ) -> bool:
+        """Replace this person's verdict on a finished item. The log keeps the first one; exports take the last.
+
+        Later verdicts that do not follow from the new one are taken back too. Returns whether the item is still
+        finished; if not, what is to be asked after the new verdict is asked next. Raises `PressError`, as for
+        `verdict`, and for an item that is flagged or of the training round.
+        """
+        reason, comment = _storable("reason", reason, PressError), _storable("comment", comment, PressError)
+        with self.database.write() as connection:
+            person = self._person(connection, annotator)
+            assignment = self._assignment(connection, person, item)
+            content = {
+                "kind": VERDICT,
+                "annotator": person.id,
+                "item": assignment.item,
+                "question": question,
+                "value": value,
+            }
+            if self._is_repeated(connection, press, content):
+                return bool(assignment.state != "leased")
+            _check_access(person)
+            _check_past(assignment)
+            full_item, verdicts = self.item(assignment.item), _verdicts(connection, assignment)
+            past_question = self._past_question(full_item, verdicts, question)
+            seconds = self._check_shown(shown, person.id, item, press, question, seconds)
+            spans = self._check_answer(full_item, past_question, value, evidence, reason)
+            remaining = self._follow(full_item, verdicts | {question: value})
+            self._take_back(connection, assignment, (verdicts.keys() - remaining.keys()) | {question})
+            self._record(connection, assignment, press, content, spans=spans, reason=reason, seconds=seconds)
+            self._record_comment(connection, assignment, comment)
+            is_finished = self._question(full_item, remaining, assignment.phase) is None
+            if not is_finished:
+                self._reopen(connection, assignment)
+            return is_finished
+
+    def take_back_flag(self, annotator: str, item: str, *, press: str) -> None:
+        """Take back a person's flag, also an old one: the item is asked next. Raises `PressError` if there is none."""
+        with self.database.write() as connection:
+            person = self._person(connection, annotator)
+            assignment = self._assignment(connection, person, item)
+            content = {"kind": UNDO, "annotator": person.id, "item": assignment.item, "question": FLAG, "value": ""}
+            if self._is_repeated(connection, press, content):
+                return
+            _check_access(person)
+            if assignment.state != "flagged" or assignment.phase == "training":
+                raise PressError("you have not flagged this item, or have taken the flag back")
+            self._take_back(connection, assignment, {FLAG}, press=press)
+            self._reopen(connection, assignment)
+
+    def comment(self, annotator: str, item: str, text: str, *, press: str) -> None:
+        """Record a comment on an item that this person was given; the last one counts, and an empty one removes it.
+
+        Raises `PressError`, as for `verdict`.
+        """
+        text = _storable("comment", text, PressError)
+        with self.database.write() as connection:
+            person = self._person(connection, annotator)
+            assignment = self._assignment(connection, person, item)
+            content = {"kind": COMMENT, "annotator": person.id, "item": assignment.item, "reason": text}
+            if not self._is_repeated(connection, press, content):
+                _check_access(person)
+                content |= {"question": COMMENT, "value": ""}
+                self._record(connection, assignment, press, content, reason=text)
+
+    def _past_question(self, item: Item, verdicts: Mapping[str, str], question: str) -> Question:
+        if "flag" in verdicts:
+            raise PressError("you flagged this item; take the flag back first")
+        if question not in verdicts:
+            raise PressError(f"you have not answered {question!r:.60} about this item")
+        return self.scheme.question_of(item.unit, question)
+
+    def _follow(self, item: Item, verdicts: Mapping[str, str]) -> dict[str, str]:
+        """Return the verdicts on questions that are asked after the verdicts before them."""
+        remaining: dict[str, str] = {}
+        for question in self.scheme.questions_of(item.unit):
+            is_asked = all(remaining.get(name) in values for name, values in question.asked_if.items())
+            if question.name in verdicts and is_asked:
+                remaining[question.name] = verdicts[question.name]
+        return remaining
+
+    def _take_back(
+        self, connection: Connection, assignment: Row, questions: Collection[str], *, press: str = ""
+    ) -> None:
+        """Take back what a person said last to some questions about an item."""
+        parameters = {"person": assignment.annotator, "item": assignment.item, "attempt": assignment.attempt}
+        for row in connection.execute(queries.STANDING, parameters).all():
+            if row.question in questions:
+                content = {"kind": UNDO, "annotator": assignment.annotator, "item": assignment.item, "value": ""}
+                content["question"] = row.question
+                self._record(connection, assignment, press or uuid.uuid4().hex, content, undoes=row.id)
+
+    def _reopen(self, connection: Connection, assignment: Row) -> None:
+        """Ask about a finished item again."""
+        connection.execute(queries.REOPEN, {"key": assignment.handle, "now": self.clock()})
+        self._reconsider(connection, assignment.item)
+
+    def _record_comment(self, connection: Connection, assignment: Row, comment: str) -> None:
+        if comment.strip():
+            content = {"kind": COMMENT, "annotator": assignment.annotator, "item": assignment.item}
+            content |= {"question": COMMENT, "value": ""}
+            self._record(connection, assignment, uuid.uuid4().hex, content, reason=comment)
+
+    # --- checks and rows -------------------------------------------------------------------------------------------
 
     def _assignment(self, connection: Connection, person: Row, handle: str) -> Row:
         parameters = {"person": person.id, "handle": handle}
@@ -342,6 +539,29 @@ class Study:
         if current is None or current.name != question:
             raise PressError(f"question {question!r:.60} is not the one asked now, perhaps because of another tab")
         return current
+
+    def _check_shown(
+        self, token: str | None, person: str, item: str, press: str, question: str, seconds: float | None
+    ) -> float | None:
+        """Return the seconds that count for an answer to what was shown. Raises `PressError`, as `verdict` says."""
+        if token is None:
+            return seconds
+        shown = self.shown.check(token, person, item, press)
+        if shown.question != question:
+            raise PressError("the answer does not belong to the question that was shown; answer again")
+        return limit_seconds(seconds, shown.seconds)
+
+    def _check_answer(
+        self, item: Item, question: Question, value: str, evidence: Sequence[Evidence], reason: str
+    ) -> str:
+        """Return the evidence as JSON; raises `PressError` for an answer that is none, or lacks what is required."""
+        if value not in question.values:
+            values = ", ".join(question.values)
+            raise PressError(f"the answers to {question.name!r} are {values}, found {value!r:.60}")
+        spans = self._spans(item, question, value, evidence)
+        if self.settings.reasons == "required" and not reason.strip():
+            raise PressError("a reason is missing; write why")
+        return spans
 
     def _spans(self, item: Item, question: Question, value: str, evidence: Sequence[Evidence]) -> str:
         """Return the evidence as JSON; raises `PressError` for what is not in the sources, or is missing."""
@@ -376,8 +596,8 @@ class Study:
         seconds: float | None = None,
         undoes: int | None = None,
     ) -> None:
-        now = self._clock()
-        if seconds is None and content["kind"] != UNDO:
+        now = self.clock()
+        if seconds is None and content["kind"] in (VERDICT, FLAG):
             last = connection.execute(queries.LAST_TIME, {"person": assignment.annotator}).scalar()
             seconds = now - max(assignment.opened, 0.0 if last is None else last)
         # Not if a clock was set back or forward, nor for NaN.
@@ -482,21 +702,62 @@ class Study:
         """Return the ties of finished items that nobody has adjudicated."""
         return review.ties(self)
 
-    def record_audit(self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "") -> None:
+    def verdicts(
+        self,
+        *,
+        annotator: str = "",
+        question: str = "",
+        value: str = "",
+        item: str = "",
+        fast: bool = False,
+        start: int = 0,
+        limit: int = 200,
+    ) -> list[VerdictRecord]:
+        """Return single verdicts and flags, the last one first, also those that were taken back.
+
+        Each filter that is given has to fit; `fast` are those in less than `fast_seconds` of the settings.
+        """
+        filters = {"annotator": annotator, "question": question, "value": value, "item": item}
+        return review.verdicts(self, filters, fast=fast, start=start, limit=limit)
+
+    def inspect(self, item: str) -> Inspection:
+        """Return an item, by its own id, with all verdicts and comments; raises `UsageError` if there is none."""
+        return review.inspect(self, item)
+
+    def record_audit(
+        self,
+        admin: str,
+        item: str,
+        question: str,
+        value: str,
+        *,
+        press: str,
+        reason: str = "",
+        shown: str | None = None,
+    ) -> None:
         """Record what an admin answers about an item (by its own id), to check all who answered the question.
 
-        Raises `PressError`.
+        Raises `PressError`; `shown` is as for `verdict`, made by `Study.shown.make`.
         """
-        self._review(AUDIT, admin, item, question, value, press, reason)
+        self._review(AUDIT, admin, item, question, value, press, reason, shown=shown)
 
     def adjudicate(
-        self, admin: str, item: str, question: str, value: str, *, press: str, reason: str = "", overwrite: bool = False
+        self,
+        admin: str,
+        item: str,
+        question: str,
+        value: str,
+        *,
+        press: str,
+        reason: str = "",
+        overwrite: bool = False,
+        shown: str | None = None,
     ) -> None:
         """Decide a question about an item (by its own id) in the place of the consensus.
 
         `overwrite` replaces an earlier decision; without it, a question that is decided raises `PressError`.
         """
-        self._review(ADJUDICATION, admin, item, question, value, press, reason, overwrite=overwrite)
+        self._review(ADJUDICATION, admin, item, question, value, press, reason, overwrite=overwrite, shown=shown)
 
     def _review(
         self,
@@ -509,6 +770,7 @@ class Study:
         reason: str,
         *,
         overwrite: bool = True,
+        shown: str | None = None,
     ) -> None:
         reason = _storable("reason", reason, PressError)
         content = {"kind": kind, "annotator": admin, "item": item, "question": question, "value": value}
@@ -526,6 +788,7 @@ class Study:
                 raise PressError("only an admin can do this")
             if self._is_repeated(connection, press, content):
                 return
+            self._check_shown(shown, admin, item, press, question, None)
             if not overwrite:
                 decisions = sa.select(presses.c.annotator, presses.c.value).where(
                     presses.c.kind == kind, presses.c.item == item, presses.c.question == question
@@ -539,7 +802,7 @@ class Study:
                 "phase": kind,
                 "evidence": "[]",
                 "reason": reason,
-                "at": self._clock(),
+                "at": self.clock(),
             }
             connection.execute(queries.ADD_PRESS, content | values)
 
@@ -565,20 +828,6 @@ class Study:
         self.database.close()
 
 
-def redact(item: Item, handle: str, question: Question) -> Item:
-    """Return the item without what a browser must not get while the question is asked."""
-    visible_item = replace(item, id=handle, answer="", group="", system="", expected={}, explanation="", flags=())
-    if question.source == "hidden":
-        visible_item = replace(visible_item, sources=(), table=None)
-        if item.kind != "qa":  # a summary or caption is judged by itself
-            visible_item = replace(visible_item, query="", turns=())
-    if "question" in question.hides:
-        visible_item = replace(visible_item, query="", turns=())
-    if "claim" in question.hides:
-        visible_item = replace(visible_item, text="", before="", after="")
-    return visible_item
-
-
 def _annotator(row: Row) -> Annotator:
     return Annotator(row.id, row.role, row.passed, row.blocked)
 
@@ -586,6 +835,13 @@ def _annotator(row: Row) -> Annotator:
 def _check_access(person: Row) -> None:
     if person.blocked is not None:
         raise PressError("your part in this study has ended; nothing more is recorded")
+
+
+def _check_past(assignment: Row) -> None:
+    if assignment.phase == "training":
+        raise PressError("items of the training round are not looked at again")
+    if assignment.state == "leased":
+        raise PressError("you have not finished this item")
 
 
 def _unknown(person: str) -> UsageError:
@@ -599,7 +855,7 @@ def _find_person(connection: Connection, person: str) -> Row | None:
 def _verdicts(connection: Connection, assignment: Row) -> dict[str, str]:
     """Return a person's verdicts on an item by question, and the flag, without those that were taken back."""
     parameters = {"person": assignment.annotator, "item": assignment.item, "attempt": assignment.attempt}
-    return {question: value for question, value in connection.execute(queries.STANDING, parameters)}  # noqa: C416
+    return {row.question: row.value for row in connection.execute(queries.STANDING, parameters)}
 
 
 def _last_press(connection: Connection, person: str) -> Row | None:

@@ -44,7 +44,8 @@ class Work:
     empty while the question hides them; the expected verdicts, the explanation, the system and the id of the answer
     always are. `phase` is `training` or `study`; gold items say `study`. `verdicts` are this person's earlier verdicts
     on the item. `done_count` and `left_count` count this person's items (in training, of this attempt). `press` is a
-    fresh id, which the form sends back: the same press twice is recorded once.
+    fresh id, which the form sends back: the same press twice is recorded once. `shown` says which question this is,
+    for which press, and since when, signed: an answer with it is refused for another question, or sent too soon.
     """
 
     item: Item
@@ -56,6 +57,7 @@ class Work:
     press: str
     can_undo: bool
     attempt: int = 0
+    shown: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,26 @@ class PersonProgress:
     audit_right: float | None
     agreement: float | None
     """Share of pairs of this verdict and another person's, on the same item and question, that agree."""
+    fast: int = 0
+    """Verdicts in less than `fast_seconds` of the settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """How many of the items of a batch a person has finished or flagged."""
+
+    name: str
+    annotator: str
+    done: int
+    items: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkWarning:
+    """Why an admin should look at a person's verdicts, in one sentence."""
+
+    annotator: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +126,8 @@ class Progress:
     people: tuple[PersonProgress, ...]
     alpha: Mapping[str, float | None]
     ties: int  # of finished items
+    batches: tuple[BatchProgress, ...] = ()
+    warnings: tuple[WorkWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +152,68 @@ class Tie:
     question: Question
     votes: Mapping[str, int]
     reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PastVerdict:
+    """A person's own verdict on an item, and those that it replaced, with their times (seconds since 1970)."""
+
+    question: Question
+    value: str
+    at: float
+    earlier: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PastItem:
+    """An item that a person has finished, or flagged: then `flag` says why. `comment` is the last one, or empty.
+
+    The id of `item` is as in `Work`, and so is what it leaves out.
+    """
+
+    item: Item
+    verdicts: tuple[PastVerdict, ...]
+    flag: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRecord:
+    """A single verdict or flag, for an admin: also one that was taken back.
+
+    `seconds` is the time that it took, None if unknown; `is_fast` says that this is less than `fast_seconds` of the
+    settings. `at` is in seconds since 1970.
+    """
+
+    item: str
+    annotator: str
+    question: str
+    value: str
+    phase: Phase
+    seconds: float | None
+    is_fast: bool
+    at: float
+    reason: str
+    taken_back: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeVerdict:
+    """What the judge of the triage says: whether the item is attributable, with its probability if it has one."""
+
+    judge: str
+    attributable: bool
+    probability: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """An item with all that people said about it. `comments` are (person, text, time), in order.
+
+    `judge` is None where no judge chose the items, and until people have finished the item and no tie is left.
+    """
+
+    item: Item
+    verdicts: tuple[VerdictRecord, ...]
+    comments: tuple[tuple[str, str, float], ...]
+    judge: JudgeVerdict | None

@@ -1,7 +1,7 @@
 """The annotators' pages: the current item, and verdicts, flags and undo."""
 
+import math
 import secrets
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +14,11 @@ from rag.annotate.crowd_pages import CrowdPages
 from rag.annotate.highlight import content_words, pieces, segments
 from rag.annotate.items import Item
 from rag.annotate.schemes import Question, flags_for
-from rag.annotate.site import Site, field, reason_of
+from rag.annotate.site import Site, comment_of, field, reason_of
 from rag.annotate.study import Study
 from rag.annotate.types import Annotator, Evidence, Feedback, Work
 from rag.base.errors import PressError
 from rag.web.pages import sentence
-from rag.web.security import signature
 
 
 class WorkPages:
@@ -59,28 +58,26 @@ class WorkPages:
             status=status,
             notice=notice,
             me=person.id,
-            served=sign_serving_time(self._site.session(request), work.item.id, work.question.name),
             **work_view(self._study, await self._crowd.limit(person, work)),
         )
 
     async def press(self, request: Request) -> Response:
         """Record a verdict, and show the next item, or in training the feedback."""
         person, form = await self._site.person(request), await self._site.form(request)
-        item, question = field(form, "item"), field(form, "question")
-        seconds = limit_seconds(
-            field(form, "seconds"), field(form, "served"), self._site.session(request), item, question
-        )
+        item = field(form, "item")
         before = await run_in_threadpool(self._study.next, person.id) if field(form, "phase") == "training" else None
         feedback = await run_in_threadpool(
             self._study.verdict,
             person.id,
             item,
-            question,
+            field(form, "question"),
             field(form, "value"),
             press=field(form, "press"),
             evidence=evidence_of(form),
             reason=reason_of(form),
-            seconds=seconds,
+            comment=comment_of(form),
+            seconds=seconds_of(form),
+            shown=field(form, "shown"),
         )
         if feedback is not None:
             after = await run_in_threadpool(self._study.next, person.id)
@@ -109,7 +106,13 @@ class WorkPages:
         """Take the item out of the person's queue."""
         person, form = await self._site.person(request), await self._site.form(request)
         await run_in_threadpool(
-            self._study.flag, person.id, field(form, "item"), field(form, "value"), press=field(form, "press")
+            self._study.flag,
+            person.id,
+            field(form, "item"),
+            field(form, "value"),
+            press=field(form, "press"),
+            comment=comment_of(form),
+            shown=field(form, "shown"),
         )
         return await self._after(request, person)
 
@@ -145,30 +148,13 @@ def evidence_of(form: FormData) -> tuple[Evidence, ...]:
     return tuple(sorted(dict.fromkeys(spans), key=lambda span: (span.passage, span.start, span.end)))
 
 
-def sign_serving_time(session: str, item: str, question: str, now: float | None = None) -> str:
-    """Return when a question was served, signed, for the form to send back."""
-    milliseconds = str(round(1000 * (time.time() if now is None else now)))
-    return f"{milliseconds}.{signature(session, 'served', item, question, milliseconds)}"
-
-
-def limit_seconds(
-    seconds: str, served_time: str, session: str, item: str, question: str, now: float | None = None
-) -> float | None:
-    """Return the seconds that a browser measured, at most those since the question was served; None if unknown."""
-    milliseconds, _, time_signature = served_time.partition(".")
+def seconds_of(form: FormData) -> float | None:
+    """Return the seconds that the browser measured; None if it measured none, NaN for what is no number."""
+    seconds = field(form, "seconds")
     try:
-        browser_seconds = float(seconds) if seconds else None
-        is_valid = secrets.compare_digest(
-            time_signature.encode(), signature(session, "served", item, question, milliseconds).encode()
-        )
-        age = (time.time() if now is None else now) - int(milliseconds) / 1000 if is_valid else None
+        return float(seconds) if seconds else None
     except ValueError:
-        return None
-    if age is None or age < 0:  # not ours, or the clock was set back
-        return None
-    if browser_seconds is None:
-        return age
-    return min(browser_seconds, age) if browser_seconds >= 0 else None  # a NaN is not >= 0
+        return math.nan
 
 
 def work_view(study: Study, work: Work) -> dict[str, Any]:

@@ -110,6 +110,58 @@ def init(
 
 
 @annotate_app.command()
+def add(
+    study: StudyArgument,
+    answers: Annotated[
+        Path | None, typer.Option(help="Answers to add, in any format of `autoais schema`.", show_default=False)
+    ] = None,
+    items: Annotated[Path | None, typer.Option(help="Items to add (items.jsonl), to a study made of items.")] = None,
+    kind: Annotated[str, typer.Option(help="Kind of the answers: qa or summarization.")] = "qa",
+    flag_incomplete: Annotated[
+        bool, typer.Option("--flag-incomplete", help="Keep and flag items with missing parts instead of stopping.")
+    ] = False,
+) -> None:
+    """Add items to a study, also while it is served."""
+    from rag.annotate.add import add_items
+    from rag.annotate.create import open_study
+    from rag.annotate.schemes import KINDS
+    from rag.base.errors import UsageError
+    from rag.base.terminal import pluralize
+
+    if kind not in KINDS:
+        raise UsageError(f"--kind should be one of {', '.join(KINDS)}, found {kind!r}")
+    with closing(open_study(study)) as annotation_study:
+        n = add_items(annotation_study, items=items, answers=answers, kind=kind, flag_incomplete=flag_incomplete)
+    typer.echo(f"{pluralize(n, 'item')} added to judge")
+
+
+@annotate_app.command()
+def assign(
+    study: StudyArgument,
+    batches: Annotated[
+        Path, typer.Argument(metavar="BATCHES", help="JSON lines with `name`, `items` and `people` of each batch.")
+    ],
+) -> None:
+    """Give items to named people only: one line per batch."""
+    from autoais.base.io.jsonl import field, read_objects
+    from rag.annotate.create import open_study
+    from rag.base.errors import FormatError, UsageError
+    from rag.base.terminal import pluralize
+
+    with closing(open_study(study)) as annotation_study:
+        for location, row in list(read_objects(batches)):
+            items, people = (field(row, name, list, location) for name in ("items", "people"))
+            if not all(isinstance(text, str) for text in (*items, *people)):
+                raise FormatError(f"{location}: 'items' and 'people' should be lists of strings")
+            name = field(row, "name", str, location)
+            try:
+                annotation_study.assign(name, items=items, people=people)
+            except UsageError as error:
+                raise FormatError(f"{location}: {error}") from error
+            typer.echo(f"{name}: {pluralize(len(items), 'item')} for {', '.join(people) or 'everybody'}")
+
+
+@annotate_app.command()
 def schemes() -> None:
     """List the annotation schemes."""
     from rag.annotate.schemes import SCHEMES
@@ -251,6 +303,10 @@ def _show(report: "Progress") -> None:
         )
         table.add_row(person.id, *numbers, state)
     console.print(table)
+    for batch in report.batches:
+        console.print(f"batch {batch.name}, {batch.annotator}: {batch.done} of {pluralize(batch.items, 'item')} done")
+    for warning in report.warnings:
+        console.print(f"{warning.annotator}: {warning.text}")
 
 
 def _number(value: float | None, digits: int = 2) -> str:

@@ -4,9 +4,10 @@
 
 Each annotator is a thread of this process that talks HTTP to a server in a process of its own: it opens its link,
 answers as the page's script does (a form, which brings the next page), and waits a random time, THINK seconds on
-average. A form that gets no answer is sent again, with the same press, until it is acknowledged. The server is killed
-(SIGKILL) at equal parts of the labels and started again. At the end the acknowledged presses, the rows of the database
-and the export are compared. The times are of each answered form; those of a server that is being killed are none.
+average, and at least as long as a question has to be shown. A form that gets no answer is sent again, with the same
+press, until it is acknowledged. The server is killed (SIGKILL) at equal parts of the labels and started again. At the
+end the acknowledged presses, the rows of the database and the export are compared. The times are of each answered
+form; those of a server that is being killed are none.
 Run it when nothing else runs: both processes share the cores.
 """
 
@@ -35,6 +36,7 @@ from autoais.base.io.provenance import processor, provenance
 from rag.annotate.create import create_study, open_study
 from rag.annotate.items import Item, Source
 from rag.annotate.settings import Settings
+from rag.annotate.shown import MIN_SHOWN
 from scripts.postgresql import running_postgresql
 
 ROOT = Path(__file__).parents[2]
@@ -122,7 +124,7 @@ class Person(threading.Thread):
         _, cookie, _ = self._ask("GET", f"/in/{quote(self._token)}", None, "")
         _, _, page = self._ask("GET", "/", None, cookie)
         while (form := _FORM.search(page)) is not None:
-            time.sleep(self._chance.uniform(0, 2 * self._think))
+            time.sleep(max(1.1 * MIN_SHOWN, self._chance.uniform(0, 2 * self._think)))
             fields = {name.decode(): unescape(value.decode()) for name, value in _FIELDS.findall(form[0])}
             first = fields["question"] == "interpretable"
             fields["value"] = "yes" if first or self._chance.random() < 0.7 else "no"

@@ -4,13 +4,15 @@
 const PENDING = "annotate: pending press";
 const TIMEOUT = 15_000; // milliseconds
 const MAX_WAIT = 15; // seconds between two tries
-const MIN_SHOWN = 300; // milliseconds in which a new question takes no key: a double tap must not answer it unread
+const MIN_SHOWN = 500; // milliseconds that a question is shown before it takes an answer, by pointer, key or form
 
 const view = document.getElementById("view");
 const status = document.getElementById("status");
 const guide = document.getElementById("guide");
+const paused = document.getElementById("paused");
 let sending = false;
-let shownAt = -Infinity; // when the question was put on the page
+let ready = false; // the question was shown for long enough: the second click of a double click must not answer it
+let readyTimer = 0;
 let spans = []; // parts of the source that were chosen by selecting text: { range, input }
 
 // --- time: seconds that the question was on screen ---
@@ -27,12 +29,21 @@ function visibleSeconds() {
   return (visibleTime + (visibleSince === null ? 0 : performance.now() - visibleSince)) / 1000;
 }
 
-document.addEventListener("visibilitychange", () => {
-  if (document.hidden) {
+/** Time counts while the page can be seen and no break is taken. */
+function updateTime() {
+  if (document.hidden || paused.open) {
     if (visibleSince !== null) visibleTime += performance.now() - visibleSince;
     visibleSince = null;
   } else if (visibleSince === null) visibleSince = performance.now();
-});
+}
+
+document.addEventListener("visibilitychange", updateTime);
+
+function takeBreak() {
+  if (sending || paused.open) return;
+  paused.showModal();
+  updateTime();
+}
 
 // --- presses ---
 
@@ -101,6 +112,10 @@ async function send(pending) {
 
 function press(form, button) {
   if (sending || button.disabled) return;
+  if (!ready) {
+    if (!readyTimer) say("Look at the source first: scroll to it. Then answer.", true);
+    return;
+  }
   if (form.id === "press") {
     const reason = form.elements.reason;
     if (form.dataset.reason === "required" && !reason.value.trim()) {
@@ -116,6 +131,8 @@ function press(form, button) {
     form.elements.seconds.value = visibleSeconds().toFixed(2);
   }
   const fields = new FormData(form);
+  const comment = document.getElementById("comment");
+  if (comment && form.id !== "undo") fields.set("comment", comment.value);
   if (button.name) fields.append(button.name, button.value);
   button.setAttribute("aria-busy", "true");
   send({
@@ -136,6 +153,28 @@ function sendStored() {
   send({ ...stored, body: body.toString(), again: true });
 }
 
+/** The buttons take no answer until the source, or else what is judged, was in view for `MIN_SHOWN`. */
+function awaitReading() {
+  const shown = view.querySelector(".sources") || view.querySelector(".context") || document.getElementById("question");
+  clearTimeout(readyTimer);
+  readyTimer = 0;
+  inView.disconnect();
+  setReady(!shown);
+  if (shown) inView.observe(shown);
+}
+
+const inView = new IntersectionObserver((entries) => {
+  if (!entries.some((entry) => entry.isIntersecting)) return;
+  inView.disconnect();
+  readyTimer = setTimeout(setReady, MIN_SHOWN, true);
+});
+
+function setReady(on) {
+  ready = on;
+  view.dataset.ready = on ? "yes" : "no";
+  if (!sending) lock(!on);
+}
+
 async function open(address) {
   say("");
   const reply = await ask(address);
@@ -150,7 +189,6 @@ function show(page) {
   else view.replaceChildren(...page.querySelectorAll("main"));
   document.body.className = page.body.className;
   document.title = page.title;
-  shownAt = performance.now();
   start();
   const question = document.getElementById("question");
   if (question) question.focus({ preventScroll: true });
@@ -167,9 +205,19 @@ view.addEventListener("click", (event) => {
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   if (link.id === "guidelines" || link.id === "next") {
     event.preventDefault();
+    if (link.id === "next" && !ready) return;
     if (link.id === "next") open(link.href);
     else openGuide(link.href);
   }
+});
+
+view.addEventListener("click", (event) => {
+  if (event.target.closest(".pause")) takeBreak();
+});
+
+paused.addEventListener("close", () => {
+  updateTime();
+  awaitReading(); // the key that ends the break must not answer the question
 });
 
 window.addEventListener("beforeunload", (event) => {
@@ -324,6 +372,10 @@ document.addEventListener("keydown", (event) => {
     if (key === "g") guide.close();
     return;
   }
+  if (paused.open) {
+    if (key === "z") paused.close();
+    return;
+  }
   const menu = view.querySelector("details[open]");
   if (key === "Escape") {
     if (menu) {
@@ -354,8 +406,12 @@ document.addEventListener("keydown", (event) => {
   if (!control) return;
   event.preventDefault();
   if (control.matches("summary")) toggleDetails(control.parentElement, !control.parentElement.open);
-  else if (control.matches("textarea")) control.focus();
-  else if (performance.now() - shownAt >= MIN_SHOWN) control.click();
+  else if (control.matches("textarea")) {
+    const details = control.closest("details");
+    if (details) details.open = true;
+    control.focus();
+  }
+  else control.click();
 });
 
 // --- start ---
@@ -367,6 +423,8 @@ function start() {
   paint();
   sentences().forEach((box, index) => { box.tabIndex = index ? -1 : 0; });
   startTime();
+  awaitReading();
+  for (const button of view.querySelectorAll(".pause")) button.hidden = false;
   const copy = document.getElementById("copy");
   if (copy) copy.hidden = false;
 }

@@ -21,9 +21,9 @@ from starlette.types import Message, Receive, Scope, Send
 from rag.annotate.app import create_app
 from rag.annotate.items import Cell, Item, Source, Table, Turn
 from rag.annotate.schemes import COMMAND_KEYS, KINDS, SCHEMES, Kind, Scheme, flags_for
+from rag.annotate.shown import limit_seconds
 from rag.annotate.study import Study
 from rag.annotate.types import MAX_EVIDENCE
-from rag.annotate.work import limit_seconds, sign_serving_time
 from rag.base.errors import LinkError, StudyError, UserError
 from rag.web.pages import sentence
 from tests.conftest import present
@@ -114,6 +114,9 @@ def test_guessing_is_slowed_down_and_stops_nobody_else(study: Study) -> None:
     assert found.status_code == 429
     assert 0 < int(found.headers["Retry-After"]) <= 61
     assert ada.client.get("/").status_code == 200
+    assert ada.client.get(f"/in/{ada.token}").status_code == 200  # a right link of the same address
+    assert ada.client.get(f"/in/{study.invite('bob')}").status_code == 200
+    assert ada.client.get("/in/guess").status_code == 429
 
 
 def test_the_token_is_not_in_what_a_server_would_log(study: Study) -> None:
@@ -270,7 +273,7 @@ def test_what_is_expected_and_which_system_wrote_is_never_sent(tmp_path: Path) -
 
 def test_labels_of_others_are_in_no_page(study: Study, tmp_path: Path) -> None:
     def clean(person: Person) -> str:
-        return re.sub(r'(name="(?:csrf|press|served|item)" value=)"[^"]*"', r"\1", person.client.get("/").text)
+        return re.sub(r'(name="(?:csrf|press|shown|item)" value=)"[^"]*"', r"\1", person.client.get("/").text)
 
     ada, bob = Person(study), Person(study, "bob")
     before = clean(bob)
@@ -295,7 +298,7 @@ def test_the_older_of_two_tabs_is_told_and_gets_what_is_asked_now(study: Study, 
     ada = Person(study)
     older = ada.fields()
     ada.press("yes")
-    found = ada.send("/press", older | {"value": "no", "press": "another"})
+    found = ada.send("/press", older | {"value": "no"})
     assert found.status_code == 409
     page = HTMLParser(found.text)
     assert "not the one asked now" in text_of(page, "[role=alert]")
@@ -422,7 +425,7 @@ def test_evidence_and_reasons_can_be_off(tmp_path: Path) -> None:
     ada = Person(make_study(tmp_path, evidence="off", reasons="off"))
     ada.press("yes")
     page = ada.page()
-    assert not page.css("input[name=evidence], textarea")
+    assert not page.css("input[name=evidence], #reason")
     assert text_of(page, ".passage") == BRIDGE
 
 
@@ -448,29 +451,71 @@ def test_a_page_of_no_javascript_has_all_that_is_needed(study: Study) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "after", "expected"),
+    ("seconds", "age", "expected"),
     [
-        ("3.5", 10, 3.5),
-        ("99", 10, 10),
-        ("", 10, 10),
-        ("-1", 10, None),
-        ("nan", 10, None),
-        ("inf", 10, 10),
-        ("x", 10, None),
-        ("3", -5, None),
+        (3.5, 10, 3.5),
+        (99, 10, 10),
+        (None, 10, 10),
+        (-1, 10, None),
+        (float("nan"), 10, None),
+        (float("inf"), 10, 10),
+        (3, None, None),
     ],
 )
-def test_seconds_of_a_browser_are_bounded_by_the_servers(seconds: str, after: float, expected: float | None) -> None:
-    served = sign_serving_time("session", "item", "question", now=1000)
-    assert limit_seconds(seconds, served, "session", "item", "question", now=1000 + after) == expected
+def test_seconds_of_a_browser_are_bounded_by_the_servers(
+    seconds: float | None, age: float | None, expected: float | None
+) -> None:
+    assert limit_seconds(seconds, age) == expected
 
 
-def test_seconds_need_a_time_that_the_server_signed() -> None:
-    served = sign_serving_time("session", "item", "question", now=1000)
-    for given in ("", "1", "1.x", "x.y", served.replace("1", "2", 1), "\ud800.x"):
-        assert limit_seconds("3", given, "session", "item", "question", now=1010) is None
-    assert limit_seconds("3", served, "other", "item", "question", now=1010) is None
-    assert limit_seconds("3", served, "session", "item 2", "question", now=1010) is None
+def test_the_time_of_a_verdict_is_at_most_that_since_the_page_was_served(study: Study, tmp_path: Path) -> None:
+    ada = Person(study)
+    for seconds in ("2.5", "999", "x"):
+        ada.send("/press", ada.fields() | {"value": "yes", "seconds": seconds}, after=7)
+    assert [round(row["seconds"], 1) for row in sorted(ratings(study, tmp_path), key=lambda row: row["at"])][:2] == [
+        2.5,
+        7.0,
+    ]
+
+
+@pytest.mark.parametrize("after", [0.0, 0.04, 0.25, 0.45])
+def test_the_second_click_of_a_double_click_is_no_verdict_on_the_next_question(
+    study: Study, tmp_path: Path, after: float
+) -> None:
+    ada = Person(study)
+    ada.press("yes")
+    values = ada.fields() | {"value": "yes"}  # the next question, as served
+    found = ada.send("/press", values, after=after)
+    assert found.status_code == 409
+    page = HTMLParser(found.text)
+    assert "less than half a second" in text_of(page, "[role=alert]")
+    assert fields(page)["question"] == "attributable"
+    flagged = ada.send("/flag", ada.fields("#flags") | {"value": "malformed"}, after=after)
+    assert flagged.status_code == 409
+    assert [row["question"] for row in ratings(study, tmp_path)] == ["interpretable"]
+    assert ada.press("yes").status_code == 303  # the page that came with the refusal can be answered
+
+
+@pytest.mark.parametrize("name", ["shown", "press", "question", "item"])
+def test_an_answer_counts_for_the_question_that_was_shown_only(study: Study, tmp_path: Path, name: str) -> None:
+    ada, bob = Person(study), Person(study, "bob")
+    ada.press("yes")
+    first, other = ada.fields(), bob.fields()
+    for value in (other[name], "", "1.x", "\ud800.x.y", "x"):
+        sent = first | {"value": "yes", name: value.encode("utf-8", "replace").decode()}
+        assert ada.send("/press", sent).status_code == 409
+    assert [row["question"] for row in ratings(study, tmp_path)] == ["interpretable"]
+
+
+def test_an_admin_answers_no_tie_by_a_double_click(tmp_path: Path) -> None:
+    study = make_study(tmp_path, CITATION, scheme="trec", annotators=2)
+    boss = Person(study, "boss", role="admin")
+    for name, value in {"ada": "full", "bob": "none"}.items():
+        Person(study, name).press(value)
+    form = boss.fields("#press", "/admin/ties") | {"value": "full"}
+    assert boss.send("/admin/ties", form, after=0.2).status_code == 409
+    assert len(study.ties()) == 1
+    assert boss.send("/admin/ties", form).status_code == 303
 
 
 # --- training ---------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ pytest.importorskip("sqlalchemy")
 import uvicorn
 
 from rag.annotate.app import create_app
-from rag.annotate.items import Item, Source
+from rag.annotate.items import Item, Source, Turn
 from rag.annotate.schemes import SCHEMES
 from rag.annotate.study import Study
 from tests.rag.annotate.test_app import EVIL, TRAINING, evil_item
@@ -39,7 +39,8 @@ from tests.rag.browser import NEEDS_CHROMIUM, PHONE, Page, check, expect
 
 pytestmark = NEEDS_CHROMIUM
 
-SETTLING = 350  # milliseconds; a new question takes no key before
+
+SHOWN = 600  # milliseconds; the server takes no answer that comes sooner than half a second
 
 
 class Server:
@@ -82,6 +83,8 @@ class Browser:
         page.on("pageerror", lambda error: self.said.append(str(error)))
         page.goto(link)
         page.wait_for_url(re.compile(r"/(admin)?$"))
+        if options.get("java_script_enabled", True):
+            wait(page)
         return page
 
 
@@ -110,19 +113,25 @@ def serve() -> Iterator[Serve]:
         one.stop()
 
 
+def wait(page: Page) -> None:
+    """Wait until the page takes an answer: its question was shown for half a second."""
+    expect(page.locator("#view")).to_have_attribute("data-ready", "yes")
+
+
 def press(page: Page, key: str) -> None:
-    """Press a key, and wait until the server has it."""
+    """Press a key, and wait until the server has it and the next question takes an answer."""
     item = page.locator("#press input[name=press]").get_attribute("value")
     page.keyboard.press(key)
     expect(page.locator(f"#press input[value='{item}']")).to_have_count(0)
     expect(page.locator("#status")).to_contain_text("Saved")
-    page.wait_for_timeout(SETTLING)
+    wait(page)
 
 
 def intercept_presses(page: Page, handler: Callable[[Any], None]) -> None:
     """Let ``handler`` decide what becomes of each press; Chromium is sure of it only in a page loaded afterwards."""
     page.route("**/press", handler)
     page.reload()
+    wait(page)
 
 
 # --- by keyboard ------------------------------------------------------------------------------------------------------
@@ -162,18 +171,59 @@ def test_a_study_by_keyboard_with_at_most_two_presses_an_item(
     assert all(0 < row["seconds"] < 60 for row in rows)
 
 
-def test_a_double_tap_does_not_answer_the_next_question(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+# What comes so many milliseconds after the next question: the second click or key of a double one, or a form sent.
+SECOND = {
+    "key": """() => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "y", bubbles: true }))""",
+    "pointer": """() => document.querySelector(".verdicts button").click()""",
+    "form": """() => document.getElementById("press").requestSubmit(document.querySelector(".verdicts button"))""",
+    "flag": """() => document.querySelector("#flags form button").click()""",
+    "undo": """() => document.querySelector("#undo button").click()""",
+}
+
+
+@pytest.mark.parametrize("second", SECOND)
+def test_a_double_click_does_not_answer_the_next_question(
+    browser: Browser, serve: Serve, tmp_path: Path, second: str
+) -> None:
     study = make_study(tmp_path)
     page = browser.open(serve(study).link("ada"))
-    # The second key as soon as the next question is there, as by a double tap on a fast connection.
-    page.evaluate("""() => new MutationObserver((_, watching) => {
+    page.evaluate(f"""() => new MutationObserver((_, watching) => {{
         watching.disconnect();
-        setTimeout(() => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "y", bubbles: true })), 50);
-    }).observe(document.getElementById("view"), { childList: true })""")
+        for (const wait of [0, 40, 120, 250, 400]) setTimeout({SECOND[second]}, wait);
+    }}).observe(document.getElementById("view"), {{ childList: true }})""")
     page.keyboard.press("y")
     expect(page.locator("#question")).to_contain_text("fully supported")
-    page.wait_for_timeout(SETTLING)
-    assert len(ratings(study, tmp_path)) == 1
+    wait(page)
+    assert [row["question"] for row in ratings(study, tmp_path)] == ["interpretable"]
+    expect(page.locator("#question")).to_contain_text("fully supported")
+    press(page, "y")
+    assert [row["question"] for row in ratings(study, tmp_path)] == ["attributable", "interpretable"]
+
+
+def test_a_double_click_of_the_mouse_answers_once(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    page = browser.open(serve(study).link("ada"))
+    for _ in range(3):
+        page.locator(".verdicts button").first.dblclick(delay=20)
+        expect(page.locator("#status")).to_contain_text("Saved")
+        wait(page)
+    assert len(ratings(study, tmp_path)) == 3
+
+
+def test_a_question_takes_no_answer_before_its_source_was_in_view(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    item = replace(ANSWER, turns=tuple(Turn("user", f"What about bridge {n}?") for n in range(40)))
+    study = make_study(tmp_path, item)
+    page = browser.open(serve(study).link("ada"), viewport={"width": 390, "height": 380})  # too low for a dock
+    page.keyboard.press("y")
+    expect(page.locator("#question")).to_contain_text("fully supported")
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_timeout(800)
+    page.keyboard.press("y")
+    expect(page.locator("#status")).to_contain_text("Look at the source first")
+    page.locator(".sources").scroll_into_view_if_needed()
+    wait(page)
     press(page, "y")
     assert len(ratings(study, tmp_path)) == 2
 
@@ -218,9 +268,10 @@ def test_training_by_keyboard(browser: Browser, serve: Serve, tmp_path: Path) ->
         press_of = page.locator("#press input[name=press]").get_attribute("value")
         page.keyboard.press(key)
         expect(page.locator("#question")).to_contain_text("Right.")
+        wait(page)
         page.keyboard.press("Enter")
         expect(page.locator("#press input[name=press]")).not_to_have_attribute("value", press_of or "")
-        page.wait_for_timeout(SETTLING)
+        wait(page)
     expect(page.locator(".where")).to_have_text("0 done, 3 left")
 
 
@@ -407,7 +458,7 @@ def test_a_press_after_a_revoked_link_is_sent_after_the_new_one(browser: Browser
     expect(page.locator("main")).to_contain_text("link is not valid")
     page.goto(server.link("bob"))
     expect(page.locator("#question")).to_contain_text("interpretable")
-    page.wait_for_timeout(SETTLING)
+    wait(page)
     assert ratings(study, tmp_path) == []  # it is ada's press, not bob's
     page.goto(server.link("ada"))
     expect(page.locator("#status")).to_contain_text("Saved: Yes")
@@ -439,6 +490,7 @@ def test_the_older_tab_is_told_and_shows_what_is_asked_now(browser: Browser, ser
     older = browser.open(serve(study).link("ada"))
     newer = older.context.new_page()
     newer.goto(older.url)
+    wait(newer)
     press(newer, "y")
     older.keyboard.press("n")
     expect(older.locator("[role=alert]")).to_contain_text("not the one asked now")
@@ -469,13 +521,16 @@ def test_hostile_texts_do_nothing(browser: Browser, serve: Serve, tmp_path: Path
 def test_everything_works_without_javascript(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path, evidence="required")
     page = browser.open(serve(study).link("ada"), java_script_enabled=False)
+    page.wait_for_timeout(SHOWN)
     page.locator("button[value=yes]").click()
     page.locator("label.sentence", has_text="three arches").click()
     page.locator("#reasons summary").click()
     page.locator("#reason").fill("Counted.")
     page.locator("#reasons summary").click()
+    page.wait_for_timeout(SHOWN)
     page.locator("button[value=yes]").click()
     page.locator("#flags summary").click()
+    page.wait_for_timeout(SHOWN)
     page.locator("#flags button[value=malformed]").click()
     page.locator("#undo button").click()
     page.locator("#guidelines").click()
@@ -531,10 +586,11 @@ def test_axe_finds_nothing(
     for _ in range(2):
         page.keyboard.press("y")
         expect(page.locator("#next")).to_be_visible()
+        wait(page)
         check(page)
         page.keyboard.press("Enter")
         expect(page.locator("#press")).to_be_visible()
-        page.wait_for_timeout(SETTLING)
+        wait(page)
     while page.locator("#press").count():
         press(page, "y")
         check(page)
@@ -577,6 +633,7 @@ def test_a_tie_is_decided_by_keyboard_and_axe_finds_nothing(
     boss = browser.open(server.link("boss", "admin"), viewport=viewport, bypass_csp=True)
     boss.goto(f"http://127.0.0.1:{server.port}/admin/ties")
     expect(boss.locator(".vote")).to_have_count(3)
+    wait(boss)
     check(boss)
     for one in boss.locator(".verdicts button").all():
         assert one.bounding_box()["y"] + one.bounding_box()["height"] <= viewport["height"]

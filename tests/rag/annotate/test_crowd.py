@@ -23,7 +23,7 @@ from rag.annotate.settings import Settings
 from rag.annotate.study import Study
 from rag.base.errors import UserError
 from tests.conftest import Command, one_line_error
-from tests.rag.annotate.web_study import ANSWER, Person, fields, several, text_of
+from tests.rag.annotate.web_study import ANSWER, Clock, Person, fields, several, text_of
 
 OURS = """
 consent = "# Taking part\\n\\nYou can stop at any time. <b>x</b>"
@@ -49,13 +49,16 @@ ADA = {"PROLIFIC_PID": "5f0aada", "STUDY_ID": "s1", "SESSION_ID": "t1"}
 def make(folder: Path, text: str = OURS, n: int = 4, **settings: Any) -> Study:  # noqa: ANN401
     (folder / "crowd.toml").write_text(text, "utf-8")
     values = Settings(scheme="ais-direct", annotators=5, **settings)
-    return create_study(folder / "study", items=several(ANSWER, n), settings=values, crowd=folder / "crowd.toml")
+    items = several(ANSWER, n)
+    return create_study(folder / "study", items=items, settings=values, crowd=folder / "crowd.toml", clock=Clock())
 
 
 class Worker:
     """Somebody who follows the link of a crowd service, without JavaScript."""
 
     def __init__(self, study: Study, parameters: dict[str, str] | None = None) -> None:
+        assert isinstance(study.clock, Clock)
+        self._clock = study.clock
         self.client = TestClient(
             create_app(study), base_url="http://localhost:8000", raise_server_exceptions=False, follow_redirects=False
         )
@@ -66,6 +69,7 @@ class Worker:
 
     def send(self, action: str, **values: str) -> int:
         form = fields(self.page(), f"form[action='{action}']")
+        self._clock.ahead += 5  # nobody answers at once
         return int(self.client.post(action, data=form | values).status_code)
 
     def begin(self) -> None:

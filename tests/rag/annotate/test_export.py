@@ -310,7 +310,7 @@ def test_an_export_goes_to_no_folder_with_something_else(make_study: MakeStudy, 
 
 
 def test_ratings_without_a_label_are_noted(make_study: MakeStudy, tmp_path: Path) -> None:
-    study = make_study(answers=[cited(0)], scheme="hagrid", annotators=2)
+    study = make_study(answers=[cited(0)], scheme="hagrid", annotators=3)
     for name in ("ada", "bob", "cem"):
         study.invite(name)
     finish(study, "ada", "yes", "yes")

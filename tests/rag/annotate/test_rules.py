@@ -1,7 +1,7 @@
 """The rules of assignment, whatever people, tabs, clocks and crashes do, in any order."""
 
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -136,11 +136,11 @@ class Rules(RuleBasedStateMachine):
             return list(connection.execute(sa.select(table)).all())
 
     def live(self) -> dict[str, set[str]]:
-        """Who finished an item or holds it, by item; gold items have places for all."""
+        """Who finished or flagged an item or holds it, by item; gold items have places for all."""
         found: defaultdict[str, set[str]] = defaultdict(set)
         for one in self.all(assignments):
             is_live = one.state == "leased" and abs(self.clock.now - one.leased) <= LEASE
-            if one.phase == "study" and (one.state == "done" or is_live):
+            if one.phase == "study" and (one.state != "leased" or is_live):
                 found[one.item].add(one.annotator)
         return found
 
@@ -168,16 +168,16 @@ class Rules(RuleBasedStateMachine):
             if row.kind != "undo" and row.id not in undone:
                 assert row.question not in standing[row.annotator, row.item]  # one answer to a question
                 standing[row.annotator, row.item][row.question] = row.value
-        finished: defaultdict[str, dict[str, int]] = defaultdict(lambda: {"done": 0, "flagged": 0})
+        finished: Counter[str] = Counter()
         for one in self.all(assignments):
             verdicts = standing[one.annotator, one.item]
             ended = "attributable" in verdicts or verdicts.get("interpretable") == "no"
             assert one.state == ("flagged" if "flag" in verdicts else "done" if ended else "leased")
             if one.state != "leased":
-                finished[one.item][one.state] += 1
+                finished[one.item] += 1
         for item in self.all(items):
             if item.pool == "study":
-                assert item.open == (max(finished[item.id].values()) < WANTED)
+                assert item.open == (finished[item.id] < WANTED)
 
 
 def test_the_rules_hold(new_database: Callable[[], str]) -> None:

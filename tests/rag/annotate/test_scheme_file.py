@@ -19,7 +19,7 @@ from rag.annotate.scheme_file import open_scheme, read_scheme
 from rag.annotate.settings import Settings
 from rag.base.errors import UserError
 from tests.conftest import Command, one_line_error
-from tests.rag.annotate.web_study import ANSWER, BRIDGE, SENTENCE, Person, several, text_of
+from tests.rag.annotate.web_study import ANSWER, BRIDGE, SENTENCE, Clock, Person, several, text_of
 
 OURS = """
 name = "freshness"
@@ -57,7 +57,9 @@ def write(folder: Path, text: str = OURS) -> Path:
 
 
 def test_questions_choices_and_what_is_shown_come_from_the_file(tmp_path: Path) -> None:
-    study = create_study(tmp_path / "study", items=[SENTENCE], settings=Settings(scheme=str(write(tmp_path))))
+    study = create_study(
+        tmp_path / "study", items=[SENTENCE], settings=Settings(scheme=str(write(tmp_path))), clock=Clock()
+    )
     assert study.settings.scheme == "scheme.toml"
     ada = Person(study)
     page = ada.page()
@@ -88,7 +90,9 @@ def test_questions_choices_and_what_is_shown_come_from_the_file(tmp_path: Path) 
 
 
 def test_a_no_ends_the_item_and_a_changed_file_is_refused(tmp_path: Path) -> None:
-    study = create_study(tmp_path / "study", items=[SENTENCE], settings=Settings(scheme=str(write(tmp_path))))
+    study = create_study(
+        tmp_path / "study", items=[SENTENCE], settings=Settings(scheme=str(write(tmp_path))), clock=Clock()
+    )
     ada = Person(study)
     ada.press("no")
     assert ada.page().css_first("#press") is None
@@ -130,7 +134,11 @@ def test_without_guidelines_the_questions_are_the_guidelines(tmp_path: Path) -> 
         ('shows = ["claim"]', "shows = []", ": questions[0]: shows is an empty list"),
         ('shows = ["claim"]', 'shows = ["claim"]\nwords_for = ["yes"]', "needs the passage on the page"),
         ('{key = "n", value = "no", label = "No"}', '{key = "y", value = "no", label = "No"}', "the key 'y'"),
-        ('{key = "n", value = "no", label = "No"}', '{key = "u", value = "no", label = "No"}', "but not u, g, x, r, ?"),
+        (
+            '{key = "n", value = "no", label = "No"}',
+            '{key = "u", value = "no", label = "No"}',
+            "but not u, g, x, r, w, h, z, ?",
+        ),
         ('{key = "n", value = "no", label = "No"}', '{key = "n", value = "yes", label = "No"}', "the value 'yes'"),
         ('{key = "n", value = "no", label = "No"}', '{key = "n", value = "7", label = "No"}', "all digits (a scale)"),
         ('{key = "n", value = "no", label = "No"}', '{key = "n", value = "<b>", label = "No"}', "letters, digits"),

@@ -273,10 +273,24 @@ def test_a_flag_takes_an_item_out_of_ones_own_queue_only(make_study: MakeStudy, 
     study.flag("ada", work.item.id, "malformed", press=work.press)
     study.flag("ada", work.item.id, "malformed", press=work.press)
     assert study.next("ada") is None
-    assert all(finish(study, person) for person in ("bob", "cem", "dee"))
+    assert all(finish(study, person) for person in ("bob", "cem"))
+    assert study.next("dee") is None
     assert study.progress().flags == {"malformed": 1}
     first = exported(study, tmp_path)[0]
     assert (first["question"], first["value"]) == ("flag", "malformed")
+
+
+def test_a_flag_leaves_no_study_unfinished(make_study: MakeStudy) -> None:
+    people = ["ada", "bob", "cem"]
+    study = make_study(4, annotators=3, people=people)
+    for person in people:
+        while (work := study.next(person)) is not None:
+            if person == "bob" and work.item.text == "The q 2 is blue.":
+                study.flag(person, work.item.id, "malformed", press=press())
+            else:
+                finish(study, person)
+    progress = study.progress()
+    assert (progress.finished, progress.total, progress.items) == (4, 4, {2: 1, 3: 3})
 
 
 def test_an_item_that_all_flag_is_not_given_to_everybody(make_study: MakeStudy) -> None:
@@ -473,6 +487,17 @@ def test_tokens_are_not_stored(make_study: MakeStudy) -> None:
     assert not any(token.encode() in one for one in kept)
 
 
+def test_all_files_of_a_study_and_of_its_exports_are_for_their_owner(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study(2, training=training(), people=["ada"])
+    (tmp_path / "shared").mkdir(mode=0o755)
+    for folder in (tmp_path / "out", tmp_path / "shared"):
+        for _ in range(2):  # also where files are written again
+            study.export(folder)
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in study.folder.iterdir()} == {0o600}
+
+
 def test_the_secret_is_for_its_owner_and_made_once(make_study: MakeStudy) -> None:
     study = make_study()
     key = study.folder / "key"
@@ -664,7 +689,7 @@ def test_ties_are_adjudicated_by_an_admin(make_study: MakeStudy, tmp_path: Path)
     study.invite("boss", "admin")
     vote(study, {"ada": "yes", "bob": "no"})
     assert study.ties() == []  # one more is to come
-    vote(study, {"cem": "flag", "dee": "flag", "eve": "flag"})
+    vote(study, {"cem": "flag"})
     (tie,) = study.ties()
     assert (tie.item.id, tie.item.system, tie.question.name) == ("q0/0", "reader", "attributable")
     assert tie.votes == {"no": 1, "yes": 1}

@@ -20,14 +20,14 @@ from rag.annotate.types import Evidence
 from rag.base.errors import FormatError, PressError, UsageError
 from tests.conftest import Command
 from tests.rag.annotate.made import given, press
-from tests.rag.annotate.web_study import ANSWER, BRIDGE, PASSAGE, Person
+from tests.rag.annotate.web_study import ANSWER, BRIDGE, PASSAGE, Clock, Person
 
 WORDS = Settings(scheme="words", annotators=3, evidence="off")
 OTHER = replace(PASSAGE, id="q1@p2", passage="p2", sources=(Source("p2", "Lund sold the tickets."),))
 
 
 def make(folder: Path, *items: Item, **options: object) -> Study:
-    study = create_study(folder / "study", items=items or (PASSAGE, OTHER), settings=WORDS, **options)  # type: ignore[arg-type]
+    study = create_study(folder / "study", items=items or (PASSAGE, OTHER), settings=WORDS, clock=Clock(), **options)  # type: ignore[arg-type]
     for name in ("ada", "bob", "eve"):
         study.invite(name)
     return study

@@ -20,7 +20,7 @@ def test_words_are_marked_by_keyboard_alone(browser: Browser, serve: Serve, tmp_
     study = make_study(tmp_path, *several(PASSAGE, 3), scheme="words")
     page = browser.open(serve(study).link("ada"))
     page.wait_for_timeout(SETTLING)
-    page.keyboard.press("w")
+    page.keyboard.press("y")
     expect(page.locator("#status")).to_contain_text("Mark the words that answer first")
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "Shift+ArrowRight", "Enter"):
         page.keyboard.press(key)
@@ -28,10 +28,10 @@ def test_words_are_marked_by_keyboard_alone(browser: Browser, serve: Serve, tmp_
     assert page.locator("#chosen button").inner_text() == "“ferry crossed” ×"
     assert page.locator("input[name=evidence]:checked").count() == 0
     check(page)
-    press(page, "w")
+    press(page, "y")
     for key in ("ArrowDown", "Enter", "ArrowDown", "ArrowLeft", "ArrowLeft", "Enter"):
         page.keyboard.press(key)
-    press(page, "w")
+    press(page, "y")
     page.keyboard.press("n")
     expect(page.locator("#press")).to_have_count(0)
     assert sorted(marked(study, tmp_path)) == [[], ["The Aller bridge opened in 1931.", "of"], ["ferry crossed"]]

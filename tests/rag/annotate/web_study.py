@@ -1,6 +1,7 @@
 """Small studies for the tests of the pages, of our own writing, and a client that works through them."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -58,13 +59,25 @@ def several(item: Item, n: int) -> list[Item]:
     return [item, *more]
 
 
+class Clock:
+    """The time of day, which tests set forward."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
 def make_study(
     folder: Path, *items: Item, training: Sequence[Item] = (), gold: Sequence[Item] = (), **settings: object
 ) -> Study:
     """Return a new study of these items, or of three answers."""
     values: dict[str, object] = {"scheme": "ais", "annotators": 3, "title": "Bridges"} | settings
     given = items or several(ANSWER, 3)
-    return create_study(folder / "study", items=given, training=training, gold=gold, settings=settings_of(values))
+    return create_study(
+        folder / "study", items=given, training=training, gold=gold, settings=settings_of(values), clock=Clock()
+    )
 
 
 def ratings(study: Study, tmp_path: Path) -> list[dict[str, Any]]:
@@ -91,7 +104,9 @@ class Person:
     def fields(self, form: str = "#press", path: str = "/") -> dict[str, str]:
         return fields(self.page(path), form)
 
-    def send(self, action: str, values: Mapping[str, str | list[str]], **headers: str) -> Any:  # noqa: ANN401  (httpx's, by one name or another)
+    def send(self, action: str, values: Mapping[str, str | list[str]], *, after: float = 5, **headers: str) -> Any:  # noqa: ANN401  (httpx's, by one name or another)
+        """Send a form, so many seconds after the page was loaded."""
+        self.study.clock.ahead += after  # type: ignore[attr-defined]
         return self.client.post(action, data=values, headers=headers, follow_redirects=False)
 
     def press(self, value: str, **more: str | list[str]) -> Any:  # noqa: ANN401
