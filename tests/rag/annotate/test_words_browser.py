@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.rag.annotate.test_browser import SETTLING, Browser, Serve, press
+from tests.rag.annotate.test_browser import SHOWN, Browser, Serve, press, wait
 from tests.rag.annotate.test_browser import browser as browser
 from tests.rag.annotate.test_browser import serve as serve
 from tests.rag.annotate.web_study import BRIDGE, PASSAGE, make_study, ratings, several
@@ -19,7 +19,7 @@ def marked(study: object, tmp_path: Path) -> list[list[str]]:
 def test_words_are_marked_by_keyboard_alone(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path, *several(PASSAGE, 3), scheme="words")
     page = browser.open(serve(study).link("ada"))
-    page.wait_for_timeout(SETTLING)
+    wait(page)
     page.keyboard.press("y")
     expect(page.locator("#status")).to_contain_text("Mark the words that answer first")
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "Shift+ArrowRight", "Enter"):
@@ -40,7 +40,7 @@ def test_words_are_marked_by_keyboard_alone(browser: Browser, serve: Serve, tmp_
 def test_words_are_marked_by_mouse(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path, PASSAGE, scheme="words")
     page = browser.open(serve(study).link("ada"))
-    page.wait_for_timeout(SETTLING)
+    wait(page)
     sentence = page.locator(".sentence").nth(1)
     box = sentence.bounding_box()
     middle = box["y"] + box["height"] / 2
@@ -58,6 +58,7 @@ def test_words_are_marked_without_javascript(browser: Browser, serve: Serve, tmp
     study = make_study(tmp_path, PASSAGE, scheme="words")
     page = browser.open(serve(study).link("ada"), java_script_enabled=False)
     page.locator(".sentence").nth(1).click()
+    page.wait_for_timeout(SHOWN)
     page.locator(".verdicts button").first.click()
     page.wait_for_selector("h1:has-text('Thank')")
     assert marked(study, tmp_path) == [["It has three arches of brick."]]
