@@ -146,8 +146,8 @@ def test_after_the_items_comes_the_way_back_to_prolific(tmp_path: Path) -> None:
     study.close()
 
 
-def test_who_is_who_is_in_a_file_of_its_own_and_not_in_the_export(tmp_path: Path) -> None:
-    study = make(tmp_path)
+def test_who_is_who_is_in_a_file_of_its_own_and_not_in_the_export(tmp_path: Path, database: str) -> None:
+    study = make(tmp_path, database=database)
     ada = Worker(study)
     ada.begin()
     ada.send("/press", value="yes")
