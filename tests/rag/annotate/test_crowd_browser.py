@@ -5,7 +5,7 @@ from pathlib import Path
 from rag.annotate import create_study
 from rag.annotate.crowd import Crowd
 from rag.annotate.settings import Settings
-from tests.rag.annotate.test_browser import Browser, Serve, press
+from tests.rag.annotate.test_browser import Browser, Serve, press, wait
 from tests.rag.annotate.test_browser import browser as browser
 from tests.rag.annotate.test_browser import serve as serve
 from tests.rag.annotate.test_crowd import ADA, OURS
@@ -33,6 +33,7 @@ def test_a_participant_comes_consents_answers_works_and_goes_back(
     page.locator("#about-age").select_option("30 or more")
     page.locator("main button.first").click()
     page.wait_for_selector("#press")
+    wait(page)
     press(page, "y")
     page.keyboard.press("y")
     expect(page.locator("#complete")).to_have_attribute("href", "https://app.prolific.com/submissions/complete?cc=C1A2")
