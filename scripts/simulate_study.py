@@ -5,8 +5,9 @@ python -m scripts.simulate_study STUDY [--people 5] [--seed 13] [--url http://12
 The annotators are called `simulated-1`, `simulated-2` and so on, and the title of the study must say that it is a
 simulation. They press the keys that the pages show, in headless Chromium, and know only what the pages show. The
 labels come from a noise model: how many of the content words of the judged text the source has decides what is right,
-and each annotator errs with a probability of their own. They say nothing about the answers; they test the way from
-questions to an agreement report.
+and each annotator errs with a probability of their own. They also flag items, take presses back, press twice, reload
+the page, and answer in a second tab that is out of date. The labels say nothing about the answers; they test the way
+from questions to an agreement report.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import json
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,15 +35,24 @@ from scripts.browser import CHROMIUM, serving
 _ERRORS = (0.04, 0.07, 0.10, 0.13, 0.16)  # how often each annotator errs; more people begin again at the first
 _UNCLEAR = 0.06  # share of texts that are not interpretable, informative or worthy
 _SUPPORT_SHARES = (0.75, 0.45)  # shares of content words from which a text is supported, and in part
-_FLAG_RATE, _UNDO_RATE = 0.01, 0.01  # shares of items that are flagged, and of presses that are taken back
 _MODEL = {
     "error_rates": _ERRORS,
     "unclear": _UNCLEAR,
     "supported_from": _SUPPORT_SHARES[0],
     "partly_supported_from": _SUPPORT_SHARES[1],
-    "flagged": _FLAG_RATE,
-    "undone": _UNDO_RATE,
 }
+
+
+@dataclass(frozen=True)
+class Habits:
+    """Shares of the questions at which something else than a plain verdict happens."""
+
+    flagged: float = 0.01
+    undone: float = 0.01
+    doubled: float = 0.02
+    reloaded: float = 0.02
+    in_two_tabs: float = 0.02
+
 
 _READ_PAGE = """() => {
   const text = (css) => [...document.querySelectorAll(css)].map((one) => one.textContent).join(" ");
@@ -50,6 +60,7 @@ _READ_PAGE = """() => {
   if (!form) return { end: text("main") };
   return {
     press: form.elements.press.value,
+    item: form.querySelector("[name=item]").value,
     question: form.elements.question.value,
     training: form.elements.phase.value === "training",
     judged: text(".judged") || text(".answer"),
@@ -61,7 +72,9 @@ _READ_PAGE = """() => {
     options: [...document.querySelectorAll(".verdicts button")].map((one) => ({
       value: one.value, key: one.dataset.key, evidence: one.hasAttribute("data-evidence"),
     })),
-    flags: [...document.querySelectorAll("[data-flag-key]")].map((one) => one.dataset.flagKey),
+    flags: [...document.querySelectorAll("[data-flag-key]")].map((one) => ({
+      value: one.value, key: one.dataset.flagKey,
+    })),
     undo: !document.querySelector("#undo button").disabled,
   };
 }"""
@@ -74,7 +87,12 @@ class Log:
     verdicts: Counter[str] = field(default_factory=Counter)
     flags: int = 0
     undos: int = 0
+    doubles: int = 0
+    reloads: int = 0
+    tabs: int = 0
     keys: int = 0
+    meant: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What was meant to be recorded: by item, as its page calls it, the verdict on each question, and the flag."""
     milliseconds: list[float] = field(default_factory=list)
     console: list[str] = field(default_factory=list)
     end: str = ""
@@ -114,8 +132,8 @@ def choose_option(page: dict[str, Any], person: int, seed: int) -> int:
 class Annotator:
     """A simulated annotator, who reads the page and presses its keys."""
 
-    def __init__(self, page: Page, person: int, seed: int) -> None:
-        self._page, self._person, self._seed = page, person, seed
+    def __init__(self, page: Page, person: int, seed: int, habits: Habits) -> None:
+        self._page, self._person, self._seed, self._habits = page, person, seed, habits
         self.log = Log()
         page.on("console", lambda message: self.log.console.append(message.text))
         page.on("pageerror", lambda error: self.log.console.append(str(error)))
@@ -131,11 +149,12 @@ class Annotator:
         return self.log
 
     async def _judge(self, form: dict[str, Any]) -> None:
-        draw = chance(self._seed, self._person, "act", form["question"], form["judged"], form["source"])
-        if draw < _FLAG_RATE and form["flags"] and not form["training"]:
+        form = await self._reload(form)
+        if form["flags"] and not form["training"] and self._happens("flag", self._habits.flagged, form):
             await self._key("x")
-            await self._press(form["flags"][-1], form)
+            await self._press(form["flags"][-1]["key"], form)
             self.log.flags += 1
+            self.log.meant.setdefault(form["item"], {})["flag"] = form["flags"][-1]["value"]
             return
         option = form["options"][choose_option(form, self._person, self._seed)]
         if option["evidence"] and form["sentences"]:
@@ -144,11 +163,12 @@ class Annotator:
             await self._key("r")
             await self._page.keyboard.type("simulated")
             await self._key("Escape")
-        await self._press(option["key"], form)
+        await self._answer(option, form)
         self.log.verdicts[f"{form['question']} {option['value']}"] += 1
         if form["training"]:
             return
-        if _FLAG_RATE <= draw < _FLAG_RATE + _UNDO_RATE:
+        self.log.meant.setdefault(form["item"], {})[form["question"]] = option["value"]
+        if self._happens("undo", self._habits.undone, form):
             after = await self._page.evaluate(_READ_PAGE)
             if after.get("undo"):
                 await self._press("u", after)
@@ -157,6 +177,33 @@ class Annotator:
                     await self._choose(form_after)
                 await self._press(option["key"], form_after)
                 self.log.undos += 1
+
+    def _happens(self, what: str, share: float, form: dict[str, Any]) -> bool:
+        return chance(self._seed, self._person, what, form["question"], form["judged"], form["source"]) < share
+
+    async def _reload(self, form: dict[str, Any]) -> dict[str, Any]:
+        """Perhaps load the page again; return what it shows."""
+        if not self._happens("reload", self._habits.reloaded, form):
+            return form
+        self.log.reloads += 1
+        await self._page.reload()
+        await self._wait()
+        found: dict[str, Any] = await self._page.evaluate(_READ_PAGE)
+        return found
+
+    async def _answer(self, option: dict[str, Any], form: dict[str, Any]) -> None:
+        """Give the verdict: perhaps twice, as by a double click, or then again in a tab that is out of date."""
+        other = None
+        if not form["training"] and self._happens("tab", self._habits.in_two_tabs, form):
+            other = await self._page.context.new_page()
+            await other.goto(self._page.url)
+            await other.wait_for_selector("#view[data-ready=yes]")
+        await self._press(option["key"], form, double=self._happens("double", self._habits.doubled, form))
+        if other is not None:
+            self.log.tabs += 1
+            await other.locator(".verdicts button").last.click()
+            await other.wait_for_selector("#status.bad")  # it says that this is not the question asked now
+            await other.close()
 
     async def _choose(self, form: dict[str, Any]) -> None:
         """Choose the sentence that shares most words, as a keyboard does."""
@@ -170,8 +217,8 @@ class Annotator:
         self.log.keys += 1
         await self._page.keyboard.press(key)
 
-    async def _press(self, key: str, form: dict[str, Any]) -> None:
-        """Press a key, and wait until the page says that it is saved."""
+    async def _press(self, key: str, form: dict[str, Any], *, double: bool = False) -> None:
+        """Press a key, and wait until the page says that it is saved; if `double`, press and click at once again."""
         start = time.perf_counter()
         await self._key(key)
         await self._page.wait_for_function(
@@ -180,6 +227,10 @@ class Annotator:
             timeout=60_000,
         )
         self.log.milliseconds.append(1000 * (time.perf_counter() - start))
+        if double:
+            self.log.doubles += 1
+            await self._key(key)
+            await self._page.evaluate("document.querySelector('.verdicts button')?.click()")
         if await self._page.locator("#next").count():  # feedback in training
             await self._wait()
             await self._key("Enter")
@@ -191,11 +242,11 @@ class Annotator:
         await self._page.wait_for_selector("#view[data-ready=yes]")
 
 
-async def simulate(links: list[str], seed: int) -> list[Log]:
+async def simulate(links: list[str], seed: int, habits: Habits) -> list[Log]:
     """Let one annotator work behind each link, all at the same time."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        people = [Annotator(await _page(browser), person, seed) for person in range(len(links))]
+        people = [Annotator(await _page(browser), person, seed, habits) for person in range(len(links))]
         return await asyncio.gather(*(annotator.work(link) for annotator, link in zip(people, links, strict=True)))
 
 
@@ -203,9 +254,11 @@ async def _page(browser: Browser) -> Page:
     return await (await browser.new_context(viewport={"width": 1280, "height": 800})).new_page()
 
 
-def run(folder: Path, *, people: int = 5, seed: int = 13, url: str | None = None) -> dict[str, Any]:
+def run(
+    folder: Path, *, people: int = 5, seed: int = 13, url: str | None = None, habits: Habits | None = None
+) -> dict[str, Any]:
     """Simulate a study, and return what happened. Raises `UserError` unless its title says that it is a simulation."""
-    study = open_study(folder)
+    study, habits = open_study(folder), habits or Habits()
     if "simulation" not in study.settings.title.lower():
         raise UserError(
             f"{folder / 'study.toml'}: the title {study.settings.title!r} should say that this is a simulation; "
@@ -216,7 +269,7 @@ def run(folder: Path, *, people: int = 5, seed: int = 13, url: str | None = None
     with contextlib.ExitStack() as stack:
         address = url.rstrip("/") if url else stack.enter_context(serving(create_app(open_study(folder))))
         start = time.monotonic()
-        logs = asyncio.run(simulate([f"{address}/in/{token}" for token in tokens], seed))
+        logs = asyncio.run(simulate([f"{address}/in/{token}" for token in tokens], seed, habits))
         seconds = time.monotonic() - start
     waits = sorted(wait for log in logs for wait in log.milliseconds)
     return {
@@ -224,18 +277,22 @@ def run(folder: Path, *, people: int = 5, seed: int = 13, url: str | None = None
         "study": study.settings.title,
         "scheme": study.settings.scheme,
         "seed": seed,
-        "model": _MODEL,
+        "model": _MODEL | asdict(habits),
         "annotators": {
             name: {
                 "error_rate": _ERRORS[n % len(_ERRORS)],
                 "verdicts": dict(sorted(log.verdicts.items())),
                 "flags": log.flags,
                 "undone": log.undos,
+                "doubled": log.doubles,
+                "reloaded": log.reloads,
+                "in_two_tabs": log.tabs,
                 "keys": log.keys,
                 "end": log.end[:200],
             }
             for n, (name, log) in enumerate(zip(names, logs, strict=True))
         },
+        "meant": {name: log.meant for name, log in zip(names, logs, strict=True)},
         "presses": len(waits),
         "seconds": round(seconds, 1),
         "press_to_saved_ms": {"p50": round(median(waits), 1), "p95": round(waits[int(0.95 * len(waits))], 1)}

@@ -592,6 +592,55 @@ def test_guidelines_of_the_study_replace_ours_and_are_escaped(tmp_path: Path) ->
     assert Person(study, "bob").client.get("/guidelines").status_code == 503
 
 
+# --- past items -------------------------------------------------------------------------------------------------------
+
+
+def test_a_past_verdict_is_revised_without_javascript(study: Study, tmp_path: Path) -> None:
+    ada, bob = Person(study), Person(study, "bob")
+    assert "no item yet" in ada.client.get("/past").text
+    ada.press("yes")
+    ada.press("no", comment="Which <b>bridge</b>?")
+    bob.press("no")
+    page = ada.page("/past")
+    assert len(page.css("article")) == 1
+    assert "Which <b>bridge</b>?" in text_of(page, "textarea")
+    links = [str(one.attributes["href"]) for one in page.css("article a")]
+    assert [link.partition("question=")[2] for link in links] == ["interpretable", "attributable"]
+    assert BRIDGE[:20] not in ada.client.get(links[0]).text
+    page = ada.page(links[1])
+    assert "You said: No, not fully attributable." in text_of(page, ".dock")
+    assert BRIDGE[:20] in text_of(page, ".sources")
+    assert page.css_first("#undo, #flags") is None
+    assert ada.send("/revise", fields(page) | {"value": "yes"}, after=0.2).status_code == 409
+    found = ada.send("/revise", fields(page) | {"value": "yes", "evidence": "0:5:p1"})
+    assert (found.status_code, found.headers["Location"]) == (303, "/past")
+    assert "before: No, not fully attributable." in text_of(ada.page("/past"), "article")
+    assert [row["value"] for row in ratings(study, tmp_path) if row["question"] == "attributable"] == ["yes"]
+    found = ada.send("/revise", ada.fields("#press", links[0]) | {"value": "no"})
+    assert [row["value"] for row in ratings(study, tmp_path) if row["annotator"] == "ada"] == ["no"]
+    again = ada.fields("#press", links[0]) | {"value": "yes"}
+    assert ada.send("/revise", again).headers["Location"] == "/"  # the next question is asked
+    assert ada.fields()["question"] == "attributable"
+    assert ada.client.get(links[0]).status_code == 404
+    for other in ("/past/x?question=interpretable", links[0].replace("interpretable", "x"), links[0].split("?")[0]):
+        assert bob.client.get(other).status_code == 404
+
+
+def test_a_flag_is_taken_back_and_a_comment_changed_among_past_items(study: Study) -> None:
+    ada = Person(study)
+    page = ada.page()
+    ada.send("/flag", fields(page, "#flags") | {"value": "malformed"})
+    past = ada.page("/past")
+    assert "Something" not in text_of(past, "article")
+    assert "The text is malformed" in text_of(past, "article")
+    comment = fields(past, "details form") | {"comment": "Half of it."}
+    assert ada.send("/comment", comment).status_code == 303
+    assert text_of(ada.page("/past"), "textarea") == "Half of it."
+    form = fields(ada.page("/past"), "article > form")
+    assert ada.send("/unflag", form).headers["Location"] == "/"
+    assert ada.fields()["item"] == fields(page)["item"]
+
+
 # --- security ---------------------------------------------------------------------------------------------------------
 
 EVIL = "</p></label><script>window.broken=1</script><img src=x onerror=window.broken=1>\"'&\u202e\x1b[2J{{7*7}}"
@@ -631,13 +680,15 @@ def test_hostile_texts_are_shown_as_text(tmp_path: Path, kind: str, highlight: b
             assert "<script>window.broken=1</script>" in text_of(page, ".answer")
             ada.press(verdict, reason=EVIL)
     boss = Person(study, "boss", role="admin")
-    for path in ("/admin", "/admin/audit", "/admin/ties"):
+    past = ada.page("/past")
+    assert not past.css("img")
+    for path in ("/admin", "/admin/verdicts", "/admin/item?id=evil", "/admin/audit", "/admin/ties"):
         page = boss.page(path)
         assert len(page.css("script")) == 1
         assert not page.css("img")
 
 
-POSTS = ["/press", "/flag", "/undo", "/out"]
+POSTS = ["/press", "/flag", "/undo", "/revise", "/unflag", "/comment", "/out"]
 ADMIN_POSTS = [f"/admin/{name}" for name in ("invite", "revoke", "block", "unblock", "audit", "ties", "export")]
 
 
@@ -653,7 +704,7 @@ def test_a_form_of_another_site_is_refused(study: Study, tmp_path: Path, action:
     assert bob.client.get("/").status_code == 200
 
 
-@pytest.mark.parametrize("action", ["/admin", "/admin/audit", "/admin/ties"])
+@pytest.mark.parametrize("action", ["/admin", "/admin/verdicts", "/admin/item?id=q1", "/admin/audit", "/admin/ties"])
 def test_admin_pages_are_for_admins(study: Study, action: str) -> None:
     assert Person(study).client.get(action).status_code == 403
     assert Person(study, "boss", role="admin").client.get(action).status_code == 200
@@ -850,6 +901,40 @@ def test_an_admin_decides_ties_with_the_reasons_of_both_sides(tmp_path: Path) ->
     assert not any(name in text_of(page, ".dock") for name in given)
     assert boss.send("/admin/ties", fields(page) | {"value": "partial"}).status_code == 303
     assert "no tie" in boss.client.get("/admin/ties").text
+
+
+def test_an_admin_filters_verdicts_and_inspects_an_item(study: Study, boss: Person) -> None:
+    ada = Person(study)
+    ada.send("/press", ada.fields() | {"value": "yes", "seconds": "0.7"}, after=2)
+    ada.press("no", reason="Nothing <b> about arches.", comment="Which bridge?")
+    page = boss.page("/admin/verdicts")
+    assert len(page.css("tbody tr")) == 2
+    fast = boss.page("/admin/verdicts?annotator=ada&fast=yes")
+    (row,) = fast.css("tbody tr")
+    assert "too fast" in row.text()
+    assert "checked" in present(fast.css_first("[name=fast]")).attributes
+    assert "no such verdict" in text_of(boss.page("/admin/verdicts?annotator=bob"), "main")
+    assert "no such verdict" in text_of(boss.page("/admin/verdicts?page=9"), "main")
+    link = str(present(page.css_first("tbody a")).attributes["href"])
+    inspected = boss.page(link)
+    assert "Nothing <b> about arches." in text_of(inspected, "main")
+    assert "Which bridge?" in text_of(inspected, "main")
+    assert BRIDGE[:20] in text_of(inspected, "main")
+    assert boss.client.get("/admin/item?id=q9").status_code == 404
+    assert boss.client.get("/admin/item?id=%00").status_code == 404
+    assert boss.client.get("/admin/verdicts?value=%00").status_code == 400
+    assert "too-fast" not in boss.client.get("/admin").text
+
+
+def test_an_admin_sees_batches_and_warnings(tmp_path: Path) -> None:
+    study = make_study(tmp_path, *several(CITATION, 10), scheme="trec")
+    boss, ada = Person(study, "boss", role="admin"), Person(study)
+    study.assign("first <b>", items=["q1#1@p1"], people=["ada"])
+    for _ in range(10):
+        ada.send("/press", ada.fields() | {"value": "full", "seconds": "0.9"})
+    page = boss.page("/admin")
+    assert "first <b>" in page.text()
+    assert "Half of 10 verdicts took less than 0.9 seconds each; fast_seconds is 1.5." in text_of(page, "main li")
 
 
 def test_an_admin_downloads_the_export(study: Study, boss: Person) -> None:

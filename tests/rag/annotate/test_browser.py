@@ -275,6 +275,59 @@ def test_training_by_keyboard(browser: Browser, serve: Serve, tmp_path: Path) ->
     expect(page.locator(".where")).to_have_text("0 done, 3 left")
 
 
+def test_a_break_does_not_count_and_the_key_that_ends_it_answers_nothing(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    page = browser.open(serve(study).link("ada"))
+    page.keyboard.press("z")
+    expect(page.locator("#paused")).to_be_visible()
+    page.keyboard.press("y")  # nothing is answered in a break
+    page.wait_for_timeout(3000)
+    page.keyboard.press("z")
+    expect(page.locator("#paused")).not_to_be_visible()
+    page.keyboard.press("y")
+    wait(page)
+    assert ratings(study, tmp_path) == []
+    press(page, "n")
+    (row,) = ratings(study, tmp_path)
+    assert 0.5 <= row["seconds"] < 3
+    page.locator("button.pause").first.click()
+    page.keyboard.press("Escape")
+    expect(page.locator("#paused")).not_to_be_visible()
+
+
+def test_a_past_item_is_revised_by_keyboard_and_axe_finds_nothing(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    study = make_study(tmp_path)
+    page = browser.open(serve(study).link("ada"), bypass_csp=True)
+    page.keyboard.press("w")
+    page.keyboard.type("Which bridge? yes, no")
+    page.keyboard.press("Escape")
+    press(page, "n")
+    page.keyboard.press("h")
+    page.wait_for_url(re.compile("/past$"))
+    check(page)
+    page.locator("article a").click()
+    wait(page)
+    check(page)
+    page.keyboard.press("y")
+    expect(page.locator("#question")).to_contain_text("fully supported")
+    wait(page)
+    press(page, "y")
+    assert {(row["question"], row["value"]) for row in ratings(study, tmp_path)} == {
+        ("interpretable", "yes"),
+        ("attributable", "yes"),
+    }
+    assert study.past("ada")[0].comment == "Which bridge? yes, no"
+    server = serve(study)
+    boss = browser.open(server.link("boss", "admin"), bypass_csp=True)
+    for path in ("/admin/verdicts", "/admin/item?id=q1", "/admin/item?id=q1-1"):
+        boss.goto(f"http://127.0.0.1:{server.port}{path}")
+        check(boss)
+
+
 # --- evidence ---------------------------------------------------------------------------------------------------------
 
 
@@ -556,7 +609,9 @@ def test_a_whole_item_is_on_the_screen_of_a_phone(browser: Browser, serve: Serve
     while page.locator("#press").count():
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
-        for one in page.locator(".dock button:visible, .dock summary:visible, #question, .answer, .top a").all():
+        for one in page.locator(
+            ".dock button:visible, .dock summary:visible, #question, .answer, .top a:visible"
+        ).all():
             box = one.bounding_box()
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= PHONE["width"]

@@ -14,9 +14,10 @@ pytest.importorskip("python_multipart")
 pytest.importorskip("sqlalchemy")
 
 from autoais.base.errors import UserError
+from rag.annotate.items import Item
 from scripts.browser import CHROMIUM
-from scripts.simulate_study import choose_option, right_option, run
-from tests.rag.annotate.web_study import ANSWER, make_study
+from scripts.simulate_study import Habits, choose_option, right_option, run
+from tests.rag.annotate.web_study import ANSWER, BRIDGE, CITATION, make_study
 
 
 def test_a_study_that_does_not_say_so_is_not_simulated(tmp_path: Path) -> None:
@@ -55,3 +56,43 @@ def test_simulated_annotators_finish_a_study(tmp_path: Path) -> None:
     again = make_study(tmp_path / "again", *items, title="A simulation", evidence="required")
     told = run(again.folder, people=3)
     assert told["annotators"] == found["annotators"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: chromium)")
+@pytest.mark.parametrize(("scheme", "unit"), [("ais", ANSWER), ("trec", CITATION)])
+def test_flags_double_clicks_reloads_and_two_tabs_end_with_every_label_that_was_meant(
+    tmp_path: Path, scheme: str, unit: Item
+) -> None:
+    texts = [
+        BRIDGE,
+        "The Aller bridge opened in 1931.",
+        "A ferry.",
+        "Arches of brick.",
+        "Nothing of the kind.",
+        "1931.",
+    ]
+    items = [
+        replace(unit, id=f"q{n}", answer=f"q{n}", query=f"When? {n}", text=text, turns=(), before="", after="")
+        for n, text in enumerate(texts)
+    ]
+    study = make_study(tmp_path, *items, title="A simulation", scheme=scheme, annotators=5)
+    habits = Habits(flagged=0.1, undone=0.15, doubled=0.5, reloaded=0.25, in_two_tabs=0.2)
+    found = run(study.folder, people=5, habits=habits)
+    logs = found["annotators"]
+    for name in ("flags", "undone", "doubled", "reloaded", "in_two_tabs"):
+        assert sum(log[name] for log in logs.values()) > 0, name
+    progress = study.progress()
+    assert (progress.finished, progress.total) == (6, 6)
+    assert sum(one.done + one.flagged for one in progress.people) == 30
+    for name, meant in found["meant"].items():
+        recorded = {
+            entry.item.id: {verdict.question.name: verdict.value for verdict in entry.verdicts}
+            | ({"flag": entry.flag} if entry.flag else {})
+            for entry in study.past(name)
+        }
+        assert recorded == meant
+        assert "nothing left for you to judge" in logs[name]["end"]
+    taken_back = [one for one in study.verdicts(limit=1000) if one.taken_back]
+    assert len(taken_back) == sum(log["undone"] for log in logs.values())
+    assert found["console"] == []
