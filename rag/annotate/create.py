@@ -23,6 +23,7 @@ from rag.annotate.items import (
     item_of,
     items_of,
     order_items,
+    pool_of,
     read_items,
     to_row,
     topic_of,
@@ -101,9 +102,10 @@ def create_study(
         pools = _pools(
             building, scheme, items, answers, kind, training, gold, flag_incomplete, attention, settings.seed
         )
-        decisions = _triage_items(building, pools["study"], judge, confident, sample_share, settings.seed)
+        asked_items = [item for item in pools["study"] if pool_of(item, scheme) == "study"]
+        decisions = _triage_items(building, asked_items, judge, confident, sample_share, settings.seed)
         _write_files(building, settings, pools)
-        _fill_database(building, settings, pools, decisions)
+        _fill_database(building, settings, scheme, pools, decisions)
         for path in building.iterdir():
             path.chmod(0o600)
         if folder.exists():
@@ -152,8 +154,10 @@ def _pools(
         pools["gold"] += checks.values()
         pools["check"] = [item for item in pools["study"] if item.id in checks]
         pools["study"] = [item for item in pools["study"] if item.id not in checks]
-    if not any(not item.flags for item in pools["study"]):
-        raise UserError("there is no item to judge (answers that abstain have none)")
+    if not any(pool_of(item, scheme) == "study" for item in pools["study"]):
+        raise UserError(
+            "there is no item to judge (answers that abstain have none, and some schemes ask nothing of one that cites nothing)"
+        )
     pools_by_id: dict[str, str] = {}
     for pool, found_items in pools.items():
         for item in found_items:
@@ -215,7 +219,11 @@ def _write_files(building: Path, settings: Settings, pools: dict[str, list[Item]
 
 
 def _fill_database(
-    building: Path, settings: Settings, pools: dict[str, list[Item]], decisions: dict[str, TriageDecision]
+    building: Path,
+    settings: Settings,
+    scheme: Scheme,
+    pools: dict[str, list[Item]],
+    decisions: dict[str, TriageDecision],
 ) -> None:
     database = _database(building, settings, create=True)
     try:
@@ -233,7 +241,7 @@ def _fill_database(
             connection.execute(
                 sa.insert(study_facts), [{"name": name, "value": value} for name, value in facts.items()]
             )
-            rows = list(_rows(settings, pools, decisions))
+            rows = list(_rows(settings, scheme, pools, decisions))
             for start in range(0, len(rows), _AT_ONCE):
                 connection.execute(sa.insert(item_table), rows[start : start + _AT_ONCE])
     finally:
@@ -241,7 +249,7 @@ def _fill_database(
 
 
 def _rows(
-    settings: Settings, pools: dict[str, list[Item]], decisions: dict[str, TriageDecision]
+    settings: Settings, scheme: Scheme, pools: dict[str, list[Item]], decisions: dict[str, TriageDecision]
 ) -> Iterable[dict[str, Any]]:
     study = order_items(pools["study"], settings.seed)
     study.sort(key=lambda item: item.id in decisions and decisions[item.id].confident)  # a stable sort
@@ -249,8 +257,8 @@ def _rows(
     for pool, pool_items in (("study", study), *((name, pools[name]) for name in ("training", "gold", "check"))):
         for item in pool_items:
             item_pool = pool
-            if pool == "study" and item.flags:
-                item_pool = "flagged"
+            if pool == "study" and pool_of(item, scheme) != "study":
+                item_pool = pool_of(item, scheme)
             elif item.id in decisions and not decisions[item.id].chosen:
                 item_pool = "judged"
             yield {

@@ -202,7 +202,9 @@ def _presses(study: StudyRecord, connection: "sa.Connection") -> Iterator[str]:
 
 def _items(connection: "sa.Connection") -> Iterator[str]:
     query = (
-        sa.select(items.c.row).where(items.c.pool.in_(("study", "flagged", "judged", "check"))).order_by(items.c.place)
+        sa.select(items.c.row)
+        .where(items.c.pool.in_(("study", "flagged", "judged", "check", "unasked")))
+        .order_by(items.c.place)
     )
     yield from connection.execution_options(yield_per=1000).execute(query).scalars()
 

@@ -380,9 +380,19 @@ def check_items(items: Iterable[Item], scheme: Scheme, name: str, *, expected: b
             )
         if expected and not item.expected:
             raise FormatError(f"{location}: field 'expected' is missing; it holds the right verdict of each question")
+        if expected and pool_of(item, scheme) == "unasked":
+            raise FormatError(f"{location}: no question is asked about it, as it has no sources; add some")
         for question, value in item.expected.items() if expected else ():
             _check_expected_verdict(location, item, scheme, question, value)
         yield item
+
+
+def pool_of(item: Item, scheme: Scheme) -> str:
+    """Return where an item belongs: `study`, `flagged`, or `unasked`, as a question that shows sources needs some."""
+    if item.flags:
+        return "flagged"
+    is_asked = scheme.next_question(item.unit, {}, has_source=item.has_source) is not None
+    return "study" if is_asked else "unasked"
 
 
 def _check_expected_verdict(location: str, item: Item, scheme: Scheme, question: str, value: str) -> None:

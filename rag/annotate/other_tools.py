@@ -18,7 +18,7 @@ from rag.annotate.store import items
 from rag.annotate.unit_export import PASSAGE, RatedItem, UnitExport
 from rag.base.errors import UsageError, UserError
 
-_POOLS = ("study", "flagged", "judged", "check")
+_POOLS = ("study", "flagged", "judged", "check", "unasked")
 _WRITERS: dict[str, Callable[[UnitExport], dict[str, bytes]]] = {
     "label-studio": write_label_studio,
     "potato": write_potato,

@@ -30,6 +30,7 @@ _POOLS = {
     "gold": "gold",
     "flagged": "incomplete, flagged",
     "judged": "judged by the judge only",
+    "unasked": "not judged, as they cite nothing and all questions are about the source",
     "check": "not judged, as attention checks use their texts",
 }
 
