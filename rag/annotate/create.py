@@ -155,9 +155,7 @@ def _pools(
         pools["check"] = [item for item in pools["study"] if item.id in checks]
         pools["study"] = [item for item in pools["study"] if item.id not in checks]
     if not any(pool_of(item, scheme) == "study" for item in pools["study"]):
-        raise UserError(
-            "there is no item to judge (answers that abstain have none, and some schemes ask nothing of one that cites nothing)"
-        )
+        raise UserError("there is no item to judge: answers that abstain, or that cite nothing, may have none")
     pools_by_id: dict[str, str] = {}
     for pool, found_items in pools.items():
         for item in found_items:
