@@ -17,6 +17,7 @@ from scripts.browser import chromium, save, serving
 from scripts.simulate_study import chance
 
 _COLOURS = 48
+_READY = "#view[data-ready=yes]"  # the question takes an answer
 _DESK, _PHONE = {"width": 1200, "height": 720}, {"width": 390, "height": 844}
 
 _LIGHTHOUSE = (
@@ -80,12 +81,13 @@ def shots(browser: Browser, address: str, study: Study) -> dict[str, Callable[[]
         page = context.new_page()
         page.goto(link)
         page.wait_for_function("!location.pathname.startsWith('/in/')")
-        page.wait_for_load_state()
+        page.wait_for_selector(_READY)
         return page
 
     def answer_first(page: Page) -> Page:
         page.keyboard.press("y")
         page.locator(".sources").wait_for()
+        page.wait_for_selector(_READY)
         return page
 
     def choose_evidence(page: Page) -> Page:

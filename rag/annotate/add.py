@@ -49,6 +49,7 @@ def add_items(
     if of_answers != (answers is not None):
         raise UsageError(f"this study was made of {'answers' if of_answers else 'items'}: add such")
     new_answers: list[CitedAnswer] = []
+    new_items: Iterable[Item]
     if answers is not None:
         new_answers = list(formats.read(Path(answers)) if isinstance(answers, str | Path) else answers)
         new_items = items_of(new_answers, study.scheme, kind=kind, flag_incomplete=flag_incomplete)

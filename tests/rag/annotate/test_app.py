@@ -181,7 +181,7 @@ def test_the_source_is_not_sent_before_the_first_verdict(tmp_path: Path, item: I
 def test_no_ends_the_item_and_the_source_never_comes(study: Study) -> None:
     ada = Person(study)
     item = ada.fields()["item"]
-    found = ada.send("/press", ada.fields() | {"value": "no"}, **{"X-Requested-With": "fetch"})
+    found = ada.send("/press", ada.fields() | {"value": "no"}, headers={"X-Requested-With": "fetch"})
     assert found.status_code == 200
     assert fields(HTMLParser(found.text))["item"] != item
     assert BRIDGE[:20] not in found.text
@@ -288,7 +288,7 @@ def test_a_press_that_comes_twice_is_recorded_once(study: Study, tmp_path: Path)
     ada = Person(study)
     values = ada.fields() | {"value": "yes"}
     assert ada.send("/press", values).status_code == 303
-    found = ada.send("/press", values, **{"X-Requested-With": "fetch"})
+    found = ada.send("/press", values, headers={"X-Requested-With": "fetch"})
     assert found.status_code == 200
     assert fields(HTMLParser(found.text))["question"] == "attributable"
     assert len(ratings(study, tmp_path)) == 1

@@ -99,3 +99,29 @@ def test_what_cannot_be_done_is_said_in_one_line(rag: Command, answers: Path, tm
     settings = folder / "study.toml"
     settings.write_text(settings.read_text().replace('guidelines = ""', 'guidelines = "ours.md"'))
     one_line_error(rag("annotate", "serve", folder, "--port", "0"), "ours.md: the guidelines cannot be read")
+
+
+def test_items_are_added_and_given_to_named_people(rag: Command, answers: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    assert rag("annotate", "init", folder, "--answers", answers).returncode == 0
+    more = tmp_path / "more.jsonl"
+    more.write_text(answers.read_text("utf-8").replace('"id": "', '"id": "more-'), "utf-8")
+    added = rag("annotate", "add", folder, "--answers", more)
+    assert added.stdout == "4 items added to judge\n"
+    one_line_error(rag("annotate", "add", folder, "--answers", more), "is in the study already")
+    one_line_error(rag("annotate", "add", folder, "--items", more), "made of answers")
+    rag("annotate", "invite", folder, "ada")
+    rag("annotate", "export", folder, tmp_path / "out")
+    ids = [json.loads(line)["id"] for line in (tmp_path / "out/items.jsonl").read_text("utf-8").splitlines()]
+    batches = tmp_path / "batches.jsonl"
+    batches.write_text(json.dumps({"name": "first", "items": ids[:2], "people": ["ada"]}) + "\n", "utf-8")
+    assert rag("annotate", "assign", folder, batches).stdout == "first: 2 items for ada\n"
+    assert "batch first, ada: 0 of 2 items done" in rag("annotate", "progress", folder).stdout
+    for row, words in (
+        ({"name": "b", "items": ["x"], "people": ["ada"]}, "no item called 'x'"),
+        ({"name": "b", "items": ids, "people": ["eve"]}, "no person called 'eve'"),
+        ({"name": "b", "items": [1], "people": ["ada"]}, "lists of strings"),
+        ({"name": "b", "items": ids}, "'people' is missing"),
+    ):
+        batches.write_text(json.dumps(row) + "\n", "utf-8")
+        one_line_error(rag("annotate", "assign", folder, batches), words)

@@ -120,6 +120,22 @@ class Rules(RuleBasedStateMachine):
         assert could
         self.acknowledged[given] = (person, "", "")
 
+    @precondition(lambda self: any(map(self.study.past, PEOPLE)))
+    @rule(data=st.data(), value=st.sampled_from(["yes", "no"]))
+    def revise(self, data: st.DataObject, value: str) -> None:
+        """Look at a past item again: answer one of its questions, or take the flag back."""
+        person = data.draw(st.sampled_from([person for person in PEOPLE if self.study.past(person)]))
+        entry = data.draw(st.sampled_from(self.study.past(person)))
+        given = press()
+        if entry.flag:
+            self.study.take_back_flag(person, entry.item.id, press=given)
+            self.acknowledged[given] = (person, "", "")
+            return
+        question = data.draw(st.sampled_from([verdict.question.name for verdict in entry.verdicts]))
+        is_finished = self.study.revise(person, entry.item.id, question, value, press=given)
+        assert is_finished == (question == "attributable" or value == "no" or len(entry.verdicts) == 2)
+        self.acknowledged[given] = (person, question, value)
+
     @rule(seconds=st.sampled_from([1.0, LEASE / 2, LEASE + 1, -LEASE - 1, 1e7, -1e7]))
     def jump(self, seconds: float) -> None:
         """The clock goes on, or jumps either way."""
@@ -146,7 +162,8 @@ class Rules(RuleBasedStateMachine):
 
     @invariant()
     def each_acknowledged_press_is_a_row(self) -> None:
-        rows = self.all(presses)
+        # What a revision takes back has presses that nobody sent.
+        rows = [row for row in self.all(presses) if row.kind != "undo" or row.press in self.acknowledged]
         assert {row.press for row in rows} == self.acknowledged.keys()
         assert len(rows) == len(self.acknowledged)
         for row in rows:

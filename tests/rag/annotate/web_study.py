@@ -104,7 +104,14 @@ class Person:
     def fields(self, form: str = "#press", path: str = "/") -> dict[str, str]:
         return fields(self.page(path), form)
 
-    def send(self, action: str, values: Mapping[str, str | list[str]], *, after: float = 5, **headers: str) -> Any:  # noqa: ANN401  (httpx's, by one name or another)
+    def send(  # (the answer is httpx's, by one name or another)
+        self,
+        action: str,
+        values: Mapping[str, str | list[str]],
+        *,
+        after: float = 5,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:  # noqa: ANN401
         """Send a form, so many seconds after the page was loaded."""
         self.study.clock.ahead += after  # type: ignore[attr-defined]
         return self.client.post(action, data=values, headers=headers, follow_redirects=False)
