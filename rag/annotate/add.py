@@ -15,12 +15,13 @@ from rag.annotate.items import (
     item_of,
     items_of,
     order_items,
+    pool_of,
     read_items,
     to_row,
     topic_of,
     write_items,
 )
-from rag.annotate.schemes import Kind
+from rag.annotate.schemes import Kind, Scheme
 from rag.annotate.store import items as item_table
 from rag.annotate.study import Study
 from rag.base.errors import FormatError, UsageError
@@ -64,7 +65,7 @@ def add_items(
             known = {item.id for item in before}
             added = [item for item in checked if item.id not in known]
             write_atomic(study.folder / _ITEMS, write_items([*before, *added]))
-        n = _insert(connection, checked, study.settings.seed)
+        n = _insert(connection, checked, study.scheme, study.settings.seed)
     study.pools["study"] = study.pools.get("study", 0) + n
     return n
 
@@ -96,13 +97,13 @@ def _join(path: Path, answers: Sequence[CitedAnswer]) -> Iterator[CitedAnswer]:
             raise FormatError(f"answer {answer.id[:60]!r} is in the study already, with other content; rename it")
 
 
-def _insert(connection: Connection, new_items: Sequence[Item], seed: int) -> int:
+def _insert(connection: Connection, new_items: Sequence[Item], scheme: Scheme, seed: int) -> int:
     place = connection.execute(sa.select(sa.func.coalesce(sa.func.max(item_table.c.place), -1))).scalar_one()
     rows = [
         {
             "id": item.id,
             "place": place + number,
-            "pool": "flagged" if item.flags else "study",
+            "pool": pool_of(item, scheme),
             "answer": item.answer or item.id,
             "topic": topic_of(item),
             "open": True,

@@ -8,6 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from rag.annotate.admin import AdminPages
+from rag.annotate.crowd_pages import CrowdPages
 from rag.annotate.past_pages import PastPages
 from rag.annotate.site import Site
 from rag.annotate.study import Study
@@ -25,11 +26,15 @@ def create_app(study: Study, base_url: str | None = None) -> Starlette:
     accepted, and with https the cookie is sent over https only. Raises `UserError` for an address of another form.
     """
     site = Site(study, base_url)
-    work, past, admin = WorkPages(site), PastPages(site), AdminPages(site)
+    crowd = CrowdPages(site)
+    work, past, admin = WorkPages(site, crowd), PastPages(site), AdminPages(site)
     return Starlette(
         routes=[
             Route("/", work.work),
             Route("/in/{token}", site.sign_in),
+            Route("/join/{key}", crowd.join),
+            Route("/consent", crowd.accept, methods=["POST"]),
+            Route("/about-you", crowd.answer, methods=["POST"]),
             Route("/out", site.sign_out, methods=["POST"]),
             Route("/press", work.press, methods=["POST"]),
             Route("/flag", work.flag, methods=["POST"]),

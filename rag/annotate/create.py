@@ -1,9 +1,11 @@
 """Create and open studies: the folder, its secret and its database."""
 
+import hashlib
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import sqlalchemy as sa
 from autoais.base.answers import CitedAnswer, read_answers, write_answers
 from autoais.base.io.jsonl import dumps, sync, write_atomic
 from autoais.base.types import Judge
+from rag.annotate.crowd_file import CROWD, read_crowd
+from rag.annotate.export import SCHEME
 from rag.annotate.items import (
     Item,
     attention_checks,
@@ -19,13 +23,15 @@ from rag.annotate.items import (
     item_of,
     items_of,
     order_items,
+    pool_of,
     read_items,
     to_row,
     topic_of,
     write_items,
 )
 from rag.annotate.links import Links, make_key, read_key, study_id
-from rag.annotate.schemes import Kind, Scheme, scheme_of
+from rag.annotate.scheme_file import SUFFIX, open_scheme
+from rag.annotate.schemes import Kind, Scheme
 from rag.annotate.settings import Settings, read_settings, write_settings
 from rag.annotate.store import BUSY_SECONDS, IN_CREATION, SOURCE_FILE, Database, pairs, study_facts
 from rag.annotate.store import items as item_table
@@ -38,6 +44,10 @@ _AT_ONCE = 500
 SETTINGS, KEY, ITEMS, TRAINING, GOLD, ANSWERS, TRIAGE = (
     "study.toml", "key", "items.jsonl", "training.jsonl", "gold.jsonl", "answers.jsonl", "triage.jsonl",
 )  # fmt: skip
+_SCHEME_SHA256 = "scheme sha256"
+"""Name of a fact: the checksum of a study's own scheme."""
+_WRONG_VALUES = {"yes": "no", "full": "none", "5": "1", "words": "none"}
+"""By the first value of the last question, the one that is right where the source is foreign (attention checks)."""
 
 
 def create_study(
@@ -54,22 +64,25 @@ def create_study(
     judge: "str | Judge | None" = None,
     confident: float = 0.9,
     sample_share: float = 0.2,
+    crowd: str | Path | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Study:
     """Create a study in a new folder, and open it.
 
     `answers` (a file in any format of `autoais schema`, or `CitedAnswer`s) become items of the units that the scheme
-    asks about; `kind` is their task. Give `items` instead for texts that are no answers, such as captions of tables.
+    asks about; `kind` is their task. If the scheme of the settings is a file (`.toml`), it is copied into the folder.
+    Give `items` instead for texts that are no answers, such as captions of tables.
     `training` and `gold` are items with expected verdicts. `attention` is a number of attention checks: gold items with
     the source of another item. Nobody judges the items that they are made from, so that nobody sees one text with two
     sources. With a `judge`, people first get the items that it is not sure of (its probability, or one minus it, is
-    below `confident`); of the others they get a random sample of the share `sample_share`.
+    below `confident`); of the others they get a random sample of the share `sample_share`. `crowd` is a file with the
+    consent text and what crowd services need (`rag.annotate.crowd_file`), which is copied into the folder.
 
     Raises `FormatError` for an item with missing parts; with `flag_incomplete` it is stored with a flag instead, and
     nobody is asked about it. Raises `UserError` if the folder is not empty or the database holds a study.
     """
     folder, settings = Path(folder), settings or Settings()
-    scheme = scheme_of(settings.scheme)
+    scheme = open_scheme(settings.scheme)
     if (items is None) == (answers is None):
         raise UsageError("a study needs either items or answers")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -80,12 +93,19 @@ def create_study(
     except OSError as error:
         raise UserError(f"{folder}: cannot be created: {error.strerror or error}") from error
     try:
+        if settings.scheme.endswith(SUFFIX):
+            shutil.copyfile(settings.scheme, building / SCHEME)
+            settings, scheme = replace(settings, scheme=SCHEME), open_scheme(SCHEME, building)
+        if crowd is not None:
+            read_crowd(Path(crowd))
+            shutil.copyfile(crowd, building / CROWD)
         pools = _pools(
             building, scheme, items, answers, kind, training, gold, flag_incomplete, attention, settings.seed
         )
-        decisions = _triage_items(building, pools["study"], judge, confident, sample_share, settings.seed)
+        asked_items = [item for item in pools["study"] if pool_of(item, scheme) == "study"]
+        decisions = _triage_items(building, asked_items, judge, confident, sample_share, settings.seed)
         _write_files(building, settings, pools)
-        _fill_database(building, settings, pools, decisions)
+        _fill_database(building, settings, scheme, pools, decisions)
         for path in building.iterdir():
             path.chmod(0o600)
         if folder.exists():
@@ -122,14 +142,20 @@ def _pools(
         pools[pool] = list(check_items(_open_items(pool_items), scheme, pool, expected=True))
     if attention:
         question = scheme.questions_of(pools["study"][0].unit)[-1] if pools["study"] else scheme.questions[-1]
-        wrong_value = {"yes": "no", "full": "none", "5": "1"}[question.options[0].value]
+        wrong_value = _WRONG_VALUES.get(question.values[0])
+        if wrong_value not in question.values:
+            values = ", ".join(_WRONG_VALUES)
+            raise UsageError(
+                f"attention checks need a last question whose first value is one of {values}; {question.name!r} has"
+                f" {question.values[0]!r}"
+            )
         candidates = [item for item in pools["study"] if scheme.questions_of(item.unit)[-1] is question]
         checks = attention_checks(candidates, attention, question.name, wrong_value, seed)
         pools["gold"] += checks.values()
         pools["check"] = [item for item in pools["study"] if item.id in checks]
         pools["study"] = [item for item in pools["study"] if item.id not in checks]
-    if not any(not item.flags for item in pools["study"]):
-        raise UserError("there is no item to judge (answers that abstain have none)")
+    if not any(pool_of(item, scheme) == "study" for item in pools["study"]):
+        raise UserError("there is no item to judge: answers that abstain, or that cite nothing, may have none")
     pools_by_id: dict[str, str] = {}
     for pool, found_items in pools.items():
         for item in found_items:
@@ -159,7 +185,8 @@ def _answer_items(
 
     copy = building / ANSWERS
     write_atomic(copy, write_answers(formats.read(Path(answers)) if isinstance(answers, str | Path) else answers))
-    if not any(answer.sentences or answer.abstained for answer in read_answers(copy)):
+    has_claims = any(answer.sentences or answer.abstained for answer in read_answers(copy))
+    if not has_claims and "passage" not in scheme.units:
         source = answers if isinstance(answers, str | Path) else "answers"
         raise UserError(f"{source}: no record has an answer with sentences; are they questions alone?")
     return items_of(read_answers(copy), scheme, kind=kind, flag_incomplete=flag_incomplete)
@@ -170,6 +197,8 @@ def _triage_items(
 ) -> dict[str, TriageDecision]:
     if judge is None:
         return {}
+    if any(item.unit == "passage" for item in items):
+        raise UsageError("a judge cannot choose passages, which claim nothing; give no judge")
     rows = triage(items, judge, confident=confident, sample_share=sample_share, seed=seed)
     write_atomic(building / TRIAGE, write_triage(rows))
     return {row.item: row for row in rows}
@@ -188,7 +217,11 @@ def _write_files(building: Path, settings: Settings, pools: dict[str, list[Item]
 
 
 def _fill_database(
-    building: Path, settings: Settings, pools: dict[str, list[Item]], decisions: dict[str, TriageDecision]
+    building: Path,
+    settings: Settings,
+    scheme: Scheme,
+    pools: dict[str, list[Item]],
+    decisions: dict[str, TriageDecision],
 ) -> None:
     database = _database(building, settings, create=True)
     try:
@@ -201,10 +234,12 @@ def _fill_database(
                 "annotators": str(settings.annotators),
                 SOURCE_FILE: ANSWERS if (building / ANSWERS).exists() else ITEMS,
             }
+            if (building / SCHEME).exists():
+                facts[_SCHEME_SHA256] = _checksum(building / SCHEME)
             connection.execute(
                 sa.insert(study_facts), [{"name": name, "value": value} for name, value in facts.items()]
             )
-            rows = list(_rows(settings, pools, decisions))
+            rows = list(_rows(settings, scheme, pools, decisions))
             for start in range(0, len(rows), _AT_ONCE):
                 connection.execute(sa.insert(item_table), rows[start : start + _AT_ONCE])
     finally:
@@ -212,7 +247,7 @@ def _fill_database(
 
 
 def _rows(
-    settings: Settings, pools: dict[str, list[Item]], decisions: dict[str, TriageDecision]
+    settings: Settings, scheme: Scheme, pools: dict[str, list[Item]], decisions: dict[str, TriageDecision]
 ) -> Iterable[dict[str, Any]]:
     study = order_items(pools["study"], settings.seed)
     study.sort(key=lambda item: item.id in decisions and decisions[item.id].confident)  # a stable sort
@@ -220,8 +255,8 @@ def _rows(
     for pool, pool_items in (("study", study), *((name, pools[name]) for name in ("training", "gold", "check"))):
         for item in pool_items:
             item_pool = pool
-            if pool == "study" and item.flags:
-                item_pool = "flagged"
+            if pool == "study" and pool_of(item, scheme) != "study":
+                item_pool = pool_of(item, scheme)
             elif item.id in decisions and not decisions[item.id].chosen:
                 item_pool = "judged"
             yield {
@@ -260,6 +295,8 @@ def open_study(
         facts = _facts(database)
         if facts["scheme"] != settings.scheme:
             raise UserError(f"{folder / SETTINGS}: the scheme of a study is fixed: {facts['scheme']!r}")
+        if _SCHEME_SHA256 in facts and facts[_SCHEME_SHA256] != _checksum(folder / SCHEME):
+            raise UserError(f"{folder / SCHEME}: the scheme of a study is fixed, and the file has changed; restore it")
         if IN_CREATION in facts:  # the first opening: the folder exists now
             if facts["id"] != study_id(key):
                 raise StudyError(
@@ -274,6 +311,13 @@ def open_study(
         database.close()
         raise
     return study
+
+
+def _checksum(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise StudyError(f"{path}: the scheme of the study cannot be read: {error.strerror or error}") from error
 
 
 def _facts(database: Database) -> dict[str, str]:

@@ -26,11 +26,16 @@ from rag.annotate.record import StudyRecord
 from rag.annotate.review import count_ties, progress_in
 from rag.annotate.store import SOURCE_FILE, fact, items, pairs, people, presses
 from rag.annotate.triage import estimate, read_triage
+from rag.annotate.words import MarkedPassage, marked_passages, word_agreement, write_span_gold
 from rag.base.errors import UserError
 
-_FILES = ("ratings.jsonl", "presses.jsonl", "items.jsonl", "answers.jsonl", "hagrid.jsonl", "ais.csv", "triage.json")
+_FILES = (
+    "ratings.jsonl", "presses.jsonl", "items.jsonl", "answers.jsonl", "hagrid.jsonl", "ais.csv", "triage.json",
+    "spans.jsonl", "scheme.toml",
+)  # fmt: skip
 MANIFEST = "manifest.json"
 _ANSWERS = "answers.jsonl"
+SCHEME = "scheme.toml"
 _FORMAT = "rag annotate export 1"
 
 
@@ -40,9 +45,12 @@ def export(study: StudyRecord, folder: Path, *, exclude: Collection[str] = ()) -
     `ratings.jsonl` has the current verdicts (`autoais.formats.human_ratings`), `presses.jsonl` every press,
     `items.jsonl` the items, `answers.jsonl` the answers with the consensus as human labels. That is also in
     `hagrid.jsonl` where sentences were judged, in `ais.csv` (Rashkin et al. 2023) where answers were. `triage.json` has
-    the estimate over all items, if a judge chose them. What the people in `exclude` said is in `presses.jsonl` only,
-    and counts for nothing. Raises `UserError` if the folder cannot be written, another process writes it, a person is
-    unknown, or the answers that the study was made of are gone.
+    the estimate over all items, if a judge chose them. `spans.jsonl` has the words that most people marked in passages,
+    as `autoais evaluate-spans` reads them, and `scheme.toml` is the study's own scheme.
+
+    What the people in `exclude` said is in `presses.jsonl` only, and counts for nothing. Raises `UserError` if the
+    folder cannot be written, another process writes it, a person is unknown, or the answers that the study was made of
+    are gone.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -80,7 +88,7 @@ def _export(study: StudyRecord, folder: Path, exclude: Collection[str]) -> dict[
     phases: Counter[str] = Counter()
     record_guidelines(study)
     with study.database.read(snapshot=True) as connection:
-        _check_people(connection, exclude)
+        check_people(connection, exclude)
         if fact(connection, SOURCE_FILE) == _ANSWERS and not (study.folder / _ANSWERS).exists():
             raise UserError(f"{study.folder / _ANSWERS} is missing, the answers of the study; restore it from a backup")
         for name in (MANIFEST, *reversed(_FILES)):
@@ -98,10 +106,15 @@ def _export(study: StudyRecord, folder: Path, exclude: Collection[str]) -> dict[
             topics = {row.item: topic_of(study.item(row.item)) for row in decisions}
             triage_estimate = estimate(decisions, _labels(study, connection, exclude), topics)
             write_atomic(folder / "triage.json", [dumps(triage_estimate, indent=2)])
+        passages = _write_spans(study, connection, folder, exclude)
+        if study.settings.scheme == SCHEME:
+            write_atomic(folder / SCHEME, (study.folder / SCHEME).read_bytes())
         manifest = _manifest(study, connection, exclude) | {
             "ratings": dict(sorted(phases.items())),
             "notes": [f"{text}: {n}" for text, n in sorted(notes.by_text().items())],
         }
+        if passages:
+            manifest["words"] = round_floats(word_agreement(passages))
         total = manifest["items"].get("study", 0)
         if open_items := total - manifest["finished"]:
             manifest["notes"].append(f"items of the study that are not finished: {open_items} of {total}")
@@ -142,7 +155,8 @@ def _count_phases(verdicts: Iterator[Rating], phases: "Counter[str]") -> Iterato
         yield verdict
 
 
-def _check_people(connection: "sa.Connection", names: Collection[str]) -> None:
+def check_people(connection: "sa.Connection", names: Collection[str]) -> None:
+    """Raise `UserError` for a name that is none of the study's people."""
     person_ids = {str(person_id) for person_id in connection.execute(sa.select(people.c.id)).scalars()}
     if unknown := sorted(set(names) - person_ids):
         raise UserError(f"no person called {unknown[0]!r:.60}; there are: {', '.join(sorted(person_ids))[:200]}")
@@ -188,7 +202,9 @@ def _presses(study: StudyRecord, connection: "sa.Connection") -> Iterator[str]:
 
 def _items(connection: "sa.Connection") -> Iterator[str]:
     query = (
-        sa.select(items.c.row).where(items.c.pool.in_(("study", "flagged", "judged", "check"))).order_by(items.c.place)
+        sa.select(items.c.row)
+        .where(items.c.pool.in_(("study", "flagged", "judged", "check", "unasked")))
+        .order_by(items.c.place)
     )
     yield from connection.execution_options(yield_per=1000).execute(query).scalars()
 
@@ -197,15 +213,29 @@ def _write_answers(
     study: StudyRecord, connection: "sa.Connection", folder: Path, exclude: Collection[str], notes: "formats.Notes"
 ) -> None:
     source = study.folder / _ANSWERS
-    if not source.exists():
+    if not source.exists() or study.scheme.units == ("passage",):
         return
-    verdicts = list(ratings(study, connection, exclude))
+    verdicts = [  # passages have no label in an answer
+        rating for rating in ratings(study, connection, exclude) if study.item(rating.item).unit != "passage"
+    ]
     write_atomic(folder / "answers.jsonl", write_answers(label_answers(read_answers(source), verdicts, notes=notes)))
     if "sentence" in study.scheme.units:
         write_atomic(folder / "hagrid.jsonl", formats.write(read_answers(folder / "answers.jsonl"), "hagrid", notes))
     if study.scheme.units == ("answer",):
         rows = convert_ratings(verdicts, "ais-csv", answers=source, notes=notes)
         write_atomic(folder / "ais.csv", rows)
+
+
+def _write_spans(
+    study: StudyRecord, connection: "sa.Connection", folder: Path, exclude: Collection[str]
+) -> list[MarkedPassage]:
+    if "passage" not in study.scheme.units:
+        return []
+    rated = ((study.item(key), verdicts) for key, _, verdicts in current_ratings(connection, study.scheme, exclude))
+    passages = marked_passages(rated, study.scheme)
+    if passages:
+        write_atomic(folder / "spans.jsonl", write_span_gold(passages))
+    return passages
 
 
 def _labels(study: StudyRecord, connection: "sa.Connection", exclude: Collection[str]) -> dict[str, bool]:

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import json
 import math
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
@@ -20,12 +21,31 @@ from rag.base.errors import StudyError
 
 
 def guidelines(scheme: Scheme, kinds: Sequence[Kind] = KINDS) -> str:
-    """Return our guidelines for a scheme and these kinds of task, in Markdown."""
+    """Return the guidelines of a scheme, or ours for it and these kinds of task, in Markdown."""
+    if scheme.guidelines is not None:
+        return scheme.guidelines or _outline(scheme)
+    if scheme.units == ("passage",):
+        return _read(scheme.name)
     clear = any(question.name == "interpretable" for question in scheme.questions)
     names = [scheme.name]
     for kind in kinds:
         names += [f"clear-{kind}"] * clear + [f"supported-{kind}"]
     return "\n".join(_read(name) for name in [*names, "general"])
+
+
+def _outline(scheme: Scheme) -> str:
+    """The questions of a scheme without guidelines, with their choices."""
+    lines = ["# Guidelines", ""]
+    for question in scheme.questions:
+        lines += [f"## {_escape(question.text_for('qa'))}", "", _escape(question.help), ""]
+        lines += [f"- `{option.key}`: {_escape(option.label_for('qa'))}" for option in question.options]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _escape(text: str) -> str:
+    """Return a text as Markdown that shows it as it is, on one line."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))
 
 
 def guidelines_html(study: StudyRecord, kinds: Sequence[Kind] = KINDS) -> Markup:
@@ -34,7 +54,7 @@ def guidelines_html(study: StudyRecord, kinds: Sequence[Kind] = KINDS) -> Markup
     HTML in a file is shown as text, and links of other schemes than http, https and mailto are dropped. Raises
     `StudyError` if the study's file cannot be read.
     """
-    return _html(_text(study, kinds))
+    return markdown_html(_text(study, kinds))
 
 
 def _text(study: StudyRecord, kinds: Sequence[Kind]) -> str:
@@ -84,7 +104,8 @@ def _read_versions(connection: sa.Connection) -> list[dict[str, Any]]:
 
 
 @functools.lru_cache(maxsize=16)
-def _html(text: str) -> Markup:
+def markdown_html(text: str) -> Markup:
+    """Return Markdown as HTML: its own HTML is text, and it has no images."""
     reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
     return Markup(reader.render(visible(text)))
 

@@ -57,13 +57,14 @@ class Item:
     """What one person judges at a time.
 
     `sentence` (0-based) and `citation` (the id of a passage) are None where the whole answer, or all citations of the
-    sentence, are judged. `before` and `after` are the rest of the answer. `expected` has the right verdicts by
-    question, which makes it a training or gold item, and `explanation` says why. `group` is the question that the
-    answer belongs to. An item with `flags` is incomplete: it is kept, but nobody is asked about it.
+    sentence, are judged. `passage` is the id of the source if that is judged by itself, without a `text`. `before` and
+    `after` are the rest of the answer. `expected` has the right verdicts by question, which makes it a training or gold
+    item, and `explanation` says why. `group` is the question that the answer belongs to. An item with `flags` is
+    incomplete: it is kept, but nobody is asked about it.
     """
 
     id: str
-    text: str
+    text: str = ""
     answer: str = ""
     sentence: int | None = None
     citation: str | None = None
@@ -79,10 +80,13 @@ class Item:
     system: str = ""
     flags: tuple[str, ...] = ()
     group: str = ""
+    passage: str | None = None
 
     @property
     def unit(self) -> Unit:
-        """Whether a whole answer, a sentence or a citation is judged."""
+        """Whether a whole answer, a sentence, a citation or a passage is judged."""
+        if self.passage is not None:
+            return "passage"
         if self.citation is not None:
             return "citation"
         return "answer" if self.sentence is None else "sentence"
@@ -97,8 +101,9 @@ _MAX_ID_LENGTH = 600  # PostgreSQL's indexes hold at most 2,704 bytes
 _NUMBER: Schema = {"type": ["integer", "null"], "minimum": 0}
 _CELL = record({"text": STRING}, {"header": BOOLEAN, "highlighted": BOOLEAN})
 SCHEMA = record(
-    {"id": IDENTIFIER, "text": STRING},
+    {"id": IDENTIFIER},
     {
+        "text": STRING,
         "answer": STRING,
         "sentence": _NUMBER,
         "citation": TEXT_OR_NULL,
@@ -122,6 +127,7 @@ SCHEMA = record(
         "system": STRING,
         "flags": list_of({"type": "string", "enum": [flag.value for flag in FLAGS]}),
         "group": {"type": ["string", "integer"]},
+        "passage": TEXT_OR_NULL,
     },
 )
 """The JSON Schema of a row of `items.jsonl`."""
@@ -154,7 +160,7 @@ def item_of(row: Mapping[str, Any], location: str, *, flag_incomplete: bool = Fa
     table = row.get("table")
     item = Item(
         id=str(row["id"]),
-        text=row["text"],
+        text=row.get("text", ""),
         answer=row.get("answer", ""),
         sentence=row.get("sentence"),
         citation=row.get("citation"),
@@ -170,6 +176,7 @@ def item_of(row: Mapping[str, Any], location: str, *, flag_incomplete: bool = Fa
         system=row.get("system", ""),
         flags=tuple(row.get("flags", ())),
         group=str(row.get("group", "")),
+        passage=row.get("passage"),
     )
     if missing := next(_missing(item, row), None):
         if not flag_incomplete:
@@ -180,8 +187,8 @@ def item_of(row: Mapping[str, Any], location: str, *, flag_incomplete: bool = Fa
 
 def _missing(item: Item, row: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is missing of an item. A list of sources that is there and empty says that nothing was cited."""
-    if not item.text.strip():
-        yield "field 'text' is empty"
+    if item.passage is None and not item.text.strip():
+        yield f"field 'text' is {'empty' if 'text' in row else 'missing'}"
     if item.kind == "qa" and not item.query.strip() and not item.turns:
         yield "field 'query' is missing or empty, and there are no 'turns'"
     if item.kind == "table":
@@ -192,8 +199,11 @@ def _missing(item: Item, row: Mapping[str, Any]) -> Iterator[str]:
     for number, source in enumerate(item.sources):
         if not source.text.strip():
             yield f"field 'sources[{number}].text' is empty"
-    if item.citation is not None and item.citation not in [source.id for source in item.sources]:
-        yield f"field 'citation' names {item.citation[:60]!r}, which is not among the sources"
+    for name, key in (("citation", item.citation), ("passage", item.passage)):
+        if key is not None and key not in [source.id for source in item.sources]:
+            yield f"field {name!r} names {key[:60]!r}, which is not among the sources"
+    if item.passage is not None and len(item.sources) > 1:
+        yield f"field 'sources' has {len(item.sources)} sources, where the passage {item.passage[:60]!r} stands alone"
     if len({source.id for source in item.sources}) < len(item.sources):
         yield "field 'sources' has an id twice"
 
@@ -274,7 +284,7 @@ def to_row(item: Item) -> dict[str, Any]:
         "system": item.system,
         "flags": list(item.flags),
         "group": item.group,
-    }
+    } | ({} if item.passage is None else {"passage": item.passage})
 
 
 def write_items(items: Iterable[Item]) -> Iterator[str]:
@@ -292,25 +302,22 @@ def items_of(
     """Yield the items of cited answers that a scheme asks about: answers, sentences or citations; no abstentions.
 
     The sources of an item are the passages that it cites, in order. Ids are those of the answer, `ANSWER#SENTENCE` and
-    `ANSWER#SENTENCE@PASSAGE` (0-based). `extra` may hold `query_id`, `system` and `turns` (rows of speaker and text).
-    Raises `FormatError` for a cited passage without text, or with `flag_incomplete` flags its items as `missing`.
+    `ANSWER#SENTENCE@PASSAGE` (0-based). Where a scheme asks about passages, each passage of a record is an item
+    `ANSWER@PASSAGE`, also those of questions without an answer. `extra` may hold `query_id`, `system` and `turns` (rows
+    of speaker and text). Raises `FormatError` for a passage without text, or with `flag_incomplete` flags its items as
+    `missing`.
     """
     for answer in answers:
-        if not answer.abstained and answer.plain.strip():
-            for row in _rows(answer, scheme, kind):
-                yield item_of(row, f"item {row['id']!r}", flag_incomplete=flag_incomplete)
+        for row in _rows(answer, scheme, kind):
+            yield item_of(row, f"item {row['id']!r}", flag_incomplete=flag_incomplete)
 
 
 def _rows(answer: CitedAnswer, scheme: Scheme, kind: Kind) -> Iterator[dict[str, Any]]:
-    system, group, turns = (answer.extra.get(name) for name in ("system", "query_id", "turns"))
-    common: dict[str, Any] = {
-        "answer": answer.id,
-        "kind": kind,
-        "turns": turns if isinstance(turns, list) else [],
-        "query": answer.question,
-        "system": system if isinstance(system, str) else "",
-        "group": group if isinstance(group, str | int) else answer.question,
-    }
+    common = _common_fields(answer, kind)
+    for key in answer.passages if "passage" in scheme.units else ():
+        yield common | {"id": f"{answer.id}@{key}", "passage": key, "sources": _source_rows(answer, [key])}
+    if answer.abstained or not answer.plain.strip():
+        return
     if "answer" in scheme.units:
         ids = dict.fromkeys(passage for sentence in answer.sentences for passage in sentence.cites)
         yield common | {"id": answer.id, "text": answer.output or answer.plain, "sources": _source_rows(answer, ids)}
@@ -332,6 +339,18 @@ def _rows(answer: CitedAnswer, scheme: Scheme, kind: Kind) -> Iterator[dict[str,
             yield row | {"id": f"{key}@{passage}", "citation": passage, "sources": _source_rows(answer, [passage])}
 
 
+def _common_fields(answer: CitedAnswer, kind: Kind) -> dict[str, Any]:
+    system, group, turns = (answer.extra.get(name) for name in ("system", "query_id", "turns"))
+    return {
+        "answer": answer.id,
+        "kind": kind,
+        "turns": turns if isinstance(turns, list) else [],
+        "query": answer.question,
+        "system": system if isinstance(system, str) else "",
+        "group": group if isinstance(group, str | int) else answer.question,
+    }
+
+
 def _source_rows(answer: CitedAnswer, passage_ids: Iterable[str]) -> list[dict[str, Any]]:
     numbers = {key: number for number, key in enumerate(answer.passages, 1)}
     passages = ((numbers[key], answer.passages[key]) for key in passage_ids)
@@ -345,6 +364,7 @@ _UNIT_HINTS: Mapping[Unit, str] = {
     "answer": "leave 'sentence' and 'citation' out",
     "sentence": "add 'sentence', such as 0, and no 'citation'",
     "citation": "add 'citation', the id of its source",
+    "passage": "add 'passage', the id of its only source",
 }
 
 
@@ -360,9 +380,19 @@ def check_items(items: Iterable[Item], scheme: Scheme, name: str, *, expected: b
             )
         if expected and not item.expected:
             raise FormatError(f"{location}: field 'expected' is missing; it holds the right verdict of each question")
+        if expected and pool_of(item, scheme) == "unasked":
+            raise FormatError(f"{location}: no question is asked about it, as it has no sources; add some")
         for question, value in item.expected.items() if expected else ():
             _check_expected_verdict(location, item, scheme, question, value)
         yield item
+
+
+def pool_of(item: Item, scheme: Scheme) -> str:
+    """Return where an item belongs: `study`, `flagged`, or `unasked`, as a question that shows sources needs some."""
+    if item.flags:
+        return "flagged"
+    is_asked = scheme.next_question(item.unit, {}, has_source=item.has_source) is not None
+    return "study" if is_asked else "unasked"
 
 
 def _check_expected_verdict(location: str, item: Item, scheme: Scheme, question: str, value: str) -> None:
@@ -434,6 +464,7 @@ def attention_checks(items: Sequence[Item], n: int, question: str, value: str, s
             item,
             id=_pair_id(item.id, other.id),
             citation=item.citation if cited_index is None else sources[cited_index].id,
+            passage=item.passage and sources[0].id,
             sources=sources,
             table=other.table,
             expected={question: value},

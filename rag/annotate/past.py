@@ -53,4 +53,8 @@ def redact(item: Item, handle: str, question: Question) -> Item:
         visible_item = replace(visible_item, sources=(), table=None)
         if item.kind != "qa":  # a summary or caption is judged by itself
             visible_item = replace(visible_item, query="", turns=())
+    if "question" in question.hides:
+        visible_item = replace(visible_item, query="", turns=())
+    if "claim" in question.hides:
+        visible_item = replace(visible_item, text="", before="", after="")
     return visible_item

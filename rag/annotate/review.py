@@ -238,14 +238,15 @@ def _study_verdicts(verdicts: Iterable[Rating]) -> list[Rating]:
 def _find_ties(study: StudyRecord, item: str, verdicts: Sequence[Rating]) -> Iterator[tuple[str, Counter[str]]]:
     """Yield (question, votes) where the most frequent values tie, unless an admin has decided the question.
 
-    A question that the consensus on an earlier one skips has no tie. Values from 1 to 5 count as yes or no, as in the
+    A question that the consensus on an earlier one skips has no tie, nor has one that asks for words, on which the
+    majority decides word by word (`rag.annotate.words`). Values from 1 to 5 count as yes or no, as in the
     consensus.
     """
     consensus_values = {outcome.question: outcome.value for outcome in consensus(apply_cut(verdicts))}
     for question in study.scheme.questions_of(study.item(item).unit):
         name = question.name
         is_asked = all(consensus_values.get(earlier) in values for earlier, values in question.asked_if.items())
-        if is_asked and consensus_values.get(name, "") is None:
+        if is_asked and not question.words_for and consensus_values.get(name, "") is None:
             yield name, Counter(rating.value for rating in _study_verdicts(verdicts) if rating.question == name)
 
 

@@ -7,7 +7,8 @@ from typing import Literal
 from rag.base.errors import UsageError
 
 Kind = Literal["qa", "summarization", "table"]
-Unit = Literal["answer", "sentence", "citation"]
+Unit = Literal["answer", "sentence", "citation", "passage"]
+Part = Literal["question", "claim"]
 
 KINDS: tuple[Kind, ...] = ("qa", "summarization", "table")
 
@@ -30,6 +31,13 @@ _WORDS = {
 }
 
 
+def _with_words(text: str, kind: Kind) -> str:
+    """Return a text with the words for a kind of task; other braces stay, as people write texts of their own."""
+    for name, word in _WORDS[kind].items():
+        text = text.replace(f"{{{name}}}", word)
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """An answer that can be chosen: its key on the keyboard, the value that is stored, and the label of its button."""
@@ -40,7 +48,7 @@ class Option:
 
     def label_for(self, kind: Kind) -> str:
         """Return the label, with the words for this kind of task."""
-        return self.label.format(**_WORDS[kind])
+        return _with_words(self.label, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,9 @@ class Question:
 
     `source` says whether the sources are on the page when it is asked; a question that shows them is not asked about an
     item without sources, as nothing can support it. `asked_if` gives, by an earlier question, the values after which
-    this one is asked. `evidence_for` are the values for which people select the evidence in the source.
+    this one is asked. `evidence_for` are the values for which people select the evidence in the source; for those in
+    `words_for`, they have to mark words of it, whatever the settings of the study say. `hides` are the parts of the
+    item that are not on the page, and `help` is shown below the question.
     """
 
     name: str
@@ -59,10 +69,13 @@ class Question:
     source: Literal["hidden", "shown"] = "shown"
     asked_if: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     evidence_for: tuple[str, ...] = ()
+    words_for: tuple[str, ...] = ()
+    hides: tuple[Part, ...] = ()
+    help: str = ""
 
     @property
     def is_ordinal(self) -> bool:
-        """Whether the values are the scale from 1 to 5."""
+        """Whether the values are numbers, such as the scale from 1 to 5."""
         return self.values[0].isdecimal()
 
     @property
@@ -72,7 +85,7 @@ class Question:
 
     def text_for(self, kind: Kind) -> str:
         """Return the text, with the words for this kind of task."""
-        return self.text.format(**_WORDS[kind])
+        return _with_words(self.text, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +121,15 @@ def flags_for(kind: Kind, source: Literal["hidden", "shown"] = "shown") -> tuple
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """The questions of a study, and the paper they come from. Items are answers, sentences or citations."""
+    """The questions of a study, and the paper they come from. Items are answers, sentences, citations or passages.
+
+    `guidelines` are in Markdown; None for those of a scheme of ours.
+    """
 
     name: str
     description: str
     questions: tuple[Question, ...]
+    guidelines: str | None = None
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -287,6 +304,20 @@ SCHEMES = {
                     _SUPPORT,
                     "citation",
                     evidence_for=("full", "partial"),
+                ),
+            ),
+        ),
+        Scheme(
+            "words",
+            "Passage: the words that answer the question, or none (gold spans for `autoais evaluate-spans`)",
+            (
+                Question(
+                    "words",
+                    "Which words of the passage answer the question?",
+                    (Option("y", "words", "The marked words answer it."), Option("n", "none", "No words answer it.")),
+                    "passage",
+                    words_for=("words",),
+                    hides=("claim",),
                 ),
             ),
         ),

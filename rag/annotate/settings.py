@@ -38,7 +38,8 @@ class Settings:
     def __post_init__(self) -> None:
         for setting in fields(self):
             _check(setting.name, getattr(self, setting.name))
-        scheme_of(self.scheme)
+        if not self.scheme.endswith(".toml"):  # a file of the folder, which `open_study` reads
+            scheme_of(self.scheme)
         if self.database and not self.database.startswith(("postgresql://", "postgres://")):
             raise UsageError(f"database should be empty or a URL such as {_URL}, found {self.database!r:.60}")
 
@@ -58,7 +59,7 @@ _INTEGERS = ("annotators", "seed", "training_attempts", "block_after")
 _CHOICES = {"reasons": ("off", "optional", "required"), "evidence": ("off", "optional", "required")}
 _COMMENTS = {
     "title": "What annotators see at the top of each page.",
-    "scheme": "The questions; `rag annotate schemes` lists them. Fixed by `rag annotate init`.",
+    "scheme": "One of `rag annotate schemes`, or scheme.toml beside this file. Fixed by `rag annotate init`.",
     "annotators": "People per item. An even number can tie, and so can an odd one after flags; an admin decides ties.",
     "seed": "The order of the items and the places of gold items follow from it.",
     "lease_minutes": "An item that someone opened goes to another person after so many minutes without a verdict.",

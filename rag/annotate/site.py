@@ -34,7 +34,7 @@ class Site:
         # A cookie knows no port: two studies on one host have cookies of two names.
         name = f"study-{hashlib.sha256(str(study.folder.resolve()).encode()).hexdigest()[:12]}"
         self._cookie = f"__Host-{name}" if self._secure else name
-        self._guesses = FailureLimiter()
+        self.guesses = FailureLimiter()
 
     # --- sessions ---------------------------------------------------------------------------------------------------
 
@@ -53,7 +53,7 @@ class Site:
         try:
             return await run_in_threadpool(self.study.sign_in, token)
         except LinkError:
-            self._guesses.count_failure(client_of(request))
+            self.guesses.count_failure(client_of(request))
             raise
 
     async def admin(self, request: Request) -> Annotator:
@@ -77,7 +77,12 @@ class Site:
     def page(self, request: Request, template: str, *, status: int = 200, **values: object) -> Response:
         """Return a page; the template gets the values that all pages of the study need."""
         session = self.session(request)
-        common = {"settings": self.study.settings, "csrf": csrf_token(session) if session else "", "me": ""}
+        common = {
+            "settings": self.study.settings,
+            "asks_words": any(question.words_for for question in self.study.scheme.questions),
+            "csrf": csrf_token(session) if session else "",
+            "me": "",
+        }
         return self.pages.page(f"annotate/{template}", common | values, status=status)
 
     # --- signing in and out -----------------------------------------------------------------------------------------
@@ -87,7 +92,7 @@ class Site:
         token = request.path_params["token"]
         request.scope["path"] = "/in/..."  # what a server's log of requests shows
         # Only wrong links wait: many people may share an address, and each of their right links has to work.
-        wait = self._guesses.wait(client_of(request))
+        wait = self.guesses.wait(client_of(request))
         try:
             await self._find_person(request, token)
         except LinkError:
@@ -95,6 +100,10 @@ class Site:
                 raise
             message = f"Too many wrong links: try again in {wait} seconds."
             raise HTTPException(429, message, {"Retry-After": str(wait)}) from None
+        return self.enter(request, token)
+
+    def enter(self, request: Request, token: str) -> Response:
+        """Set the cookie of a person's token, and go on to the work page."""
         # Not a redirect: a browser that comes from another site's link would not send a strict cookie along with it.
         response = self.page(request, "welcome.html.j2")
         response.headers["Refresh"] = "0; url=/"
@@ -106,7 +115,9 @@ class Site:
     async def sign_out(self, request: Request) -> Response:
         """Forget the session in this browser."""
         await self.form(request)
-        response = self.page(request, "out.html.j2")
+        response = self.page(
+            request, "out.html.j2", text="You are signed out on this device. To go on, open your personal link."
+        )
         response.delete_cookie(self._cookie, path="/", secure=self._secure, httponly=True, samesite="strict")
         return response
 

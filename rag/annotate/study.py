@@ -17,10 +17,12 @@ from rag.annotate.expected import is_right, item_is_right
 from rag.annotate.export import export as export_study
 from rag.annotate.items import Item, item_of, unstorable
 from rag.annotate.links import Links, check_person
+from rag.annotate.other_tools import export_to
 from rag.annotate.past import past_items, redact
 from rag.annotate.queries import ADJUDICATION, AUDIT, COMMENT, FLAG, UNDO, VERDICT, Row
 from rag.annotate.queue import Queue
-from rag.annotate.schemes import Question, flags_for, scheme_of
+from rag.annotate.scheme_file import open_scheme
+from rag.annotate.schemes import Question, flags_for
 from rag.annotate.settings import Settings
 from rag.annotate.shown import ShownTokens, limit_seconds
 from rag.annotate.store import Database, batches, pairs, people, presses, study_facts
@@ -57,7 +59,7 @@ class Study:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.folder, self.settings, self.scheme = folder, settings, scheme_of(settings.scheme)
+        self.folder, self.settings, self.scheme = folder, settings, open_scheme(settings.scheme, folder)
         self.database = database
         self._links, self.clock = links, clock
         self.shown = ShownTokens(links, clock)
@@ -564,13 +566,19 @@ class Study:
     def _spans(self, item: Item, question: Question, value: str, evidence: Sequence[Evidence]) -> str:
         """Return the evidence as JSON; raises `PressError` for what is not in the sources, or is missing."""
         lengths = {source.id: len(source.text) for source in item.sources}
-        if evidence and self.settings.evidence == "off":
+        if evidence and question.words_for and value not in question.words_for:
+            raise PressError(
+                "words are marked, but the answer is that there are none; unmark them, or answer otherwise"
+            )
+        if evidence and self.settings.evidence == "off" and not question.words_for:
             raise PressError("this study takes no evidence")
         if len(evidence) > MAX_EVIDENCE:
             raise PressError(f"there should be at most {MAX_EVIDENCE} pieces of evidence, found {len(evidence)}")
         for span in evidence:
             if span.passage not in lengths or not 0 <= span.start < span.end <= lengths[span.passage]:
                 raise PressError(f"the evidence {span.start} to {span.end} is not in the sources of the item")
+        if value in question.words_for and not evidence:
+            raise PressError("no words are marked; mark them in the passage, or answer that there are none")
         # The evidence of a table is its highlighted cells: there is no text to select.
         if self.settings.evidence == "required" and value in question.evidence_for and lengths and not evidence:
             raise PressError("the evidence is missing; select what supports the text in the source")
@@ -798,13 +806,16 @@ class Study:
             }
             connection.execute(queries.ADD_PRESS, content | values)
 
-    def export(self, folder: str | Path, *, exclude: Collection[str] = ()) -> Mapping[str, Any]:
+    def export(self, folder: str | Path, *, exclude: Collection[str] = (), to: str | None = None) -> Mapping[str, Any]:
         """Write ratings, answers with consensus and the manifest to a folder; return the manifest.
 
+        With `to` it writes the formats of another tool instead (`rag.annotate.other_tools.export_to`).
         What the people in `exclude` said counts for nothing. Raises `UserError` for an unknown person, and for a folder
         that cannot be written or that another process writes.
         """
         check_type("exclude", exclude, "a list of names", list, tuple, set, frozenset)
+        if to is not None:
+            return export_to(self, Path(folder), to, exclude=exclude)
         return export_study(self, Path(folder), exclude=exclude)
 
     def ready(self) -> None:

@@ -10,6 +10,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from rag.annotate.crowd_pages import CrowdPages
 from rag.annotate.highlight import content_words, pieces, segments
 from rag.annotate.items import Item
 from rag.annotate.schemes import Question, flags_for
@@ -23,8 +24,8 @@ from rag.web.pages import sentence
 class WorkPages:
     """The pages of an annotator."""
 
-    def __init__(self, site: Site) -> None:
-        self._site, self._study = site, site.study
+    def __init__(self, site: Site, crowd: CrowdPages) -> None:
+        self._site, self._study, self._crowd = site, site.study, crowd
 
     async def work(self, request: Request) -> Response:
         """Show the person's current item."""
@@ -34,13 +35,18 @@ class WorkPages:
         return await self._now(request, person)
 
     async def _now(self, request: Request, person: Annotator, *, notice: str = "", status: int = 200) -> Response:
+        if (page := await self._crowd.before_items(request, person, notice=notice, status=status)) is not None:
+            return page
         if person.block_reason is not None:
             return self._site.page(request, "blocked.html.j2", status=status, reason=person.block_reason)
         work = await run_in_threadpool(self._study.next, person.id)
         if work is None:
             now = await run_in_threadpool(self._study.annotator, person.id)  # the last item may have blocked them
             if now.block_reason is not None:
-                return self._site.page(request, "blocked.html.j2", status=status, reason=now.block_reason)
+                page = await self._crowd.before_items(request, now)
+                return page or self._site.page(request, "blocked.html.j2", status=status, reason=now.block_reason)
+            if (page := await self._crowd.after_items(request, person, notice=notice, status=status)) is not None:
+                return page
             undo = await run_in_threadpool(self._study.can_undo, person.id)
             press = secrets.token_urlsafe(16)
             return self._site.page(
@@ -52,7 +58,7 @@ class WorkPages:
             status=status,
             notice=notice,
             me=person.id,
-            **work_view(self._study, work),
+            **work_view(self._study, await self._crowd.limit(person, work)),
         )
 
     async def press(self, request: Request) -> Response:
@@ -153,7 +159,8 @@ def seconds_of(form: FormData) -> float | None:
 
 def work_view(study: Study, work: Work) -> dict[str, Any]:
     """Return what the templates show of a person's work."""
-    choosable = bool(work.question.evidence_for and study.settings.evidence != "off" and work.item.sources)
+    is_optional = work.question.evidence_for and study.settings.evidence != "off"
+    choosable = bool((is_optional or work.question.words_for) and work.item.sources)
     return item_view(study, work.item, work.question, choosable=choosable) | {"work": work}
 
 
@@ -168,7 +175,7 @@ def item_view(study: Study, item: Item, question: Question, *, choosable: bool =
                 "key": option.key,
                 "value": option.value,
                 "label": option.label_for(item.kind),
-                "evidence": choosable and option.value in question.evidence_for,
+                "evidence": choosable and option.value in (question.words_for or question.evidence_for),
             }
             for option in question.options
         ],

@@ -30,6 +30,7 @@ _POOLS = {
     "gold": "gold",
     "flagged": "incomplete, flagged",
     "judged": "judged by the judge only",
+    "unasked": "not judged, as they cite nothing and all questions are about the source",
     "check": "not judged, as attention checks use their texts",
 }
 
@@ -43,7 +44,9 @@ def init(
     items: Annotated[
         Path | None, typer.Option(help="Items to judge instead of answers (items.jsonl), such as captions of tables.")
     ] = None,
-    scheme: Annotated[str, typer.Option(help="Annotation scheme; see `rag annotate schemes`.")] = "ais",
+    scheme: Annotated[
+        str, typer.Option(help="Annotation scheme (`rag annotate schemes`), or a TOML file of your own.")
+    ] = "ais",
     annotators: Annotated[int, typer.Option(help="Number of people per item; an even number allows ties.")] = 5,
     kind: Annotated[str, typer.Option(help="Kind of the answers: qa or summarization.")] = "qa",
     training: Annotated[
@@ -69,6 +72,9 @@ def init(
     sample: Annotated[
         float, typer.Option(help="Share of the items with a confident verdict that people also judge.")
     ] = 0.2,
+    crowd: Annotated[
+        Path | None, typer.Option(help="Consent text, questions about people, and crowd service (TOML).")
+    ] = None,
 ) -> None:
     """Create a study. STUDY/study.toml has further settings."""
 
@@ -94,6 +100,7 @@ def init(
         judge=triage,
         confident=confident,
         sample_share=sample,
+        crowd=crowd,
     )
     new_study.close()
     for pool, n in sorted(new_study.pools.items()):
@@ -182,6 +189,32 @@ def invite(
         for person in people:
             token = annotation_study.invite(person, "admin" if admin else None, days=days)
             typer.echo(f"{person}\t{(base_url or f'http://127.0.0.1:{_PORT}').rstrip('/')}/in/{token}")
+
+
+@annotate_app.command("crowd-link")
+def crowd_link(study: StudyArgument, base_url: BaseOption = None) -> None:
+    """Print the link by which people of the crowd service take part."""
+    from rag.annotate.create import open_study
+    from rag.annotate.crowd import Crowd
+    from rag.web.security import list_hosts
+
+    list_hosts(base_url)
+    with closing(open_study(study)) as annotation_study:
+        typer.echo(Crowd(annotation_study).link(base_url or f"http://127.0.0.1:{_PORT}"))
+
+
+@annotate_app.command()
+def participants(
+    study: StudyArgument, file: Annotated[Path, typer.Argument(metavar="OUT.jsonl", help="File to write.")]
+) -> None:
+    """Write who took part, what they accepted, and what they said of themselves; the export has none of it."""
+    from rag.annotate.create import open_study
+    from rag.annotate.crowd import write_participants
+    from rag.base.terminal import pluralize
+
+    with closing(open_study(study)) as annotation_study:
+        n = write_participants(annotation_study, file)
+    typer.echo(f"{file}: {pluralize(n, 'participant')}")
 
 
 @annotate_app.command()
@@ -289,12 +322,16 @@ def export(
         list[str] | None,
         typer.Option("--without", metavar="NAME", help="Person whose ratings are ignored; repeatable."),
     ] = None,
+    tool: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TOOL", help="Write the formats of another tool: label-studio or potato."),
+    ] = None,
 ) -> None:
     """Write the ratings, the answers with the consensus, and a manifest."""
     from rag.annotate.create import open_study
 
     with closing(open_study(study)) as annotation_study:
-        manifest = annotation_study.export(folder, exclude=exclude or ())
+        manifest = annotation_study.export(folder, exclude=exclude or (), to=tool)
     for name, file in manifest["files"].items():
         typer.echo(f"{folder / name}: {file['bytes']:,} bytes")
     for line in manifest["notes"]:

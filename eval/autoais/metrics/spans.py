@@ -29,7 +29,8 @@ from autoais.metrics.intervals import Estimate, interval, ratio
 from autoais.metrics.rates import Mean
 
 MEASURES = ("precision", "recall", "f1")
-_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+"""A word of a text, as spans are scored over words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def compare_spans(text: str, predicted: Spans, gold: Spans) -> tuple[Overlap, Ov
     """Return how much predicted and gold spans of a text share, in words and in characters."""
     predicted_marks, gold_marks = _marks(text, predicted), _marks(text, gold)
     words = characters = Overlap()
-    for word in _WORD.finditer(text):
+    for word in WORD.finditer(text):
         p, g = predicted_marks[word.start() : word.end()], gold_marks[word.start() : word.end()]
         n_predicted, n_gold = p.count(1), g.count(1)
         words += Overlap(n_predicted > 0, n_gold > 0, n_predicted > 0 and n_gold > 0)

@@ -124,7 +124,8 @@ function press(form, button) {
       return;
     }
     if (form.dataset.evidence === "required" && button.hasAttribute("data-evidence") && !new FormData(form).has("evidence")) {
-      say("Choose the sentences that support it first (↓, Enter), then press the key of the verdict.", true);
+      const what = form.hasAttribute("data-words") ? "Mark the words that answer" : "Choose the sentences that support it";
+      say(`${what} first (↓, Enter), then press the key of the verdict.`, true);
       return;
     }
     form.elements.seconds.value = visibleSeconds().toFixed(2);

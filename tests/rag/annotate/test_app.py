@@ -33,6 +33,7 @@ from tests.rag.annotate.web_study import (
     CAPTION,
     CITATION,
     FERRY,
+    PASSAGE,
     SENTENCE,
     SUMMARY,
     Person,
@@ -213,6 +214,7 @@ def test_a_study_from_the_first_item_to_the_thanks(study: Study, tmp_path: Path)
         ("hagrid", [SENTENCE]),
         ("liu", [SENTENCE, CITATION]),
         ("trec", [CITATION]),
+        ("words", [PASSAGE]),
     ],
 )
 def test_each_scheme_is_rendered_from_its_data(tmp_path: Path, scheme: str, items: list[Item]) -> None:
@@ -230,7 +232,7 @@ def test_each_scheme_is_rendered_from_its_data(tmp_path: Path, scheme: str, item
         for button, option in zip(buttons, question.options, strict=True):
             assert button.attributes["data-key"] == option.key
             assert button.text().split()[0] == option.key
-        ada.press(question.values[0])
+        ada.press(question.values[0], **({"evidence": "0:3:p1"} if question.words_for else {}))
     assert asked == set(questions)
 
 

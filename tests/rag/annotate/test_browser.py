@@ -28,6 +28,7 @@ from tests.rag.annotate.web_study import (
     BRIDGE,
     CAPTION,
     CITATION,
+    PASSAGE,
     SENTENCE,
     SUMMARY,
     make_study,
@@ -602,7 +603,7 @@ LONG = " ".join(f"Sentence {n} of a long source says that the bridge is old." fo
 @pytest.mark.parametrize("scheme", list(SCHEMES))
 def test_a_whole_item_is_on_the_screen_of_a_phone(browser: Browser, serve: Serve, tmp_path: Path, scheme: str) -> None:
     unit = SCHEMES[scheme].units[-1]
-    item = {"answer": ANSWER, "sentence": SENTENCE, "citation": CITATION}[unit]
+    item = {"answer": ANSWER, "sentence": SENTENCE, "citation": CITATION, "passage": PASSAGE}[unit]
     item = replace(item, sources=(Source("p1", LONG, "A long source"),), turns=())
     page = browser.open(serve(make_study(tmp_path, item, scheme=scheme)).link("ada"), viewport=PHONE, has_touch=True)
     while page.locator("#press").count():
@@ -621,7 +622,7 @@ def test_a_whole_item_is_on_the_screen_of_a_phone(browser: Browser, serve: Serve
         if source.count():
             assert source.bounding_box()["height"] >= 160
             assert source.evaluate("one => one.scrollHeight > one.clientHeight")
-        page.locator(".verdicts button").first.tap()
+        page.locator(f".verdicts button{':not([data-evidence])' if unit == 'passage' else ''}").first.tap()
         expect(page.locator("#status")).to_contain_text("Saved")
         page.wait_for_timeout(50)
         for one in page.locator(".tools > * .button:visible, .tools form button:visible").all():

@@ -63,7 +63,7 @@ def test_items_with_attention_checks(rag: Command, tmp_path: Path) -> None:
 
 def test_schemes_are_listed(rag: Command) -> None:
     names = [line.split()[0] for line in rag("annotate", "schemes").stdout.splitlines()]
-    assert names == ["ais", "ais-direct", "ais-likert", "ais-sentences", "hagrid", "liu", "trec"]
+    assert names == ["ais", "ais-direct", "ais-likert", "ais-sentences", "hagrid", "liu", "trec", "words"]
 
 
 def test_an_even_number_of_people_is_taken_with_a_note(rag: Command, answers: Path, tmp_path: Path) -> None:

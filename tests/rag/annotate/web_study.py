@@ -38,6 +38,7 @@ SENTENCE = replace(
     after="A ferry ran before.",
 )
 CITATION = replace(SENTENCE, id="q1#1@p1", citation="p1", sources=ANSWER.sources[:1])
+PASSAGE = replace(ANSWER, id="q1@p1", text="", passage="p1", sources=ANSWER.sources[:1])
 SUMMARY = replace(ANSWER, id="s1", answer="s1", kind="summarization", query="", turns=())
 ROWS = (("place", "runner", "seconds"), ("1", "Ida Brandt", "61"), ("2", "Eva Lund", "63"))
 TABLE = Table(
