@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import rag
-from autoais.base.answers import to_row
 from autoais.base.io.jsonl import dumps
 from rag.base.errors import UsageError, UserError
+from rag.base.rows import write_answer
 from rag.base.types import Answer, Hit, Turn
 from rag.retrieval.client import AskOptions
 from rag.serve.http import (
@@ -239,12 +239,7 @@ class Api:
 
 def answer_row(answer: Answer, index: str, seconds: float, base: str) -> dict[str, Any]:
     """Return the row of `answers.jsonl` of an answer, with the page numbers of documents, and a link per passage."""
-    row = to_row(answer.to_cited(index, seconds))
-    pages = {hit.passage.id: hit.passage.page for hit in answer.hits}
-    for passage in row["passages"]:
-        if pages[passage["id"]] is not None:
-            passage["page"] = pages[passage["id"]]
-    return {**row, "urls": answer_urls(base, index, answer)}
+    return {**write_answer(answer, index, seconds), "urls": answer_urls(base, index, answer)}
 
 
 def _hit_row(rank: int, hit: Hit, index: str, base: str) -> dict[str, Any]:
