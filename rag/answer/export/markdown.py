@@ -22,10 +22,15 @@ def to_markdown(answer: Answer, link: Link | None = None, style: Style = "footno
     """
     if style == "links":
         return f"{with_links(answer, link).text}\n"
+    return with_footnotes(answer, link)
+
+
+def with_footnotes(answer: Answer, link: Link | None = None, prefix: str = "") -> str:
+    """The answer as Markdown with footnotes, whose labels begin with `prefix`: a file may have several answers."""
     sources = list_sources(answer, link)
     writer = Writer()
-    _write(writer, answer, sources, lambda source, _: f"[^{source.number}]", None)
-    notes = "".join(f"\n[^{source.number}]: {_title(source)}{_quotes(source)}\n" for source in sources)
+    _write(writer, answer, sources, lambda source, _: f"[^{prefix}{source.number}]", None)
+    notes = "".join(f"\n[^{prefix}{source.number}]: {_title(source)}{_quotes(source)}\n" for source in sources)
     return f"{writer.finish().text}\n{notes}"
 
 
