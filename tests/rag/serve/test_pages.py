@@ -85,7 +85,11 @@ def test_an_answer_comes_as_events_with_its_passages_and_then_its_verdicts(clien
     answer = found[-2][1]
     shown = HTMLParser(answer["html"])
     assert texts(shown, ".reading > .short") == ["1931"]
-    assert present(shown.css_first(".footnotes")).text().startswith("1931\n\nThe Aller bridge opened in 1931. [1]")
+    assert (
+        present(shown.css_first(".copied[data-form=text]"))
+        .text()
+        .startswith("1931\n\nThe Aller bridge opened in 1931. [1]")
+    )
     assert "The Aller bridge opened in 1931." in texts(shown, ".sentence .words")
     cite = present(shown.css_first(".sentence a.cite"))
     panel = present(shown.css_first(f"#{cite.attributes['data-panel']}"))
@@ -182,7 +186,7 @@ def test_without_the_script_a_link_gives_the_whole_answer(client: TestClient) ->
     assert "The Aller bridge opened in 1931." in texts(whole, ".words")
     assert "✓ supported" in texts(whole, ".sentence .verdict")
     assert client.get(str(link.attributes["href"])).text.count("no language model") == 1
-    names = [str(one.attributes["name"]) for one in whole.css("#ask input, #ask select")]
+    names = [str(one.attributes["name"]) for one in whole.css("#ask input, #ask select, #ask textarea")]
     assert {"q", "index", "system"} <= set(names)
 
 
