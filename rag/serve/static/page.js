@@ -392,6 +392,7 @@ async function restore(id) {
   if (!thread) {
     const text = "This browser does not store this thread. It was deleted, or asked in another browser.";
     threadPart.replaceChildren(element("p", { className: "warning", textContent: text }));
+    askForm.elements.q.placeholder = "Ask a question";
   } else {
     threadPart.replaceChildren();
     showThread();
