@@ -30,7 +30,7 @@ from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
 from rag.serve.checking import check_text, read_sources
 from rag.serve.examples import example_questions
-from rag.serve.http import EventStream, base_of, error_parts, event, last_item, read_json, with_messages
+from rag.serve.http import EventStream, base_of, error_parts, event, json_response, last_item, read_json, with_messages
 from rag.serve.links import links_to, passage_url, read_marks
 from rag.serve.service import Reply, Service
 from rag.serve.site import Site
@@ -43,7 +43,7 @@ from rag.web.pages import sentence
 _THREAD = re.compile(r"[a-z0-9]{8,32}")
 _MAX_RECENT = 256  # answers kept for exports
 _TURNS = 20  # of a thread, the last ones
-_SOON = 0.5  # seconds that the first page waits for example questions
+_SOON, _LATER = 0.5, 30.0  # seconds that the first page and its script wait for example questions
 
 
 def routes(
@@ -59,6 +59,7 @@ def routes(
     ask, threads, other = AskPages(site, price, base_url), ThreadPages(site, price, base_url), OtherPages(site)
     page_routes = [
         Route("/", site.with_error_pages(ask.page)),
+        Route("/examples", with_messages(ask.examples)),
         Route("/t/{thread}", site.with_error_pages(ask.thread)),
         Route("/ask", with_messages(ask.events), methods=["POST"]),
         Route("/thread", with_messages(threads.show), methods=["POST"]),
@@ -130,7 +131,7 @@ class AskPages:
         turn = None
         if question and "whole" in request.query_params:
             turn = await self._whole(question, index, system, "t1", base_of(request, self._base_url))
-        examples = [] if question or thread else await self._examples_of(index)
+        examples = [] if question or thread else await self._examples_of(index, _SOON)
         manifest = self._service.indexes[index].manifest
         number = int(manifest["passages"])
         selection = {"index": index, "system": system}
@@ -149,9 +150,8 @@ class AskPages:
             systems=list(self._service.systems),
             index=index,
             system=system,
-            examples=[
-                {"question": example, "href": f"/?{urlencode({'q': example, **selection})}"} for example in examples
-            ],
+            examples=self._example_links(examples or [], selection),
+            later=None if question or thread or examples is not None else f"/examples?{urlencode(selection)}",
         )
 
     async def compare(self, request: Request) -> Response:
@@ -219,17 +219,27 @@ class AskPages:
 
     # --- examples -----------------------------------------------------------------------------------------------------
 
-    async def _examples_of(self, name: str) -> list[str]:
-        """Return the examples of an index; none if the search takes too long, and then the next page has them."""
+    async def examples(self, request: Request) -> Response:
+        """Return example questions of an index for a page that was shown before they were there."""
+        _, index, system = self._read_link(request.query_params)
+        found = await self._examples_of(index, _LATER)
+        return json_response({"examples": self._example_links(found or [], {"index": index, "system": system})})
+
+    @staticmethod
+    def _example_links(examples: Sequence[str], selection: Mapping[str, str]) -> list[dict[str, str]]:
+        return [{"question": example, "href": f"/?{urlencode({'q': example, **selection})}"} for example in examples]
+
+    async def _examples_of(self, name: str, seconds: float) -> list[str] | None:
+        """Return the examples of an index; None if the search takes longer than `seconds`."""
         index = self._service.indexes[name]
         if name not in self._examples or self._examples[name][0] is not index:
             future: Future[list[str]] = Future()
             self._examples[name] = (index, future)
             threading.Thread(target=_look_for_examples, args=(index, future), daemon=True).start()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_SOON):
+            async with asyncio.timeout(seconds):
                 return await asyncio.shield(asyncio.wrap_future(self._examples[name][1]))
-        return []
+        return None
 
     # --- answers ------------------------------------------------------------------------------------------------------
 

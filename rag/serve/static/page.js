@@ -447,6 +447,19 @@ async function fillArticles(articles, batch) {
   }
 }
 
+/** Show example questions, which a server that has just begun finds late. */
+async function showExamples(section) {
+  const reply = await fetch(section.dataset.later).catch(() => null);
+  if (!reply?.ok) return;
+  const { examples } = await reply.json();
+  find("ul", section).append(...examples.map(({ question, href }) => {
+    const link = element("a", { href, textContent: question, dir: "auto" });
+    link.dataset.question = question;
+    return element("li", {}, link);
+  }));
+  section.hidden = !examples.length;
+}
+
 /** Choose the index and system of the last answer, if the server still has them. */
 function chooseLast() {
   const last = turns.findLast((turn) => turn.row);
@@ -487,6 +500,8 @@ if (askForm) {
       location.search = new URLSearchParams({ index: askForm.elements.index.value, system: askForm.elements.system.value });
     });
   }
+  const examples = find(".examples[data-later]");
+  if (examples) showExamples(examples);
   history.scrollRestoration = "manual";
   window.addEventListener("popstate", () => {
     if (location.pathname + location.search !== here) location.reload();

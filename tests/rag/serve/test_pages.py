@@ -369,6 +369,23 @@ def test_examples_are_questions_that_the_index_answers(client: TestClient) -> No
         assert not system.ask(question).abstained
 
 
+def test_examples_that_are_found_late_come_later(client: TestClient) -> None:
+    reply = client.get("/examples", params={"index": "town", "system": "reader"})
+    assert reply.status_code == 200
+    assert [set(example) for example in reply.json()["examples"]] == [{"question", "href"}] * len(
+        reply.json()["examples"]
+    )
+    assert client.get("/examples", params={"index": "nope"}).status_code == 404
+
+
+def test_an_example_asks_for_something_that_has_a_name(tmp_path: Path) -> None:
+    text = "# {}\n\n{} It is written about a mill that stands beside the river Aller since 1820 and grinds rye.\n"
+    for name, sentence in (("same", "The same process is an API."), ("mill", "The Lindmill of Oldenby is a mill.")):
+        (tmp_path / f"{name}.md").write_text(text.format(sentence.split(" is ")[0], sentence), "utf-8")
+    index = rag.build_index(tmp_path, tmp_path / "x.index")
+    assert example_questions(index, rag.open_system("reader", index).ask) == ["What is the Lindmill of Oldenby?"]
+
+
 def test_an_index_that_defines_nothing_has_no_examples(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Go home now. It is a day.", "utf-8")
     index = rag.build_index(tmp_path / "a.txt", tmp_path / "a.index")
