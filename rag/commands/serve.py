@@ -84,6 +84,10 @@ def serve(
     cite: Annotated[
         str, typer.Option(help="Citations in OpenAI's API: `markers` with annotations, or Markdown `links`.")
     ] = "markers",
+    feedback: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Let people rate answers on the page; ratings go to FILE (jsonl)."),
+    ] = None,
     log_questions: Annotated[
         bool, typer.Option("--log-questions", help="Write questions and outcomes to stderr (JSON lines).")
     ] = False,
@@ -122,6 +126,7 @@ def serve(
         hosts=allow_host or (),
         uploads=allow_uploads or (),
         price=price,
+        feedback=feedback,
         cite="links" if cite == "links" else "markers",
         log_questions=log_questions,
         log=_log,

@@ -49,7 +49,8 @@ class AppOptions(TypedDict, total=False):
     are accepted, as are those to loopback names and `hosts`. With `keys`, every request needs one; `rate` is the number
     of requests in a minute that a key, or else a client, may send. Pages of the origins in `cors` may call the API.
     Documents may be added to the indexes named in `uploads`. `price` is that of a million tokens read and written,
-    which pages show as costs; `cite` says how answers cite in OpenAI's API (`rag.serve.openai`).
+    which pages show as costs; `cite` says how answers cite in OpenAI's API (`rag.serve.openai`). `feedback` is the file
+    that ratings of answers go to (`rag.serve.feedback`); without one, the page takes none.
     """
 
     base_url: str | None
@@ -59,6 +60,7 @@ class AppOptions(TypedDict, total=False):
     hosts: Sequence[str]
     uploads: Sequence[str]
     price: Price | None
+    feedback: Path | None
     cite: Cite
 
 
@@ -109,7 +111,11 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
     app.add_route("/readyz", ready, include_in_schema=False)
     app.add_route("/metrics", metrics.page, include_in_schema=False)
     page_routes = pages.routes(
-        service, uploads=options.get("uploads", ()), price=options.get("price"), base_url=base_url
+        service,
+        uploads=options.get("uploads", ()),
+        price=options.get("price"),
+        base_url=base_url,
+        feedback=options.get("feedback"),
     )
     openai_routes = openai.routes(service, base_url=base_url, cite=options.get("cite", "markers"))
     app.router.routes.extend([*openai_routes, *mcp_routes, *sign_in.routes(), *page_routes])

@@ -6,12 +6,13 @@ are complete and the passages that these cite, the answer, then the verdicts.
 
 import asyncio
 import re
+import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -30,9 +31,11 @@ from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
 from rag.serve.checking import check_text, read_sources
 from rag.serve.examples import example_questions
+from rag.serve.feedback import FeedbackFile, FeedbackPages
 from rag.serve.http import EventStream, base_of, error_parts, event, json_response, last_item, read_json, with_messages
 from rag.serve.links import links_to, passage_url, read_marks
-from rag.serve.service import Reply, Service
+from rag.serve.recent import RecentAnswers
+from rag.serve.service import Service
 from rag.serve.site import Site
 from rag.serve.threads import ThreadPages
 from rag.serve.turns import AnsweredTurn, TurnRenderer, check_export, export_turn, read_place, write_checks, write_turn
@@ -41,22 +44,29 @@ from rag.serve.views import split_at_marks, view_answer
 from rag.web.pages import sentence
 
 _THREAD = re.compile(r"[a-z0-9]{8,32}")
-_MAX_RECENT = 256  # answers kept for exports
 _TURNS = 20  # of a thread, the last ones
 _SOON, _LATER = 0.5, 30.0  # seconds that the first page and its script wait for example questions
 
 
 def routes(
-    service: Service, *, uploads: Sequence[str] = (), price: Price | None = None, base_url: str | None = None
+    service: Service,
+    *,
+    uploads: Sequence[str] = (),
+    price: Price | None = None,
+    base_url: str | None = None,
+    feedback: Path | None = None,
 ) -> list[Route]:
     """Return the routes of the pages, with those of their static files.
 
     Documents may be added to the indexes named in `uploads`. With a `price`, answers of language models say their cost.
     Links in exported files begin with `base_url`, by default the address of the request.
-    Raises `UsageError` for an index that documents cannot be added to.
+    With `feedback`, people may rate answers, which are stored in this file (`rag.serve.feedback`).
+    Raises `UsageError` for an index that documents cannot be added to, `RagError` for a file that cannot be written.
     """
     site = Site(service, uploads=bool(uploads))
-    ask, threads, other = AskPages(site, price, base_url), ThreadPages(site, price, base_url), OtherPages(site)
+    recent, turns = RecentAnswers(), TurnRenderer(site, price, has_feedback=feedback is not None)
+    ask, threads = AskPages(site, turns, recent, base_url), ThreadPages(service, turns, base_url)
+    other = OtherPages(site)
     page_routes = [
         Route("/", site.with_error_pages(ask.page)),
         Route("/examples", with_messages(ask.examples)),
@@ -71,6 +81,9 @@ def routes(
         Route("/p/{index}/{passage:path}", site.with_error_pages(other.passage)),
         Route("/static/{name:path}", site.pages.static),
     ]
+    if feedback is not None:
+        ratings = FeedbackPages(service, recent, FeedbackFile(feedback))
+        page_routes.append(Route("/feedback", with_messages(ratings.rate), methods=["POST"]))
     if uploads:
         pages = UploadPages(site, uploads)
         larger = Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BYTES + (1 << 20))
@@ -82,35 +95,12 @@ def routes(
     return page_routes
 
 
-class RecentAnswers:
-    """The latest answers, so that an export has the answer that the page shows. Threads share it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._answers: OrderedDict[tuple[str, str, str], Reply] = OrderedDict()
-
-    def add(self, reply: Reply) -> None:
-        """Add an answer, and remove the oldest."""
-        with self._lock:
-            key = (reply.question, reply.index, reply.system)
-            self._answers[key] = reply
-            self._answers.move_to_end(key)
-            if len(self._answers) > _MAX_RECENT:
-                self._answers.popitem(last=False)
-
-    def find(self, question: str, index: str, system: str, current_index: Index) -> Reply | None:
-        """Return the answer, unless the index has been replaced since."""
-        with self._lock:
-            reply = self._answers.get((question, index, system))
-        return reply if reply is not None and reply.passages.index is current_index else None
-
-
 class AskPages:
     """The pages that answer questions."""
 
-    def __init__(self, site: Site, price: Price | None, base_url: str | None) -> None:
+    def __init__(self, site: Site, turns: TurnRenderer, recent: RecentAnswers, base_url: str | None) -> None:
         self._site, self._service, self._base_url = site, site.service, base_url
-        self._recent, self._turns = RecentAnswers(), TurnRenderer(site, price)
+        self._recent, self._turns = recent, turns
         self._examples: dict[str, tuple[Index, Future[list[str]]]] = {}
 
     # --- pages --------------------------------------------------------------------------------------------------------
@@ -256,7 +246,7 @@ class AskPages:
         self, form: "_QuestionForm", index: str, system: str, base: str
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         length = 0
-        for reply in self._service.stream(form.question, index, system, history=form.history):
+        for reply in self._service.stream(form.question, index, system, history=form.history, identifier=_new_id()):
             turn = AnsweredTurn.of(reply, form.question)
             if not reply.is_complete:
                 is_longer = len(reply.answer.sentences) > length
@@ -286,7 +276,7 @@ class AskPages:
         """The answer with its verdicts, for a browser without the script."""
 
         def turns() -> Iterator[Markup]:
-            for reply in self._service.stream(question, index, system):
+            for reply in self._service.stream(question, index, system, identifier=_new_id()):
                 if not reply.is_complete:
                     yield Markup()  # so that the work can be stopped
                     continue
@@ -308,6 +298,11 @@ def _look_for_examples(index: Index, future: "Future[list[str]]") -> None:
         future.set_result(example_questions(index, open_system("reader", index).ask))
     except Exception:  # noqa: BLE001  (an index that the reader cannot search has no examples, and its pages work)
         future.set_result([])
+
+
+def _new_id() -> str:
+    """An id of an answer, which no other answer has."""
+    return f"q-{secrets.token_hex(6)}"
 
 
 class _QuestionForm:
@@ -447,6 +442,7 @@ class OtherPages:
             permalink="",
             links=(),
             copies=(),
+            feedback="",
             searched="",
             unanswered="Nothing to check",
             rest="Not cited" if sources else "Also found",

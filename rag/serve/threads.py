@@ -6,10 +6,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rag.answer.export import THREAD_FORMATS, export_thread
-from rag.answer.llms import Price
 from rag.base.errors import NotFoundError, UsageError, UserError
 from rag.serve.http import base_of, error_parts, json_response, read_json
-from rag.serve.site import Site
+from rag.serve.service import Service
 from rag.serve.turns import TurnRenderer, check_export, export_turn, file_response, read_place, read_turn
 from rag.web.pages import sentence
 
@@ -20,9 +19,8 @@ MAX_TURNS = 100
 class ThreadPages:
     """What the script of the page sends of a thread comes back as HTML or as a file, without asking again."""
 
-    def __init__(self, site: Site, price: Price | None, base_url: str | None) -> None:
-        self._service, self._base_url = site.service, base_url
-        self._renderer = TurnRenderer(site, price)
+    def __init__(self, service: Service, turns: TurnRenderer, base_url: str | None) -> None:
+        self._service, self._turns, self._base_url = service, turns, base_url
 
     async def show(self, request: Request) -> Response:
         """Return the HTML of stored turns, and what a follow-up is asked with; a message for one that does not fit."""
@@ -34,7 +32,7 @@ class ThreadPages:
         for value in values:
             try:
                 turn = read_turn(value, self._service)
-                html = self._renderer.answer(turn, read_place(value), base)
+                html = self._turns.answer(turn, read_place(value), base)
                 shown.append({"html": html, "turn": turn.history})
             except UserError as error:
                 shown.append({"message": sentence(error_parts(error)[2])})

@@ -178,14 +178,14 @@ def _look_in(service: Service, index: str, answer: Answer) -> Look:
 
 
 class TurnRenderer:
-    """Turns as HTML. With a `price`, answers of language models say their cost."""
+    """Turns as HTML. With a `price`, answers of models say their cost; with `has_feedback`, people can rate them."""
 
-    def __init__(self, site: Site, price: Price | None) -> None:
-        self._site, self._price = site, price
+    def __init__(self, site: Site, price: Price | None, *, has_feedback: bool = False) -> None:
+        self._site, self._price, self._has_feedback = site, price, has_feedback
 
     def draft(self, turn: AnsweredTurn, id_prefix: str) -> Markup:
         """Return an answer that is still being written."""
-        return self._site.part("draft.html.j2", view=turn.view(id_prefix))
+        return self._site.part("draft.html.j2", view=turn.view(id_prefix), has_feedback=self._has_feedback)
 
     def answer(self, turn: AnsweredTurn, id_prefix: str, base: str) -> Markup:
         """Return an answer; links of what is copied begin with `base`."""
@@ -198,6 +198,7 @@ class TurnRenderer:
             permalink=turn.permalink,
             links=[(name, label, f"/export/{name}?{turn.parameters}") for name, label in EXPORTS.items()],
             copies=() if view.abstained else _copies(turn, view, base),
+            feedback=turn.answer.question.id if self._has_feedback else "",
             searched="" if is_same else turn.answer.question.text,
             unanswered="Not answered by these sources",
             rest="Also read",

@@ -261,7 +261,8 @@ function showUnchecked(turn) {
 
 /** Show the menus and the first passage of new answers. */
 function prepare(root) {
-  for (const menu of all(".copies", root)) menu.hidden = false;
+  for (const menu of all(".copies, .rating", root)) menu.hidden = false;
+  for (const answer of all(".answer:has(.rating)", root)) for (const button of all("[data-rate=wrong-source]", answer)) button.hidden = false;
   for (const answer of all(".answer", root)) showFirst(answer);
 }
 
@@ -649,6 +650,34 @@ document.addEventListener("click", (event) => {
     saveFile(`/export/${link.dataset.export}`, turn);
   }
   for (const menu of all("details.menu[open]")) if (!menu.contains(event.target) || button || link) menu.open = false;
+});
+
+// --- feedback ---
+
+/** Send a rating of an answer, or of a source of the sentence whose citation was followed. */
+async function rate(button) {
+  const answer = button.closest(".answer");
+  const opinion = { answer: find(".rating", answer).dataset.answer, kind: button.dataset.rate };
+  if (button.dataset.passage) {
+    const link = find(`.sentence a.cite[aria-current][data-panel]`, answer) || find(`.sentence a.cite[data-panel=${CSS.escape(button.closest(".passage").id)}]`, answer);
+    Object.assign(opinion, { sentence: Number(link.closest(".sentence").dataset.sentence), passage: button.dataset.passage });
+  }
+  try {
+    const reply = await post("/feedback", opinion);
+    if (!reply.ok) return void announce(await refusal(reply));
+    button.disabled = true;
+    announce("Thank you: it is stored.");
+  } catch {
+    announce("The connection to the server was lost.");
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-rate]");
+  if (!button) return;
+  rate(button);
+  const menu = button.closest("details");
+  if (menu) menu.open = false;
 });
 
 // --- threads: in this browser only ---
