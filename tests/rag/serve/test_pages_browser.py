@@ -412,3 +412,36 @@ def test_on_a_phone_the_passage_comes_up_and_goes(browse: Open) -> None:
     passage.get_by_role("button", name="Back").tap()
     expect(passage).to_have_count(0)
     expect(cite).to_be_focused()
+
+
+def test_tabs_and_box_fit_a_narrow_phone(browse: Open, address: str) -> None:
+    page = browse(viewport={"width": 360, "height": 740}, has_touch=True)
+    for path in ("/", "/check", "/compare", "/documents"):
+        page.goto(address + path)
+        tops = [tab.bounding_box() for tab in page.locator(".bar nav a").all()]
+        assert len({(box["y"], box["height"]) for box in tops}) == 1
+        assert max(box["height"] for box in tops) < 50  # one line
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.goto(address)
+    page.locator("#q").fill(QUESTION)
+    page.locator("#q").press("Enter")
+    expect(page.locator(".summary .verdict").first).to_be_visible()
+    assert page.locator("#ask").bounding_box()["height"] < 150
+    page.locator("#thread-menu summary").tap()
+    expect(page.locator("#thread-menu button").first).to_be_in_viewport(ratio=1)
+
+
+def test_right_to_left_text_is_laid_out_as_such(browse: Open, tmp_path: Path) -> None:
+    text = "הגשר על נהר האלר נפתח בשנת 1931. יש לו שלוש קשתות של לבנים אדומות."
+    corpus = tmp_path / "he.jsonl"
+    corpus.write_text(json.dumps({"_id": "he#1", "title": "הגשר", "text": text}) + "\n", "utf-8")
+    service = Service({"he": rag.build_index(corpus, tmp_path / "he.index", format="beir")}, ["extractive"])
+    with serving(create_app(service)) as url:
+        page = browse(url=url)
+        page.locator("#q").fill("מתי נפתח הגשר על נהר האלר?")
+        page.keyboard.press("Enter")
+        expect(page.locator(".summary .verdict").first).to_be_visible()
+        for css in ("h2.question", ".sentence", ".here"):
+            assert page.locator(css).first.evaluate("node => getComputedStyle(node).direction") == "rtl"
+        words, cite = (page.locator(css).first.bounding_box() for css in (".sentence .words", ".sentence .cite"))
+        assert cite["x"] + cite["width"] <= words["x"] + 1  # it follows the sentence, on its left
