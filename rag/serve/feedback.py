@@ -38,7 +38,7 @@ class FeedbackFile:
                 os.close(_open(file))
             self._ids = {row["id"] for _, row in read_objects(self.answers) if "id" in row}
         except (OSError, UserError) as error:
-            raise RagError(f"--feedback {path}: {error}") from error
+            raise RagError(f"feedback {path}: {error}") from error
 
     def add(self, rating: Rating, answer: dict[str, Any]) -> None:
         """Add a rating and, if it is the first of its answer, the row of the answer; raises `RagError` if it fails."""
@@ -49,7 +49,7 @@ class FeedbackFile:
                     self._ids.add(answer["id"])
                 _append(self.path, dumps(to_row(rating)))
         except OSError as error:
-            raise RagError(f"--feedback {self.path}: {error}") from error
+            raise RagError(f"feedback {self.path}: {error}") from error
 
 
 def _open(path: Path) -> int:
