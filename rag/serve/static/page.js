@@ -665,7 +665,7 @@ async function rate(button) {
   try {
     const reply = await post("/feedback", opinion);
     if (!reply.ok) return void announce(await refusal(reply));
-    button.disabled = true;
+    button.disabled = !button.dataset.passage; // a source can be wrong for another sentence too
     announce("Thank you: it is stored.");
   } catch {
     announce("The connection to the server was lost.");
